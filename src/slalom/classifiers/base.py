@@ -1,0 +1,123 @@
+"""What every classifier offers: cut a text into units, and answer queries about it.
+
+A classifier knows tokens, special tokens, prompts, devices and batches. It does not know
+which method asks. Scores of a target are log-odds and are computed here, once, for all.
+"""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from slalom.document import Document, FloatArray, Queries, Span, Text
+from slalom.errors import ClassifierError, InputError, UnknownNameError
+
+UNIT_KINDS = ("token", "word", "sentence")
+TOO_LONG = ("error", "truncate")
+Units = str | Sequence[Span] | None
+
+
+@runtime_checkable
+class Classifier(Protocol):
+    """One interface for all: Hugging Face models, functions, models behind an API."""
+
+    @property
+    def name(self) -> str: ...  # in words, for people
+
+    @property
+    def labels(self) -> tuple[str, ...]: ...
+
+    @property
+    def independent(self) -> bool: ...  # True: labels do not compete (multi-label, regression)
+
+    def split(self, text: Text, units: Units = None, *, too_long: str = "error") -> Document: ...
+
+    def seen(self, document: Document, queries: Queries) -> list[Hashable]:
+        """What the classifier reads for each query: equal entries get equal answers."""
+        ...
+
+    def logits(self, asked: Sequence[tuple[Document, Queries]]) -> list[FloatArray]:
+        """Answer all queries of all documents in one go: [(n_queries, n_classes), …]."""
+        ...
+
+    def remarks(self, logits: FloatArray) -> tuple[str, ...]:
+        """What a reader of these answers must know (clipped probabilities, censored labels)."""
+        ...
+
+    def __call__(self, texts: Sequence[str]) -> FloatArray: ...  # (n, n_classes) logits
+
+
+@dataclass(frozen=True)
+class Target:
+    """Which log-odds are explained: one class against the rest, or all classes at once."""
+
+    index: int | None  # None: all
+    label: str
+
+    def scores(self, logits: FloatArray, *, independent: bool) -> FloatArray:
+        """(n, n_classes) → (n,) log-odds, or (n, n_classes) centred logits for all classes."""
+        if self.index is None:
+            return logits if independent else logits - logits.mean(axis=1, keepdims=True)
+        chosen = logits[:, self.index]
+        if independent or logits.shape[1] == 1:
+            return chosen
+        others = np.delete(logits, self.index, axis=1)
+        top = others.max(axis=1)
+        return np.asarray(chosen - top - np.log(np.exp(others - top[:, None]).sum(axis=1)))
+
+
+def target_of(
+    wanted: str | int | None, labels: Sequence[str], document_logits: FloatArray
+) -> Target:
+    """None is the predicted class; a label or an index that class; "all" every class."""
+    if wanted is None:
+        index = int(np.argmax(document_logits))
+        return Target(index, labels[index])
+    if isinstance(wanted, str):
+        if wanted in labels:
+            return Target(list(labels).index(wanted), wanted)
+        if wanted == "all":
+            return Target(None, "all")
+        raise UnknownNameError("target", wanted, [*labels, "all"])
+    if isinstance(wanted, bool) or not isinstance(wanted, (int, np.integer)):
+        raise InputError(f"target must be a label, an index, 'all' or None, not {wanted!r}")
+    if not 0 <= wanted < len(labels):
+        raise InputError(
+            f"target {wanted} is out of range: the classes are 0 to {len(labels) - 1} "
+            f"({', '.join(labels)})"
+        )
+    return Target(int(wanted), labels[wanted])
+
+
+def checked_text(text: object) -> Text:
+    """The text itself, or a sentence about why it cannot be explained."""
+    if isinstance(text, tuple) and len(text) == 2 and all(isinstance(side, str) for side in text):
+        if not text[0].strip() and not text[1].strip():
+            raise InputError("both sides of the pair are empty: give at least one word")
+        return text
+    if not isinstance(text, str):
+        raise InputError(f"the text must be a str, not {type(text).__name__}")
+    if not text.strip():
+        raise InputError("the text is empty: give at least one word to explain")
+    return text
+
+
+def checked_logits(logits: object, *, n_queries: int, n_classes: int, name: str) -> FloatArray:
+    """The answers as float64, or a sentence about what is wrong with them."""
+    try:
+        answers = np.asarray(logits, dtype=np.float64)
+    except (TypeError, ValueError) as problem:
+        raise ClassifierError(f"{name} returned no array of numbers: {problem}") from problem
+    if answers.shape != (n_queries, n_classes):
+        raise ClassifierError(
+            f"{name} returned shape {answers.shape} for {n_queries} texts: "
+            f"expected ({n_queries}, {n_classes}), one row a text and one column a class"
+        )
+    if not np.isfinite(answers).all():
+        n_bad = int((~np.isfinite(answers)).any(axis=1).sum())
+        raise ClassifierError(
+            f"{name} returned NaN or infinity for {n_bad} of {n_queries} texts: "
+            "a classifier must give finite scores for every text"
+        )
+    return answers

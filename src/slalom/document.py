@@ -1,0 +1,97 @@
+"""A text cut into units, and queries as integer matrices of unit positions.
+
+This part knows positions and which of them are equal; it knows nothing of classifiers,
+methods or scores. A *query* is a row of positions in the order shown; two codes lie
+outside every position and so can never index silently:
+
+    END     nothing follows
+    HOLE    a masked unit, where the classifier has a mask; counts as nothing
+"""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int32]
+BoolArray = NDArray[np.bool_]
+Queries = IntArray  # (n_queries, width)
+Text = str | tuple[str, str]
+Span = tuple[int, ...]  # (start, end), for a pair (side, start, end)
+
+END = np.int32(2**31 - 1)
+HOLE = np.int32(2**31 - 2)
+
+
+@dataclass(frozen=True, eq=False)
+class Document:
+    """What a classifier made of one text: its units, and which of them are the same feature."""
+
+    text: Text
+    units: tuple[str, ...]
+    spans: tuple[Span, ...]
+    keys: tuple[Hashable, ...]  # one a unit: what the classifier sees; ties units across documents
+    features: IntArray  # (n_units,) numbered in order of first occurrence
+    sizes: IntArray  # (n_units,) tokens a unit costs
+    overhead: int  # tokens every query costs besides: special tokens, prompt
+    can_be_empty: bool
+    frame: object  # what only its classifier reads to rebuild an input
+    notes: tuple[str, ...] = ()
+
+    @property
+    def n_units(self) -> int:
+        return len(self.units)
+
+    @property
+    def n_features(self) -> int:
+        return int(self.features.max()) + 1 if self.n_units else 0
+
+    def untied(self) -> "Document":
+        """The same document with one feature a position."""
+        return replace(self, features=np.arange(self.n_units, dtype=np.int32))
+
+    def full(self) -> Queries:
+        """The one query that shows everything."""
+        return np.arange(self.n_units, dtype=np.int32)[None, :]
+
+    def count(self, queries: Queries) -> FloatArray:
+        """How often each feature occurs in each query."""
+        n_queries, n_features = len(queries), self.n_features
+        rows, columns = np.nonzero(queries < self.n_units)
+        cells = rows * n_features + self.features[queries[rows, columns]]
+        counts = np.bincount(cells, minlength=n_queries * n_features)
+        return counts.reshape(n_queries, n_features).astype(np.float64)
+
+    def n_tokens(self, queries: Queries) -> IntArray:
+        """What each query costs in tokens through the model."""
+        sizes = np.append(self.sizes, np.int32(0))
+        shown = np.minimum(queries, self.n_units)
+        return np.asarray(sizes[shown].sum(axis=1) + self.overhead, dtype=np.int32)
+
+
+def features_of(keys: Sequence[Hashable]) -> IntArray:
+    """Equal keys get equal numbers, in order of first occurrence."""
+    numbers: dict[Hashable, int] = {}
+    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int32)
+
+
+def queries_from_masks(masks: BoolArray) -> Queries:
+    """Keep the marked units in their order and close the gaps: (k, n_units) → (k, width)."""
+    masks = np.asarray(masks, dtype=bool)
+    lengths = masks.sum(axis=1)
+    queries = np.full((len(masks), max(1, int(lengths.max(initial=0)))), END, dtype=np.int32)
+    rows, units = np.nonzero(masks)
+    starts = np.cumsum(lengths) - lengths
+    queries[rows, np.arange(len(rows)) - starts[rows]] = units
+    return queries
+
+
+def stack(parts: Sequence[Queries]) -> Queries:
+    """Put queries of different widths under each other."""
+    width = max((part.shape[1] for part in parts), default=1)
+    padded = [
+        np.pad(part, ((0, 0), (0, width - part.shape[1])), constant_values=END) for part in parts
+    ]
+    return np.concatenate(padded).astype(np.int32)

@@ -1,0 +1,216 @@
+"""The result of explaining one text, and the JSON format that every part of the project shares.
+
+An Explanation carries the fitted model, so metrics and views can ask it what it would
+predict for any subset of the units without knowing which method made it.
+"""
+
+import json
+import os
+import tempfile
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from slalom.document import BoolArray, FloatArray, IntArray, Span, Text
+from slalom.errors import FileError, InputError, SlalomError
+from slalom.surrogates.base import Model
+from slalom.surrogates.slalom import Anchor, SlalomModel
+
+FORMAT, VERSION = "slalom-explanation", 1
+MODELS = {SlalomModel.kind: SlalomModel}
+HIGH_TRUST, FAIR_TRUST = 0.9, 0.6
+
+
+@dataclass(frozen=True)
+class Quality:
+    """How far the explanation can be trusted, and what it cost."""
+
+    r2: float | None  # leave-one-out: the share of the classifier's behaviour that is described
+    rmse: float | None  # leave-one-out, in log-odds
+    n_queries: int  # distinct queries asked
+    n_tokens: int  # tokens that went through the model
+    seconds: float
+    trust: str  # "high", "fair" or "low"
+    notes: tuple[str, ...] = ()
+
+
+def trust_of(r2: float | None) -> str:
+    """The word for a leave-one-out R²."""
+    if r2 is None or r2 < FAIR_TRUST:
+        return "low"
+    return "high" if r2 >= HIGH_TRUST else "fair"
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """What every unit of a text says and how loudly it says it."""
+
+    text: Text
+    units: tuple[str, ...]
+    spans: tuple[Span, ...]
+    features: IntArray  # (n_units,) units with equal numbers share their scores
+    scores: dict[str, FloatArray]  # name → (n_units,), or (n_units, n_classes) for all classes
+    errors: dict[str, FloatArray]  # standard errors, same shapes; {} where a method has none
+    identified: BoolArray  # (n_units,) False: the score is 0 and means nothing
+    anchor: Anchor | None
+    quality: Quality
+    logits: FloatArray  # (n_classes,) of the full text
+    labels: tuple[str, ...]
+    target: str  # the label explained, or "all"
+    target_index: int | None  # None: all
+    method: str
+    seed: int
+    classifier: str  # its name, in words
+    model: Model | None = field(default=None, repr=False)  # over units; None: nothing to predict
+
+    def predict(self, present: object) -> FloatArray:
+        """What the surrogate says of subsets: (k, n_units) of 0/1 → (k,) log-odds."""
+        if self.model is None:
+            raise SlalomError(
+                f"method {self.method!r} scores units but models no subset: "
+                "predict needs a surrogate such as 'slalom' or 'linear'"
+            )
+        marks = np.asarray(present, dtype=np.float64)
+        if marks.ndim != 2 or marks.shape[1] != len(self.units):
+            raise InputError(
+                f"predict was given shape {marks.shape}: expected (k, {len(self.units)}), "
+                "one row a subset and one 0/1 column a unit"
+            )
+        if not np.isin(marks, (0.0, 1.0)).all():
+            raise InputError("predict takes 0 (absent) and 1 (present) only")
+        return self.model.predict(marks * self.identified)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write versioned JSON; the file is complete or not there at all."""
+        _write_whole(Path(path), json.dumps(self.to_json(), ensure_ascii=False, allow_nan=False))
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON types; the one format of the command line, the page and the corpus."""
+        model = self.model and {"kind": self.model.kind, **self.model.to_json()}
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "text": self.text,
+            "units": list(self.units),
+            "spans": [list(span) for span in self.spans],
+            "features": self.features.tolist(),
+            "scores": {name: score.tolist() for name, score in self.scores.items()},
+            "errors": {name: error.tolist() for name, error in self.errors.items()},
+            "identified": self.identified.tolist(),
+            "anchor": self.anchor and asdict(self.anchor),
+            "quality": asdict(self.quality),
+            "logits": self.logits.tolist(),
+            "labels": list(self.labels),
+            "target": {"index": self.target_index, "label": self.target},
+            "method": self.method,
+            "seed": self.seed,
+            "classifier": self.classifier,
+            "model": model,
+        }
+
+    @classmethod
+    def from_json(cls, record: dict[str, Any]) -> "Explanation":
+        """The inverse of to_json."""
+        text, anchor, quality = record["text"], record["anchor"], record["quality"]
+        if anchor is not None:
+            value = anchor["value"]
+            anchor = Anchor(tuple(value) if isinstance(value, list) else value, anchor["importance"])
+        return cls(
+            text=tuple(text) if isinstance(text, list) else text,
+            units=tuple(record["units"]),
+            spans=tuple(tuple(span) for span in record["spans"]),
+            features=np.array(record["features"], dtype=np.int32),
+            scores={name: np.array(score, float) for name, score in record["scores"].items()},
+            errors={name: np.array(error, float) for name, error in record["errors"].items()},
+            identified=np.array(record["identified"], dtype=bool),
+            anchor=anchor,
+            quality=Quality(**{**quality, "notes": tuple(quality["notes"])}),
+            logits=np.array(record["logits"], dtype=float),
+            labels=tuple(record["labels"]),
+            target=record["target"]["label"],
+            target_index=record["target"]["index"],
+            method=record["method"],
+            seed=record["seed"],
+            classifier=record["classifier"],
+            model=_model_from_json(record["model"]),
+        )
+
+    def __eq__(self, other: object) -> bool:
+        """Equal in everything but the seconds it took."""
+        if not isinstance(other, Explanation):
+            return NotImplemented
+        return _timeless(self) == _timeless(other)
+
+    __hash__ = None  # type: ignore[assignment]  # arrays inside; equality is by content
+
+    def _repr_html_(self) -> str:
+        from slalom.views.html import fragment  # the one import upwards: notebooks call this
+
+        return fragment(self)
+
+
+def read(path: str | os.PathLike[str]) -> Explanation:
+    """Read an explanation that `save` wrote."""
+    path = Path(path)
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as problem:
+        raise FileError(f"cannot read {path}: {problem.strerror or problem}") from problem
+    except ValueError as problem:
+        raise FileError(f"{path} is not an explanation file: it is not valid JSON") from problem
+    if not isinstance(record, dict) or record.get("format") != FORMAT:
+        raise FileError(f"{path} is not an explanation file: expected one written by save()")
+    version = record.get("version")
+    if not isinstance(version, int) or version > VERSION:
+        raise FileError(
+            f"{path} has format version {version!r}, this slalom reads up to {VERSION}: "
+            "upgrade with  pip install -U slalom-xai"
+        )
+    try:
+        explanation = Explanation.from_json(record)
+        _check_shapes(explanation)
+    except (KeyError, TypeError, ValueError, AttributeError) as problem:
+        raise FileError(f"{path} is a damaged explanation file: {problem!r}") from problem
+    return explanation
+
+
+def _check_shapes(explanation: Explanation) -> None:
+    """A file whose parts do not fit together is damaged, whatever its JSON says."""
+    n_units = len(explanation.units)
+    parts: list[tuple[str, int]] = [
+        ("spans", len(explanation.spans)),
+        ("features", len(explanation.features)),
+        ("identified", len(explanation.identified)),
+        *((name, len(score)) for name, score in explanation.scores.items()),
+        *((f"error of {name}", len(error)) for name, error in explanation.errors.items()),
+    ]
+    for name, length in parts:
+        if length != n_units:
+            raise ValueError(f"{n_units} units but {length} entries in {name}")
+
+
+def _model_from_json(record: dict[str, Any] | None) -> Model | None:
+    return None if record is None else cast(Model, MODELS[record["kind"]].from_json(record))
+
+
+def _timeless(explanation: Explanation) -> dict[str, Any]:
+    record = explanation.to_json()
+    del record["quality"]["seconds"]
+    return record
+
+
+def _write_whole(path: Path, content: str) -> None:
+    temporary = None
+    try:
+        with tempfile.NamedTemporaryFile(
+            "w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.", delete=False
+        ) as file:
+            temporary = Path(file.name)
+            file.write(content)
+        temporary.replace(path)
+    except OSError as problem:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
+        raise FileError(f"cannot write {path}: {problem.strerror or problem}") from problem

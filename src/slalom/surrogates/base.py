@@ -1,0 +1,48 @@
+"""What a surrogate is: something fitted to (counts, scores) that predicts scores from counts."""
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol
+
+from slalom.document import BoolArray, FloatArray, IntArray
+
+
+class Model(Protocol):
+    """A fitted function of counts; it can be written to JSON and asked again."""
+
+    kind: ClassVar[str]
+
+    def predict(self, counts: FloatArray) -> FloatArray:
+        """(k, n_features) → (k,) scores, or (k, n_classes) when all classes were fitted."""
+        ...
+
+    def spread(self, features: IntArray) -> "Model":
+        """The same model with one feature a unit, given the feature of each unit."""
+        ...
+
+    def to_json(self) -> dict[str, Any]: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """A fitted model with what is read off it and how far each reading can be trusted."""
+
+    model: Model
+    scores: dict[str, FloatArray]  # name → (n_features,) or (n_features, n_classes)
+    errors: dict[str, FloatArray]  # standard errors, same shapes; {} where there are none
+    identified: BoolArray  # (n_features,)
+    r2: float | None  # leave-one-out; None where there is nothing to judge by
+    rmse: float | None
+    notes: tuple[str, ...] = field(default=())
+
+
+class Surrogate(Protocol):
+    """Fits counts to scores; a new surrogate is one file with this method."""
+
+    def fit(
+        self,
+        counts: FloatArray,  # (n_queries, n_features)
+        scores: FloatArray,  # (n_queries,) or (n_queries, n_classes)
+        *,
+        weights: FloatArray,  # (n_queries,) zero: the row is not fitted
+        at: FloatArray,  # (n_features,) the counts of the document the scores are read at
+    ) -> Fit: ...
