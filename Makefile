@@ -1,0 +1,38 @@
+# Needs Python 3.11+ and make; everything else goes into .venv, at the versions of constraints.txt.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --disable-pip-version-check
+READY  := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check format clean
+
+help:  ## show these targets
+	@sed -n 's/^\([a-z]*\): .*## /  make \1	/p' $(MAKEFILE_LIST)
+
+demo: $(READY)  ## explain a film review with the bundled classifier, also as slalom-demo.html
+	@$(BIN)/slalom explain --file examples/review.txt --html slalom-demo.html
+
+test: $(READY)  ## run every test
+	$(BIN)/python -m pytest -q
+
+check: $(READY)  ## lint, format, types, architecture
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -q tests/test_architecture.py
+
+format: $(READY)  ## rewrite the sources in house style
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:  ## remove what these targets made
+	rm -rf $(VENV) dist slalom-demo.html
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "slalom needs Python 3.11 or newer: try  make PYTHON=python3.12" >&2; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) install -q -c constraints.txt hatchling editables
+	$(PIP) install -q -c constraints.txt --no-build-isolation -e '.[hf,dev]'
+	@touch $@

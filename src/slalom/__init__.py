@@ -1,0 +1,57 @@
+"""What every word says to a text classifier, and how loudly it says it.
+
+    import slalom
+    classifier = slalom.load()
+    explanation = slalom.explain(classifier, "A slow start, but a wonderful film.")
+
+Names are imported when first used (PEP 562), so that `import slalom` and the command line
+start at once; torch is loaded only by what needs it.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Anchor": "slalom.explanation",
+    "Explanation": "slalom.explanation",
+    "FunctionClassifier": "slalom.classifiers.function",
+    "HuggingFaceClassifier": "slalom.classifiers.huggingface",
+    "METHODS": "slalom.explainers.methods",
+    "Quality": "slalom.explanation",
+    "SlalomError": "slalom.errors",
+    "SlalomWarning": "slalom.errors",
+    "explain": "slalom.explainers.methods",
+    "explain_many": "slalom.explainers.methods",
+    "load": "slalom.classifiers.load",
+    "read": "slalom.explanation",
+}
+
+if TYPE_CHECKING:
+    from slalom.classifiers.function import FunctionClassifier as FunctionClassifier
+    from slalom.classifiers.huggingface import HuggingFaceClassifier as HuggingFaceClassifier
+    from slalom.classifiers.load import load as load
+    from slalom.errors import SlalomError as SlalomError
+    from slalom.errors import SlalomWarning as SlalomWarning
+    from slalom.explainers.methods import METHODS as METHODS
+    from slalom.explainers.methods import explain as explain
+    from slalom.explainers.methods import explain_many as explain_many
+    from slalom.explanation import Anchor as Anchor
+    from slalom.explanation import Explanation as Explanation
+    from slalom.explanation import Quality as Quality
+    from slalom.explanation import read as read
+
+__all__ = [*_HOMES, "__version__"]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
