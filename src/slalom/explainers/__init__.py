@@ -1,0 +1,1 @@
+"""Methods: each turns documents and a classifier into explanations."""

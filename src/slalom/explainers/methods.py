@@ -1,0 +1,186 @@
+"""The one table of methods, and the two functions that people call."""
+
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from slalom.classifiers.base import Units, checked_text
+from slalom.classifiers.load import as_classifier
+from slalom.document import Document, Text
+from slalom.errors import InputError, SlalomWarning, UnknownNameError
+from slalom.explainers.base import Explainer, TargetName
+from slalom.explainers.surrogate import Budget, SurrogateExplainer
+from slalom.explanation import Explanation
+from slalom.samplers import Deletions, ShortSequences, SubsetSizes
+from slalom.surrogates.slalom_fit import SlalomSurrogate
+
+QUERIES_A_CHUNK = 20_000  # documents whose queries are asked together
+
+METHODS: dict[str, Explainer] = {
+    method.name: method
+    for method in (
+        SurrogateExplainer(
+            "slalom",
+            "SLALOM with anchor over random subsets of every size: the default",
+            SubsetSizes(),
+            SlalomSurrogate(),
+            Budget(least=300, factor=5, most=2000),
+        ),
+        SurrogateExplainer(
+            "slalom-local",
+            "SLALOM with anchor, one feature a position, over deletions of up to 10 units",
+            Deletions(10),
+            SlalomSurrogate(),
+            Budget(least=300, factor=5, most=3000),
+            tied=False,
+        ),
+        SurrogateExplainer(
+            "slalom-fast",
+            "SLALOM with anchor over single units and short sequences: the cheapest",
+            ShortSequences(singletons=True),
+            SlalomSurrogate(),
+            Budget(least=200, factor=8, most=5000),
+        ),
+        SurrogateExplainer(
+            "slalom-eff",
+            "the paper's SLALOM-eff: no anchor, short sequences",
+            ShortSequences(),
+            SlalomSurrogate(anchored=False),
+            Budget(least=500, factor=20, most=5000),
+        ),
+        SurrogateExplainer(
+            "slalom-fidel",
+            "the paper's SLALOM-fidel: no anchor, deletions of up to 5 units",
+            Deletions(5),
+            SlalomSurrogate(anchored=False),
+            Budget(least=500, factor=20, most=5000),
+        ),
+    )
+}
+
+
+def explain(
+    classifier: Any,
+    text: Text,
+    method: str | Explainer = "slalom",
+    target: TargetName = None,
+    n_queries: int | None = None,
+    units: Units = None,
+    too_long: str = "error",
+    seed: int = 0,
+) -> Explanation:
+    """What every unit of the text says to the classifier, and how loudly it says it.
+
+    `classifier` is one of slalom's, a transformers pipeline, a scikit-learn pipeline or a
+    function from a list of texts to class probabilities. `target=None` explains the
+    predicted class. `n_queries` bounds how many distinct texts the classifier is shown;
+    None lets the method choose by the length of the text.
+    """
+    asked = as_classifier(classifier)
+    explainer = method_named(method)
+    _check(n_queries, seed)
+    document = asked.split(checked_text(text), units, too_long=too_long)
+    explanation = explainer.explain(
+        asked, [document], target=target, n_queries=n_queries, seed=seed
+    )[0]
+    _warn_of_poor_fits([explanation])
+    return explanation
+
+
+def explain_many(
+    classifier: Any,
+    texts: Sequence[Text],
+    method: str | Explainer = "slalom",
+    target: TargetName = None,
+    n_queries: int | None = None,
+    units: Units = None,
+    too_long: str = "error",
+    seed: int = 0,
+    progress: bool = True,
+) -> list[Explanation]:
+    """Explain many texts with the same call; queries are batched across documents."""
+    asked = as_classifier(classifier)
+    explainer = method_named(method)
+    _check(n_queries, seed)
+    if isinstance(texts, str):
+        raise InputError("explain_many takes a list of texts, not one str: use explain for one")
+    documents = []
+    for number, text in enumerate(texts):
+        try:
+            documents.append(asked.split(checked_text(text), units, too_long=too_long))
+        except InputError as problem:
+            raise InputError(f"text {number}: {problem}") from problem
+    explanations: list[Explanation] = []
+    with _progress(len(documents), shown=progress) as advance:
+        for chunk in _chunks(explainer, documents, n_queries):
+            explanations += explainer.explain(
+                asked, chunk, target=target, n_queries=n_queries, seed=seed
+            )
+            advance(len(chunk))
+    _warn_of_poor_fits(explanations)
+    return explanations
+
+
+def method_named(method: str | Explainer) -> Explainer:
+    """A method of the table by its name, or an explainer of the caller's own."""
+    if not isinstance(method, str):
+        return method
+    if method not in METHODS:
+        raise UnknownNameError("method", method, METHODS)
+    return METHODS[method]
+
+
+def _check(n_queries: object, seed: object) -> None:
+    for name, given, least in (("n_queries", n_queries, 1), ("seed", seed, 0)):
+        if given is None and name == "n_queries":
+            continue
+        if isinstance(given, bool) or not isinstance(given, int | np.integer) or given < least:
+            raise InputError(f"{name} must be a whole number of at least {least}, not {given!r}")
+
+
+def _chunks(
+    explainer: Explainer, documents: Sequence[Document], n_queries: int | None
+) -> Iterator[list[Document]]:
+    """Neighbours whose queries together fill a few large batches."""
+    chunk: list[Document] = []
+    queries = 0
+    for document in documents:
+        chunk.append(document)
+        queries += n_queries or explainer.budget(document)
+        if queries >= QUERIES_A_CHUNK:
+            yield chunk
+            chunk, queries = [], 0
+    if chunk:
+        yield chunk
+
+
+@contextmanager
+def _progress(total: int, *, shown: bool) -> Iterator[Callable[[int], None]]:
+    """A bar on standard error while the work lasts, if a person is watching."""
+    if not shown or not sys.stderr.isatty():
+        yield lambda done: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+
+    columns = ("explaining", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("explaining", total=total)
+        yield lambda done: bar.advance(task, done)
+
+
+def _warn_of_poor_fits(explanations: Sequence[Explanation]) -> None:
+    """One warning a call: a fit that describes little must not pass for an explanation."""
+    poor = [e for e in explanations if e.quality.r2 is not None and e.quality.trust == "low"]
+    if poor:
+        worst = min(e.quality.r2 for e in poor if e.quality.r2 is not None)
+        warnings.warn(
+            f"{len(poor)} of {len(explanations)} explanations describe the classifier poorly "
+            f"(lowest leave-one-out R² {worst:.2f}): allow more queries, or another method",
+            SlalomWarning,
+            stacklevel=3,
+        )

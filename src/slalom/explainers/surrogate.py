@@ -1,0 +1,115 @@
+"""Explain by a surrogate: sample queries, ask them, fit a model, read scores off it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from time import perf_counter
+
+import numpy as np
+
+from slalom.classifiers.base import Classifier
+from slalom.document import Document, FloatArray
+from slalom.explainers.base import Answers, TargetName, ask, scored
+from slalom.explanation import Explanation, Quality, trust_of
+from slalom.samplers import Sampler, Samples
+from slalom.surrogates.base import Fit, Surrogate
+from slalom.surrogates.slalom import SlalomModel
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Queries by the number of distinct units: factor × units, within bounds."""
+
+    least: int
+    factor: float
+    most: int
+
+    def __call__(self, document: Document) -> int:
+        return int(np.clip(self.factor * document.n_features, self.least, self.most))
+
+
+@dataclass(frozen=True)
+class SurrogateExplainer:
+    """Any sampler with any surrogate; `tied` lets equal units share one feature."""
+
+    name: str
+    summary: str
+    sampler: Sampler
+    surrogate: Surrogate
+    budget: Budget
+    tied: bool = True
+
+    def explain(
+        self,
+        classifier: Classifier,
+        documents: Sequence[Document],
+        *,
+        target: TargetName,
+        n_queries: int | None,
+        seed: int,
+    ) -> list[Explanation]:
+        documents = [document if self.tied else document.untied() for document in documents]
+        samples = [
+            self.sampler.sample(
+                document, n_queries or self.budget(document), np.random.default_rng(seed)
+            )
+            for document in documents
+        ]
+        pairs = [(d, s.queries) for d, s in zip(documents, samples, strict=True)]
+        return [
+            self._explain(classifier, *parts, target=target, seed=seed)
+            for parts in zip(documents, samples, ask(classifier, pairs), strict=True)
+        ]
+
+    def _explain(
+        self,
+        classifier: Classifier,
+        document: Document,
+        samples: Samples,
+        answers: Answers,
+        *,
+        target: TargetName,
+        seed: int,
+    ) -> Explanation:
+        start = perf_counter()
+        chosen, scores = scored(classifier, target, answers.logits)
+        fit = self._fit(document, samples, answers, scores)
+        spread = fit.model.spread(document.features)
+        return Explanation(
+            text=document.text,
+            units=document.units,
+            spans=document.spans,
+            features=document.features,
+            scores={name: score[document.features] for name, score in fit.scores.items()},
+            errors={name: error[document.features] for name, error in fit.errors.items()},
+            identified=fit.identified[document.features],
+            anchor=spread.anchor if isinstance(spread, SlalomModel) else None,
+            quality=Quality(
+                r2=fit.r2,
+                rmse=fit.rmse,
+                n_queries=answers.n_queries,
+                n_tokens=answers.n_tokens,
+                seconds=answers.seconds + perf_counter() - start,
+                trust=trust_of(fit.r2),
+                notes=(*document.notes, *answers.remarks, *fit.notes),
+            ),
+            logits=answers.logits[0],
+            labels=tuple(classifier.labels),
+            target=chosen.label,
+            target_index=chosen.index,
+            method=self.name,
+            seed=seed,
+            classifier=classifier.name,
+            model=spread,
+        )
+
+    def _fit(
+        self, document: Document, samples: Samples, answers: Answers, scores: FloatArray
+    ) -> Fit:
+        """Queries the classifier cannot tell apart are one row, their weights added up."""
+        counts = document.count(samples.queries)
+        at = document.count(document.full())[0]
+        weights = samples.weights
+        if self.tied:
+            weights = np.bincount(answers.inverse, weights, minlength=answers.n_queries)
+            counts, scores = counts[answers.first], scores[answers.first]
+        return self.surrogate.fit(counts, scores, weights=weights, at=at)

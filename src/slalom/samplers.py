@@ -1,0 +1,198 @@
+"""Which questions to ask: samplers know positions, never tokens.
+
+    SubsetSizes          random subsets of every size, order kept: one word to the whole text
+    Deletions            the text less a few units: what happens near the document
+    ShortSequences       a few units drawn with replacement: the cheapest questions
+    SingletonsAndPairs   what the anchor-free closed form needs
+    SingletonsAndDoubles what the anchored closed form needs
+
+Every sampler returns at most `n_queries` rows, all different, the full text first. Rows of
+weight 0 are asked (the full text tells the predicted class) but not fitted.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slalom.document import END, BoolArray, Document, FloatArray, Queries, queries_from_masks, stack
+from slalom.errors import BudgetError
+
+ROUNDS = 20  # how often a sampler draws again to replace repeats before it gives up
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Queries and the weight of each in the fit."""
+
+    queries: Queries  # (n, width)
+    weights: FloatArray  # (n,)
+
+
+class Sampler(Protocol):
+    def sample(self, document: Document, n_queries: int, rng: np.random.Generator) -> Samples: ...
+
+
+@dataclass(frozen=True)
+class SubsetSizes:
+    """Random subsets whose sizes are uniform, log-uniform or a mixture of both.
+
+    The full text is always there, and the empty query where it can be asked. Where the
+    budget covers all subsets, they are all asked and nothing is left to chance.
+    """
+
+    log_uniform: float = 0.5  # share of the queries whose size is log-uniform
+
+    def sample(self, document: Document, n_queries: int, rng: np.random.Generator) -> Samples:
+        n_units = document.n_units
+        fixed = [np.ones(n_units, dtype=bool)]
+        if document.can_be_empty and n_queries > 1:
+            fixed.append(np.zeros(n_units, dtype=bool))
+        first = np.array(fixed)
+
+        def draw(n: int) -> BoolArray:
+            logs = np.exp(rng.uniform(0.0, np.log(n_units + 1), size=n))
+            even = rng.integers(1, n_units + 1, size=n)
+            sizes = np.where(rng.random(n) < self.log_uniform, logs, even).astype(int)
+            return _subsets(np.minimum(sizes, n_units), n_units, rng)
+
+        if n_units < 31 and 2**n_units <= n_queries:
+            masks = _all_subsets(n_units)
+            masks = masks if document.can_be_empty else masks[:-1]
+        else:
+            masks = _distinct(first, draw, n_queries)
+        return Samples(queries_from_masks(masks), np.ones(len(masks)))
+
+
+@dataclass(frozen=True)
+class Deletions:
+    """The text less up to `max_deleted` units, gaps closed, order kept."""
+
+    max_deleted: int = 10
+
+    def sample(self, document: Document, n_queries: int, rng: np.random.Generator) -> Samples:
+        n_units = document.n_units
+        fewest_kept = 0 if document.can_be_empty else 1
+        most = min(self.max_deleted, n_units - fewest_kept)
+
+        def draw(n: int) -> BoolArray:
+            return _subsets(n_units - rng.integers(0, most + 1, size=n), n_units, rng)
+
+        masks = _distinct(np.ones((1, n_units), dtype=bool), draw, n_queries)
+        return Samples(queries_from_masks(masks), np.ones(len(masks)))
+
+
+@dataclass(frozen=True)
+class ShortSequences:
+    """Sequences of given lengths over the distinct units, drawn with replacement.
+
+    With `singletons` every distinct unit is also asked alone and doubled, and the empty
+    query once: without them the anchor cannot be told from the units.
+    """
+
+    lengths: tuple[int, ...] = (2, 3)
+    singletons: bool = False
+
+    def sample(self, document: Document, n_queries: int, rng: np.random.Generator) -> Samples:
+        firsts = np.unique(document.features, return_index=True)[1].astype(np.int32)
+        parts = []
+        if self.singletons:
+            empty = [[END]] if document.can_be_empty else []
+            alone = [[unit] for unit in firsts]
+            parts = [*empty, *alone, *([unit, unit] for unit in firsts)][: n_queries - 1]
+        fixed = _rows(parts, max(self.lengths))
+
+        def draw(n: int) -> Queries:
+            drawn = rng.choice(firsts, size=(n, max(self.lengths)))
+            lengths = rng.choice(self.lengths, size=n)
+            drawn[np.arange(drawn.shape[1]) >= lengths[:, None]] = END
+            return drawn
+
+        shorts = _distinct(fixed, draw, n_queries - 1)
+        return _after_full(document, shorts)
+
+
+@dataclass(frozen=True)
+class SingletonsAndPairs:
+    """Every distinct unit alone, and paired with two references: 3m − 3 queries.
+
+    One reference would do (2m − 1 queries) but for the units that say what it says: those
+    need the other, and which they are is not known before asking.
+    """
+
+    def sample(self, document: Document, n_queries: int, rng: np.random.Generator) -> Samples:
+        firsts = np.unique(document.features, return_index=True)[1]
+        pairs = [[unit, firsts[0]] for unit in firsts[1:]]
+        pairs += [[unit, firsts[1]] for unit in firsts[2:]]
+        return _closed_form(document, [[unit] for unit in firsts], pairs, n_queries)
+
+
+@dataclass(frozen=True)
+class SingletonsAndDoubles:
+    """The empty query, every distinct unit alone and doubled: 2m + 1 queries."""
+
+    def sample(self, document: Document, n_queries: int, rng: np.random.Generator) -> Samples:
+        if not document.can_be_empty:
+            raise BudgetError(
+                "the anchored closed form asks the empty query, which this classifier cannot "
+                "answer: use 'slalom-fast', which fits the anchor without it"
+            )
+        firsts = np.unique(document.features, return_index=True)[1]
+        doubles = [[unit, unit] for unit in firsts]
+        return _closed_form(document, [[END], *([unit] for unit in firsts)], doubles, n_queries)
+
+
+def _closed_form(
+    document: Document, alone: list[list[int]], together: list[list[int]], n_queries: int
+) -> Samples:
+    needed = len(alone) + len(together) + 1
+    if n_queries < needed:
+        raise BudgetError(
+            f"the closed form needs {needed} queries for {document.n_features} distinct units "
+            f"and was given {n_queries}: allow that many, or use 'slalom-fast'"
+        )
+    return _after_full(document, _rows([*alone, *together], 2))
+
+
+def _after_full(document: Document, shorts: Queries) -> Samples:
+    """Put the full text first, at weight 0: it tells the predicted class and is not fitted."""
+    queries = stack([document.full(), shorts])
+    return Samples(queries, np.append(0.0, np.ones(len(shorts))))
+
+
+def _rows(parts: list[list[int]], width: int) -> Queries:
+    rows = np.full((len(parts), width), END, dtype=np.int32)
+    for row, part in zip(rows, parts, strict=True):
+        row[: len(part)] = part
+    return rows
+
+
+def _distinct(
+    fixed: NDArray[Any], draw: Callable[[int], NDArray[Any]], n_rows: int
+) -> NDArray[Any]:
+    """The fixed rows, then drawn ones that differ from all before: up to n_rows in all."""
+    kept = {row.tobytes(): row for row in fixed[:n_rows]}
+    for _ in range(ROUNDS):
+        if len(kept) >= n_rows:
+            break
+        for row in draw(n_rows - len(kept)):
+            kept.setdefault(row.tobytes(), row)
+    return np.array(list(kept.values()))
+
+
+def _subsets(sizes: NDArray[np.int_], n_units: int, rng: np.random.Generator) -> BoolArray:
+    """One random subset of each size: the `size` smallest of random keys."""
+    ranks = rng.random((len(sizes), n_units)).argsort(axis=1).argsort(axis=1)
+    return np.asarray(ranks < sizes[:, None])
+
+
+def _all_subsets(n_units: int) -> BoolArray:
+    """All 2ⁿ subsets, the largest first and the empty one last."""
+    subsets = [c for size in range(n_units, -1, -1) for c in combinations(range(n_units), size)]
+    masks = np.zeros((len(subsets), n_units), dtype=bool)
+    for mask, subset in zip(masks, subsets, strict=True):
+        mask[list(subset)] = True
+    return masks

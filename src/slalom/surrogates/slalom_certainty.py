@@ -1,0 +1,106 @@
+"""How good a fit is and how sure each parameter is, without spending a query.
+
+With H = JᵀΠJ + R at the optimum, split into values and importances (see slalom_solvers):
+
+    leverage of row n       h = π_n (a_nᵀ G⁻¹ a_n + b̃_nᵀ S⁻¹ b̃_n)      b̃ = b − Cᵀ G⁻¹ a
+    leave-one-out residual  r_n / (1 − h)
+    covariance              H⁻¹ (JᵀΠ² diag(r²_loo) J) H⁻¹ + diag((H⁻¹ R (θ − θ̄))²)
+
+The last term is the pull of the ridges: without it, strong ridges look surer than they are.
+Standard errors of everything that is read off follow by the delta method.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from slalom.document import FloatArray
+from slalom.surrogates.slalom_solvers import Curvature, Problem, Solution, curvature
+
+
+@dataclass(frozen=True, eq=False)
+class Certainty:
+    """Leave-one-out quality and, for each class, the covariance of (values, importances)."""
+
+    r2: float | None
+    rmse: float | None
+    covariances: tuple[FloatArray, ...]  # one (2k, 2k) a class
+
+
+def certainty(problem: Problem, solution: Solution) -> Certainty:
+    """Everything §6 of the theory asks for, from one factorisation."""
+    from scipy.linalg import cho_solve
+
+    state, ridges = solution.state, solution.ridges
+    system = curvature(problem, state, ridges)
+    schur_inverse = np.linalg.inv(system.schur)
+    gram_inverse = cho_solve(state.factor, np.eye(len(state.importances)), check_finite=False)
+    reduced = system.slopes - state.attention @ system.coupling  # (n_classes, n, k) b̃
+    residuals = loo_residuals(problem, solution, reduced, gram_inverse, schur_inverse)
+    r2, rmse = _quality(problem, residuals)
+    covariances = _covariances(
+        problem, solution, system, (reduced, residuals, gram_inverse, schur_inverse)
+    )
+    return Certainty(r2, rmse, covariances)
+
+
+def loo_residuals(
+    problem: Problem,
+    solution: Solution,
+    reduced: FloatArray,
+    gram_inverse: FloatArray,
+    schur_inverse: FloatArray,
+) -> FloatArray:
+    """What each row's residual would be had it not been fitted: (n, n_classes)."""
+    state = solution.state
+    own = ((state.attention @ gram_inverse) * state.attention).sum(axis=1)  # (n,)
+    through = np.einsum("cnk,dnk->ncd", reduced @ schur_inverse, reduced, optimize=True)
+    n_classes = problem.scores.shape[1]
+    leverage = problem.weights[:, None, None] * (own[:, None, None] * np.eye(n_classes) + through)
+    left = np.eye(n_classes) - leverage
+    if n_classes == 1:
+        return np.asarray(state.residuals / np.maximum(left[:, 0], 1e-3))
+    left += 1e-9 * np.eye(n_classes)
+    return np.asarray(np.linalg.solve(left, state.residuals[:, :, None])[:, :, 0])
+
+
+def _quality(problem: Problem, residuals: FloatArray) -> tuple[float | None, float | None]:
+    fitted = problem.weights > 0
+    n_rows, n_classes = int(fitted.sum()), problem.scores.shape[1]
+    n_parameters = problem.counts.shape[1] * (1 + n_classes) / n_classes - 1
+    weights = problem.weights / problem.weights.sum()
+    squared = float(weights @ (residuals**2).sum(axis=1))
+    rmse = float(np.sqrt(squared / n_classes))
+    mean = weights @ problem.scores
+    spread = float(weights @ ((problem.scores - mean) ** 2).sum(axis=1))
+    scale = float(np.abs(problem.scores[fitted]).max(initial=0.0))
+    if n_rows < n_parameters or spread <= (1e-9 * max(1.0, scale)) ** 2:
+        return None, rmse
+    alone = n_rows / (n_rows - 1)  # the mean, too, is judged on rows it has not seen
+    return 1.0 - squared / (spread * alone**2), rmse
+
+
+def _covariances(
+    problem: Problem,
+    solution: Solution,
+    system: Curvature,
+    parts: tuple[FloatArray, FloatArray, FloatArray, FloatArray],
+) -> tuple[FloatArray, ...]:
+    reduced, residuals, gram_inverse, schur_inverse = parts
+    state, ridges = solution.state, solution.ridges
+    noise = problem.weights[:, None] * residuals  # (n, n_classes)
+    pulled = state.values - problem.prior  # (k, n_classes)
+    push = np.einsum("cnk,nc->kn", reduced, noise, optimize=True)
+    moved = schur_inverse @ push  # (k, n) how each row moved the importances
+    pull = ridges.importances * state.importances
+    for column in range(noise.shape[1]):
+        pull = pull - system.coupling[column].T @ (ridges.values * pulled[:, column])
+    bias = schur_inverse @ pull
+    covariances = []
+    for column in range(noise.shape[1]):
+        own = gram_inverse @ (state.attention * noise[:, column, None]).T
+        influence = np.vstack([own - system.coupling[column] @ moved, moved])  # (2k, n)
+        ridge = gram_inverse @ (ridges.values * pulled[:, column])
+        bias_here = np.concatenate([ridge - system.coupling[column] @ bias, bias])
+        covariances.append(influence @ influence.T + np.diag(bias_here**2))
+    return tuple(covariances)

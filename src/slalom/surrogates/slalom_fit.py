@@ -1,0 +1,69 @@
+"""SLALOM as a surrogate: from counts and scores to a model, its read-outs and their errors."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from slalom.document import BoolArray, FloatArray
+from slalom.surrogates.base import Fit
+from slalom.surrogates.slalom import Anchor, SlalomModel
+from slalom.surrogates.slalom_certainty import certainty
+from slalom.surrogates.slalom_readouts import read_outs, standard_errors
+from slalom.surrogates.slalom_solvers import LevenbergMarquardt, Problem, Solution, Solver
+
+
+@dataclass(frozen=True)
+class SlalomSurrogate:
+    """Fits by least squares; `anchored` adds what is always present, the paper's model has none."""
+
+    anchored: bool = True
+    solver: Solver = LevenbergMarquardt()
+
+    def fit(
+        self, counts: FloatArray, scores: FloatArray, *, weights: FloatArray, at: FloatArray
+    ) -> Fit:
+        problem = self.problem(counts, scores, weights=weights, at=at)
+        solution = self.solver.solve(problem)
+        model = _model(problem, solution, one_column=scores.ndim == 1)
+        sure = certainty(problem, solution)
+        return Fit(
+            model=model,
+            scores=read_outs(model, at),
+            errors=standard_errors(model, at, sure.covariances),
+            identified=np.ones(len(at), dtype=bool),
+            r2=sure.r2,
+            rmse=sure.rmse,
+        )
+
+    def problem(
+        self, counts: FloatArray, scores: FloatArray, *, weights: FloatArray, at: FloatArray
+    ) -> Problem:
+        """Only rows that are fitted; without an anchor an empty query says nothing."""
+        used = weights > 0
+        if not self.anchored:
+            used &= counts.sum(axis=1) > 0
+        columns = scores.reshape(len(scores), -1)
+        prior = self._prior(counts, columns, weights, at)
+        counts, columns, weights = counts[used], columns[used], weights[used]
+        if self.anchored:
+            counts = np.hstack([counts, np.ones((len(counts), 1))])
+        return Problem(counts, columns, weights / weights.mean(), prior, self.anchored)
+
+    def _prior(
+        self, counts: FloatArray, scores: FloatArray, weights: FloatArray, at: FloatArray
+    ) -> FloatArray:
+        """Where values shrink to: the empty query's score, or the document's without an anchor."""
+        reference = np.zeros_like(at) if self.anchored else at
+        rows: BoolArray = (counts == reference).all(axis=1)
+        if rows.any():
+            return np.asarray(scores[rows].mean(axis=0))
+        return np.asarray(weights @ scores / weights.sum())
+
+
+def _model(problem: Problem, solution: Solution, *, one_column: bool) -> SlalomModel:
+    values, importances = solution.state.values, solution.state.importances
+    values = values[:, 0] if one_column else values
+    if not problem.anchored:
+        return SlalomModel(values, importances, None)
+    value = float(values[-1]) if one_column else tuple(map(float, values[-1]))
+    return SlalomModel(values[:-1], importances[:-1], Anchor(value, float(importances[-1])))
