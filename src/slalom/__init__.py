@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Anchor": "slalom.explanation",
+    "Anchor": "slalom.surrogates.slalom",
     "Explanation": "slalom.explanation",
     "FunctionClassifier": "slalom.classifiers.function",
     "HuggingFaceClassifier": "slalom.classifiers.huggingface",
@@ -37,12 +37,12 @@ if TYPE_CHECKING:
     from slalom.explainers.methods import METHODS as METHODS
     from slalom.explainers.methods import explain as explain
     from slalom.explainers.methods import explain_many as explain_many
-    from slalom.explanation import Anchor as Anchor
     from slalom.explanation import Explanation as Explanation
     from slalom.explanation import Quality as Quality
     from slalom.explanation import read as read
+    from slalom.surrogates.slalom import Anchor as Anchor
 
-__all__ = [*_HOMES, "__version__"]  # noqa: PLE0604
+__all__ = [*_HOMES, "__version__"]
 
 
 def __getattr__(name: str) -> object:

@@ -1,0 +1,270 @@
+"""The command line: reads what was typed, calls the library, prints what it says.
+
+Wrong use ends with one sentence on standard error and status 2; nothing is imported before it
+is needed, so that `slalom --help` answers at once.
+"""
+
+import os
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+
+from slalom.errors import FileError, InputError, SlalomError, SlalomWarning
+
+if TYPE_CHECKING:
+    from slalom.explanation import Explanation
+
+STANDARD = "-"  # standard input or output
+WRONG_USE, INTERRUPTED, PIPE_CLOSED = 2, 130, 1
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """The `slalom` command."""
+    try:
+        status = commands.main(arguments, prog_name="slalom", standalone_mode=False)
+        sys.stdout.flush()
+    except click.UsageError as problem:
+        asked = f" (see  {problem.ctx.command_path} --help)" if problem.ctx else ""
+        status = _complain(problem.format_message().rstrip(".") + asked)
+    except (click.ClickException, SlalomError) as problem:
+        status = _complain(str(problem))
+    except (click.Abort, KeyboardInterrupt):
+        status = INTERRUPTED
+    except BrokenPipeError:  # the reader has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = PIPE_CLOSED
+    sys.exit(status)
+
+
+@click.group(
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(package_name="slalom-xai", message="%(prog)s %(version)s")
+@click.pass_context
+def commands(context: click.Context) -> None:
+    """What every word says to a text classifier, and how loudly it says it."""
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+
+
+@commands.command()
+@click.argument("text", required=False)
+@click.option("--file", "file", metavar="FILE", help="Read the text from a file.")
+@click.option(
+    "--model", metavar="NAME", help="A model's name or folder.  [default: the bundled one]"
+)
+@click.option("--method", default="slalom", show_default=True, help="One of `slalom methods`.")
+@click.option("--target", help="A label, its number, or all.  [default: the predicted class]")
+@click.option(
+    "--units", type=click.Choice(["token", "word", "sentence"]), help="What gets a score."
+)
+@click.option("--queries", type=click.IntRange(min=1), metavar="N", help="Ask at most N questions.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option(
+    "--too-long",
+    type=click.Choice(["error", "truncate"]),
+    default="error",
+    show_default=True,
+    help="What to do with a text longer than the model reads.",
+)
+@click.option("--device", help="Where the model runs, such as cpu or cuda.")
+@click.option("--scores", metavar="A,B", help="Columns to show; the first colours the text.")
+@click.option(
+    "--json", "json_file", metavar="FILE", help="Write the explanation; - for standard output."
+)
+@click.option(
+    "--html", "html_file", metavar="FILE", help="Write a page for the browser; - likewise."
+)
+def explain(
+    text: str | None,
+    file: str | None,
+    model: str | None,
+    method: str,
+    target: str | None,
+    units: str | None,
+    queries: int | None,
+    seed: int,
+    too_long: str,
+    device: str | None,
+    scores: str | None,
+    json_file: str | None,
+    html_file: str | None,
+) -> None:
+    """Explain what a classifier says of TEXT (- reads it from standard input)."""
+    files = [name for name in (json_file, html_file) if name is not None]
+    if files.count(STANDARD) > 1:
+        raise click.UsageError("only one of --json and --html can go to standard output")
+    content = _text(text, file)
+    for name in files:
+        _check_writable(name)
+    columns = tuple(name.strip() for name in scores.split(",")) if scores else ()
+    with _sentences_for_warnings(), _status("loading the model") as say:
+        from slalom.classifiers.load import load
+        from slalom.explainers.methods import explain, method_named
+        from slalom.views import reading
+
+        chosen = method_named(method)
+        classifier = load(model, device=device)
+        say("asking the classifier")
+        explanation = explain(
+            classifier,
+            content,
+            method=chosen,
+            target=_target(target, classifier.labels),
+            n_queries=queries,
+            units=units,
+            too_long=too_long,
+            seed=seed,
+        )
+        reading.checked_names(explanation, columns)
+    if json_file is not None:
+        _write(json_file, _json(explanation))
+    if html_file is not None:
+        from slalom.views.html import page
+
+        _write(html_file, page(explanation))
+    if STANDARD not in files:
+        _show(explanation, columns)
+
+
+@commands.command()
+def methods() -> None:
+    """List the methods that explain can use."""
+    from slalom.explainers.methods import METHODS
+
+    width = max(map(len, METHODS))
+    for name, method in METHODS.items():
+        click.echo(f"{name:<{width}}  {method.summary}")
+
+
+def _text(text: str | None, file: str | None) -> str:
+    if (text is None) == (file is None):
+        raise click.UsageError(
+            "give one text: as an argument, as - for standard input, or by --file"
+        )
+    if text is not None and text != STANDARD:
+        content = text.encode("utf-8", "surrogateescape")
+    elif text is not None:
+        content = sys.stdin.buffer.read()
+    else:
+        content = _file_bytes(Path(str(file)))
+    try:
+        return content.decode("utf-8-sig").rstrip("\n")
+    except UnicodeDecodeError as problem:
+        raise InputError(
+            f"the text is not UTF-8 (byte {problem.start}): convert it, for example with iconv"
+        ) from problem
+
+
+def _file_bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as problem:
+        raise FileError(f"cannot read {path}: {problem.strerror or problem}") from problem
+
+
+def _target(target: str | None, labels: Sequence[str]) -> str | int | None:
+    """A number is an index, unless a label looks just like it."""
+    if target is not None and target not in labels and target.isdecimal():
+        return int(target)
+    return target
+
+
+def _json(explanation: "Explanation") -> str:
+    import json
+
+    return json.dumps(explanation.to_json(), ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _show(explanation: "Explanation", columns: tuple[str, ...]) -> None:
+    from rich.console import Console
+
+    from slalom.views.terminal import TerminalView
+
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="replace")  # a terminal without emoji still gets the rest
+    Console(highlight=False, soft_wrap=False).print(TerminalView(explanation, columns))
+
+
+def _check_writable(name: str) -> None:
+    """Find out before the work, not after it, that a result has nowhere to go."""
+    path = Path(name)
+    if name == STANDARD or _is_device(path):
+        return
+    if path.is_dir():
+        raise FileError(f"cannot write {path}: it is a folder, name a file in it")
+    try:
+        tempfile.TemporaryFile(dir=path.resolve().parent).close()
+    except OSError as problem:
+        raise FileError(f"cannot write {path}: {problem.strerror or problem}") from problem
+
+
+def _write(name: str, content: str) -> None:
+    """Write all of it or nothing; never replace a device or a pipe by a file."""
+    if name == STANDARD:
+        sys.stdout.buffer.write(content.encode())
+        return
+    path = Path(name).resolve()
+    try:
+        if _is_device(path):
+            path.write_text(content, encoding="utf-8")
+        else:
+            _write_whole(path, content)
+    except OSError as problem:
+        raise FileError(f"cannot write {path}: {problem.strerror or problem}") from problem
+
+
+def _write_whole(path: Path, content: str) -> None:
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(content)
+        mask = os.umask(0)
+        os.umask(mask)
+        temporary.chmod(0o666 & ~mask)  # temporary files are private, results are not
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _is_device(path: Path) -> bool:
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
+@contextmanager
+def _sentences_for_warnings() -> Iterator[None]:
+    """Say each of slalom's warnings as a sentence, after the work."""
+    with warnings.catch_warnings(record=True) as caught:
+        yield
+    for warning in caught:
+        if issubclass(warning.category, SlalomWarning):
+            click.echo(f"slalom: {warning.message}", err=True)
+        else:
+            warnings.showwarning(
+                warning.message, warning.category, warning.filename, warning.lineno
+            )
+
+
+@contextmanager
+def _status(first: str) -> Iterator[Callable[[str], None]]:
+    """A line on standard error about what is going on, if a person is watching."""
+    if not sys.stderr.isatty():
+        yield lambda now: None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(f"{first} …") as status:
+        yield lambda now: status.update(f"{now} …")
+
+
+def _complain(sentence: str) -> int:
+    click.echo(f"slalom: {sentence}", err=True)
+    return WRONG_USE

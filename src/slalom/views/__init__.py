@@ -1,0 +1,1 @@
+"""Explanations for people: in a terminal, as a self-contained HTML page."""

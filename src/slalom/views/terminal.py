@@ -1,0 +1,198 @@
+"""An explanation in a terminal: the text, coloured, over a table of its strongest units.
+
+Blue speaks for the target, orange against it (told apart by colour-blind readers, and on light
+and dark backgrounds); the stronger, the more paint. Underlined units take at least twice their
+share of the attention. Without colours the bars of the table say the same.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.table import Table
+from rich.text import Text
+
+from slalom.document import FloatArray
+from slalom.explanation import Explanation
+from slalom.views import reading
+
+COLUMNS = ("value", "importance", "removal", "shapley")
+COLUMNS_ALL_CLASSES = ("importance", "shapley")
+N_ROWS = 12
+HALF_BAR = 5  # characters to each side of the axis
+BAR, GAP, NARROWEST_UNIT = 2 * HALF_BAR + 1, 2, 13
+FOR = ("#3b8eea", "white on #2f6fb7", "bold white on #0b4f9e")  # faint, clear, strong
+AGAINST = ("#d9822b", "black on #e08e3c", "bold black on #ff9d2e")
+LOUD = ("#9a86d8", "white on #7a63c0", "bold white on #5b3fb0")  # importance has no side
+STEPS = (0.1, 0.35, 0.7)
+TRUST = {"high": "bold green", "fair": "bold yellow", "low": "bold red"}
+
+
+@dataclass(frozen=True)
+class Column:
+    title: str
+    scores: FloatArray  # (n_units,)
+    errors: FloatArray | None
+
+
+@dataclass(frozen=True)
+class TerminalView:
+    """Print this with a rich Console; it fits itself into the width there is."""
+
+    explanation: Explanation
+    scores: tuple[str, ...] = ()
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        wanted = reading.checked_names(self.explanation, self.scores)
+        by = reading.colouring(self.explanation, wanted)
+        shown = reading.for_class(self.explanation, reading.shown_class(self.explanation))
+        yield _header(self.explanation)
+        yield Text()
+        yield _text(shown, by)
+        yield Text()
+        yield _table(self.explanation, shown, wanted, by=by, options=options)
+        yield _footer(shown, by, coloured=console.color_system is not None)
+
+
+def _header(explanation: Explanation) -> RenderableType:
+    quality = explanation.quality
+    label = reading.label(explanation.target)
+    what = (
+        "all classes, centred logits"
+        if explanation.target_index is None
+        else f"log-odds of “{label}”"
+    )
+    first = Text.assemble(
+        (reading.prediction(explanation), "bold"),
+        (f"  {what} · {reading.label(explanation.classifier)}", "dim"),
+    )
+    second = Text.assemble("trust ", (quality.trust, TRUST.get(quality.trust, "bold")))
+    second.append(f" · {' · '.join(reading.facts(explanation))}")
+    return Group(first, second, Text(reading.trust_sentence(explanation), style="dim"))
+
+
+def _text(explanation: Explanation, by: str) -> RenderableType:
+    strengths = reading.strengths(explanation, by)
+    loud = _loud(explanation)
+    sides = []
+    for segments in reading.segments(explanation):
+        line = Text()
+        for segment in segments:
+            style = "" if segment.unit is None else _paint(by, float(strengths[segment.unit]))
+            if segment.unit is not None and loud[segment.unit]:
+                style = f"underline {style}".strip()
+            blank = len(segment.text) - len(segment.text.lstrip())  # the gap is not painted
+            line.append(reading.visible(segment.text[:blank]))
+            line.append(reading.visible(segment.text[blank:]), style=style)
+        sides.append(line)
+    return Group(*sides)
+
+
+def _paint(by: str, strength: float) -> str:
+    step = sum(abs(strength) >= limit for limit in STEPS)
+    if step == 0:
+        return ""
+    scale = LOUD if by == "importance" else FOR if strength > 0 else AGAINST
+    return scale[step - 1]
+
+
+def _loud(explanation: Explanation) -> list[bool]:
+    if "importance" not in explanation.scores:
+        return [False] * len(explanation.units)
+    shares = reading.weight_shares(explanation)
+    return [bool(loud) for loud in shares >= 2 / max(len(explanation.units), 2)]
+
+
+def _table(
+    whole: Explanation,
+    shown: Explanation,
+    wanted: Sequence[str],
+    *,
+    by: str,
+    options: ConsoleOptions,
+) -> RenderableType:
+    columns, left_out = _fitting(_columns(whole, wanted), options.max_width)
+    table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="dim")
+    table.add_column("unit", no_wrap=True, overflow="ellipsis", max_width=24)
+    table.add_column(by, no_wrap=True, min_width=BAR, max_width=BAR)
+    for column in columns:
+        table.add_column(column.title, justify="right", no_wrap=True)
+    rows = reading.rows(shown, by)
+    strengths = reading.strengths(shown, by)
+    for row in rows[:N_ROWS]:
+        known = bool(shown.identified[row.unit])
+        table.add_row(
+            Text(row.label + (f" ×{row.times}" if row.times > 1 else "")),
+            _bar(float(strengths[row.unit]), by, ascii_only=options.ascii_only),
+            *(_cell(column, row.unit, known=known) for column in columns),
+        )
+    more = [f"… and {len(rows) - N_ROWS} weaker units"] if len(rows) > N_ROWS else []
+    if left_out:
+        more.append(f"no room for {', '.join(c.title.replace(chr(10), ' ') for c in left_out)}")
+    return Group(table, *(Text(line, style="dim") for line in more))
+
+
+def _columns(explanation: Explanation, wanted: Sequence[str]) -> list[Column]:
+    usual = COLUMNS_ALL_CLASSES if explanation.target_index is None else COLUMNS
+    names = wanted or [name for name in usual if name in explanation.scores] or explanation.scores
+    columns = []
+    for name in names:
+        scores, errors = explanation.scores[name], explanation.errors.get(name)
+        if scores.ndim == 1:
+            columns.append(Column(name, scores, errors))
+            continue
+        for index in np.argsort(-explanation.logits, kind="stable"):  # the likeliest class first
+            title = f"{name}\n{reading.label(explanation.labels[index])[:12]}"
+            columns.append(Column(title, scores[:, index], None))  # errors would crowd out classes
+    return columns
+
+
+def _fitting(columns: list[Column], width: int) -> tuple[list[Column], list[Column]]:
+    """As many columns as fit beside the unit and its bar, at least one."""
+    room = width - NARROWEST_UNIT - BAR - GAP
+    for n_shown, column in enumerate(columns):
+        room -= GAP + max(*map(len, column.title.split("\n")), 6 if column.errors is None else 11)
+        if room < 0 and n_shown:
+            return columns[:n_shown], columns[n_shown:]
+    return columns, []
+
+
+def _cell(column: Column, unit: int, *, known: bool) -> Text:
+    if not known:
+        return Text("–")
+    cell = Text(reading.number(float(column.scores[unit])))
+    if column.errors is not None:
+        cell.append(f" {reading.margin(float(column.errors[unit]))}", style="dim")
+    return cell
+
+
+def _bar(strength: float, by: str, *, ascii_only: bool) -> Text:
+    """Half a cell a step to the right for the target, to the left against it."""
+    full, right, left, axis = ("#", "", "", "|") if ascii_only else ("█", "▌", "▐", "│")
+    halves = round(abs(strength) * 2 * HALF_BAR)
+    style = _paint(by, strength).split(" on ")[-1] if halves else ""
+    blocks = full * (halves // 2)
+    if strength > 0:
+        return Text(" " * HALF_BAR + axis) + Text(blocks + right * (halves % 2), style=style)
+    drawn = left * (halves % 2) + blocks
+    return Text(" " * (HALF_BAR - len(drawn))) + Text(drawn, style=style) + Text(axis)
+
+
+def _footer(explanation: Explanation, by: str, *, coloured: bool) -> RenderableType:
+    notes = [Text(f"note: {reading.label(note)}") for note in explanation.quality.notes]
+    return Group(*([_legend(explanation, by)] if coloured else []), *notes)
+
+
+def _legend(explanation: Explanation, by: str) -> Text:
+    legend = Text.assemble((f"coloured by {by}: ", "dim"))
+    if by == "importance":
+        legend.append("loud", style=LOUD[1])
+    else:
+        label = reading.label(explanation.labels[reading.shown_class(explanation)])
+        legend.append("for", style=FOR[1]).append(" ")
+        legend.append("against", style=AGAINST[1]).append(f" “{label}”", style="dim")
+    if any(_loud(explanation)):
+        legend.append(" · ", style="dim").append("underlined", style="dim underline")
+        legend.append(": loud", style="dim")
+    return legend
