@@ -17,14 +17,14 @@ from slalom.surrogates.slalom import SlalomModel
 
 @dataclass(frozen=True)
 class Budget:
-    """Queries by the number of distinct units: factor × units, within bounds."""
+    """How many queries a document gets: so many a distinct unit, within bounds."""
 
     least: int
-    factor: float
+    a_unit: float
     most: int
 
     def __call__(self, document: Document) -> int:
-        return int(np.clip(self.factor * document.n_features, self.least, self.most))
+        return int(np.clip(self.a_unit * document.n_features, self.least, self.most))
 
 
 @dataclass(frozen=True)

@@ -10,16 +10,17 @@ The anchor is the last column, present once in every query. Only differences of 
 a term on Σs fixes the gauge Σ_{j≥1} s_j = 0 without touching the fit.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from slalom.document import FloatArray
 
 MOST_IMPORTANT = 25.0  # |s| beyond this is exp(25) : 1, no query can tell
 STEP_BOUND = 2.0
-SPARSE_BELOW = 0.1  # share of non-zero counts
+WEAKEST_RIDGE, STRONGEST_RIDGE = 1e-8, 1e3
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,9 +82,7 @@ def project(problem: Problem, importances: FloatArray, ridges: Ridges) -> State:
     """Eliminate the values: one weighted ridge regression on the attention."""
     from scipy.linalg import cho_factor, cho_solve
 
-    mass = problem.counts * np.exp(importances - importances.max())
-    total = mass.sum(axis=1)
-    attention = mass / np.where(total > 0, total, 1.0)[:, None]
+    attention = _attention(problem.counts, importances)
     weighted = attention * problem.weights[:, None]
     gram = attention.T @ weighted + np.diag(ridges.values)
     gram[np.diag_indices_from(gram)] += 1e-12 * (1.0 + gram.diagonal().max())
@@ -132,7 +131,9 @@ def curvature(problem: Problem, state: State, ridges: Ridges) -> Curvature:
     gauge = np.ones(k)
     if problem.anchored:
         gauge[-1] = 0.0
-    schur += np.outer(gauge, gauge) * (np.trace(schur) / k + 1e-12) / k
+    typical = np.trace(schur) / k + 1e-12
+    schur += np.outer(gauge, gauge) * typical / k
+    schur[np.diag_indices(k)] += 1e-10 * typical  # an anchor that nothing speaks of stays put
     return Curvature(np.stack(slopes), np.stack(couplings), schur, gradient)
 
 
@@ -146,11 +147,18 @@ class LevenbergMarquardt:
     ridges: tuple[float, float] | None = None  # (values, importances); None: from the data
     max_steps: int = 60
     tolerance: float = 1e-10
+    n_rounds: int = 12
+    tails: float = np.inf
 
     def solve(self, problem: Problem) -> Solution:
         start = np.zeros(problem.counts.shape[1])
         ridges = Ridges.uniform(problem, *(self.ridges or (1e-2, 1e-1)))
-        return Solution(self.descend(problem, start, ridges), ridges)
+        state = self.descend(problem, start, ridges)
+        if self.ridges is None:
+            for _ in range(self.n_rounds):
+                ridges = by_evidence(problem, state, ridges, self.tails)
+                state = self.descend(problem, state.importances, ridges)
+        return Solution(state, ridges)
 
     def descend(self, problem: Problem, importances: FloatArray, ridges: Ridges) -> State:
         """Levenberg–Marquardt over the importances from a given start, ridges fixed."""
@@ -171,6 +179,108 @@ class LevenbergMarquardt:
             if before - state.objective <= self.tolerance * before:
                 break
         return state
+
+
+def by_evidence(problem: Problem, state: State, ridges: Ridges, tails: float) -> Ridges:
+    """One fixed-point step towards the ridges of the highest marginal likelihood.
+
+    A ridge is noise variance over prior variance. Both are read off the current fit: the
+    noise from the residuals, less the parameters they paid for; the prior's from the
+    parameters' second moments. Finite `tails` make the prior of the values a Student t, so
+    that the few units that matter are hardly shrunk and the many that do not, more.
+    """
+    from scipy.linalg import cho_solve
+
+    system = curvature(problem, state, ridges)
+    k, n_classes = len(state.importances), problem.scores.shape[1]
+    gram_inverse = cho_solve(state.factor, np.eye(k), check_finite=False)
+    schur_inverse = np.linalg.inv(system.schur)
+    own = gram_inverse.diagonal()[:, None] + np.stack(
+        [((c @ schur_inverse) * c).sum(axis=1) for c in system.coupling], axis=1
+    )  # (k, n_classes) posterior variances over the noise
+    free = slice(0, problem.n_features)
+    ridge_v, ridge_s = ridges.values[free, None], ridges.importances[free]
+    spent_v = (1 - ridge_v * own[free]).clip(0, 1)
+    spent_s = (1 - ridge_s * schur_inverse.diagonal()[free]).clip(0, 1)
+    n_rows = len(problem.scores) * n_classes
+    spent = spent_v.sum() + spent_s.sum() + problem.anchored * (n_classes + 1)
+    noise = float(problem.weights @ (state.residuals**2).sum(axis=1)) / max(
+        n_rows - spent, 0.05 * n_rows
+    )
+    noise = max(noise, 1e-24)
+    moments = ((state.values[free] - problem.prior) ** 2 + noise * own[free]).mean(axis=1)
+    if np.isinf(tails):
+        spread = ((state.values[free] - problem.prior) ** 2).sum() / max(spent_v.sum(), 1e-9)
+        values = np.full(problem.n_features, noise / max(spread, 1e-300))
+    else:
+        pull = noise / ridges.values[free] / np.maximum(moments, 1e-300)  # τ²/λ over m
+        spread = moments.mean()
+        for _ in range(20):
+            share = (tails + 1) / (tails + moments / spread)
+            spread = (share * moments).mean()
+        values = noise * share / spread
+    spread_s = (state.importances[free] ** 2).sum() / max(spent_s.sum(), 1e-9)
+    importances = np.full(problem.n_features, noise / max(spread_s, 1e-300))
+    pad = [0.0] * problem.anchored
+    return Ridges(
+        np.append(values.clip(WEAKEST_RIDGE, STRONGEST_RIDGE), pad),
+        np.append(importances.clip(WEAKEST_RIDGE, STRONGEST_RIDGE), pad),
+    )
+
+
+@dataclass(frozen=True)
+class Adam:
+    """The paper's algorithm 1: stochastic first-order steps on random batches.
+
+    There for comparison: with a few hundred queries it has not converged.
+    """
+
+    learning_rate: float = 5e-3
+    batch_size: int = 64
+    n_epochs: int = 60
+    seed: int = 0
+
+    def solve(self, problem: Problem) -> Solution:
+        rng = np.random.default_rng(self.seed)
+        n, k = problem.counts.shape
+        n_classes = problem.scores.shape[1]
+        parameters = np.zeros((k, n_classes + 1))  # values, then importances in the last column
+        first, second = np.zeros_like(parameters), np.zeros_like(parameters)
+        steps = 0
+        for _ in range(self.n_epochs):
+            for batch in np.array_split(rng.permutation(n), max(1, round(n / self.batch_size))):
+                steps += 1
+                slope = _loss_gradient(problem, parameters, batch)
+                first += 0.1 * (slope - first)
+                second += 0.001 * (slope**2 - second)
+                rate = self.learning_rate * np.sqrt(1 - 0.999**steps) / (1 - 0.9**steps)
+                parameters -= rate * first / (np.sqrt(second) + 1e-8)
+        ridges = Ridges.uniform(problem, WEAKEST_RIDGE, WEAKEST_RIDGE)
+        importances = _in_gauge(problem, parameters[:, -1])
+        state = project(problem, importances, ridges)
+        values = parameters[:, :-1]
+        residuals = problem.scores - state.attention @ values
+        return Solution(replace(state, values=values, residuals=residuals), ridges)
+
+
+def _loss_gradient(
+    problem: Problem, parameters: FloatArray, batch: NDArray[np.intp]
+) -> FloatArray:
+    """The gradient of the weighted mean squared error of one batch, by every parameter."""
+    values, importances = parameters[:, :-1], parameters[:, -1]
+    attention = _attention(problem.counts[batch], importances)
+    predictions = attention @ values
+    misses = (predictions - problem.scores[batch]) * problem.weights[batch, None]
+    by_value = attention.T @ misses
+    by_importance = (attention.T @ misses * values).sum(axis=1)
+    by_importance -= attention.T @ (misses * predictions).sum(axis=1)
+    return np.asarray(2 / len(batch) * np.column_stack([by_value, by_importance]))
+
+
+def _attention(counts: FloatArray, importances: FloatArray) -> FloatArray:
+    mass = counts * np.exp(importances - importances.max())
+    total = mass.sum(axis=1)
+    return np.asarray(mass / np.where(total > 0, total, 1.0)[:, None])
 
 
 def _in_gauge(problem: Problem, importances: FloatArray) -> FloatArray:

@@ -1,0 +1,60 @@
+"""Classifiers whose explanation is known, for every test that needs a right answer."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+import slalom
+from slalom.surrogates.slalom import Anchor, SlalomModel
+
+WORDS = (
+    "a film that dares to be slow and then rewards every patient viewer with scenes of rare "
+    "beauty although its second half drags under weak dialogue clumsy music one tired joke "
+    "nobody laughed at"
+).split()
+TEXT = " ".join(WORDS)
+
+
+@dataclass(frozen=True)
+class Oracle:
+    """A classifier that is exactly `model` over the words of TEXT, and counts its work."""
+
+    model: SlalomModel
+    classifier: slalom.FunctionClassifier
+    asked: list[str]
+
+
+def slalom_oracle(*, anchored: bool = True, seed: int = 0) -> Oracle:
+    """An exact SLALOM over the distinct words of TEXT; the score is the log-odds of "pos"."""
+    rng = np.random.default_rng(seed)
+    n_words = len(set(WORDS))
+    importances = rng.normal(size=n_words)
+    anchor = Anchor(0.4, 1.0) if anchored else None
+    model = SlalomModel(2 * rng.normal(size=n_words), importances - importances.mean(), anchor)
+    return _oracle(model, model.predict)
+
+
+def linear_oracle(*, seed: int = 0) -> tuple[Oracle, np.ndarray]:
+    """A bag of words: log-odds are 0.3 plus the coefficient of every word present."""
+    rng = np.random.default_rng(seed)
+    coefficients = rng.normal(size=len(set(WORDS)))
+    model = SlalomModel(coefficients, np.zeros(len(coefficients)), None)
+    return _oracle(model, lambda counts: 0.3 + counts @ coefficients), coefficients
+
+
+def _oracle(model: SlalomModel, score: Callable[[np.ndarray], np.ndarray]) -> Oracle:
+    columns = {word: column for column, word in enumerate(dict.fromkeys(WORDS))}
+    asked: list[str] = []
+
+    def logits(texts: list[str]) -> np.ndarray:
+        asked.extend(texts)
+        counts = np.zeros((len(texts), len(columns)))
+        for row, text in zip(counts, texts, strict=True):
+            for word in text.split():
+                row[columns[word]] += 1
+        scores = score(counts)
+        return np.column_stack([np.zeros(len(texts)), scores])
+
+    classifier = slalom.FunctionClassifier(logits, labels=["neg", "pos"], gives="logits")
+    return Oracle(model, classifier, asked)

@@ -1,0 +1,162 @@
+"""Known answers: an exact SLALOM comes back; leave-one-out equals leaving one out."""
+
+import numpy as np
+import pytest
+
+from slalom.surrogates.closed_form import ClosedForm
+from slalom.surrogates.slalom import Anchor, SlalomModel
+from slalom.surrogates.slalom_certainty import certainty
+from slalom.surrogates.slalom_fit import SlalomSurrogate
+from slalom.surrogates.slalom_readouts import read_outs
+from slalom.surrogates.slalom_solvers import Adam, LevenbergMarquardt
+
+
+def subsets(n_queries, n_units, rng):
+    sizes = rng.integers(1, n_units + 1, size=n_queries)
+    ranks = rng.random((n_queries, n_units)).argsort(axis=1).argsort(axis=1)
+    masks = (ranks < sizes[:, None]).astype(float)
+    return np.vstack([np.ones(n_units), np.zeros(n_units), masks])
+
+
+def truth(n_units, anchored, rng):
+    importances = rng.normal(size=n_units)
+    anchor = Anchor(0.5, 1.0) if anchored else None
+    return SlalomModel(2 * rng.normal(size=n_units), importances - importances.mean(), anchor)
+
+
+@pytest.mark.parametrize("anchored", [True, False])
+def test_an_exact_slalom_comes_back(anchored):
+    rng = np.random.default_rng(0)
+    model, counts = truth(36, anchored, rng), subsets(498, 36, rng)
+    fit = SlalomSurrogate(anchored).fit(
+        counts, model.predict(counts), weights=np.ones(500), at=np.ones(36)
+    )
+    np.testing.assert_allclose(fit.scores["value"], model.values, atol=1e-2)
+    np.testing.assert_allclose(fit.scores["importance"], model.importances, atol=1e-2)
+    assert fit.r2 > 0.9999
+
+
+def test_several_classes_share_their_importances():
+    rng = np.random.default_rng(1)
+    values = rng.normal(size=(12, 3))
+    values -= values.mean(axis=1, keepdims=True)
+    importances = rng.normal(size=12)
+    model = SlalomModel(values, importances - importances.mean(), Anchor((0.2, 0.3, -0.5), 0.7))
+    counts = subsets(300, 12, rng)
+    fit = SlalomSurrogate().fit(
+        counts, model.predict(counts), weights=np.ones(302), at=np.ones(12)
+    )
+    np.testing.assert_allclose(fit.scores["value"], model.values, atol=1e-2)
+    np.testing.assert_allclose(fit.scores["value"].sum(axis=1), 0, atol=1e-8)
+    np.testing.assert_allclose(fit.scores["importance"], model.importances, atol=1e-2)
+
+
+@pytest.mark.parametrize("n_classes", [1, 3])
+def test_leave_one_out_is_what_leaving_one_out_gives(n_classes):
+    """But for rows of extreme leverage (the one empty query), where no first order holds."""
+    rng = np.random.default_rng(2)
+    model = truth(5, True, rng)
+    counts = np.vstack([subsets(49, 5, rng), np.zeros((9, 5))])
+    scores = model.predict(counts)[:, None] + 0.1 * rng.normal(size=(60, n_classes))
+    surrogate = SlalomSurrogate(solver=LevenbergMarquardt(ridges=(1e-2, 1e-2)))
+    problem = surrogate.problem(counts, scores, weights=np.ones(60), at=np.ones(5))
+    quick = certainty(problem, surrogate.solver.solve(problem)).rmse
+    misses = []
+    for row in range(60):
+        kept = np.arange(60) != row
+        part = type(problem)(
+            problem.counts[kept], scores[kept], np.ones(59), problem.prior, anchored=True
+        )
+        state = surrogate.solver.solve(part).state
+        mass = problem.counts[row] * np.exp(state.importances)
+        misses.append(scores[row] - mass @ state.values / mass.sum())
+    assert quick == pytest.approx(np.sqrt(np.mean(np.square(misses))), rel=0.1)
+
+
+def test_leave_one_out_r2_holds_on_fresh_queries():
+    """Also where SLALOM is wrong: the truth here has two heads."""
+    rng = np.random.default_rng(3)
+    heads = truth(30, True, rng), truth(30, True, rng)
+    counts, fresh = subsets(300, 30, rng), subsets(3000, 30, rng)
+    scores, later = (sum(head.predict(rows) for head in heads) for rows in (counts, fresh))
+    fit = SlalomSurrogate().fit(counts, scores, weights=np.ones(302), at=np.ones(30))
+    r2 = 1 - np.mean((fit.model.predict(fresh) - later) ** 2) / later.var()
+    assert fit.r2 == pytest.approx(r2, abs=0.05)
+
+
+def test_intervals_cover_the_truth():
+    """Nominal 90 % intervals on noisy SLALOM data, over all units of ten fits."""
+    rng = np.random.default_rng(4)
+    inside = {"value": [], "importance": [], "removal": [], "shapley": []}
+    for _ in range(10):
+        model, counts = truth(25, True, rng), subsets(400, 25, rng)
+        scores = model.predict(counts) + 0.1 * rng.normal(size=402)
+        fit = SlalomSurrogate().fit(counts, scores, weights=np.ones(402), at=np.ones(25))
+        true = read_outs(model, np.ones(25))
+        for name, hits in inside.items():
+            hits += list(np.abs(fit.scores[name] - true[name]) < 1.645 * fit.errors[name])
+    for name, hits in inside.items():
+        assert 0.84 <= np.mean(hits) <= 0.995, (name, np.mean(hits))
+
+
+def test_permuting_units_permutes_scores():
+    rng = np.random.default_rng(5)
+    model, counts = truth(10, True, rng), subsets(100, 10, rng)
+    scores = model.predict(counts) + 0.1 * rng.normal(size=102)
+    order = rng.permutation(10)
+    kept = {"weights": np.ones(102), "at": np.ones(10)}
+    plain = SlalomSurrogate().fit(counts, scores, **kept)
+    mixed = SlalomSurrogate().fit(counts[:, order], scores, **kept)
+    for name, score in plain.scores.items():
+        np.testing.assert_allclose(mixed.scores[name], score[order], atol=1e-6, err_msg=name)
+
+
+def test_constant_scores_and_too_few_rows_judge_nothing():
+    rng = np.random.default_rng(6)
+    counts = subsets(50, 8, rng)
+    constant = SlalomSurrogate().fit(counts, np.full(52, 3.0), weights=np.ones(52), at=np.ones(8))
+    assert constant.r2 is None
+    np.testing.assert_allclose(constant.scores["removal"], 0, atol=1e-6)
+    few = SlalomSurrogate().fit(
+        counts[:6], rng.normal(size=6), weights=np.ones(6), at=np.ones(8)
+    )
+    assert few.r2 is None
+    assert all(np.isfinite(score).all() for score in few.scores.values())
+
+
+def test_adam_approaches_what_levenberg_marquardt_finds():
+    rng = np.random.default_rng(7)
+    model = truth(10, False, rng)
+    counts = rng.multinomial(3, np.full(10, 0.1), size=500).astype(float)
+    fit = SlalomSurrogate(anchored=False, solver=Adam(learning_rate=2e-2, n_epochs=300)).fit(
+        counts, model.predict(counts), weights=np.ones(500), at=np.ones(10)
+    )
+    np.testing.assert_allclose(fit.scores["value"], model.values, atol=0.1)
+    assert np.corrcoef(fit.scores["importance"], model.importances)[0, 1] > 0.95
+
+
+@pytest.mark.parametrize("anchored", [True, False])
+def test_closed_forms_are_exact_on_exact_data(anchored):
+    rng = np.random.default_rng(8)
+    model, eye = truth(36, anchored, rng), np.eye(36)
+    if anchored:
+        counts = np.vstack([np.zeros(36), eye, 2 * eye])
+    else:
+        counts = np.vstack([eye, eye[1:] + eye[0], eye[2:] + eye[1]])
+    fit = ClosedForm(anchored).fit(
+        counts, model.predict(counts), weights=np.ones(len(counts)), at=np.ones(36)
+    )
+    assert fit.identified.all()
+    np.testing.assert_allclose(fit.scores["value"], model.values, atol=1e-6)
+    np.testing.assert_allclose(fit.scores["importance"], model.importances, atol=1e-6)
+
+
+def test_units_without_an_answer_are_marked_and_left_out():
+    """A pair outside the range of its two singletons cannot come from a SLALOM."""
+    counts = np.array([[1.0, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0], [1, 0, 1], [0, 1, 1]])
+    scores = np.array([0.0, 1.0, 2.0, 0.5, 7.0, 9.0])
+    fit = ClosedForm(anchored=False).fit(counts, scores, weights=np.ones(6), at=np.ones(3))
+    assert fit.identified.tolist() == [True, True, False]
+    assert fit.scores["value"].tolist() == [0.0, 1.0, 0.0]
+    assert fit.scores["importance"].tolist() == pytest.approx([0.0, 0.0, 0.0])
+    assert "1 of 3" in fit.notes[-1]
