@@ -95,11 +95,23 @@ def checked_text(text: object) -> Text:
     if isinstance(text, tuple) and len(text) == 2 and all(isinstance(side, str) for side in text):
         if not text[0].strip() and not text[1].strip():
             raise InputError("both sides of the pair are empty: give at least one word")
-        return text
+        return _encodable(text[0]), _encodable(text[1])
     if not isinstance(text, str):
         raise InputError(f"the text must be a str, not {type(text).__name__}")
     if not text.strip():
         raise InputError("the text is empty: give at least one word to explain")
+    return _encodable(text)
+
+
+def _encodable(text: str) -> str:
+    """Half a surrogate pair is no character: no tokenizer, file or page could take it."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as problem:
+        raise InputError(
+            f"the text holds half a character ({text[problem.start]!r} at {problem.start}): "
+            'repair it with text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")'
+        ) from problem
     return text
 
 

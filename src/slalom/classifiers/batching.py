@@ -1,0 +1,151 @@
+"""From queries to rows of token ids, and from rows to padded batches: integers only.
+
+A frame holds the token ids of a document laid out as
+
+    fixed 0 · slot 0 · fixed 1 · slot 1 · … · fixed k
+
+where every unit lives in one slot and the fixed parts (special tokens, separators, text that
+is never removed) are always shown. One text has one slot, a pair two; text that the caller
+froze splits a slot in two. This part knows no model and no tokenizer.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slalom.document import END, HOLE, IntArray, Queries
+from slalom.errors import ClassifierError, InputError
+
+LongArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """Token ids of units, fixed parts, the mask and nothing at all, in this order."""
+
+    ids: IntArray  # all parts end to end
+    types: IntArray  # token types, beside the ids
+    starts: IntArray  # (n_units + n_slots + 3,)
+    lengths: IntArray  # (n_units + n_slots + 3,)
+    slots: IntArray  # (n_units,)
+
+    @property
+    def n_units(self) -> int:
+        return len(self.slots)
+
+    @property
+    def n_fixed(self) -> int:
+        return len(self.starts) - self.n_units - 2
+
+    @property
+    def mask(self) -> int:
+        return len(self.starts) - 2
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows of token ids of different lengths, end to end."""
+
+    ids: IntArray
+    types: IntArray
+    lengths: LongArray  # (n_rows,)
+
+
+Part = tuple[Sequence[int], Sequence[int]]  # ids and types
+
+
+def frame_of(
+    units: Sequence[Part], fixed: Sequence[Part], *, slots: Sequence[int], mask: Part
+) -> Frame:
+    parts = [*units, *fixed, mask, ((), ())]
+    lengths = np.array([len(ids) for ids, _ in parts], dtype=np.int32)
+    return Frame(
+        ids=np.array([token for ids, _ in parts for token in ids], dtype=np.int32),
+        types=np.array([kind for _, types in parts for kind in types], dtype=np.int32),
+        starts=(np.cumsum(lengths) - lengths).astype(np.int32),
+        lengths=lengths,
+        slots=np.array(slots, dtype=np.int32),
+    )
+
+
+def assemble(frame: Frame, queries: Queries) -> Rows:
+    """The rows a model reads for these queries, fixed parts included."""
+    if frame.lengths[frame.mask] == 0 and (queries == HOLE).any():
+        raise ClassifierError("this model has no mask token: remove units instead of masking them")
+    parts = in_place(frame.slots, frame.n_fixed, queries)
+    sizes = frame.lengths[parts]  # (n_queries, width)
+    ends = np.cumsum(sizes, dtype=np.int64)
+    shift = frame.starts[parts].ravel() - (ends - sizes.ravel())
+    source = np.arange(int(ends[-1]) if len(ends) else 0) + np.repeat(shift, sizes.ravel())
+    return Rows(frame.ids[source], frame.types[source], sizes.sum(axis=1, dtype=np.int64))
+
+
+def in_place(slots: IntArray, n_fixed: int, queries: Queries) -> NDArray[np.int64]:
+    """Queries with the fixed parts put between the slots: (n_queries, width + n_fixed).
+
+    Units keep their numbers; then come the fixed parts, then the mask, then nothing at all.
+    """
+    n_units = len(slots)
+    unknown = (queries < 0) | ((queries >= n_units) & (queries < HOLE))
+    if unknown.any():
+        raise InputError(f"a query shows unit {queries[unknown][0]} of a document with {n_units}")
+    mask, nothing = n_units + n_fixed, n_units + n_fixed + 1
+    shown = queries.astype(np.int64)
+    shown[queries == END] = nothing
+    shown[queries == HOLE] = mask
+    fixed = np.tile(np.arange(n_units, mask), (len(queries), 1))
+    if n_fixed == 2:  # one slot: nothing to sort
+        return np.concatenate([fixed[:, :1], shown, fixed[:, 1:]], axis=1)
+    places = np.concatenate([slots, np.full(n_fixed + 2, n_fixed)])[shown]
+    # A hole takes the place of the unit that would stand in its column.
+    columns = np.minimum(np.arange(queries.shape[1]), n_units - 1)
+    places = 2 * np.where(shown == mask, slots[columns], places) + 1
+    order = np.argsort(np.concatenate([places, 2 * (fixed - n_units)], axis=1), kind="stable")
+    return np.take_along_axis(np.concatenate([shown, fixed], axis=1), order, axis=1)
+
+
+def joined(parts: Sequence[Rows]) -> Rows:
+    """Rows of several documents under each other."""
+    return Rows(
+        np.concatenate([part.ids for part in parts]),
+        np.concatenate([part.types for part in parts]),
+        np.concatenate([part.lengths for part in parts]),
+    )
+
+
+def row_bytes(rows: Rows, *, with_types: bool) -> list[bytes]:
+    """Each row as bytes: equal rows, equal bytes."""
+    ends = np.cumsum(rows.lengths) * rows.ids.itemsize
+    starts = ends - rows.lengths * rows.ids.itemsize
+    ids, types = rows.ids.tobytes(), rows.types.tobytes()
+    borders = zip(starts.tolist(), ends.tolist(), strict=True)
+    if with_types:
+        return [ids[start:end] + types[start:end] for start, end in borders]
+    return [ids[start:end] for start, end in borders]
+
+
+def batches(lengths: LongArray, *, budget: int, padding: bool) -> Iterator[LongArray]:
+    """Row numbers, longest rows first, at most `budget` tokens a batch, padding included."""
+    order = np.argsort(-lengths, kind="stable")
+    start = 0
+    while start < len(order):
+        longest = int(lengths[order[start]])
+        end = min(len(order), start + max(1, budget // max(1, longest)))
+        if not padding:
+            end = start + int(np.searchsorted(-lengths[order[start:end]], -longest, side="right"))
+        yield order[start:end]
+        start = end
+
+
+def padded(rows: Rows, chosen: LongArray, *, pad: int) -> tuple[LongArray, LongArray, LongArray]:
+    """Ids, attention mask and token types of the chosen rows, padded on the right."""
+    lengths = rows.lengths[chosen]
+    starts = (np.cumsum(rows.lengths) - rows.lengths)[chosen]
+    columns = np.arange(int(lengths.max()))
+    mask = columns < lengths[:, None]  # (n_rows, longest)
+    source = np.where(mask, starts[:, None] + columns, 0)
+    ids = np.where(mask, rows.ids[source], pad).astype(np.int64)
+    types = np.where(mask, rows.types[source], 0).astype(np.int64)
+    return ids, mask.astype(np.int64), types

@@ -1,0 +1,159 @@
+"""Classifiers by name, by folder, or from whatever the caller already has.
+
+Nothing heavy is imported here before it is needed; what a thing is, is told from what it
+offers and from the module its class comes from.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from slalom.classifiers.base import Classifier
+from slalom.classifiers.function import FunctionClassifier
+from slalom.errors import FileError, InputError, MissingExtraError
+
+
+def load(
+    name_or_folder: str | Path | None = None,
+    *,
+    device: str | None = None,
+    precision: str | None = None,
+    labels: Mapping[str, str] | None = None,
+    prompt: str | None = None,
+) -> Classifier:
+    """The bundled model, or a sequence classifier from a folder or the Hugging Face hub."""
+    try:
+        import torch  # noqa: F401
+        import transformers  # noqa: F401
+    except ImportError as problem:
+        raise MissingExtraError(problem.name or "transformers", "hf") from problem
+    from slalom.classifiers.huggingface import HuggingFaceClassifier
+
+    if labels is not None or prompt is not None:
+        raise InputError(
+            "a sequence classifier has its own labels and reads no prompt: "
+            "leave out labels and prompt"
+        )
+    if name_or_folder is None:
+        from slalom.classifiers.bundled import bundled_model
+
+        model, tokenizer = bundled_model()
+        name = "the bundled sentiment model"
+    else:
+        model, tokenizer = _pretrained(str(name_or_folder))
+        name = None
+    return HuggingFaceClassifier(_moved(model, device), tokenizer, precision=precision, name=name)
+
+
+def as_classifier(thing: Any) -> Classifier:
+    """A classifier itself, a transformers or scikit-learn pipeline, or a plain function."""
+    if isinstance(thing, Classifier):
+        return thing
+    if isinstance(thing, (str, Path)):
+        raise InputError(
+            f"{thing!r} is a name, not a classifier: load it with slalom.load({thing!r})"
+        )
+    if _comes_from(thing, "transformers.pipelines"):
+        return _from_pipeline(thing)
+    if _comes_from(thing, "torch.nn"):
+        raise InputError(
+            "a model alone cannot read text: give slalom.HuggingFaceClassifier(model, tokenizer)"
+        )
+    if hasattr(thing, "predict_proba"):
+        return _from_estimator(thing, thing.predict_proba, gives="probabilities")
+    if hasattr(thing, "decision_function"):
+        return _from_estimator(thing, thing.decision_function, gives="logits")
+    if callable(thing) and not isinstance(thing, type):
+        return FunctionClassifier(thing)
+    raise InputError(
+        f"{thing!r} is no classifier: give slalom.load(…), a transformers or scikit-learn "
+        "pipeline, or a function from a list of texts to probabilities"
+    )
+
+
+def _comes_from(thing: object, module: str) -> bool:
+    return any(
+        base.__module__ == module or base.__module__.startswith(module + ".")
+        for base in type(thing).__mro__
+    )
+
+
+def _from_pipeline(pipeline: Any) -> Classifier:
+    from slalom.classifiers.huggingface import HuggingFaceClassifier
+
+    if getattr(pipeline, "task", None) != "text-classification":
+        raise InputError(
+            f"the pipeline's task is {getattr(pipeline, 'task', None)!r}: "
+            "a text-classification pipeline is needed"
+        )
+    return HuggingFaceClassifier(pipeline.model, pipeline.tokenizer)
+
+
+def _from_estimator(estimator: Any, f: Callable[[list[str]], Any], *, gives: str) -> Classifier:
+    classes = getattr(estimator, "classes_", None)
+    labels = None if classes is None else [str(label) for label in classes]
+    return FunctionClassifier(f, labels=labels, gives=gives, name=type(estimator).__name__)
+
+
+def _pretrained(name: str) -> tuple[Any, Any]:
+    """Model and tokenizer, or one sentence about why they cannot be read."""
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+    folder = Path(name).expanduser()
+    if not folder.is_dir() and _looks_like_a_path(name):
+        raise FileError(f"there is no folder {name!r}: give a folder that holds a model")
+    try:
+        with _quiet():
+            model, found = AutoModelForSequenceClassification.from_pretrained(
+                str(folder) if folder.is_dir() else name, output_loading_info=True
+            )
+            tokenizer = AutoTokenizer.from_pretrained(str(folder) if folder.is_dir() else name)
+    except Exception as problem:
+        raise FileError(f"cannot load {name!r}: {_first_sentence(problem)}") from problem
+    if found["missing_keys"]:
+        lacks = ", ".join(sorted(found["missing_keys"]))
+        raise FileError(
+            f"{name!r} is no trained classifier, it lacks {lacks}: "
+            "give a model that was fine-tuned for classification"
+        )
+    return model.eval(), tokenizer
+
+
+def _looks_like_a_path(name: str) -> bool:
+    return name.startswith(("/", ".", "~", "\\")) or name.count("/") > 1 or "\\" in name or not name
+
+
+def _first_sentence(problem: Exception) -> str:
+    lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
+    return lines[0] if lines else type(problem).__name__
+
+
+def _moved(model: Any, device: str | None) -> Any:
+    if device is None:
+        return model
+    try:
+        return model.to(device)
+    except (RuntimeError, AssertionError) as problem:
+        raise InputError(
+            f"cannot use the device {device!r}: {_first_sentence(problem)}"
+        ) from problem
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """No progress bars and no advice while loading, and no random number used up."""
+    import torch
+    from transformers.utils import logging as spoken
+
+    logging: Any = spoken
+    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        with torch.random.fork_rng(devices=[]):
+            yield
+    finally:
+        logging.set_verbosity(verbosity)
+        if bars:
+            logging.enable_progress_bar()

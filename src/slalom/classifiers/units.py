@@ -1,0 +1,220 @@
+"""Cutting a text into words, sentences or the caller's spans, and tokens into units.
+
+This part knows characters and token offsets, nothing of models. A unit is never blank: what
+lies before it (spaces, line breaks, and tokens made of nothing else) goes with it.
+"""
+
+import re
+import unicodedata
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import pairwise
+
+from slalom.classifiers.base import UNIT_KINDS, Units
+from slalom.document import Text
+from slalom.errors import InputError, UnknownNameError
+
+Cut = tuple[int, int]  # start and end of some characters
+
+# One letter a character, so that a plain regular expression can read any script:
+# s space, w letter, d digit, c letter of a script without spaces, m mark or invisible sign,
+# j joins letters, p joins digits, z zero-width joiner, r half a flag, e emoji or symbol, o other.
+WORDS = re.compile(
+    "[mz]*(?:"
+    "[wd][wdmz]*(?:(?:j(?=[wd])|(?<=d)p(?=d))[wd][wdmz]*)*"
+    "|c[mz]*"
+    "|rr[mz]*"
+    "|em*(?:z+em*)*z*"
+    "|[eropj][mz]*)"
+    "|[mz]+"
+)
+WITHOUT_SPACES = (
+    (0x0E00, 0x0EFF),  # Thai, Lao
+    (0x1000, 0x109F),  # Myanmar
+    (0x1780, 0x17FF),  # Khmer
+    (0x3005, 0x3007),
+    (0x3040, 0x30FF),  # Hiragana, Katakana
+    (0x31F0, 0x31FF),
+    (0x3400, 0x4DBF),  # Han
+    (0x4E00, 0x9FFF),
+    (0xF900, 0xFAFF),
+    (0xFF66, 0xFF9F),
+    (0x20000, 0x3FFFF),
+)
+JOINS_LETTERS = "'’-‐‑"
+JOINS_DIGITS = ".,"
+SENTENCE_ENDS = re.compile(
+    r"""[.!?…]+["'”’»)\]]*(?=\s)|[。！？｡]+[”’」』）]*|\s*[\n\u2028\u2029]\s*""", re.VERBOSE
+)
+NOT_AN_END = re.compile(
+    r"(?:\b(?:mr|mrs|ms|dr|prof|st|vs|e\.g|i\.e|cf|no)|\b[A-Z])\.$", re.IGNORECASE
+)
+
+
+@lru_cache(maxsize=4096)
+def _kind(character: str) -> str:
+    code = ord(character)
+    category = unicodedata.category(character)
+    if character.isspace():
+        return "s"
+    if character == "\u200d":
+        return "z"
+    if category[0] == "M" or category == "Cf" or 0x1F3FB <= code <= 0x1F3FF:  # skin tones
+        return "m"
+    if category[0] in "LN" and any(first <= code <= last for first, last in WITHOUT_SPACES):
+        return "c"
+    if category[0] == "N":
+        return "d"
+    if category[0] == "L" or character == "_":
+        return "w"
+    if character in JOINS_LETTERS:
+        return "j"
+    if character in JOINS_DIGITS:
+        return "p"
+    if 0x1F1E6 <= code <= 0x1F1FF:
+        return "r"
+    return "e" if category == "So" else "o"
+
+
+def word_cuts(text: str) -> list[Cut]:
+    """Words, and every other visible sign on its own; together they hold all but the spaces."""
+    shape = "".join(map(_kind, text))
+    return [match.span() for match in WORDS.finditer(shape)]
+
+
+def sentence_cuts(text: str) -> list[Cut]:
+    """Sentences end at . ! ? … before a space, at 。！？ and at line breaks."""
+    borders = [0, *(match.end() for match in SENTENCE_ENDS.finditer(text) if _ends(text, match))]
+    cuts = [stripped(text, start, end) for start, end in pairwise([*borders, len(text)])]
+    return [(start, end) for start, end in cuts if start < end]
+
+
+def _ends(text: str, match: re.Match[str]) -> bool:
+    if match.group()[0] != ".":
+        return True
+    follows = text[match.end() :].lstrip()[:1]
+    return not follows.islower() and not NOT_AN_END.search(
+        text, max(0, match.start() - 8), match.start() + 1
+    )
+
+
+def stripped(text: str, start: int, end: int) -> Cut:
+    """The same characters without the spaces around them."""
+    inside = text[start:end]
+    return start + len(inside) - len(inside.lstrip()), end - len(inside) + len(inside.rstrip())
+
+
+def caller_cuts(sides: Sequence[str], spans: Sequence[Sequence[int]]) -> list[list[Cut]]:
+    """The caller's spans, one list a side, or a sentence about what is wrong with them."""
+    expected = "(start, end)" if len(sides) == 1 else "(side, start, end)"
+    cuts: list[list[Cut]] = [[] for _ in sides]
+    for span in spans:
+        numbers = tuple(span) if isinstance(span, Sequence) and not isinstance(span, str) else ()
+        if len(numbers) != 1 + len(sides) or not all(isinstance(n, int) for n in numbers):
+            raise InputError(f"the span {span!r} is not of the form {expected}")
+        side, start, end = numbers if len(sides) == 2 else (0, *numbers)
+        if not 0 <= side < len(sides):
+            raise InputError(f"the span {span!r} names side {side}: a pair has sides 0 and 1")
+        if not 0 <= start < end <= len(sides[side]):
+            raise InputError(
+                f"the span {span!r} is out of range: 0 ≤ start < end ≤ {len(sides[side])} is needed"
+            )
+        if cuts[side] and start < cuts[side][-1][1]:
+            raise InputError(f"the span {span!r} begins before its neighbour ends: sort the spans")
+        if not sides[side][start:end].strip():
+            raise InputError(f"the span {span!r} holds only spaces: leave it out")
+        cuts[side].append((start, end))
+    if not any(cuts):
+        raise InputError("no spans were given: at least one is needed")
+    return cuts
+
+
+def cuts_of(text: Text, units: Units) -> list[list[Cut]]:
+    """Words, sentences or the caller's spans, one list a side."""
+    sides = [text] if isinstance(text, str) else list(text)
+    if units == "word":
+        return [word_cuts(side) for side in sides]
+    if units == "sentence":
+        return [sentence_cuts(side) for side in sides]
+    if units is None or isinstance(units, str):
+        raise UnknownNameError("unit kind", units, UNIT_KINDS)
+    return caller_cuts(sides, units)
+
+
+@dataclass(frozen=True)
+class Run:
+    """Consecutive tokens that are shown or removed together, and the characters they stand for."""
+
+    first: int
+    last: int  # exclusive
+    start: int
+    end: int
+    fixed: bool = False  # always shown
+
+
+def token_runs(text: str, offsets: Sequence[Cut], first: int) -> list[Run]:
+    """One run a token; tokens that share a character are one, blank ones go with the next."""
+    runs: list[Run] = []
+    begin = first
+    for position, (left, right) in enumerate(offsets, first):
+        start, end = stripped(text, left, right)
+        if start >= end:
+            continue
+        if runs and start < runs[-1].end:
+            runs[-1] = replace(runs[-1], last=position + 1, end=max(end, runs[-1].end))
+        else:
+            runs.append(Run(begin, position + 1, start, end))
+        begin = position + 1
+    if runs:  # blank tokens at the end of the text have no next one
+        runs[-1] = replace(runs[-1], last=first + len(offsets))
+    return runs
+
+
+def _touched(run: Run, cuts: Sequence[Cut]) -> tuple[int, int]:
+    """The cuts that share a character with a run, as a range."""
+    return bisect_right(cuts, run.start, key=lambda cut: cut[1]), bisect_left(
+        cuts, run.end, key=lambda cut: cut[0]
+    )
+
+
+def grouped_runs(runs: Sequence[Run], cuts: Sequence[Cut]) -> list[Run]:
+    """Runs under their words or sentences; a token that spans two of them makes these one."""
+    groups: list[Run] = []
+    reached = 0
+    for run in runs:
+        low, high = _touched(run, cuts)
+        start, end = min(run.start, cuts[low][0]), max(run.end, cuts[high - 1][1])
+        if groups and low < reached:
+            groups[-1] = replace(groups[-1], last=run.last, end=max(end, groups[-1].end))
+        else:
+            groups.append(Run(run.first, run.last, start, end))
+        reached = high
+    return groups
+
+
+def spanned_runs(text: str, runs: Sequence[Run], cuts: Sequence[Cut]) -> list[Run]:
+    """Runs under the caller's spans; what lies outside of all spans is always shown."""
+    groups: list[Run] = []
+    owner = None
+    for run in runs:
+        low, high = _touched(run, cuts)
+        if high - low > 1:
+            raise InputError(
+                f"the spans {cuts[low]} and {cuts[low + 1]} cut through one token, "
+                f"{text[run.start : run.end]!r} at ({run.start}, {run.end}): move the border"
+            )
+        if low == high:
+            groups.append(replace(run, fixed=True))
+            owner = None
+        elif owner == low:
+            groups[-1] = replace(groups[-1], last=run.last)
+        else:
+            groups.append(Run(run.first, run.last, *cuts[low]))
+            owner = low
+    held = {(group.start, group.end) for group in groups if not group.fixed}
+    for cut in cuts:
+        if cut not in held:
+            raise InputError(f"the span {cut} ({text[slice(*cut)]!r}) holds no token: leave it out")
+    return groups
