@@ -10,8 +10,8 @@ from slalom.surrogates.slalom import Anchor, SlalomModel
 
 WORDS = (
     "a film that dares to be slow and then rewards every patient viewer with scenes of rare "
-    "beauty although its second half drags under weak dialogue clumsy music one tired joke "
-    "nobody laughed at"
+    "beauty although its second half drags under weak dialogue clumsy music one tired joke that "
+    "nobody quite laughed at"
 ).split()
 TEXT = " ".join(WORDS)
 

@@ -30,6 +30,7 @@ class Samples:
 
     queries: Queries  # (n, width)
     weights: FloatArray  # (n,)
+    complete: bool = False  # True: every subset there is; no query is left to generalise to
 
 
 class Sampler(Protocol):
@@ -62,8 +63,8 @@ class SubsetSizes:
         if n_units < 31 and 2**n_units <= n_queries:
             masks = _all_subsets(n_units)
             masks = masks if document.can_be_empty else masks[:-1]
-        else:
-            masks = _distinct(first, draw, n_queries)
+            return Samples(queries_from_masks(masks), np.ones(len(masks)), complete=True)
+        masks = _distinct(first, draw, n_queries)
         return Samples(queries_from_masks(masks), np.ones(len(masks)))
 
 

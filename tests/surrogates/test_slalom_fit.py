@@ -43,9 +43,7 @@ def test_several_classes_share_their_importances():
     importances = rng.normal(size=12)
     model = SlalomModel(values, importances - importances.mean(), Anchor((0.2, 0.3, -0.5), 0.7))
     counts = subsets(300, 12, rng)
-    fit = SlalomSurrogate().fit(
-        counts, model.predict(counts), weights=np.ones(302), at=np.ones(12)
-    )
+    fit = SlalomSurrogate().fit(counts, model.predict(counts), weights=np.ones(302), at=np.ones(12))
     np.testing.assert_allclose(fit.scores["value"], model.values, atol=1e-2)
     np.testing.assert_allclose(fit.scores["value"].sum(axis=1), 0, atol=1e-8)
     np.testing.assert_allclose(fit.scores["importance"], model.importances, atol=1e-2)
@@ -117,9 +115,7 @@ def test_constant_scores_and_too_few_rows_judge_nothing():
     constant = SlalomSurrogate().fit(counts, np.full(52, 3.0), weights=np.ones(52), at=np.ones(8))
     assert constant.r2 is None
     np.testing.assert_allclose(constant.scores["removal"], 0, atol=1e-6)
-    few = SlalomSurrogate().fit(
-        counts[:6], rng.normal(size=6), weights=np.ones(6), at=np.ones(8)
-    )
+    few = SlalomSurrogate().fit(counts[:6], rng.normal(size=6), weights=np.ones(6), at=np.ones(8))
     assert few.r2 is None
     assert all(np.isfinite(score).all() for score in few.scores.values())
 

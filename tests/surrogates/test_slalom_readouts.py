@@ -30,7 +30,9 @@ def test_gradient_is_the_slope_of_soft_removal(anchor):
 
 
 def test_without_anchor_the_gradients_cancel_and_one_unit_is_its_value():
-    assert read_outs(random_model(None), np.ones(6))["gradient"].sum() == pytest.approx(0, abs=1e-12)
+    assert read_outs(random_model(None), np.ones(6))["gradient"].sum() == pytest.approx(
+        0, abs=1e-12
+    )
     lone = SlalomModel(np.array([1.7]), np.array([0.0]), None)
     read = read_outs(lone, np.ones(1))
     assert read["removal"][0] == pytest.approx(1.7)

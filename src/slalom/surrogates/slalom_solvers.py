@@ -263,9 +263,7 @@ class Adam:
         return Solution(replace(state, values=values, residuals=residuals), ridges)
 
 
-def _loss_gradient(
-    problem: Problem, parameters: FloatArray, batch: NDArray[np.intp]
-) -> FloatArray:
+def _loss_gradient(problem: Problem, parameters: FloatArray, batch: NDArray[np.intp]) -> FloatArray:
     """The gradient of the weighted mean squared error of one batch, by every parameter."""
     values, importances = parameters[:, :-1], parameters[:, -1]
     attention = _attention(problem.counts[batch], importances)

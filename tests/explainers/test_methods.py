@@ -1,0 +1,161 @@
+"""The path from a text to an explanation, on classifiers whose answer is known."""
+
+import warnings
+
+import numpy as np
+import pytest
+from oracles import TEXT, WORDS, slalom_oracle
+
+import slalom
+
+FIRST = [WORDS.index(word) for word in dict.fromkeys(WORDS)]  # one position a distinct word
+
+
+@pytest.mark.parametrize("method", ["slalom", "slalom-fast", "slalom-analytic-anchor"])
+def test_an_exact_anchored_slalom_comes_back(method):
+    oracle = slalom_oracle()
+    found = slalom.explain(oracle.classifier, TEXT, method, target="pos", n_queries=500)
+    np.testing.assert_allclose(found.scores["value"][FIRST], oracle.model.values, atol=1e-2)
+    np.testing.assert_allclose(
+        found.scores["importance"][FIRST], oracle.model.importances, atol=1e-2
+    )
+    assert found.anchor.value == pytest.approx(0.4, abs=1e-2)
+    assert found.anchor.importance == pytest.approx(1.0, abs=2e-2)
+
+
+@pytest.mark.parametrize("method", ["slalom-eff", "slalom-analytic"])
+def test_an_exact_slalom_without_anchor_comes_back(method):
+    oracle = slalom_oracle(anchored=False)
+    found = slalom.explain(oracle.classifier, TEXT, method, target="pos", n_queries=500)
+    np.testing.assert_allclose(found.scores["value"][FIRST], oracle.model.values, atol=1e-2)
+    np.testing.assert_allclose(
+        found.scores["importance"][FIRST], oracle.model.importances, atol=1e-2
+    )
+
+
+def test_predict_is_the_classifier_where_the_model_is_exact():
+    oracle = slalom_oracle()
+    found = slalom.explain(oracle.classifier, TEXT, target="pos", n_queries=500)
+    masks = np.random.default_rng(0).random((50, len(WORDS))) < 0.5
+    texts = [" ".join(np.array(WORDS)[mask]) for mask in masks]
+    logits = oracle.classifier(texts)
+    np.testing.assert_allclose(found.predict(masks), logits[:, 1] - logits[:, 0], atol=1e-3)
+
+
+def test_removal_is_a_difference_of_predictions_and_shapley_values_add_up():
+    found = slalom.explain(slalom.load(), "A dull, dull plot saved by a wonderful cast.")
+    n = len(found.units)
+    whole, without = found.predict(np.ones((1, n)))[0], found.predict(1 - np.eye(n))
+    np.testing.assert_allclose(found.scores["removal"], whole - without, atol=1e-10)
+    nothing = found.predict(np.zeros((1, n)))[0]
+    assert found.scores["shapley"].sum() == pytest.approx(whole - nothing, abs=1e-8)
+
+
+def test_the_other_class_has_the_opposite_scores():
+    oracle = slalom_oracle()
+    pos = slalom.explain(oracle.classifier, TEXT, target="pos", n_queries=400)
+    neg = slalom.explain(oracle.classifier, TEXT, target=0, n_queries=400)
+    np.testing.assert_allclose(neg.scores["value"], -pos.scores["value"], atol=1e-3)
+    np.testing.assert_allclose(neg.scores["importance"], pos.scores["importance"], atol=1e-3)
+    assert neg.target == "neg"
+
+
+def test_all_classes_at_once_are_centred_and_half_the_log_odds_of_two():
+    oracle = slalom_oracle()
+    pos = slalom.explain(oracle.classifier, TEXT, target="pos", n_queries=400)
+    both = slalom.explain(oracle.classifier, TEXT, target="all", n_queries=400)
+    assert both.scores["value"].shape == (len(WORDS), 2)
+    assert both.scores["importance"].shape == (len(WORDS),)
+    np.testing.assert_allclose(both.scores["value"].sum(axis=1), 0, atol=1e-9)
+    np.testing.assert_allclose(2 * both.scores["value"][:, 1], pos.scores["value"], atol=1e-2)
+    assert both.predict(np.ones((3, len(WORDS)))).shape == (3, 2)
+
+
+def test_no_target_explains_the_predicted_class():
+    oracle = slalom_oracle()
+    found = slalom.explain(oracle.classifier, TEXT, n_queries=100)
+    assert found.target == ("neg", "pos")[int(np.argmax(found.logits))]
+
+
+@pytest.mark.parametrize("n_queries", [1, 2, 10, 137])
+@pytest.mark.filterwarnings("ignore::slalom.SlalomWarning")
+def test_the_budget_is_hard_and_nothing_is_asked_twice(n_queries):
+    oracle = slalom_oracle()
+    found = slalom.explain(oracle.classifier, TEXT, n_queries=n_queries)
+    assert len(oracle.asked) == len(set(oracle.asked)) == found.quality.n_queries <= n_queries
+    assert TEXT in oracle.asked
+
+
+def test_many_equals_one_by_one_and_the_seed_decides():
+    classifier = slalom.load()
+    texts = ["A dull, dull plot.", "I loved every single minute of this film!", "Not bad."]
+    many = slalom.explain_many(classifier, texts, n_queries=60, progress=False)
+    for text, found in zip(texts, many, strict=True):
+        alone = slalom.explain(classifier, text, n_queries=60)
+        for name, score in alone.scores.items():
+            np.testing.assert_allclose(found.scores[name], score, atol=1e-5, err_msg=name)
+    again = slalom.explain(classifier, texts[1], n_queries=60)
+    assert again == slalom.explain(classifier, texts[1], n_queries=60)
+    assert again != slalom.explain(classifier, texts[1], n_queries=60, seed=1)
+
+
+@pytest.mark.parametrize(
+    "text", ["Great", "good good good good", "👍🏽 😡 ok", "مرحبا \u200fgood", "a\0b bad"]
+)
+def test_odd_texts_have_an_answer(text):
+    for classifier in (slalom.load(), slalom_sentiment()):
+        found = slalom.explain(classifier, text)
+        assert len(found.units) == len(found.spans) >= 1
+        assert all(np.isfinite(score).all() for score in found.scores.values())
+
+
+def slalom_sentiment():
+    def probabilities(texts):
+        positive = np.array([0.2 + 0.6 * ("good" in text or "👍" in text) for text in texts])
+        return np.column_stack([1 - positive, positive])
+
+    return slalom.FunctionClassifier(probabilities, labels=["neg", "pos"])
+
+
+def test_a_text_of_one_word_says_what_the_word_says():
+    found = slalom.explain(slalom_sentiment(), "good", target="pos")
+    assert found.units == ("good",)
+    assert found.scores["removal"][0] == pytest.approx(np.log(4) + np.log(4), abs=1e-3)
+    assert found.quality.n_queries == 2
+
+
+def test_a_poor_fit_is_warned_about_once():
+    rng = np.random.default_rng(0)
+    noise = slalom.FunctionClassifier(
+        lambda texts: rng.normal(size=(len(texts), 2)), labels=["a", "b"], gives="logits"
+    )
+    with pytest.warns(slalom.SlalomWarning, match="2 of 2 explanations"):
+        found = slalom.explain_many(noise, [TEXT, TEXT[:90]], n_queries=200, progress=False)
+    assert {e.quality.trust for e in found} == {"low"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        slalom.explain(slalom_oracle().classifier, TEXT)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"text": ""}, "empty"),
+        ({"text": "  \n"}, "empty"),
+        ({"text": 7}, "must be a str, not int"),
+        ({"method": "slalum"}, "did you mean 'slalom'"),
+        ({"target": "neutral"}, "neg, pos, all"),
+        ({"target": 2}, "out of range"),
+        ({"n_queries": 0}, "at least 1"),
+        ({"n_queries": 2.5}, "whole number"),
+        ({"seed": -1}, "seed"),
+        ({"units": "letter"}, "letter"),
+        ({"too_long": "cut"}, "cut"),
+        ({"method": "slalom-analytic", "n_queries": 9}, "needs"),
+    ],
+)
+def test_bad_input_gets_one_clear_sentence(change, message):
+    call = {"classifier": slalom_oracle().classifier, "text": TEXT, **change}
+    with pytest.raises(slalom.SlalomError, match=message) as raised:
+        slalom.explain(**call)
+    assert "\n" not in str(raised.value)
