@@ -35,7 +35,12 @@ def certainty(problem: Problem, solution: Solution) -> Certainty:
     system = curvature(problem, state, ridges)
     schur_inverse = np.linalg.inv(system.schur)
     gram_inverse = cho_solve(state.factor, np.eye(len(state.importances)), check_finite=False)
-    reduced = system.slopes - state.attention @ system.coupling  # (n_classes, n, k) b̃
+    reduced = np.stack(  # (n_classes, n, k) b̃
+        [
+            slope.dense() - state.attention.apply(coupling)
+            for slope, coupling in zip(system.slopes, system.coupling, strict=True)
+        ]
+    )
     residuals = loo_residuals(problem, solution, reduced, gram_inverse, schur_inverse)
     r2, rmse = _quality(problem, residuals)
     covariances = _covariances(
@@ -53,7 +58,8 @@ def loo_residuals(
 ) -> FloatArray:
     """What each row's residual would be had it not been fitted: (n, n_classes)."""
     state = solution.state
-    own = ((state.attention @ gram_inverse) * state.attention).sum(axis=1)  # (n,)
+    attention = state.attention.dense()
+    own = ((attention @ gram_inverse) * attention).sum(axis=1)  # (n,)
     through = np.einsum("cnk,dnk->ncd", reduced @ schur_inverse, reduced, optimize=True)
     n_classes = problem.scores.shape[1]
     leverage = problem.weights[:, None, None] * (own[:, None, None] * np.eye(n_classes) + through)
@@ -98,7 +104,7 @@ def _covariances(
     bias = schur_inverse @ pull
     covariances = []
     for column in range(noise.shape[1]):
-        own = gram_inverse @ (state.attention * noise[:, column, None]).T
+        own = gram_inverse @ state.attention.times(noise[:, column], 1.0).dense().T
         influence = np.vstack([own - system.coupling[column] @ moved, moved])  # (2k, n)
         ridge = gram_inverse @ (ridges.values * pulled[:, column])
         bias_here = np.concatenate([ridge - system.coupling[column] @ bias, bias])

@@ -6,6 +6,7 @@ import numpy as np
 
 from slalom.document import BoolArray, FloatArray
 from slalom.surrogates.base import Fit
+from slalom.surrogates.rows import Rows
 from slalom.surrogates.slalom import Anchor, SlalomModel
 from slalom.surrogates.slalom_certainty import certainty
 from slalom.surrogates.slalom_readouts import read_outs, standard_errors
@@ -47,7 +48,7 @@ class SlalomSurrogate:
         counts, columns, weights = counts[used], columns[used], weights[used]
         if self.anchored:
             counts = np.hstack([counts, np.ones((len(counts), 1))])
-        return Problem(counts, columns, weights / weights.mean(), prior, self.anchored)
+        return Problem(Rows.of(counts), columns, weights / weights.mean(), prior, self.anchored)
 
     def _prior(
         self, counts: FloatArray, scores: FloatArray, weights: FloatArray, at: FloatArray

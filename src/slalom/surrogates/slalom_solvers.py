@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slalom.document import FloatArray
+from slalom.surrogates.rows import Rows
 
 MOST_IMPORTANT = 25.0  # |s| beyond this is exp(25) : 1, no query can tell
 STEP_BOUND = 2.0
@@ -27,7 +28,7 @@ WEAKEST_RIDGE, STRONGEST_RIDGE = 1e-8, 1e3
 class Problem:
     """Counts and scores of one fit; columns of scores are classes that share importances."""
 
-    counts: FloatArray  # (n, k) the anchor, if any, is the last column of ones
+    counts: Rows  # (n, k) the anchor, if any, is the last column of ones
     scores: FloatArray  # (n, n_classes)
     weights: FloatArray  # (n,) of mean 1
     prior: FloatArray  # (n_classes,) values shrink towards it
@@ -35,7 +36,7 @@ class Problem:
 
     @property
     def n_features(self) -> int:
-        return self.counts.shape[1] - self.anchored
+        return self.counts.shape[1] - int(self.anchored)
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +60,7 @@ class State:
 
     importances: FloatArray  # (k,)
     values: FloatArray  # (k, n_classes)
-    attention: FloatArray  # (n, k)
+    attention: Rows  # (n, k)
     residuals: FloatArray  # (n, n_classes)
     gram: FloatArray  # (k, k) G
     factor: Any  # its Cholesky factor
@@ -83,13 +84,13 @@ def project(problem: Problem, importances: FloatArray, ridges: Ridges) -> State:
     from scipy.linalg import cho_factor, cho_solve
 
     attention = _attention(problem.counts, importances)
-    weighted = attention * problem.weights[:, None]
-    gram = attention.T @ weighted + np.diag(ridges.values)
+    weighted = attention.times(problem.weights, 1.0)
+    gram = attention.gram(weighted) + np.diag(ridges.values)
     gram[np.diag_indices_from(gram)] += 1e-12 * (1.0 + gram.diagonal().max())
     factor = cho_factor(gram, lower=True, check_finite=False)
     centred = problem.scores - problem.prior
-    shift = cho_solve(factor, weighted.T @ centred, check_finite=False)
-    residuals = centred - attention @ shift
+    shift = cho_solve(factor, weighted.apply_transposed(centred), check_finite=False)
+    residuals = centred - attention.apply(shift)
     # a row of attention sums to 1, so shrinking v to the prior is shrinking v − prior to 0
     # wherever anything is present; rows with nothing present carry no weight
     objective = (
@@ -104,7 +105,7 @@ def project(problem: Problem, importances: FloatArray, ridges: Ridges) -> State:
 class Curvature:
     """The Gauss–Newton system of the importances after the values are eliminated."""
 
-    slopes: FloatArray  # (n_classes, n, k) B, one slice a class
+    slopes: tuple[Rows, ...]  # B, one a class
     coupling: FloatArray  # (n_classes, k, k) G⁻¹C
     schur: FloatArray  # (k, k) S, gauge term included
     gradient: FloatArray  # (k,)
@@ -117,14 +118,14 @@ def curvature(problem: Problem, state: State, ridges: Ridges) -> Curvature:
     k = len(state.importances)
     schur = np.diag(ridges.importances)
     gradient = -ridges.importances * state.importances
-    weighted = state.attention * problem.weights[:, None]
+    weighted = state.attention.times(problem.weights, 1.0)
     slopes, couplings = [], []
     for column in range(problem.scores.shape[1]):
-        slope = state.attention * (state.values[:, column] - predictions[:, column, None])
-        cross = weighted.T @ slope  # C
+        slope = state.attention.times_difference(state.values[:, column], predictions[:, column])
+        cross = weighted.gram(slope)  # C
         coupling = cho_solve(state.factor, cross, check_finite=False)
-        schur += slope.T @ (slope * problem.weights[:, None]) - cross.T @ coupling
-        gradient += slope.T @ (problem.weights * state.residuals[:, column])
+        schur += slope.gram(slope.times(problem.weights, 1.0)) - cross.T @ coupling
+        gradient += slope.apply_transposed(problem.weights * state.residuals[:, column])
         slopes.append(slope)
         couplings.append(coupling)
     schur = (schur + schur.T) / 2
@@ -134,7 +135,7 @@ def curvature(problem: Problem, state: State, ridges: Ridges) -> Curvature:
     typical = np.trace(schur) / k + 1e-12
     schur += np.outer(gauge, gauge) * typical / k
     schur[np.diag_indices(k)] += 1e-10 * typical  # an anchor that nothing speaks of stays put
-    return Curvature(np.stack(slopes), np.stack(couplings), schur, gradient)
+    return Curvature(tuple(slopes), np.stack(couplings), schur, gradient)
 
 
 @dataclass(frozen=True)
@@ -243,6 +244,7 @@ class Adam:
     def solve(self, problem: Problem) -> Solution:
         rng = np.random.default_rng(self.seed)
         n, k = problem.counts.shape
+        counts = problem.counts.dense()
         n_classes = problem.scores.shape[1]
         parameters = np.zeros((k, n_classes + 1))  # values, then importances in the last column
         first, second = np.zeros_like(parameters), np.zeros_like(parameters)
@@ -250,7 +252,7 @@ class Adam:
         for _ in range(self.n_epochs):
             for batch in np.array_split(rng.permutation(n), max(1, round(n / self.batch_size))):
                 steps += 1
-                slope = _loss_gradient(problem, parameters, batch)
+                slope = _loss_gradient(problem, parameters, counts[batch], batch)
                 first += 0.1 * (slope - first)
                 second += 0.001 * (slope**2 - second)
                 rate = self.learning_rate * np.sqrt(1 - 0.999**steps) / (1 - 0.9**steps)
@@ -259,14 +261,17 @@ class Adam:
         importances = _in_gauge(problem, parameters[:, -1])
         state = project(problem, importances, ridges)
         values = parameters[:, :-1]
-        residuals = problem.scores - state.attention @ values
+        residuals = problem.scores - state.attention.apply(values)
         return Solution(replace(state, values=values, residuals=residuals), ridges)
 
 
-def _loss_gradient(problem: Problem, parameters: FloatArray, batch: NDArray[np.intp]) -> FloatArray:
+def _loss_gradient(
+    problem: Problem, parameters: FloatArray, counts: FloatArray, batch: NDArray[np.intp]
+) -> FloatArray:
     """The gradient of the weighted mean squared error of one batch, by every parameter."""
     values, importances = parameters[:, :-1], parameters[:, -1]
-    attention = _attention(problem.counts[batch], importances)
+    mass = counts * np.exp(importances - importances.max())
+    attention = mass / mass.sum(axis=1, keepdims=True)
     predictions = attention @ values
     misses = (predictions - problem.scores[batch]) * problem.weights[batch, None]
     by_value = attention.T @ misses
@@ -275,10 +280,10 @@ def _loss_gradient(problem: Problem, parameters: FloatArray, batch: NDArray[np.i
     return np.asarray(2 / len(batch) * np.column_stack([by_value, by_importance]))
 
 
-def _attention(counts: FloatArray, importances: FloatArray) -> FloatArray:
-    mass = counts * np.exp(importances - importances.max())
-    total = mass.sum(axis=1)
-    return np.asarray(mass / np.where(total > 0, total, 1.0)[:, None])
+def _attention(counts: Rows, importances: FloatArray) -> Rows:
+    mass = counts.times(1.0, np.exp(importances - importances.max()))
+    total = mass.sums()
+    return mass.times(1.0 / np.where(total > 0, total, 1.0), 1.0)
 
 
 def _in_gauge(problem: Problem, importances: FloatArray) -> FloatArray:
