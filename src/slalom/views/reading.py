@@ -13,13 +13,13 @@ from slalom.errors import UnknownNameError
 from slalom.explanation import Explanation
 from slalom.surrogates.slalom import Anchor
 
-SAYS = {
+SAYS = {  # in the order in which views offer them
     "value": "what the unit says on its own",
     "importance": "how strongly it outweighs the others",
+    "shapley": "its fair share of the whole prediction",
+    "removal": "what changes when it is removed",
+    "gradient": "what changes when it is faded out a little",
     "linearised": "value times the weight of the importance",
-    "gradient": "effect of fading the unit out a little",
-    "removal": "effect of removing the unit",
-    "shapley": "fair share of the whole prediction",
     "score": "the method's one score",
 }
 COLOURS_FIRST = ("shapley", "removal", "score")  # the first there is colours the text
@@ -90,16 +90,26 @@ def checked_names(explanation: Explanation, wanted: Sequence[str]) -> tuple[str,
     return tuple(dict.fromkeys(wanted))
 
 
+def names(explanation: Explanation) -> list[str]:
+    """The scores an explanation has, in the order of SAYS."""
+    known = [name for name in SAYS if name in explanation.scores]
+    return [*known, *(name for name in explanation.scores if name not in SAYS)]
+
+
 def strengths(explanation: Explanation, name: str) -> FloatArray:
-    """(n_units,) in −1..1: the sign of a score and how strong it is beside the strongest one."""
-    score = np.where(explanation.identified, explanation.scores[name], 0.0)
+    """(n_units,) in −1..1: the sign of a score and how strong it is beside the strongest one.
+
+    Only what stands clear of the standard error counts: a large score that may as well be
+    zero must not shine.
+    """
     if name == "importance":
-        return weight_shares(explanation) / max(
-            float(weight_shares(explanation).max(initial=0)), 1e-12
-        )
-    peak = float(np.abs(score).max(initial=0.0))
+        shares = weight_shares(explanation)
+        return np.asarray(shares / max(float(shares.max(initial=0.0)), 1e-300))
+    score = np.where(explanation.identified, explanation.scores[name], 0.0)
+    error = explanation.errors.get(name, np.zeros_like(score))
+    sure = np.sign(score) * np.maximum(np.abs(score) - error, 0.0)
     floor = FAINT if name in LOG_ODDS else 0.0
-    return np.asarray(score / max(peak, floor, 1e-300))
+    return np.asarray(sure / max(float(np.abs(sure).max(initial=0.0)), floor, 1e-300))
 
 
 def weight_shares(explanation: Explanation) -> FloatArray:
@@ -133,11 +143,12 @@ def segments(explanation: Explanation) -> list[list[Segment]]:
     cursors = [0] * len(sides)
     for unit, (*side, start, end) in enumerate(explanation.spans):
         at = side[0] if side else 0
-        start = max(start, cursors[at])
+        shown = sides[at][start:end]
+        start += len(shown) - len(shown.lstrip() or shown)  # a unit may bring the gap before it
         if start > cursors[at]:
             cut[at].append(Segment(sides[at][cursors[at] : start], None))
-        if end > start:
-            cut[at].append(Segment(sides[at][start:end], unit))
+        if end > max(start, cursors[at]):
+            cut[at].append(Segment(sides[at][max(start, cursors[at]) : end], unit))
             cursors[at] = end
     for at, whole in enumerate(sides):
         if cursors[at] < len(whole):
@@ -186,9 +197,14 @@ def trust_sentence(explanation: Explanation) -> str:
 def facts(explanation: Explanation) -> list[str]:
     """The small print: method, fit and cost."""
     quality = explanation.quality
-    fit = [] if quality.r2 is None else [f"R² {quality.r2:.2f}"]
+    fit = [] if quality.r2 is None else [f"R² {_r2(quality.r2)}"]
     miss = [] if quality.rmse is None else [f"RMSE {quality.rmse:.2f}"]
     return [explanation.method, *fit, *miss, f"{quality.n_queries} queries"]
+
+
+def _r2(r2: float) -> str:
+    """Never rounded up to a perfect 1."""
+    return "> 0.99" if 0.99 < r2 < 1 else f"{r2:.2f}".replace("-", "−")
 
 
 def number(score: float) -> str:

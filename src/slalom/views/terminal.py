@@ -82,9 +82,7 @@ def _text(explanation: Explanation, by: str) -> RenderableType:
             style = "" if segment.unit is None else _paint(by, float(strengths[segment.unit]))
             if segment.unit is not None and loud[segment.unit]:
                 style = f"underline {style}".strip()
-            blank = len(segment.text) - len(segment.text.lstrip())  # the gap is not painted
-            line.append(reading.visible(segment.text[:blank]))
-            line.append(reading.visible(segment.text[blank:]), style=style)
+            line.append(reading.visible(segment.text), style=style)
         sides.append(line)
     return Group(*sides)
 
