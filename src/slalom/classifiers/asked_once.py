@@ -60,8 +60,8 @@ class AskedOnce:
     def seen(self, document: Document, queries: Queries) -> list[Hashable]:
         return self.classifier.seen(document, queries)
 
-    def remarks(self, logits: FloatArray) -> tuple[str, ...]:
-        return self.classifier.remarks(logits)
+    def remarks(self, document: Document, queries: Queries, logits: FloatArray) -> tuple[str, ...]:
+        return self.classifier.remarks(document, queries, logits)
 
     def __call__(self, texts: Sequence[str]) -> FloatArray:
         return self.classifier(texts)

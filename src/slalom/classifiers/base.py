@@ -41,7 +41,7 @@ class Classifier(Protocol):
         """Answer all queries of all documents in one go: [(n_queries, n_classes), …]."""
         ...
 
-    def remarks(self, logits: FloatArray) -> tuple[str, ...]:
+    def remarks(self, document: Document, queries: Queries, logits: FloatArray) -> tuple[str, ...]:
         """What a reader of these answers must know (clipped probabilities, censored labels)."""
         ...
 

@@ -116,7 +116,7 @@ class FunctionClassifier:
         scores = self([text for part in texts for text in part])
         return np.split(scores, np.cumsum([len(part) for part in texts])[:-1]) if texts else []
 
-    def remarks(self, logits: FloatArray) -> tuple[str, ...]:
+    def remarks(self, document: Document, queries: Queries, logits: FloatArray) -> tuple[str, ...]:
         if self.gives != "probabilities":
             return ()
         bounds = np.log([CLIP * (1 + 1e-6), 1 - CLIP * (1 - 1e-6)])

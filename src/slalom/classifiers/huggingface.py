@@ -92,7 +92,7 @@ class HuggingFaceClassifier:
         scores = self._ask(joined(parts))
         return np.split(scores, np.cumsum([len(part.lengths) for part in parts])[:-1])
 
-    def remarks(self, logits: FloatArray) -> tuple[str, ...]:
+    def remarks(self, document: Document, queries: Queries, logits: FloatArray) -> tuple[str, ...]:
         return ()
 
     def __call__(self, texts: Sequence[Text]) -> FloatArray:

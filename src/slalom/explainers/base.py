@@ -77,9 +77,11 @@ def ask(classifier: Classifier, asked: Sequence[tuple[Document, Queries]]) -> li
             inverse,
             n_tokens,
             n_tokens * per_token,
-            classifier.remarks(logits),
+            classifier.remarks(document, queries, logits),
         )
-        for logits, (first, inverse), n_tokens in zip(answered, folds, tokens, strict=True)
+        for (document, queries), logits, (first, inverse), n_tokens in zip(
+            shown, answered, folds, tokens, strict=True
+        )
     ]
 
 
