@@ -16,10 +16,12 @@ import numpy as np
 from slalom.document import BoolArray, FloatArray, IntArray, Span, Text
 from slalom.errors import FileError, InputError, SlalomError
 from slalom.surrogates.base import Model
+from slalom.surrogates.gam import GamModel
+from slalom.surrogates.linear import LinearModel
 from slalom.surrogates.slalom import Anchor, SlalomModel
 
 FORMAT, VERSION = "slalom-explanation", 1
-MODELS = {SlalomModel.kind: SlalomModel}
+MODELS = {model.kind: model for model in (SlalomModel, LinearModel, GamModel)}
 HIGH_TRUST, FAIR_TRUST = 0.9, 0.6
 
 
@@ -116,7 +118,9 @@ class Explanation:
         text, anchor, quality = record["text"], record["anchor"], record["quality"]
         if anchor is not None:
             value = anchor["value"]
-            anchor = Anchor(tuple(value) if isinstance(value, list) else value, anchor["importance"])
+            anchor = Anchor(
+                tuple(value) if isinstance(value, list) else value, anchor["importance"]
+            )
         return cls(
             text=tuple(text) if isinstance(text, list) else text,
             units=tuple(record["units"]),

@@ -1,4 +1,4 @@
-"""The one table of methods, and the two functions that people call."""
+"""The two functions that people call, over the methods of table.py."""
 
 import sys
 import warnings
@@ -13,83 +13,10 @@ from slalom.classifiers.load import as_classifier
 from slalom.document import Document, Text
 from slalom.errors import InputError, SlalomWarning, UnknownNameError
 from slalom.explainers.base import Explainer, TargetName
-from slalom.explainers.surrogate import Budget, SurrogateExplainer
+from slalom.explainers.table import METHODS as METHODS
 from slalom.explanation import Explanation
-from slalom.samplers import (
-    Deletions,
-    ShortSequences,
-    SingletonsAndDoubles,
-    SingletonsAndPairs,
-    SubsetSizes,
-)
-from slalom.surrogates.closed_form import ClosedForm
-from slalom.surrogates.slalom_fit import SlalomSurrogate
-from slalom.surrogates.slalom_solvers import Adam
 
 QUERIES_A_CHUNK = 20_000  # documents whose queries are asked together
-
-METHODS: dict[str, Explainer] = {
-    method.name: method
-    for method in (
-        SurrogateExplainer(
-            "slalom",
-            "SLALOM with anchor over random subsets of every size: the default",
-            SubsetSizes(),
-            SlalomSurrogate(),
-            Budget(least=300, a_unit=5, most=2000),
-        ),
-        SurrogateExplainer(
-            "slalom-local",
-            "SLALOM with anchor, one feature a position, over deletions of up to 10 units",
-            Deletions(10),
-            SlalomSurrogate(),
-            Budget(least=300, a_unit=5, most=3000),
-            tied=False,
-        ),
-        SurrogateExplainer(
-            "slalom-fast",
-            "SLALOM with anchor over single units and short sequences: the cheapest",
-            ShortSequences(singletons=True),
-            SlalomSurrogate(),
-            Budget(least=200, a_unit=8, most=5000),
-        ),
-        SurrogateExplainer(
-            "slalom-eff",
-            "the paper's SLALOM-eff: no anchor, short sequences",
-            ShortSequences(),
-            SlalomSurrogate(anchored=False),
-            Budget(least=500, a_unit=20, most=5000),
-        ),
-        SurrogateExplainer(
-            "slalom-fidel",
-            "the paper's SLALOM-fidel: no anchor, deletions of up to 5 units",
-            Deletions(5),
-            SlalomSurrogate(anchored=False),
-            Budget(least=500, a_unit=20, most=5000),
-        ),
-        SurrogateExplainer(
-            "slalom-adam",
-            "slalom-eff fitted by Adam, the paper's algorithm 1: for comparison",
-            ShortSequences(),
-            SlalomSurrogate(anchored=False, solver=Adam()),
-            Budget(least=500, a_unit=20, most=5000),
-        ),
-        SurrogateExplainer(
-            "slalom-analytic",
-            "the paper's closed form: no anchor, single units and pairs",
-            SingletonsAndPairs(),
-            ClosedForm(anchored=False),
-            Budget(least=2, a_unit=3, most=10**6),
-        ),
-        SurrogateExplainer(
-            "slalom-analytic-anchor",
-            "the closed form with anchor: the empty text, single and doubled units",
-            SingletonsAndDoubles(),
-            ClosedForm(anchored=True),
-            Budget(least=4, a_unit=4, most=10**6),
-        ),
-    )
-}
 
 
 def explain(

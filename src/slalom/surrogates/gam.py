@@ -1,0 +1,103 @@
+"""An additive surrogate in which a second occurrence need not add what the first did.
+
+    F(c) = β_0 + Σ_j f_j(c_j)        f_j(c) = Σ_{k ≤ c} β_jk
+
+A generalised additive model over counts: a step for every occurrence, by ridge regression.
+Where no unit occurs twice it is the linear surrogate. The score of a unit is its share
+f_j(n_j) / n_j of what its feature adds to the document. (The paper's GAM over token × position
+belongs to its synthetic data: a document asked with gaps has no fixed positions.)
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from slalom.document import FloatArray, IntArray
+from slalom.surrogates.base import Fit
+from slalom.surrogates.linear import BY_LEAVE_ONE_OUT, regress
+from slalom.surrogates.quality import loo_quality
+
+
+@dataclass(frozen=True, eq=False)
+class GamModel:
+    """A table of f_j(0), f_j(1), … and which inputs are added up before it is read."""
+
+    tables: FloatArray  # (n_groups, most + 1) or (n_groups, most + 1, n_classes)
+    intercept: FloatArray  # () or (n_classes,)
+    groups: IntArray  # (n_inputs,)
+    kind: ClassVar[str] = "gam"
+
+    def predict(self, counts: FloatArray) -> FloatArray:
+        """More occurrences than the document has add nothing further."""
+        counts = np.asarray(counts, dtype=np.float64)
+        totals = np.zeros((len(counts), len(self.tables)), dtype=np.intp)
+        np.add.at(totals.T, self.groups, np.rint(counts).astype(np.intp).T)
+        totals = np.minimum(totals, self.tables.shape[1] - 1)
+        added = self.tables[np.arange(len(self.tables)), totals]  # (k, n_groups[, n_classes])
+        return np.asarray(self.intercept + added.sum(axis=1))
+
+    def spread(self, features: IntArray) -> "GamModel":
+        return GamModel(self.tables, self.intercept, self.groups[features])
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "tables": self.tables.tolist(),
+            "intercept": self.intercept.tolist(),
+            "groups": self.groups.tolist(),
+        }
+
+    @classmethod
+    def from_json(cls, record: dict[str, Any]) -> "GamModel":
+        tables, intercept = (np.array(record[key], float) for key in ("tables", "intercept"))
+        return cls(tables, intercept, np.array(record["groups"], dtype=np.int32))
+
+
+@dataclass(frozen=True)
+class GamSurrogate:
+    """Ridge regression on "occurs at least k times", the ridge chosen by leave-one-out error."""
+
+    ridges: tuple[float, ...] = BY_LEAVE_ONE_OUT
+
+    def fit(
+        self, counts: FloatArray, scores: FloatArray, *, weights: FloatArray, at: FloatArray
+    ) -> Fit:
+        used = weights > 0
+        columns = scores.reshape(len(scores), -1)[used]
+        features, occurrences = _steps(at)
+        design = (counts[used][:, features] >= occurrences).astype(np.float64)
+        found = regress(design, columns, weights=weights[used], ridges=self.ridges)
+        r2, rmse = loo_quality(
+            found.residuals, columns, weights=weights[used], n_parameters=len(features) + 1
+        )
+        model = _model(found.coefficients, found.intercept, at, one_column=scores.ndim == 1)
+        shares = model.tables[:, -1] / at.reshape(-1, *[1] * (scores.ndim - 1))
+        return Fit(
+            model=model,
+            scores={"score": shares},
+            errors={},
+            identified=np.ones(len(at), dtype=bool),
+            r2=r2,
+            rmse=rmse,
+        )
+
+
+def _steps(at: FloatArray) -> tuple[IntArray, IntArray]:
+    """Feature and occurrence number (from 1) of every step."""
+    times = np.rint(at).astype(np.int32)
+    features = np.repeat(np.arange(len(at), dtype=np.int32), times)
+    occurrences = [number for n in times for number in range(1, n + 1)]
+    return features, np.array(occurrences, dtype=np.int32)
+
+
+def _model(
+    steps: FloatArray, intercept: FloatArray, at: FloatArray, *, one_column: bool
+) -> GamModel:
+    features, occurrences = _steps(at)
+    tables = np.zeros((len(at), int(at.max()) + 1, steps.shape[1]))
+    tables[features, occurrences] = steps
+    tables = tables.cumsum(axis=1)  # past a feature's last step the sum stays as it is
+    groups = np.arange(len(at), dtype=np.int32)
+    if one_column:
+        return GamModel(tables[:, :, 0], intercept[0], groups)
+    return GamModel(tables, intercept, groups)

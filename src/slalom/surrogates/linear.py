@@ -1,0 +1,118 @@
+"""An additive surrogate: every occurrence of a feature adds the same amount.
+
+    F(c) = β_0 + Σ_j c_j β_j        min Σ_k π_k (F(c_k) − y_k)² + ρ Σ_j β_j²
+
+β_0 is not penalised. One eigendecomposition of the centred Gram matrix answers for every ρ:
+coefficients, leverages h_k and with them the leave-one-out residuals r_k / (1 − h_k), by which
+ρ is chosen. Standard errors are the sandwich of those residuals plus the pull of the ridge.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from slalom.document import FloatArray, IntArray
+from slalom.surrogates.base import Fit
+from slalom.surrogates.quality import loo_quality
+
+BY_LEAVE_ONE_OUT = tuple(10.0**power for power in range(-6, 5))
+LEAST_LEFT = 1e-3  # of a residual: a row that alone decides a coefficient has no say in the quality
+
+
+@dataclass(frozen=True, eq=False)
+class LinearModel:
+    """An intercept and a coefficient (or one a class) for each feature."""
+
+    coefficients: FloatArray  # (n_features,) or (n_features, n_classes)
+    intercept: FloatArray  # () or (n_classes,)
+    kind: ClassVar[str] = "linear"
+
+    def predict(self, counts: FloatArray) -> FloatArray:
+        return np.asarray(np.asarray(counts, dtype=np.float64) @ self.coefficients + self.intercept)
+
+    def spread(self, features: IntArray) -> "LinearModel":
+        return LinearModel(self.coefficients[features], self.intercept)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"coefficients": self.coefficients.tolist(), "intercept": self.intercept.tolist()}
+
+    @classmethod
+    def from_json(cls, record: dict[str, Any]) -> "LinearModel":
+        return cls(np.array(record["coefficients"], float), np.array(record["intercept"], float))
+
+
+@dataclass(frozen=True)
+class LinearSurrogate:
+    """Weighted ridge regression; of several ridges the one with the least leave-one-out error."""
+
+    ridges: tuple[float, ...] = BY_LEAVE_ONE_OUT
+
+    def fit(
+        self, counts: FloatArray, scores: FloatArray, *, weights: FloatArray, at: FloatArray
+    ) -> Fit:
+        used = weights > 0
+        columns = scores.reshape(len(scores), -1)[used]
+        found = regress(counts[used], columns, weights=weights[used], ridges=self.ridges)
+        r2, rmse = loo_quality(
+            found.residuals, columns, weights=weights[used], n_parameters=counts.shape[1] + 1
+        )
+        shape = (len(at), *scores.shape[1:])
+        model = LinearModel(
+            found.coefficients.reshape(shape), found.intercept.reshape(scores.shape[1:])
+        )
+        return Fit(
+            model=model,
+            scores={"score": model.coefficients},
+            errors={"score": found.errors.reshape(shape)},
+            identified=np.ones(len(at), dtype=bool),
+            r2=r2,
+            rmse=rmse,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Regression:
+    """What one ridge regression found."""
+
+    coefficients: FloatArray  # (m, n_classes)
+    intercept: FloatArray  # (n_classes,)
+    residuals: FloatArray  # (n, n_classes) leave-one-out
+    errors: FloatArray  # (m, n_classes)
+
+
+def regress(
+    design: FloatArray, scores: FloatArray, *, weights: FloatArray, ridges: tuple[float, ...]
+) -> Regression:
+    """Ridge regression with a free intercept, the ridge chosen by leave-one-out error."""
+    total = weights.sum()
+    mean, level = weights @ design / total, weights @ scores / total
+    centred, said = design - mean, scores - level
+    gram = centred.T @ (centred * weights[:, None])
+    sizes, axes = np.linalg.eigh(gram)
+    sizes = np.maximum(sizes, 0.0)
+    turned = centred @ axes  # (n, m)
+    pulls = turned.T @ (said * weights[:, None])  # (m, n_classes)
+    best: tuple[float, float, FloatArray] | None = None
+    for ridge in ridges:
+        shrink = 1.0 / (sizes + max(ridge, 1e-12 * (1.0 + sizes.max(initial=0.0))))
+        leverage = weights * ((turned**2) @ shrink + 1.0 / total)
+        left = np.maximum(1.0 - leverage, LEAST_LEFT)[:, None]
+        residuals = (said - turned @ (shrink[:, None] * pulls)) / left
+        error = float(weights @ (residuals**2).sum(axis=1))
+        if best is None or error < best[0]:
+            best = (error, ridge, residuals)
+    assert best is not None
+    _, ridge, residuals = best
+    shrink = 1.0 / (sizes + max(ridge, 1e-12 * (1.0 + sizes.max(initial=0.0))))
+    coefficients = axes @ (shrink[:, None] * pulls)
+    inverse = (axes * shrink) @ axes.T
+    errors = standard_errors(centred * weights[:, None], residuals, inverse)
+    errors = np.sqrt(errors**2 + (ridge * inverse @ coefficients) ** 2)
+    return Regression(coefficients, level - mean @ coefficients, residuals, errors)
+
+
+def standard_errors(weighted: FloatArray, residuals: FloatArray, inverse: FloatArray) -> FloatArray:
+    """The sandwich H⁻¹ (XᵀΠ² diag(r²) X) H⁻¹, its diagonal's root: (m, n_classes)."""
+    influence = weighted @ inverse  # (n, m)
+    return np.asarray(np.sqrt((influence**2).T @ residuals**2))

@@ -1,0 +1,178 @@
+"""Additive read-outs of designed queries: Shapley values and effects of leaving one out.
+
+    ShapleyRegression       weighted least squares under Σ φ = F(N) − F(∅)   (KernelSHAP)
+    MarginalContributions   what a unit adds when it joins, averaged over orders of joining
+    Occlusion               F(N) − F(N without the unit)
+
+Each gives a linear model through F(N): what the units' scores say when they are added up.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from slalom.document import FloatArray
+from slalom.surrogates.base import Fit
+from slalom.surrogates.linear import LEAST_LEFT, LinearModel, standard_errors
+from slalom.surrogates.quality import loo_quality
+
+NOT_FITTED = "measured, not fitted: nothing is left to judge it by"
+NO_EMPTY = "the classifier cannot read an empty text: its score is taken as 0"
+
+
+@dataclass(frozen=True)
+class ShapleyRegression:
+    """Rows of weight 0 are constraints: the full text and, where it was asked, the empty one.
+
+    With A = ZᵀΠZ and the constraint uᵀφ = Δ:  φ = A⁻¹(b − u κ),  κ = (uᵀA⁻¹b − Δ) / uᵀA⁻¹u.
+    Over all coalitions this is the Shapley value itself. Where the empty text cannot be read,
+    its score is fitted along.
+    """
+
+    def fit(
+        self, counts: FloatArray, scores: FloatArray, *, weights: FloatArray, at: FloatArray
+    ) -> Fit:
+        columns = scores.reshape(len(scores), -1)
+        sizes, used = counts.sum(axis=1), weights > 0
+        asked_empty = bool((sizes == 0).any())
+        empty = columns[sizes == 0].mean(axis=0) if asked_empty else np.zeros(columns.shape[1])
+        full = columns[sizes == at.sum()].mean(axis=0)
+        design, constraint, share = counts[used], at, weights[used]
+        if not asked_empty:
+            design = np.hstack([design, np.ones((len(design), 1))])
+            constraint = np.append(at, 1.0)
+        found = _constrained(design, columns[used] - empty, share, (constraint, full - empty))
+        r2, rmse = loo_quality(
+            found.residuals, columns[used], weights=share, n_parameters=len(constraint) - 1
+        )
+        shape = (len(at), *scores.shape[1:])
+        coefficients = found.coefficients[: len(at)].reshape(shape)
+        intercept = empty if asked_empty else found.coefficients[-1]
+        return Fit(
+            model=LinearModel(coefficients, intercept.reshape(scores.shape[1:])),
+            scores={"score": coefficients},
+            errors={"score": found.errors[: len(at)].reshape(shape)},
+            identified=np.ones(len(at), dtype=bool),
+            r2=r2,
+            rmse=rmse,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Constrained:
+    coefficients: FloatArray  # (m, n_classes)
+    residuals: FloatArray  # (n, n_classes) leave-one-out
+    errors: FloatArray  # (m, n_classes)
+
+
+def _constrained(
+    design: FloatArray,
+    scores: FloatArray,
+    weights: FloatArray,
+    constraint: tuple[FloatArray, FloatArray],
+) -> _Constrained:
+    """Least squares on the plane uᵀφ = Δ."""
+    plane, amount = constraint
+    if len(weights):
+        weights = weights / weights.mean()
+    gram = design.T @ (design * weights[:, None])
+    gram[np.diag_indices_from(gram)] += 1e-9 * (1.0 + gram.diagonal().max())
+    inverse = np.linalg.inv(gram)
+    towards = inverse @ plane / (plane @ inverse @ plane)
+    inside = inverse - np.outer(towards, plane @ inverse)  # the inverse on the plane
+    inside = (inside + inside.T) / 2
+    pulls = design.T @ (scores * weights[:, None])
+    coefficients = inside @ pulls + np.outer(towards, amount)
+    leverage = weights * ((design @ inside) * design).sum(axis=1)
+    residuals = scores - design @ coefficients
+    residuals /= np.maximum(1.0 - leverage, LEAST_LEFT)[:, None]
+    errors = standard_errors(design * weights[:, None], residuals, inside)
+    return _Constrained(coefficients, residuals, errors)
+
+
+@dataclass(frozen=True)
+class MarginalContributions:
+    """Rows after the full and the empty text are chains: sizes 1, 2, … n − 1, again and again.
+
+    Errors are those of a mean over independent pairs of chains (an order and its reverse).
+    """
+
+    def fit(
+        self, counts: FloatArray, scores: FloatArray, *, weights: FloatArray, at: FloatArray
+    ) -> Fit:
+        columns = scores.reshape(len(scores), -1)
+        sizes, n_units = counts.sum(axis=1), len(at)
+        full = columns[sizes == n_units][0]
+        empties = columns[sizes == 0]
+        empty = empties[0] if len(empties) else np.zeros_like(full)
+        added = _marginals(counts, columns, (empty, full))  # (n_chains, n_units, n_classes)
+        shape = (n_units, *scores.shape[1:])
+        coefficients = added.mean(axis=0).reshape(shape)
+        return Fit(
+            model=LinearModel(coefficients, empty.reshape(scores.shape[1:])),
+            scores={"score": coefficients},
+            errors=_chain_errors(added, shape),
+            identified=np.ones(n_units, dtype=bool),
+            r2=None,
+            rmse=None,
+            notes=(NOT_FITTED,) if len(empties) else (NOT_FITTED, NO_EMPTY),
+        )
+
+
+def _marginals(
+    counts: FloatArray, scores: FloatArray, ends: tuple[FloatArray, FloatArray]
+) -> FloatArray:
+    """What each unit added in each chain: (n_chains, n_units, n_classes)."""
+    n_units, sizes = counts.shape[1], counts.sum(axis=1)
+    if n_units == 1:
+        return np.asarray(ends[1] - ends[0])[None, None, :]
+    inner = (sizes > 0) & (sizes < n_units)
+    chains = counts[inner].reshape(-1, n_units - 1, n_units)
+    said = scores[inner].reshape(-1, n_units - 1, scores.shape[1])
+    n_chains = len(chains)
+    present = np.concatenate(
+        [np.zeros((n_chains, 1, n_units)), chains, np.ones((n_chains, 1, n_units))], axis=1
+    )
+    outer = [np.broadcast_to(end, (n_chains, 1, len(end))) for end in ends]
+    steps = np.diff(np.concatenate([outer[0], said, outer[1]], axis=1), axis=1)
+    joined = np.diff(present, axis=1).argmax(axis=2)  # (n_chains, n_units) who joined when
+    added = np.empty_like(steps)
+    np.put_along_axis(added, joined[:, :, None], steps, axis=1)
+    return added
+
+
+def _chain_errors(added: FloatArray, shape: tuple[int, ...]) -> dict[str, FloatArray]:
+    n_pairs = len(added) // 2
+    if n_pairs < 2:
+        return {}
+    pairs = added[: 2 * n_pairs].reshape(n_pairs, 2, *added.shape[1:]).mean(axis=1)
+    return {"score": (pairs.std(axis=0, ddof=1) / np.sqrt(n_pairs)).reshape(shape)}
+
+
+@dataclass(frozen=True)
+class Occlusion:
+    """The change of score when one unit goes; exact, and blind to units that stand in for it."""
+
+    def fit(
+        self, counts: FloatArray, scores: FloatArray, *, weights: FloatArray, at: FloatArray
+    ) -> Fit:
+        columns = scores.reshape(len(scores), -1)
+        missing = at - counts  # (n_queries, n_units)
+        full = columns[missing.sum(axis=1) == 0][0]
+        rows = np.flatnonzero(missing.sum(axis=1) == 1)
+        removed = missing[rows].argmax(axis=1)
+        effects = np.zeros((len(at), columns.shape[1]))
+        effects[removed] = full - columns[rows]
+        known = np.zeros(len(at), dtype=bool)
+        known[removed] = True
+        coefficients = effects.reshape(len(at), *scores.shape[1:])
+        intercept = (full - effects.sum(axis=0)).reshape(scores.shape[1:])
+        return Fit(
+            model=LinearModel(coefficients, intercept),
+            scores={"score": coefficients},
+            errors={},
+            identified=known,
+            r2=None,
+            rmse=None,
+            notes=(NOT_FITTED,),
+        )
