@@ -111,7 +111,8 @@ class Curvature:
     gradient: FloatArray  # (k,)
 
 
-def curvature(problem: Problem, state: State, ridges: Ridges) -> Curvature:
+def curvature(problem: Problem, state: State, ridges: Ridges, *, full: bool = False) -> Curvature:
+    """Gauss–Newton, or with `full` the true second derivatives: S and C get what r bends."""
     from scipy.linalg import cho_solve
 
     predictions = problem.scores - state.residuals
@@ -122,17 +123,24 @@ def curvature(problem: Problem, state: State, ridges: Ridges) -> Curvature:
     slopes, couplings = [], []
     for column in range(problem.scores.shape[1]):
         slope = state.attention.times_difference(state.values[:, column], predictions[:, column])
+        pull = problem.weights * state.residuals[:, column]
         cross = weighted.gram(slope)  # C
+        schur += slope.gram(slope.times(problem.weights, 1.0))
+        if full:
+            pulled = state.attention.times(pull, 1.0)
+            bend = pulled.gram(slope)
+            schur += bend + bend.T - np.diag(slope.apply_transposed(pull))
+            cross += pulled.gram(state.attention) - np.diag(state.attention.apply_transposed(pull))
         coupling = cho_solve(state.factor, cross, check_finite=False)
-        schur += slope.gram(slope.times(problem.weights, 1.0)) - cross.T @ coupling
-        gradient += slope.apply_transposed(problem.weights * state.residuals[:, column])
+        schur -= cross.T @ coupling
+        gradient += slope.apply_transposed(pull)
         slopes.append(slope)
         couplings.append(coupling)
     schur = (schur + schur.T) / 2
     gauge = np.ones(k)
     if problem.anchored:
         gauge[-1] = 0.0
-    typical = np.trace(schur) / k + 1e-12
+    typical = np.abs(schur.diagonal()).mean() + 1e-12
     schur += np.outer(gauge, gauge) * typical / k
     schur[np.diag_indices(k)] += 1e-10 * typical  # an anchor that nothing speaks of stays put
     return Curvature(tuple(slopes), np.stack(couplings), schur, gradient)
@@ -147,34 +155,43 @@ class LevenbergMarquardt:
 
     ridges: tuple[float, float] | None = None  # (values, importances); None: from the data
     max_steps: int = 60
-    tolerance: float = 1e-10
+    tolerance: float = 1e-13
     n_rounds: int = 12
     tails: float = np.inf
 
     def solve(self, problem: Problem) -> Solution:
-        start = np.zeros(problem.counts.shape[1])
         ridges = Ridges.uniform(problem, *(self.ridges or (1e-2, 1e-1)))
-        state = self.descend(problem, start, ridges)
+        state = project(problem, np.zeros(problem.counts.shape[1]), ridges)
         if self.ridges is None:
             for _ in range(self.n_rounds):
+                state = self.descend(problem, state, ridges, 2)
                 ridges = by_evidence(problem, state, ridges, self.tails)
-                state = self.descend(problem, state.importances, ridges)
-        return Solution(state, ridges)
+                state = project(problem, state.importances, ridges)
+        return Solution(self.descend(problem, state, ridges, self.max_steps), ridges)
 
-    def descend(self, problem: Problem, importances: FloatArray, ridges: Ridges) -> State:
-        """Levenberg–Marquardt over the importances from a given start, ridges fixed."""
-        state = project(problem, importances, ridges)
+    def descend(self, problem: Problem, state: State, ridges: Ridges, n_steps: int) -> State:
+        """Damped Newton steps over the importances, ridges fixed, downhill only."""
+        from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
         damping = 1e-3
-        for _ in range(self.max_steps):
-            system = curvature(problem, state, ridges)
-            scale = system.schur.diagonal() + 1e-9 * system.schur.diagonal().max() + 1e-300
+        for _ in range(n_steps):
+            system = curvature(problem, state, ridges, full=True)
+            scale = np.abs(system.schur.diagonal()) + 1e-12
             before = state.objective
             while damping < 1e12:
-                step = np.linalg.solve(system.schur + np.diag(damping * scale), system.gradient)
-                moved = _in_gauge(problem, importances + np.clip(step, -STEP_BOUND, STEP_BOUND))
+                try:
+                    factor = cho_factor(
+                        system.schur + np.diag(damping * scale), check_finite=False
+                    )
+                except LinAlgError:  # not convex here: lean towards steepest descent
+                    damping *= 10
+                    continue
+                step = cho_solve(factor, system.gradient, check_finite=False)
+                step = np.clip(step, -STEP_BOUND, STEP_BOUND)
+                moved = _in_gauge(problem, state.importances + step)
                 trial = project(problem, moved, ridges)
                 if trial.objective < state.objective:
-                    state, importances, damping = trial, moved, max(damping / 10, 1e-12)
+                    state, damping = trial, max(damping / 10, 1e-10)
                     break
                 damping *= 10
             if before - state.objective <= self.tolerance * before:
