@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from slalom.errors import FileError, InputError, SlalomError, SlalomWarning
+from slalom.errors import FileError, InputError, SlalomError, SlalomWarning, UnknownNameError
 
 if TYPE_CHECKING:
     from slalom.explanation import Explanation
 
+SCORES = ("value", "importance", "shapley", "removal", "gradient", "linearised", "score")
 STANDARD = "-"  # standard input or output
 WRONG_USE, INTERRUPTED, PIPE_CLOSED = 2, 130, 1
 
@@ -104,11 +105,11 @@ def explain(
     content = _text(text, file)
     for name in files:
         _check_writable(name)
-    columns = tuple(name.strip() for name in scores.split(",")) if scores else ()
+    columns = _columns(scores)
     with _sentences_for_warnings(), _status("loading the model") as say:
         from slalom.classifiers.load import load
         from slalom.explainers.methods import explain, method_named
-        from slalom.views import reading
+        from slalom.views.reading import checked_names
 
         chosen = method_named(method)
         classifier = load(model, device=device)
@@ -123,7 +124,7 @@ def explain(
             too_long=too_long,
             seed=seed,
         )
-        reading.checked_names(explanation, columns)
+        checked_names(explanation, columns)
     if json_file is not None:
         _write(json_file, _json(explanation))
     if html_file is not None:
@@ -139,9 +140,9 @@ def methods() -> None:
     """List the methods that explain can use."""
     from slalom.explainers.methods import METHODS
 
-    width = max(map(len, METHODS))
-    for name, method in METHODS.items():
-        click.echo(f"{name:<{width}}  {method.summary}")
+    table = click.HelpFormatter(width=80)
+    table.write_dl([(name, method.summary) for name, method in METHODS.items()])
+    click.echo(table.getvalue(), nl=False)
 
 
 def _text(text: str | None, file: str | None) -> str:
@@ -168,6 +169,14 @@ def _file_bytes(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as problem:
         raise FileError(f"cannot read {path}: {problem.strerror or problem}") from problem
+
+
+def _columns(scores: str | None) -> tuple[str, ...]:
+    names = () if scores is None else tuple(name.strip() for name in scores.split(","))
+    for name in names:
+        if name not in SCORES:
+            raise UnknownNameError("score", name, SCORES)
+    return names
 
 
 def _target(target: str | None, labels: Sequence[str]) -> str | int | None:
@@ -243,6 +252,7 @@ def _is_device(path: Path) -> bool:
 def _sentences_for_warnings() -> Iterator[None]:
     """Say each of slalom's warnings as a sentence, after the work."""
     with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", SlalomWarning)
         yield
     for warning in caught:
         if issubclass(warning.category, SlalomWarning):

@@ -49,7 +49,15 @@
         const x = first + ((last - first) * (Math.min(Math.max(value, low), high) - low)) / (high - low);
         element.style.transform = element.style.transform.replace(/\([^,]*/, `(${x.toFixed(1)}px`);
       };
-      all("g.p").forEach((point) => place(point, at(data.scores.value, point.dataset.f)));
+      all("g.p").forEach((point) => {
+        const f = point.dataset.f;
+        place(point, at(data.scores.value, f));
+        point.classList.toggle("named", Math.abs(strength(f)) >= 0.15);
+        const error = point.querySelector(".error");
+        if (!error) return;
+        const wide = (((last - first) / (high - low)) * at(data.errors.value, f)).toFixed(1);
+        error.setAttribute("d", error.getAttribute("d").replace(/^.*(?=M0)/, `M${-wide} 0H${wide}`));
+      });
       all("g.anchor").forEach((anchor) => place(anchor, data.anchor[shown]));
       all("g.whole").forEach((whole) => {
         place(whole, data.whole[shown]);

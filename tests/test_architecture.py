@@ -1,0 +1,218 @@
+"""The map of ARCHITECTURE.md, kept true: which part may import which, and what no file may do."""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "src" / "slalom"
+LAYERS = (  # imports point up this list; parts of one line do not import each other
+    {"errors"},
+    {"document"},
+    {"classifiers", "samplers", "surrogates"},
+    {"explanation"},
+    {"explainers", "theory"},
+    {"metrics", "views"},
+    {"corpus"},
+    {"web"},
+    {"cli"},
+)
+UPWARDS = {("explanation", "slalom.views.html")}  # _repr_html_, when a notebook calls it
+TORCH = (
+    "classifiers/huggingface.py",
+    "classifiers/causal.py",
+    "classifiers/bundled.py",
+    "classifiers/batching.py",
+    "classifiers/borrowing.py",
+    "classifiers/load.py",
+    "explainers/gradients.py",
+    "explainers/attention.py",
+    "theory/",
+)
+HOMES = {  # a library and the only places that may import it
+    "torch": TORCH,
+    "transformers": TORCH,
+    "safetensors": TORCH,
+    "tokenizers": TORCH,
+    "openai": ("classifiers/chat.py",),
+    "matplotlib": ("views/plots.py",),
+    "ray": ("corpus.py",),
+    "pyarrow": ("corpus.py",),
+    "starlette": ("web/",),
+    "uvicorn": ("web/",),
+    "click": ("cli.py",),
+    "rich": ("cli.py", "views/terminal.py", "explainers/methods.py"),
+    "pandas": (),
+    "sklearn": (),
+    "tqdm": (),
+}
+ONLY_IN_FUNCTIONS = {"scipy": "", "rich": "views/terminal.py"}  # library → where it may be on top
+MANY_PARAMETERS = {  # the public edge: what people type
+    ("cli.py", "explain"),
+    ("explainers/methods.py", "explain"),
+    ("explainers/methods.py", "explain_many"),
+}
+MOST_LINES, MOST_PARAMETERS = 400, 6
+JUNK_DRAWERS = {"utils", "util", "helpers", "helper", "common", "misc"}
+MAY_PRINT = {"cli.py"}
+
+
+@dataclass(frozen=True)
+class Import:
+    module: str
+    line: int
+    on_top: bool
+
+
+def sources(folder: Path = PACKAGE) -> list[Path]:
+    return sorted(folder.rglob("*.py"))
+
+
+def inside(path: Path) -> str:
+    return path.relative_to(PACKAGE).as_posix()
+
+
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def module_of(path: Path) -> str:
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(part for part in parts if part != "__init__")
+
+
+def imports_of(path: Path) -> Iterator[Import]:
+    tree = tree_of(path)
+    on_top = {id(node) for node in _outside_functions(tree)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{inside(path)}:{node.lineno}: write imports in full"
+            names = [_target(str(node.module), alias.name) for alias in node.names]
+        else:
+            continue
+        for name in names:
+            yield Import(name, node.lineno, id(node) in on_top)
+
+
+def _outside_functions(tree: ast.AST) -> Iterator[ast.AST]:
+    for node in ast.iter_child_nodes(tree):
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            yield node
+            yield from _outside_functions(node)
+
+
+def _target(module: str, name: str) -> str:
+    """`from a import b` is about a.b where that is a module, else about a."""
+    path = PACKAGE.parent.joinpath(*module.split("."), name)
+    return f"{module}.{name}" if path.with_suffix(".py").exists() or path.is_dir() else module
+
+
+def part_of(module: str) -> str:
+    return module.split(".")[1]
+
+
+def layer(part: str) -> int:
+    found = [number for number, parts in enumerate(LAYERS) if part in parts]
+    assert found, f"{part} is in no layer: give it one here and in ARCHITECTURE.md"
+    return found[0]
+
+
+def functions_of(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+
+
+@pytest.fixture(
+    params=[path for path in sources() if path.parent != PACKAGE or path.stem != "__init__"],
+    ids=inside,
+)
+def source(request: pytest.FixtureRequest) -> Path:
+    path: Path = request.param
+    return path
+
+
+def test_imports_point_down(source: Path) -> None:
+    own = part_of(module_of(source))
+    for found in imports_of(source):
+        if found.module.split(".")[0] != "slalom" or (own, found.module) in UPWARDS:
+            continue
+        where = f"{inside(source)}:{found.line} imports {found.module}"
+        assert found.module != "slalom", f"{where}: name the module, not the package root"
+        other = part_of(found.module)
+        assert own == other or layer(own) > layer(other), f"{where}, which lies above or beside it"
+
+
+def test_no_cycles() -> None:
+    graph = {
+        module_of(path): {
+            found.module
+            for found in imports_of(path)
+            if found.module.startswith("slalom.")
+            and (part_of(module_of(path)), found.module) not in UPWARDS
+        }
+        for path in sources()
+        if module_of(path) != "slalom"
+    }
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as problem:
+        pytest.fail(f"modules import each other in a circle: {' → '.join(problem.args[1])}")
+
+
+def test_heavy_libraries_stay_at_the_edge(source: Path) -> None:
+    for found in imports_of(source):
+        library = found.module.split(".")[0]
+        where = f"{inside(source)}:{found.line} imports {found.module}"
+        if library in HOMES:
+            assert any(inside(source).startswith(home) for home in HOMES[library]), where
+        if library in ONLY_IN_FUNCTIONS and found.on_top:
+            assert inside(source) == ONLY_IN_FUNCTIONS[library], f"{where}: do it where it is used"
+
+
+def test_every_module_says_what_it_is(source: Path) -> None:
+    assert ast.get_docstring(tree_of(source)), f"{inside(source)} has no docstring"
+
+
+def test_signatures_are_small_and_plain(source: Path) -> None:
+    for function in functions_of(source):
+        where = f"{inside(source)}:{function.lineno} {function.name}"
+        taken = function.args
+        assert taken.kwarg is None, f"{where} takes **{taken.kwarg.arg}: name what it takes"
+        assert not function.name.startswith("get_"), f"{where}: say what it gives"
+        names = [a.arg for a in (*taken.posonlyargs, *taken.args, *taken.kwonlyargs)]
+        n_parameters = len([name for name in names if name not in ("self", "cls")])
+        if (inside(source), function.name) not in MANY_PARAMETERS:
+            assert n_parameters <= MOST_PARAMETERS, f"{where} takes {n_parameters} parameters"
+
+
+def test_nothing_prints_but_the_command_line(source: Path) -> None:
+    if inside(source) in MAY_PRINT:
+        return
+    for node in ast.walk(tree_of(source)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            assert node.func.id != "print", f"{inside(source)}:{node.lineno} prints"
+
+
+@pytest.mark.parametrize("folder", ["src", "tests", "experiments", "benchmarks", "examples"])
+def test_files_are_short_and_named_after_what_they_hold(folder: str) -> None:
+    for path in sources(ROOT / folder):
+        where = path.relative_to(ROOT).as_posix()
+        n_lines = len(path.read_text(encoding="utf-8").splitlines())
+        assert n_lines <= MOST_LINES, f"{where} has {n_lines} lines: it holds more than one thing"
+        assert path.stem not in JUNK_DRAWERS, f"{where}: name it after what it holds"
+
+
+def test_the_checks_see_through_functions_and_packages(tmp_path: Path) -> None:
+    file = tmp_path / "x.py"
+    file.write_text("import scipy\nif 1:\n    import a\ndef f():\n    import torch.nn\n")
+    seen = {(found.module, found.on_top) for found in imports_of(file)}
+    assert seen == {("scipy", True), ("a", True), ("torch.nn", False)}
+    assert _target("slalom.views", "reading") == "slalom.views.reading"
+    assert _target("slalom.errors", "InputError") == "slalom.errors"

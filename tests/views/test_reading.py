@@ -1,0 +1,143 @@
+"""What every view shares: order, strength, words."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from explanations import NASTY, REVIEW, made, with_one_score, with_unidentified
+from slalom.errors import UnknownNameError
+from slalom.views import reading
+
+
+def test_segments_put_together_are_the_text() -> None:
+    for text in (REVIEW, NASTY, "one", "  blank before\n\nand after  "):
+        segments = reading.segments(made(text))
+        assert ["".join(s.text for s in side) for side in segments] == [text]
+
+
+def test_segments_of_a_pair_are_its_two_sides() -> None:
+    one = made("good film")
+    pair = replace(one, text=("good film", "a sequel"), spans=((0, 0, 4), (1, 2, 8)))
+    first, second = reading.segments(pair)
+    assert [(s.text, s.unit) for s in first] == [("good", 0), (" film", None)]
+    assert [(s.text, s.unit) for s in second] == [("a ", None), ("sequel", 1)]
+
+
+def test_a_gap_that_a_unit_brings_is_not_painted() -> None:
+    explanation = replace(made("good film"), spans=((0, 4), (4, 9)))
+    shown = [(s.text, s.unit) for s in reading.segments(explanation)[0]]
+    assert shown == [("good", 0), (" ", None), ("film", 1)]
+
+
+def test_tied_units_are_one_row_and_the_strongest_comes_first() -> None:
+    rows = reading.rows(made(), "value")
+    assert [(row.label, row.times) for row in rows[:2]] == [("awful", 1), ("great", 3)]
+    assert len(rows) == len(set(made().features.tolist()))
+
+
+def test_units_without_a_score_come_last() -> None:
+    explanation = with_unidentified(made(), unit=made().units.index("awful"))
+    assert reading.rows(explanation, "shapley")[-1].label == "awful"
+    assert reading.strengths(explanation, "value")[explanation.units.index("awful")] == 0
+
+
+def test_what_may_as_well_be_zero_does_not_shine() -> None:
+    explanation = made()
+    great = explanation.units.index("great")
+    errors = {**explanation.errors, "value": explanation.errors["value"].copy()}
+    errors["value"][great] = 9.0
+    assert reading.strengths(explanation, "value")[great] > 0.5
+    assert reading.strengths(replace(explanation, errors=errors), "value")[great] == 0
+
+
+def test_a_text_of_weak_words_is_not_painted_in_full_colour() -> None:
+    explanation = made()
+    weak = replace(explanation, scores={"shapley": explanation.scores["shapley"] / 1e3}, errors={})
+    assert np.abs(reading.strengths(weak, "shapley")).max() < 0.1
+
+
+def test_strengths_reach_from_minus_one_to_one() -> None:
+    for explanation in (made(), with_one_score(made())):
+        for name in explanation.scores:
+            assert np.abs(reading.strengths(explanation, name)).max() == pytest.approx(1)
+
+
+def test_one_class_of_all() -> None:
+    explanation = made(n_classes=3, all_classes=True)
+    one = reading.for_class(explanation, 2)
+    assert one.scores["value"].tolist() == explanation.scores["value"][:, 2].tolist()
+    assert one.scores["importance"] is explanation.scores["importance"]
+    assert one.anchor is not None
+    assert one.anchor.value == 0.5
+    single = made()
+    assert reading.for_class(single, 0) is single
+
+
+@pytest.mark.parametrize(
+    ("share", "words"),
+    [(0.97, "97 %"), (0.5, "50 %"), (0.995, "99.5 %"), (0.99999, "> 99.9 %"), (0.0, "< 0.1 %")],
+)
+def test_percent(share: float, words: str) -> None:
+    assert reading.percent(share) == words
+
+
+@pytest.mark.parametrize(
+    ("score", "words"),
+    [
+        (0.0, " 0.00"),
+        (-0.001, " 0.00"),
+        (1.234, "+1.23"),
+        (-9.999, "−10.0"),
+        (1234.5, "+1234"),
+        (2e7, "+2e+07"),
+    ],
+)
+def test_number(score: float, words: str) -> None:
+    assert reading.number(score) == words
+
+
+def test_trust_is_told_honestly() -> None:
+    def told(r2: float | None) -> str:
+        explanation = made()
+        return reading.trust_sentence(
+            replace(explanation, quality=replace(explanation.quality, r2=r2))
+        )
+
+    assert "93 %" in told(0.93)
+    assert "99 %" in told(0.9999)
+    assert "100 %" in told(1.0)
+    assert "no better than a constant" in told(-0.2)
+    assert "unknown" in told(None)
+    assert "does not say" in reading.trust_sentence(with_one_score(made()))
+
+
+def test_a_fit_is_never_rounded_up_to_perfect() -> None:
+    explanation = made()
+    good = replace(explanation, quality=replace(explanation.quality, r2=0.999))
+    assert "R² > 0.99" in reading.facts(good)
+
+
+def test_unknown_scores_are_named_with_the_known_ones() -> None:
+    with pytest.raises(UnknownNameError, match=r"shaply.*did you mean 'shapley'"):
+        reading.checked_names(made(), ["shaply"])
+
+
+def test_nothing_that_steers_a_terminal_stays() -> None:
+    shown = reading.visible(NASTY + "\u2028\u2066\x7f\r\n\tx\ud800")
+    assert not {"\x00", "\x1b", "\x9b", "\u202e", "\u2028", "\u2066", "\x7f", "\r"} & set(shown)
+    assert "␀" in shown
+    assert "\\u202e" in shown
+    assert "👩‍🔬" in shown
+    shown.encode()
+
+
+def test_labels_are_one_line_and_never_empty() -> None:
+    assert reading.label(" great") == "great"
+    assert reading.label("\n") == "␊"
+    assert reading.label("  ") == "␣␣"
+
+
+def test_a_single_output_is_told_as_it_is() -> None:
+    explanation = replace(made(), logits=np.array([1.5]), labels=("score",))
+    assert reading.prediction(explanation) == "score +1.50"
