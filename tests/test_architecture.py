@@ -200,6 +200,15 @@ def test_nothing_prints_but_the_command_line(source: Path) -> None:
             assert node.func.id != "print", f"{inside(source)}:{node.lineno} prints"
 
 
+def test_the_map_names_every_part() -> None:
+    drawn = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    parts = {path.relative_to(PACKAGE).parts[0] for path in sources()}
+    for part in parts:
+        assert f"  {part}{'' if part.endswith('.py') else '/'}" in drawn, (
+            f"{part} is not on the map"
+        )
+
+
 @pytest.mark.parametrize("folder", ["src", "tests", "experiments", "benchmarks", "examples"])
 def test_files_are_short_and_named_after_what_they_hold(folder: str) -> None:
     for path in sources(ROOT / folder):

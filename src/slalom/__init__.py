@@ -18,7 +18,7 @@ _HOMES = {
     "Explanation": "slalom.explanation",
     "FunctionClassifier": "slalom.classifiers.function",
     "HuggingFaceClassifier": "slalom.classifiers.huggingface",
-    "METHODS": "slalom.explainers.methods",
+    "METHODS": "slalom.explainers.table",
     "Quality": "slalom.explanation",
     "SlalomError": "slalom.errors",
     "SlalomWarning": "slalom.errors",
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
     from slalom.classifiers.load import load as load
     from slalom.errors import SlalomError as SlalomError
     from slalom.errors import SlalomWarning as SlalomWarning
-    from slalom.explainers.methods import METHODS as METHODS
     from slalom.explainers.methods import explain as explain
     from slalom.explainers.methods import explain_many as explain_many
+    from slalom.explainers.table import METHODS as METHODS
     from slalom.explanation import Explanation as Explanation
     from slalom.explanation import Quality as Quality
     from slalom.explanation import read as read

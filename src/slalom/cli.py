@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 SCORES = ("value", "importance", "shapley", "removal", "gradient", "linearised", "score")
 STANDARD = "-"  # standard input or output
+WIDEST = 100  # columns; longer lines are hard to read
 WRONG_USE, INTERRUPTED, PIPE_CLOSED = 2, 130, 1
 
 
@@ -128,9 +129,7 @@ def explain(
     if json_file is not None:
         _write(json_file, _json(explanation))
     if html_file is not None:
-        from slalom.views.html import page
-
-        _write(html_file, page(explanation))
+        _write(html_file, _html(explanation))
     if STANDARD not in files:
         _show(explanation, columns)
 
@@ -192,6 +191,12 @@ def _json(explanation: "Explanation") -> str:
     return json.dumps(explanation.to_json(), ensure_ascii=False, allow_nan=False) + "\n"
 
 
+def _html(explanation: "Explanation") -> str:
+    from slalom.views.html import page
+
+    return page(explanation)
+
+
 def _show(explanation: "Explanation", columns: tuple[str, ...]) -> None:
     from rich.console import Console
 
@@ -199,7 +204,8 @@ def _show(explanation: "Explanation", columns: tuple[str, ...]) -> None:
 
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")  # a terminal without emoji still gets the rest
-    Console(highlight=False, soft_wrap=False).print(TerminalView(explanation, columns))
+    console = Console(highlight=False)
+    console.print(TerminalView(explanation, columns), width=min(console.width, WIDEST))
 
 
 def _check_writable(name: str) -> None:

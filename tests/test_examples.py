@@ -1,0 +1,29 @@
+"""Every example runs, and the README shows the first of them as it is."""
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_example(
+    example: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(example), run_name="__main__")
+    told = capsys.readouterr().out
+    assert {"quickstart": "wonderful", "any_function": "awful", "what_if": "without awful"}[
+        example.stem
+    ] in told
+
+
+def test_the_readme_shows_the_quickstart() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert (ROOT / "examples" / "quickstart.py").read_text(encoding="utf-8") in readme
