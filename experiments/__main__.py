@@ -6,6 +6,8 @@ from typing import Any
 
 import click
 
+from experiments import fidelity
+
 
 def common(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options that every experiment takes."""
@@ -73,6 +75,8 @@ def train_minilm(scale: str, data: Path | None, cache: Path, layers: tuple[int, 
     for n_layers in layers:
         minilm(Bench(data, cache, scale == "small"), n_layers)
 
+
+main.add_command(fidelity.command)
 
 if __name__ == "__main__":
     main()

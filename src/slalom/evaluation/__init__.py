@@ -1,0 +1,1 @@
+"""Documents × methods × budgets: who is better at what, and at which cost."""

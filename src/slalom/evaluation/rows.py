@@ -1,0 +1,105 @@
+"""One row a document, method and budget; tables of means with confidence intervals.
+
+Knows numbers and names, nothing of classifiers or explanations.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from slalom.document import FloatArray
+
+N_RESAMPLES = 2000
+COVERAGE = 0.95
+
+
+@dataclass(frozen=True)
+class Row:
+    """What one method made of one document at one budget, and what it cost."""
+
+    document: int
+    method: str
+    budget: int | None  # None: the method's own choice
+    values: dict[str, float | None] = field(default_factory=dict)  # None: no such number here
+    n_units: int = 0
+    n_queries: int = 0
+    n_tokens: int = 0
+    seconds: float = 0.0
+    r2: float | None = None
+    problem: str | None = None  # why there are no values
+
+    @property
+    def key(self) -> tuple[int, str, int | None]:
+        return self.document, self.method, self.budget
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Mean:
+    """A mean over documents with its bootstrap interval."""
+
+    value: float
+    low: float
+    high: float
+    n_documents: int
+
+    def __str__(self) -> str:
+        width = max(self.high - self.value, self.value - self.low)
+        return f"{_short(self.value)} ±{_short(width)}"
+
+
+def mean_of(values: Sequence[float | None], *, seed: int = 0) -> Mean | None:
+    """The mean of the numbers there are; the interval is by bootstrap over documents."""
+    known = np.array([v for v in values if v is not None and np.isfinite(v)], dtype=np.float64)
+    if not len(known):
+        return None
+    low, high = _interval(known, seed)
+    return Mean(float(known.mean()), low, high, len(known))
+
+
+def _interval(known: FloatArray, seed: int) -> tuple[float, float]:
+    rng = np.random.default_rng(seed)
+    means = known[rng.integers(0, len(known), size=(N_RESAMPLES, len(known)))].mean(axis=1)
+    tail = (1 - COVERAGE) / 2
+    low, high = np.quantile(means, [tail, 1 - tail])
+    return float(low), float(high)
+
+
+def groups(rows: Iterable[Row]) -> dict[tuple[str, int | None], list[Row]]:
+    """Rows by method and budget, in the order in which they first come."""
+    found: dict[tuple[str, int | None], list[Row]] = {}
+    for row in rows:
+        found.setdefault((row.method, row.budget), []).append(row)
+    return found
+
+
+def markdown(rows: Sequence[Row], metrics: Sequence[str]) -> str:
+    """A table with a line a method and budget; the cost stands beside the quality."""
+    heads = ["method", "b", *metrics, "queries", "tokens", "seconds", "documents"]
+    lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
+    for (method, budget), members in groups(rows).items():
+        done = [row for row in members if row.problem is None]
+        means = [mean_of([row.values.get(name) for row in done]) for name in metrics]
+        cost = [np.mean([getattr(row, name) for row in done]) if done else 0.0 for name in COSTS]
+        cells = [
+            method,
+            "auto" if budget is None else str(budget),
+            *("–" if mean is None else str(mean) for mean in means),
+            f"{cost[0]:.0f}",
+            f"{cost[1]:.0f}",
+            f"{cost[2]:.2f}",
+            f"{len(done)} of {len(members)}",
+        ]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+COSTS = ("n_queries", "n_tokens", "seconds")
+
+
+def _short(number: float) -> str:
+    return f"{number:.3f}" if abs(number) < 100 else f"{number:.3g}"

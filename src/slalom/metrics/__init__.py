@@ -1,0 +1,1 @@
+"""How good an explanation is: functions over a classifier and an Explanation."""

@@ -1,0 +1,225 @@
+"""Does the classifier do what the explanation says?
+
+    deletion, insertion     probability of the class as the highest-scored units go, or come;
+                            AOPC = mean of 1 − p (Leemann et al.): deletion high, insertion low
+    comprehensiveness       p(all) − p(without the top share), mean over shares (ERASER): high
+    sufficiency             p(all) − p(the top share alone), likewise: low
+    removal_error           predicted against true change when 1 … 10 random units go, relative
+                            to predicting no change: 1.00 is as good as saying nothing
+    subset_error            predicted against true log-odds of random subsets, relative to
+                            predicting their mean
+    removal_spearman        rank correlation of predicted and true effects of single removals
+
+Random subsets depend on the seed and the number of units only, so every method is asked the
+same ones. Where the order of units matters and the model is a SLALOM, it is the model's best
+order (slalom_orders.py), else descending scores, first come first.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slalom.classifiers.base import Classifier
+from slalom.document import BoolArray, FloatArray
+from slalom.explanation import Explanation
+from slalom.metrics.agreement import spearman
+from slalom.metrics.subject import Measure, Subject, subject_of, unit_scores
+from slalom.surrogates.slalom import SlalomModel
+from slalom.surrogates.slalom_orders import insertion_order, removal_order
+
+ERASER_SHARES = (0.01, 0.05, 0.1, 0.2, 0.5)
+N_STEPS = 100
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """The probability of the class along a path from one end of the text to the other."""
+
+    shares: FloatArray  # (n_steps,) of the units deleted or inserted
+    probabilities: FloatArray  # (n_steps,)
+    n_queries: int
+
+    @property
+    def aopc(self) -> float:
+        """The area over the curve: the mean of 1 − p."""
+        return float(1.0 - self.probabilities.mean())
+
+
+@dataclass(frozen=True, eq=False)
+class RemovalErrors:
+    """Squared errors by how many units went, and those of predicting no change."""
+
+    n_removed: NDArray[np.int_]  # (k,)
+    squared: FloatArray  # (k,) mean squared error of the predicted change
+    no_change: FloatArray  # (k,) mean square of the true change
+    n_queries: int
+
+    @property
+    def relative(self) -> float:
+        return _ratio(float(self.squared.sum()), float(self.no_change.sum()))
+
+
+def deletion(
+    classifier: Classifier,
+    explanation: Explanation,
+    *,
+    score: str | None = None,
+    n_steps: int = N_STEPS,
+) -> Curve:
+    """Delete the units that speak most for the class, a step at a time."""
+    subject = subject_of(classifier, explanation)
+    order = _order(explanation, score, inserting=False)
+    most = subject.n_units if subject.document.can_be_empty else max(1, subject.n_units - 1)
+    sizes = _sizes(most, n_steps)
+    return _curve(subject, ~_first(order, sizes), sizes)
+
+
+def insertion(
+    classifier: Classifier,
+    explanation: Explanation,
+    *,
+    score: str | None = None,
+    n_steps: int = N_STEPS,
+) -> Curve:
+    """Begin with nothing and insert the units that speak most for the class."""
+    subject = subject_of(classifier, explanation)
+    order = _order(explanation, score, inserting=True)
+    sizes = _sizes(subject.n_units, n_steps)
+    return _curve(subject, _first(order, sizes), sizes)
+
+
+def comprehensiveness(
+    classifier: Classifier,
+    explanation: Explanation,
+    *,
+    score: str | None = None,
+    shares: Sequence[float] = ERASER_SHARES,
+) -> Measure:
+    """How much of the probability goes with the top units."""
+    subject = subject_of(classifier, explanation)
+    most = subject.n_units if subject.document.can_be_empty else max(1, subject.n_units - 1)
+    top = _first(_order(explanation, score, inserting=False), _tops(shares, subject.n_units, most))
+    return _lost(subject, ~top)
+
+
+def sufficiency(
+    classifier: Classifier,
+    explanation: Explanation,
+    *,
+    score: str | None = None,
+    shares: Sequence[float] = ERASER_SHARES,
+) -> Measure:
+    """How much of the probability the top units leave behind when they stand alone."""
+    subject = subject_of(classifier, explanation)
+    n_units = subject.n_units
+    top = _first(_order(explanation, score, inserting=True), _tops(shares, n_units, n_units))
+    return _lost(subject, top)
+
+
+def removal_error(
+    classifier: Classifier,
+    explanation: Explanation,
+    *,
+    most: int = 10,
+    n_each: int = 20,
+    seed: int = 0,
+) -> RemovalErrors:
+    """Remove 1 … `most` random units, `n_each` times each."""
+    subject = subject_of(classifier, explanation)
+    n_units = subject.n_units
+    most = min(most, n_units if subject.document.can_be_empty else n_units - 1)
+    removed = np.repeat(np.arange(1, most + 1), n_each)
+    masks = ~_random(removed, n_units, seed=seed, stream=1)
+    whole = np.ones((1, n_units), dtype=bool)
+    true = subject.scores(masks) - subject.scores(whole)
+    said = explanation.predict(masks) - explanation.predict(whole)
+    squared = ((said - true) ** 2).reshape(most, n_each, -1).mean(axis=(1, 2))
+    no_change = (true**2).reshape(most, n_each, -1).mean(axis=(1, 2))
+    return RemovalErrors(np.arange(1, most + 1), squared, no_change, subject.n_queries)
+
+
+def subset_error(
+    classifier: Classifier,
+    explanation: Explanation,
+    *,
+    log_uniform: bool = False,
+    n_subsets: int = 200,
+    seed: int = 0,
+) -> Measure:
+    """Random subsets whose sizes are uniform in 1 … n, or log-uniform."""
+    subject = subject_of(classifier, explanation)
+    n_units = subject.n_units
+    rng = np.random.default_rng((seed, n_units, 3))
+    if log_uniform:
+        sizes = np.exp(rng.uniform(0.0, np.log(n_units + 1), size=n_subsets)).astype(int)
+    else:
+        sizes = rng.integers(1, n_units + 1, size=n_subsets)
+    masks = _random(np.minimum(sizes, n_units), n_units, seed=seed, stream=2)
+    true = subject.scores(masks)
+    missed = float(((explanation.predict(masks) - true) ** 2).sum())
+    spread = float(((true - true.mean(axis=0)) ** 2).sum())
+    return Measure(_ratio(missed, spread), subject.n_queries)
+
+
+def removal_spearman(classifier: Classifier, explanation: Explanation) -> Measure:
+    """Are the units that matter most for the explanation those that matter most alone?"""
+    subject = subject_of(classifier, explanation)
+    n_units = subject.n_units
+    if n_units == 1 and not subject.document.can_be_empty:
+        return Measure(float("nan"), 0)
+    masks = np.vstack([np.ones((1, n_units), dtype=bool), ~np.eye(n_units, dtype=bool)])
+    true = subject.scores(masks)
+    if explanation.model is None:
+        said = unit_scores(explanation)
+    else:
+        predicted = explanation.predict(masks)
+        said = predicted[0] - predicted[1:]
+    return Measure(spearman(said, true[0] - true[1:]), subject.n_queries)
+
+
+def _order(explanation: Explanation, score: str | None, *, inserting: bool) -> NDArray[np.intp]:
+    model = explanation.model
+    if score is None and isinstance(model, SlalomModel) and explanation.identified.all():
+        return insertion_order(model) if inserting else removal_order(model)
+    return np.argsort(-unit_scores(explanation, score), kind="stable")
+
+
+def _sizes(most: int, n_steps: int) -> NDArray[np.int_]:
+    steps = np.linspace(0, most, min(n_steps, most) + 1)[1:]
+    return np.asarray(np.unique(np.ceil(steps).astype(int)))
+
+
+def _tops(shares: Sequence[float], n_units: int, most: int) -> NDArray[np.int_]:
+    return np.asarray(np.clip(np.ceil(np.array(shares) * n_units), 1, most), dtype=int)
+
+
+def _first(order: NDArray[np.intp], sizes: NDArray[np.int_]) -> BoolArray:
+    """Mark the first `size` units of an order: (n_sizes, n_units)."""
+    ranks = np.empty(len(order), dtype=int)
+    ranks[order] = np.arange(len(order))
+    return np.asarray(ranks < sizes[:, None])
+
+
+def _curve(subject: Subject, masks: BoolArray, sizes: NDArray[np.int_]) -> Curve:
+    probabilities = subject.probabilities(masks)
+    return Curve(sizes / subject.n_units, probabilities, subject.n_queries)
+
+
+def _lost(subject: Subject, masks: BoolArray) -> Measure:
+    whole = np.ones((1, subject.n_units), dtype=bool)
+    probabilities = subject.probabilities(np.vstack([whole, masks]))
+    return Measure(float((probabilities[0] - probabilities[1:]).mean()), subject.n_queries)
+
+
+def _random(sizes: NDArray[np.int_], n_units: int, *, seed: int, stream: int) -> BoolArray:
+    """A random subset of each size; streams keep the draws of two metrics apart."""
+    rng = np.random.default_rng((seed, n_units, stream))
+    ranks = rng.random((len(sizes), n_units)).argsort(axis=1).argsort(axis=1)
+    return np.asarray(ranks < sizes[:, None])
+
+
+def _ratio(error: float, reference: float) -> float:
+    """A relative error; where there is nothing to explain, it has no value."""
+    return error / reference if reference > 1e-18 else float("nan")

@@ -1,0 +1,81 @@
+"""What a metric looks at: an explanation beside the classifier it explains.
+
+Every question of every metric is asked from here, each distinct one once: give several
+metrics the same AskedOnce and they share its memory.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from slalom.classifiers.asked_once import AskedOnce
+from slalom.classifiers.base import Classifier, Target
+from slalom.document import BoolArray, Document, FloatArray, queries_from_masks
+from slalom.errors import InputError, UnknownNameError
+from slalom.explanation import Explanation
+
+SINGLE = ("score", "shapley", "removal")  # the first there is stands for the whole explanation
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A number, and how many queries had to be asked to know it."""
+
+    value: float
+    n_queries: int
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """Answers about subsets of an explanation's units, as log-odds of its target."""
+
+    classifier: AskedOnce
+    explanation: Explanation
+    document: Document
+    asked_before: int
+
+    @property
+    def n_units(self) -> int:
+        return self.document.n_units
+
+    @property
+    def n_queries(self) -> int:
+        """What was asked since the subject was made."""
+        return self.classifier.n_asked - self.asked_before
+
+    def scores(self, masks: BoolArray) -> FloatArray:
+        """(k, n_units) of 0/1 → (k,) log-odds, or (k, n_classes) where all are explained."""
+        logits = self.classifier.logits([(self.document, queries_from_masks(masks))])[0]
+        target = Target(self.explanation.target_index, self.explanation.target)
+        return target.scores(logits, independent=self.classifier.independent)
+
+    def probabilities(self, masks: BoolArray) -> FloatArray:
+        """The probability of the target for each subset."""
+        scores = self.scores(masks)
+        if scores.ndim != 1:
+            raise InputError("this metric follows one class: explain one target, not target='all'")
+        return np.asarray(0.5 * (1.0 + np.tanh(scores / 2)))  # the logistic, without overflow
+
+
+def subject_of(classifier: Classifier, explanation: Explanation) -> Subject:
+    """Cut the explanation's text again, into its own units."""
+    asked = classifier if isinstance(classifier, AskedOnce) else AskedOnce(classifier)
+    document = asked.split(explanation.text, explanation.spans, too_long="truncate")
+    if document.units != explanation.units or tuple(asked.labels) != explanation.labels:
+        raise InputError(
+            f"{asked.name} does not cut this text as the explained classifier did "
+            f"({explanation.classifier}): measure with the classifier that was explained"
+        )
+    return Subject(asked, explanation, document, asked.n_asked)
+
+
+def unit_scores(explanation: Explanation, name: str | None = None) -> FloatArray:
+    """One score a unit: the named one, else the method's own, else the Shapley value."""
+    if name is None:
+        name = next((n for n in SINGLE if n in explanation.scores), None)
+    if name not in explanation.scores:
+        raise UnknownNameError("score", name, explanation.scores)
+    scores = explanation.scores[name]
+    if scores.ndim != 1:
+        raise InputError("this metric ranks for one class: explain one target, not target='all'")
+    return scores

@@ -1,0 +1,83 @@
+"""The one table of metrics that need nothing but a classifier and an explanation."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from slalom.classifiers.base import Classifier
+from slalom.explanation import Explanation
+from slalom.metrics.faithfulness import (
+    comprehensiveness,
+    deletion,
+    insertion,
+    removal_error,
+    removal_spearman,
+    subset_error,
+    sufficiency,
+)
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A named number; `better` says which end of it is good."""
+
+    name: str
+    summary: str
+    better: str  # "higher" or "lower"
+    measure: Callable[[Classifier, Explanation], float]
+
+
+METRICS: dict[str, Metric] = {
+    metric.name: metric
+    for metric in (
+        Metric(
+            "UNI",
+            "error on random subsets, sizes uniform; 1 is predicting the mean",
+            "lower",
+            lambda classifier, explanation: subset_error(classifier, explanation).value,
+        ),
+        Metric(
+            "WIDE",
+            "error on random subsets, sizes log-uniform; 1 is predicting the mean",
+            "lower",
+            lambda classifier, explanation: (
+                subset_error(classifier, explanation, log_uniform=True).value
+            ),
+        ),
+        Metric(
+            "REM",
+            "error when 1 to 10 random units go; 1 is predicting no change",
+            "lower",
+            lambda classifier, explanation: removal_error(classifier, explanation).relative,
+        ),
+        Metric(
+            "deletion",
+            "AOPC: mean of 1 − p as the top units go",
+            "higher",
+            lambda classifier, explanation: deletion(classifier, explanation).aopc,
+        ),
+        Metric(
+            "insertion",
+            "AOPC: mean of 1 − p as the top units come",
+            "lower",
+            lambda classifier, explanation: insertion(classifier, explanation).aopc,
+        ),
+        Metric(
+            "comprehensiveness",
+            "probability lost without the top units",
+            "higher",
+            lambda classifier, explanation: comprehensiveness(classifier, explanation).value,
+        ),
+        Metric(
+            "sufficiency",
+            "probability lost with the top units alone",
+            "lower",
+            lambda classifier, explanation: sufficiency(classifier, explanation).value,
+        ),
+        Metric(
+            "removal rank",
+            "rank correlation with the true effect of removing each unit",
+            "higher",
+            lambda classifier, explanation: removal_spearman(classifier, explanation).value,
+        ),
+    )
+}
