@@ -13,6 +13,7 @@ help:  ## show these targets
 
 demo: $(READY)  ## explain a film review with the bundled classifier, also as slalom-demo.html
 	@$(BIN)/slalom explain --file examples/review.txt --html slalom-demo.html
+	@echo && echo "The same as a page: open slalom-demo.html in a browser."
 
 test: $(READY)  ## run every test
 	$(BIN)/python -m pytest -q
@@ -31,8 +32,10 @@ clean:  ## remove what these targets made
 	rm -rf $(VENV) dist slalom-demo.html
 
 $(READY): pyproject.toml constraints.txt
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "slalom needs Python 3.11 or newer: try  make PYTHON=python3.12" >&2; exit 1; }
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) install -q -c constraints.txt hatchling editables
-	$(PIP) install -q -c constraints.txt --no-build-isolation -e '.[hf,dev]'
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "slalom needs Python 3.11 or newer; name one: make PYTHON=python3.12" >&2; exit 1; }
+	@echo "Installing into $(VENV), this once ..."
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(PIP) install -qq -c constraints.txt hatchling editables
+	@$(PIP) install -qq -c constraints.txt --no-build-isolation -e '.[hf,dev]'
 	@touch $@
