@@ -224,7 +224,7 @@ class LimeMasks:
         masks = _distinct(np.ones((1, n_units), dtype=bool), draw, n_queries)
         distances = 1.0 - np.sqrt(masks.mean(axis=1))
         weights = np.exp(-(distances**2) / (2 * self.bandwidth**2))
-        return Samples(queries_from_masks(masks), weights)
+        return Samples(queries_from_masks(masks), weights, complete=_are_all(masks, document))
 
 
 @dataclass(frozen=True)
@@ -254,7 +254,8 @@ class Coalitions:
             mass = (1.0 / (sizes * (n_units - sizes))).sum()
             masks, weights = [*masks, *drawn], [*weights, *(mass * times / times.sum())]
         rows = np.array([*ends, *masks])
-        return Samples(queries_from_masks(rows), np.append(np.zeros(len(ends)), weights))
+        fitted = np.append(np.zeros(len(ends)), weights)
+        return Samples(queries_from_masks(rows), fitted, complete=_are_all(rows, document))
 
     def _whole_sizes(self, n_units: int, budget: int) -> tuple[list[BoolArray], list[float], int]:
         """Every subset of the outer sizes that the budget would repeat anyway."""
@@ -312,7 +313,7 @@ class AllSubsets:
         sizes = masks.sum(axis=1)
         ways = np.array([comb(n_units, size) * size * (n_units - size) for size in sizes])
         weights = np.where(ways > 0, 1.0 / np.maximum(ways, 1), 0.0)
-        return Samples(queries_from_masks(masks), weights)
+        return Samples(queries_from_masks(masks), weights, complete=True)
 
 
 @dataclass(frozen=True)
@@ -362,3 +363,8 @@ class SingleRemovals:
             rows.append(~np.eye(n_units, dtype=bool))
         masks = np.concatenate(rows)
         return Samples(queries_from_masks(masks), np.ones(len(masks)))
+
+
+def _are_all(masks: BoolArray, document: Document) -> bool:
+    """Whether these subsets, all different, are all there are to ask."""
+    return len(masks) == 2 ** min(document.n_units, 62) - (not document.can_be_empty)

@@ -1,0 +1,83 @@
+"""The table of documents × methods × budgets."""
+
+import numpy as np
+import pytest
+
+import slalom
+from oracles import TEXT, WORDS, slalom_oracle
+from slalom.evaluation.rows import Row, markdown, mean_of
+from slalom.evaluation.run import Plan, evaluate
+from slalom.metrics.table import METRICS
+
+TEXTS = (TEXT, " ".join(WORDS[:12]))
+
+
+def plan_of(*methods, budgets=(200,)):
+    chosen = tuple(slalom.METHODS[name] for name in methods)
+    return Plan(chosen, budgets, (METRICS["UNI"], METRICS["deletion"]), target="pos")
+
+
+def test_a_row_for_each_document_method_and_budget():
+    plan = plan_of("slalom", "random", budgets=(100, 200))
+    rows = list(evaluate(slalom_oracle().classifier, enumerate(TEXTS), plan))
+    assert [row.key for row in rows] == [
+        (document, method, budget)
+        for document in (0, 1)
+        for method in ("slalom", "random")
+        for budget in (100, 200)
+    ]
+    assert rows[0].values["UNI"] < 0.05
+    assert rows[2].values["UNI"] is None
+    assert rows[0].n_queries <= 100
+    assert rows[0].n_units == 36
+
+
+def test_what_cannot_be_explained_is_named_and_the_rest_goes_on():
+    plan = plan_of("exact-shapley", "linear", budgets=(300,))
+    rows = list(evaluate(slalom_oracle().classifier, enumerate([TEXT, ""]), plan))
+    assert [row.problem is None for row in rows] == [False, True, False, False]
+    assert "2^36" in rows[0].problem
+    assert "empty" in rows[3].problem
+
+
+def test_finished_rows_are_not_made_again():
+    plan = plan_of("linear", "lime")
+    done = {(0, "linear", 200), (1, "lime", 200)}
+    rows = evaluate(slalom_oracle().classifier, enumerate(TEXTS), plan, done=done)
+    assert [row.key for row in rows] == [(0, "lime", 200), (1, "linear", 200)]
+
+
+def test_threads_give_the_same_rows():
+    plan = plan_of("linear", "lime")
+    alone = list(evaluate(slalom_oracle().classifier, enumerate(TEXTS), plan))
+    together = list(evaluate(slalom_oracle().classifier, enumerate(TEXTS), plan, jobs=2))
+    assert [(row.key, row.values) for row in alone] == [(row.key, row.values) for row in together]
+
+
+def test_the_interval_covers_the_mean():
+    inside = 0
+    for seed in range(100):
+        sample = np.random.default_rng(seed).normal(size=40)
+        mean = mean_of([*sample, None, float("nan")])
+        assert mean.n_documents == 40
+        inside += mean.low < 0 < mean.high
+    assert 88 <= inside <= 99
+    assert mean_of([None]) is None
+
+
+def test_the_table_shows_cost_beside_quality():
+    rows = [
+        Row(0, "lime", 500, {"UNI": 0.5}, n_queries=500, n_tokens=9000, seconds=0.5),
+        Row(1, "lime", 500, {"UNI": None}, n_queries=300, n_tokens=3000, seconds=0.5),
+        Row(2, "lime", 500, problem="too long"),
+        Row(0, "slalom", None, {"UNI": 250.0}, n_queries=1, n_tokens=1),
+    ]
+    lines = markdown(rows, ["UNI"]).splitlines()
+    assert lines[2] == "| lime | 500 | 0.500 ±0.000 | 400 | 6000 | 0.50 | 2 of 3 |"
+    assert lines[3].startswith("| slalom | auto | 250 ±0.000 |")
+
+
+@pytest.mark.parametrize("name", list(METRICS))
+def test_every_metric_says_which_end_is_good(name):
+    assert METRICS[name].better in ("higher", "lower")
+    assert METRICS[name].summary

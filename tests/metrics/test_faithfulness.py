@@ -1,0 +1,133 @@
+"""Metrics on classifiers whose answers are known."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import slalom
+from oracles import TEXT, WORDS, linear_oracle, slalom_oracle
+from slalom.classifiers.asked_once import AskedOnce
+from slalom.metrics import faithfulness
+from slalom.metrics.subject import subject_of, unit_scores
+from slalom.metrics.table import METRICS
+
+
+@pytest.fixture(scope="module")
+def linear():
+    oracle, _ = linear_oracle()
+    found = slalom.explain(oracle.classifier, TEXT, method="linear", target="pos", n_queries=300)
+    return oracle.classifier, found
+
+
+def test_a_perfect_model_makes_no_error(linear):
+    assert faithfulness.subset_error(*linear).value < 1e-6
+    assert faithfulness.subset_error(*linear, log_uniform=True).value < 1e-6
+    errors = faithfulness.removal_error(*linear)
+    assert errors.relative < 1e-6
+    assert list(errors.n_removed) == list(range(1, 11))
+    assert faithfulness.removal_spearman(*linear).value > 0.999  # equal words tie
+
+
+def test_saying_nothing_has_error_one():
+    oracle, _ = linear_oracle()
+    nothing = slalom.explain(oracle.classifier, TEXT, method="constant", target="pos")
+    assert faithfulness.removal_error(oracle.classifier, nothing).relative == pytest.approx(1.0)
+    level = replace(nothing.model, intercept=np.asarray(0.0))
+    masks = np.random.default_rng(0).random((5, len(WORDS))) < 0.5
+    assert level.predict(masks) == pytest.approx(np.zeros(5))
+
+
+def test_deletion_follows_the_bag_of_words(linear):
+    classifier, found = linear
+    curve = faithfulness.deletion(classifier, found)
+    order = np.argsort(-found.scores["score"], kind="stable")
+    left = found.scores["score"].sum() + 0.3 - np.cumsum(found.scores["score"][order])
+    np.testing.assert_allclose(curve.probabilities, 1 / (1 + np.exp(-left)), atol=1e-5)
+    np.testing.assert_allclose(curve.shares, np.arange(1, 37) / 36)
+    assert curve.aopc == pytest.approx(1 - curve.probabilities.mean())
+    assert curve.n_queries == len(set(curve.shares))
+
+
+def test_insertion_is_deletion_backwards(linear):
+    classifier, found = linear
+    up = faithfulness.insertion(classifier, found)
+    assert up.probabilities[-1] == pytest.approx(
+        1 / (1 + np.exp(-found.predict(np.ones((1, 36)))[0])), abs=1e-6
+    )
+    assert up.aopc < faithfulness.deletion(classifier, found).aopc
+
+
+def test_good_orders_beat_random_ones():
+    classifier = slalom_oracle().classifier
+    found = slalom.explain(classifier, TEXT, target="pos", n_queries=400)
+    lost = slalom.explain(classifier, TEXT, method="random", target="pos")
+    for name in ("deletion", "insertion", "comprehensiveness", "sufficiency"):
+        metric = METRICS[name]
+        sign = 1 if metric.better == "higher" else -1
+        assert sign * metric.measure(classifier, found) > sign * metric.measure(classifier, lost)
+    best = faithfulness.deletion(classifier, found).aopc
+    for score in ("value", "linearised", "gradient", "shapley"):
+        assert best >= faithfulness.deletion(classifier, found, score=score).aopc - 1e-3
+
+
+def test_steps_of_a_long_text(linear):
+    curve = faithfulness.deletion(*linear, n_steps=5)
+    np.testing.assert_allclose(curve.shares * 36, [8, 15, 22, 29, 36])
+
+
+def test_metrics_share_what_was_asked(linear):
+    asked = AskedOnce(linear[0])
+    first = faithfulness.subset_error(asked, linear[1])
+    again = faithfulness.subset_error(asked, linear[1])
+    assert 150 < first.n_queries <= 200
+    assert (again.value, again.n_queries) == (first.value, 0)
+
+
+def test_scores_without_a_model_predict_nothing(linear):
+    lost = slalom.explain(linear[0], TEXT, method="random", target="pos")
+    with pytest.raises(slalom.SlalomError, match="models no subset"):
+        faithfulness.subset_error(linear[0], lost)
+    assert abs(faithfulness.removal_spearman(linear[0], lost).value) < 0.5
+
+
+def test_all_classes_have_errors_but_no_order():
+    classifier = slalom_oracle().classifier
+    found = slalom.explain(classifier, TEXT, target="all", n_queries=400)
+    assert faithfulness.subset_error(classifier, found).value < 0.05
+    with pytest.raises(slalom.SlalomError, match="one"):
+        faithfulness.deletion(classifier, found)
+
+
+@pytest.mark.filterwarnings("ignore::slalom.SlalomWarning")
+@pytest.mark.parametrize("text", ["good", "good good", "👍🏽 great"])
+@pytest.mark.parametrize("method", ["slalom", "lime", "leave-one-out"])
+def test_short_texts_have_a_number_or_none(text, method):
+    classifier = slalom.load()
+    found = slalom.explain(classifier, text, method=method, n_queries=50)
+    for metric in METRICS.values():
+        value = metric.measure(classifier, found)
+        assert isinstance(value, float)
+
+
+def test_tokens_words_and_truncated_texts_are_cut_again_alike():
+    classifier = slalom.load()
+    text = "A great, great film \u2014 not awful."
+    for units in ("token", "word", "sentence", [(2, 7), (9, 14)]):
+        found = slalom.explain(classifier, text, method="leave-one-out", units=units)
+        assert subject_of(classifier, found).document.units == found.units
+    long = slalom.explain(classifier, "good " * 600, method="constant", too_long="truncate")
+    assert subject_of(classifier, long).document.units == long.units
+
+
+def test_another_classifier_is_refused(linear):
+    other = slalom.FunctionClassifier(
+        lambda texts: np.full((len(texts), 2), 0.5), labels=["a", "b"]
+    )
+    with pytest.raises(slalom.SlalomError, match="that was explained"):
+        subject_of(other, linear[1])
+
+
+def test_unknown_scores_list_the_known_ones(linear):
+    with pytest.raises(slalom.SlalomError, match="expected one of score"):
+        unit_scores(linear[1], "value")

@@ -1,0 +1,119 @@
+"""Ridge regression against known answers: exact data, true leave-one-out, normal theory."""
+
+import json
+
+import numpy as np
+import pytest
+
+from slalom.surrogates.gam import GamModel, GamSurrogate
+from slalom.surrogates.linear import LinearModel, LinearSurrogate
+
+
+def design(n_rows, n_features, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.integers(0, 2, size=(n_rows, n_features)).astype(float), rng
+
+
+@pytest.mark.parametrize("n_classes", [None, 3])
+def test_exact_additive_scores_come_back(n_classes):
+    counts, rng = design(60, 8)
+    shape = (8,) if n_classes is None else (8, n_classes)
+    coefficients = rng.normal(size=shape)
+    scores = 0.7 + counts @ coefficients
+    fit = LinearSurrogate().fit(counts, scores, weights=np.ones(60), at=np.ones(8))
+    np.testing.assert_allclose(fit.scores["score"], coefficients, atol=1e-6)
+    np.testing.assert_allclose(fit.model.intercept, 0.7, atol=1e-6)
+    np.testing.assert_allclose(fit.model.predict(counts), scores, atol=1e-6)
+    assert fit.r2 == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("ridge", [1e-6, 2.0])
+def test_leave_one_out_is_leaving_one_out(ridge):
+    counts, rng = design(30, 5)
+    scores = counts @ rng.normal(size=5) + rng.normal(size=30)
+    weights = rng.uniform(0.5, 2.0, size=30)
+    surrogate = LinearSurrogate(ridges=(ridge,))
+    fit = surrogate.fit(counts, scores, weights=weights, at=np.ones(5))
+    missed = []
+    for row in range(30):
+        left = np.arange(30) != row
+        without = surrogate.fit(counts[left], scores[left], weights=weights[left], at=np.ones(5))
+        missed.append(scores[row] - without.model.predict(counts[row : row + 1])[0])
+    expected = np.sqrt(np.average(np.square(missed), weights=weights))
+    assert fit.rmse == pytest.approx(expected, rel=1e-6)
+
+
+def test_the_ridge_is_the_one_with_the_least_leave_one_out_error():
+    counts, rng = design(25, 20)
+    scores = 0.05 * counts @ rng.normal(size=20) + rng.normal(size=25)
+    chosen = LinearSurrogate().fit(counts, scores, weights=np.ones(25), at=np.ones(20))
+    weak = LinearSurrogate((1e-6,)).fit(counts, scores, weights=np.ones(25), at=np.ones(20))
+    assert chosen.rmse < weak.rmse
+    assert np.abs(chosen.scores["score"]).max() < np.abs(weak.scores["score"]).max()
+
+
+def test_standard_errors_cover():
+    inside = []
+    truth = np.linspace(-1, 1, 6)
+    for seed in range(200):
+        counts, rng = design(80, 6, seed)
+        scores = counts @ truth + rng.normal(size=80)
+        fit = LinearSurrogate((1e-6,)).fit(counts, scores, weights=np.ones(80), at=np.ones(6))
+        inside.append(np.abs(fit.scores["score"] - truth) < 1.645 * fit.errors["score"])
+    assert 0.86 < np.mean(inside) < 0.95
+
+
+def test_rows_of_weight_zero_are_not_fitted():
+    counts, rng = design(40, 4)
+    scores = counts @ rng.normal(size=4)
+    spoiled = scores.copy()
+    spoiled[:5] = 99.0
+    weights = np.where(np.arange(40) < 5, 0.0, 1.0)
+    fit = LinearSurrogate().fit(counts, spoiled, weights=weights, at=np.ones(4))
+    np.testing.assert_allclose(fit.model.predict(counts), scores, atol=1e-5)
+
+
+def test_nothing_to_judge_by():
+    counts, _ = design(10, 4)
+    constant = LinearSurrogate().fit(counts, np.ones(10), weights=np.ones(10), at=np.ones(4))
+    assert constant.r2 is None
+    few = LinearSurrogate().fit(counts[:3], counts[:3, 0], weights=np.ones(3), at=np.ones(4))
+    assert few.r2 is None
+    assert np.isfinite(few.scores["score"]).all()
+
+
+def test_a_second_occurrence_may_add_less():
+    rng = np.random.default_rng(0)
+    at = np.array([3.0, 1.0, 1.0])
+    counts = np.column_stack([rng.integers(0, n + 1, size=80) for n in (3, 1, 1)]).astype(float)
+    steps = np.array([0.0, 2.0, 2.5, 2.6])
+    scores = 0.3 + steps[counts[:, 0].astype(int)] - counts[:, 1]
+    fit = GamSurrogate().fit(counts, scores, weights=np.ones(80), at=at)
+    np.testing.assert_allclose(fit.scores["score"], [2.6 / 3, -1.0, 0.0], atol=1e-5)
+    np.testing.assert_allclose(fit.model.predict(counts), scores, atol=1e-5)
+    units = fit.model.spread(np.array([0, 1, 0, 2, 0], dtype=np.int32))
+    present = np.array([[1, 0, 1, 0, 0], [1, 1, 1, 1, 1], [0, 0, 0, 0, 1]])
+    np.testing.assert_allclose(units.predict(present), [2.8, 1.9, 2.3], atol=1e-5)
+
+
+@pytest.mark.parametrize("surrogate", [LinearSurrogate(), GamSurrogate()])
+@pytest.mark.parametrize("n_classes", [None, 3])
+def test_models_survive_json(surrogate, n_classes):
+    counts, rng = design(30, 4)
+    counts[:, 0] *= 2
+    scores = rng.normal(size=(30,) if n_classes is None else (30, n_classes))
+    fit = surrogate.fit(counts, scores, weights=np.ones(30), at=np.array([2.0, 1, 1, 1]))
+    kinds = {LinearModel.kind: LinearModel, GamModel.kind: GamModel}
+    record = json.loads(json.dumps(fit.model.to_json(), allow_nan=False))
+    again = kinds[fit.model.kind].from_json(record)
+    np.testing.assert_array_equal(again.predict(counts), fit.model.predict(counts))
+    assert again.predict(counts).shape == scores.shape
+
+
+def test_without_repeats_the_gam_is_linear():
+    counts, rng = design(50, 6)
+    scores = counts @ rng.normal(size=6) + 0.1 * rng.normal(size=50)
+    linear = LinearSurrogate().fit(counts, scores, weights=np.ones(50), at=np.ones(6))
+    gam = GamSurrogate().fit(counts, scores, weights=np.ones(50), at=np.ones(6))
+    np.testing.assert_allclose(gam.scores["score"], linear.scores["score"], atol=1e-9)
+    assert gam.r2 == pytest.approx(linear.r2)

@@ -1,0 +1,100 @@
+"""Shapley values against enumeration, whatever the way they are estimated."""
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+
+import slalom
+from oracles import TEXT, WORDS, linear_oracle, slalom_oracle
+
+SHORT = " ".join(WORDS[:6])
+
+
+def by_enumeration(classifier, text):
+    """The mean of what each word adds over all orders of joining."""
+    words = text.split()
+    score = {}
+
+    def of(present):
+        if present not in score:
+            shown = " ".join(words[i] for i in sorted(present))
+            score[present] = np.subtract(*classifier([shown])[0][::-1])
+        return score[present]
+
+    shares = np.zeros(len(words))
+    orders = list(permutations(range(len(words))))
+    for order in orders:
+        present = frozenset()
+        for unit in order:
+            shares[unit] += of(present | {unit}) - of(present)
+            present |= {unit}
+    return shares / len(orders)
+
+
+@pytest.mark.parametrize("method", ["exact-shapley", "kernel-shap"])
+def test_all_subsets_give_the_shapley_values(method):
+    classifier = slalom_oracle().classifier
+    found = slalom.explain(classifier, SHORT, method=method, target="pos", n_queries=64)
+    np.testing.assert_allclose(
+        found.scores["score"], by_enumeration(classifier, SHORT), rtol=1e-6, atol=1e-6
+    )
+    assert found.quality.n_queries == 64
+
+
+@pytest.mark.parametrize(
+    ("method", "tolerance"), [("kernel-shap", 0.06), ("permutation-shapley", 0.1)]
+)
+def test_samples_come_near_and_add_up(method, tolerance):
+    classifier = slalom_oracle().classifier
+    found = slalom.explain(classifier, TEXT, method=method, target="pos", n_queries=3000)
+    truth = slalom.explain(classifier, TEXT, target="pos", n_queries=3000).scores["shapley"]
+    assert np.abs(found.scores["score"] - truth).mean() < tolerance * np.abs(truth).mean() * 3
+    ends = found.predict([np.ones(len(WORDS)), np.zeros(len(WORDS))])
+    log_odds = [np.subtract(*classifier([text])[0][::-1]) for text in (TEXT, "")]
+    np.testing.assert_allclose(ends, log_odds, atol=1e-6)
+    np.testing.assert_allclose(found.scores["score"].sum(), log_odds[0] - log_odds[1], atol=1e-6)
+
+
+def test_permutation_errors_cover():
+    classifier = slalom_oracle().classifier
+    truth = slalom.explain(classifier, TEXT, target="pos", n_queries=2000).scores["shapley"]
+    inside = []
+    for seed in range(6):
+        found = slalom.explain(
+            classifier, TEXT, "permutation-shapley", target="pos", n_queries=1500, seed=seed
+        )
+        inside.append(np.abs(found.scores["score"] - truth) < 2 * found.errors["score"])
+    assert 0.85 < np.mean(inside) <= 1.0
+
+
+@pytest.mark.parametrize("method", ["kernel-shap", "permutation-shapley", "leave-one-out"])
+def test_a_bag_of_words_is_read_exactly(method):
+    oracle, coefficients = linear_oracle()
+    found = slalom.explain(oracle.classifier, TEXT, method=method, target="pos", n_queries=500)
+    columns = {word: column for column, word in enumerate(dict.fromkeys(WORDS))}
+    truth = [coefficients[columns[word]] for word in WORDS]
+    np.testing.assert_allclose(found.scores["score"], truth, atol=1e-5)
+
+
+def test_leaving_one_out_is_the_difference():
+    oracle = slalom_oracle()
+    found = slalom.explain(oracle.classifier, TEXT, method="leave-one-out", target="pos")
+    without = " ".join(WORDS[:3] + WORDS[4:])
+    full, rest = (np.subtract(*row[::-1]) for row in oracle.classifier([TEXT, without]))
+    assert found.scores["score"][3] == pytest.approx(full - rest)
+    assert found.quality.n_queries == len(WORDS) + 1
+
+
+@pytest.mark.parametrize(
+    ("method", "n_queries", "message"),
+    [
+        ("exact-shapley", None, r"2\^36 queries and 16384 are allowed"),
+        ("permutation-shapley", 30, "needs 37 queries"),
+        ("leave-one-out", 30, "needs 37 queries"),
+        ("kernel-shap", 1, "allow a few hundred"),
+    ],
+)
+def test_too_small_a_budget_says_what_is_needed(method, n_queries, message):
+    with pytest.raises(slalom.SlalomError, match=message):
+        slalom.explain(slalom_oracle().classifier, TEXT, method=method, n_queries=n_queries)
