@@ -172,9 +172,10 @@ def _legend(explanation: Explanation, by: str) -> str:
         else ""
     )
     return (
-        f'<figcaption><span class="key against">against</span> <span class="key for">for</span> '
-        f'<b class="class">{label}</b>, by <b class="by">{escape(by)}</b>: '
-        f'<span class="says">{escape(reading.SAYS.get(by, ""))}</span>{loud}</figcaption>'
+        '<figcaption><span class="sides"><span class="key against">against</span> '
+        f'<span class="key for">for</span> <b class="class">{label}</b>, </span>'
+        f'by <b class="by">{escape(by)}</b>: <span class="says">{escape(reading.SAYS.get(by, ""))}</span>'
+        f"{loud}</figcaption>"
     )
 
 

@@ -38,6 +38,7 @@
         if (element.tagName !== "TR" && Math.abs(s) >= 0.03) element.classList.add(side);
         element.style.setProperty("--s", Math.abs(s).toFixed(3));
       }
+      root.querySelector(".sides").hidden = by === "importance";
       root.querySelector(".by").textContent = by;
       root.querySelector(".says").textContent = data.says[by];
     };
@@ -125,7 +126,7 @@
       const here = words.indexOf(event.target);
       const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
       if (event.key === "Escape") {
-        pinned = null;
+        if (pinned) pin(pinned);
         show(null);
       } else if (here >= 0 && step && words[here + step]) {
         words[here].tabIndex = -1;
