@@ -166,6 +166,7 @@ def _controls(explanation: Explanation, by: str) -> str:
 
 def _legend(explanation: Explanation, by: str) -> str:
     label = escape(reading.label(explanation.labels[reading.shown_class(explanation)]))
+    says = escape(reading.SAYS.get(by, ""))
     loud = (
         ' · <span class="key bar">thick underline</span> loud'
         if _has_importance(explanation)
@@ -174,8 +175,7 @@ def _legend(explanation: Explanation, by: str) -> str:
     return (
         '<figcaption><span class="sides"><span class="key against">against</span> '
         f'<span class="key for">for</span> <b class="class">{label}</b>, </span>'
-        f'by <b class="by">{escape(by)}</b>: <span class="says">{escape(reading.SAYS.get(by, ""))}</span>'
-        f"{loud}</figcaption>"
+        f'by <b class="by">{escape(by)}</b>: <span class="says">{says}</span>{loud}</figcaption>'
     )
 
 
