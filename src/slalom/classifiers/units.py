@@ -48,9 +48,7 @@ JOINS_DIGITS = ".,"
 SENTENCE_ENDS = re.compile(
     r"""[.!?…]+["'”’»)\]]*(?=\s)|[。！？｡]+[”’」』）]*|\s*[\n\u2028\u2029]\s*""", re.VERBOSE
 )
-NOT_AN_END = re.compile(
-    r"(?:\b(?:mr|mrs|ms|dr|prof|st|vs|e\.g|i\.e|cf|no)|\b[A-Z])\.$", re.IGNORECASE
-)
+NOT_AN_END = re.compile(r"\b(?:(?i:mr|mrs|ms|dr|prof|st|vs|e\.g|i\.e|cf)|[A-Z])\.$")
 
 
 @lru_cache(maxsize=4096)
