@@ -199,7 +199,8 @@ def facts(explanation: Explanation) -> list[str]:
     quality = explanation.quality
     fit = [] if quality.r2 is None else [f"R² {_r2(quality.r2)}"]
     miss = [] if quality.rmse is None else [f"RMSE {quality.rmse:.2f}"]
-    return [explanation.method, *fit, *miss, f"{quality.n_queries} queries"]
+    asked = f"{quality.n_queries} {'query' if quality.n_queries == 1 else 'queries'}"
+    return [explanation.method, *fit, *miss, asked]
 
 
 def _r2(r2: float) -> str:
