@@ -228,7 +228,7 @@ def tiny(architecture: str, **settings: Any) -> tuple[Any, hf.PreTrainedTokenize
         model = getattr(hf, f"{prefix}ForSequenceClassification")(
             getattr(hf, f"{prefix}Config")(**settings)
         )
-        for name, weight in model.named_parameters():
+        for weight in model.parameters():
             if weight.ndim > 1:
                 torch.nn.init.normal_(weight, std=0.25)
     return model.eval(), TOKENIZERS[tokenizer]()

@@ -8,8 +8,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from texts import VISIBLE
-from tokenizers_made_here import ARCHITECTURES, TEXTS, TOKENIZERS, tiny, wordpiece
 from transformers import PreTrainedTokenizerFast
 
 import slalom
@@ -17,6 +15,8 @@ from slalom.classifiers.base import Classifier
 from slalom.classifiers.huggingface import HuggingFaceClassifier
 from slalom.document import END, HOLE, Document, Queries, queries_from_masks
 from slalom.errors import ClassifierError, InputError, UnknownNameError
+from texts import VISIBLE
+from tokenizers_made_here import ARCHITECTURES, TEXTS, TOKENIZERS, tiny, wordpiece
 
 FAMILIES = {
     "wordpiece": "BERT",
@@ -204,7 +204,7 @@ def test_only_whole_units_are_kept() -> None:
 
 
 def test_a_long_pair_is_an_error() -> None:
-    with pytest.raises(InputError, match="shorten the text$"):
+    with pytest.raises(InputError, match=r"shorten the text$"):
         made("BERT").split(("great " * 50, "film " * 50), too_long="truncate")
 
 
@@ -303,8 +303,8 @@ def test_holes_are_masks() -> None:
     (seen,) = classifier.seen(document, np.array([[HOLE, 1]], dtype=np.int32))
     tokens = wordpiece().convert_ids_to_tokens(np.frombuffer(seen, dtype=np.int32).tolist())
     assert tokens[:2] == ["[CLS]", "[MASK]"]
+    document = made("GPT-2").split("great film")
     with pytest.raises(ClassifierError, match="no mask token"):
-        document = made("GPT-2").split("great film")
         made("GPT-2").logits([(document, np.array([[HOLE]], dtype=np.int32))])
 
 

@@ -1,6 +1,5 @@
 import pytest
 from hypothesis import given, settings
-from texts import VISIBLE
 
 from slalom.classifiers.units import (
     Run,
@@ -12,6 +11,7 @@ from slalom.classifiers.units import (
     word_cuts,
 )
 from slalom.errors import InputError
+from texts import VISIBLE
 
 
 def words(text: str) -> list[str]:

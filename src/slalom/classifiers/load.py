@@ -7,7 +7,7 @@ offers and from the module its class comes from.
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from slalom.classifiers.base import Classifier
 from slalom.classifiers.function import FunctionClassifier
@@ -48,8 +48,10 @@ def load(
 
 def as_classifier(thing: Any) -> Classifier:
     """A classifier itself, a transformers or scikit-learn pipeline, or a plain function."""
-    if isinstance(thing, Classifier):
-        return thing
+    if isinstance(thing, type):
+        raise InputError(f"{thing.__name__} is a class: give one object of it, ready to be asked")
+    if all(hasattr(type(thing), name) for name in ("split", "seen", "logits", "remarks")):
+        return cast(Classifier, thing)  # isinstance would read its labels, and so ask it
     if isinstance(thing, (str, Path)):
         raise InputError(
             f"{thing!r} is a name, not a classifier: load it with slalom.load({thing!r})"
@@ -64,7 +66,7 @@ def as_classifier(thing: Any) -> Classifier:
         return _from_estimator(thing, thing.predict_proba, gives="probabilities")
     if hasattr(thing, "decision_function"):
         return _from_estimator(thing, thing.decision_function, gives="logits")
-    if callable(thing) and not isinstance(thing, type):
+    if callable(thing):
         return FunctionClassifier(thing)
     raise InputError(
         f"{thing!r} is no classifier: give slalom.load(…), a transformers or scikit-learn "
@@ -101,14 +103,15 @@ def _pretrained(name: str) -> tuple[Any, Any]:
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
     folder = Path(name).expanduser()
-    if not folder.is_dir() and _looks_like_a_path(name):
+    if not name or (_looks_like_a_path(name) and not folder.is_dir()):
         raise FileError(f"there is no folder {name!r}: give a folder that holds a model")
+    source = str(folder) if folder.is_dir() else name
     try:
         with _quiet():
             model, found = AutoModelForSequenceClassification.from_pretrained(
-                str(folder) if folder.is_dir() else name, output_loading_info=True
+                source, output_loading_info=True
             )
-            tokenizer = AutoTokenizer.from_pretrained(str(folder) if folder.is_dir() else name)
+            tokenizer = AutoTokenizer.from_pretrained(source)
     except Exception as problem:
         raise FileError(f"cannot load {name!r}: {_first_sentence(problem)}") from problem
     if found["missing_keys"]:
@@ -121,7 +124,7 @@ def _pretrained(name: str) -> tuple[Any, Any]:
 
 
 def _looks_like_a_path(name: str) -> bool:
-    return name.startswith(("/", ".", "~", "\\")) or name.count("/") > 1 or "\\" in name or not name
+    return name.startswith(("/", ".", "~", "\\")) or name.count("/") > 1 or "\\" in name
 
 
 def _first_sentence(problem: Exception) -> str:

@@ -1,0 +1,180 @@
+import builtins
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import huggingface_hub.constants
+import numpy as np
+import pytest
+import torch
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import MultinomialNB
+from sklearn.pipeline import make_pipeline
+from sklearn.svm import LinearSVC
+from transformers import pipeline
+from transformers.utils import logging
+
+import slalom
+from slalom.classifiers.function import FunctionClassifier
+from slalom.classifiers.huggingface import HuggingFaceClassifier
+from slalom.classifiers.load import as_classifier, load
+from slalom.errors import FileError, InputError, MissingExtraError, UnknownNameError
+from tokenizers_made_here import TEXTS, tiny
+
+Y = ["good", "bad", "good", "bad"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    model, tokenizer = tiny("BERT", id2label={0: "bad", 1: "good"})
+    model.save_pretrained(tmp_path / "saved")
+    tokenizer.save_pretrained(tmp_path / "saved")
+    return tmp_path / "saved"
+
+
+@pytest.fixture
+def offline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+
+
+def test_the_bundled_model_is_the_default() -> None:
+    classifier = slalom.load()
+    assert classifier.labels == ("negative", "positive")
+    assert classifier.name == "the bundled sentiment model"
+
+
+def test_a_folder(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    capfd.readouterr()
+    bars, random = logging.is_progress_bar_enabled(), torch.random.get_rng_state()
+    for given in (folder, str(folder)):
+        classifier = load(given)
+        assert classifier.labels == ("bad", "good")
+        assert classifier.name == "saved"
+        expected = HuggingFaceClassifier(*tiny("BERT"))(TEXTS)
+        np.testing.assert_allclose(classifier(TEXTS), expected, atol=1e-5)
+    assert capfd.readouterr() == ("", "")
+    assert logging.is_progress_bar_enabled() == bars
+    assert torch.equal(torch.random.get_rng_state(), random)
+
+
+def test_device_and_precision(folder: Path) -> None:
+    classifier = load(folder, device="cpu", precision="bf16")
+    assert isinstance(classifier, HuggingFaceClassifier)
+    assert classifier.precision == "bf16"
+    with pytest.raises(InputError, match="cannot use the device 'gpu'"):
+        load(folder, device="gpu")
+    with pytest.raises(UnknownNameError, match="precision 'half'"):
+        load(folder, precision="half")
+
+
+@pytest.mark.parametrize("name", ["./no-such-folder", "/no/such/folder", "~/nowhere", "a/b/c", ""])
+def test_a_folder_that_is_not_there(name: str) -> None:
+    with pytest.raises(FileError, match="there is no folder"):
+        load(name)
+
+
+@pytest.mark.usefixtures("offline")
+def test_a_hub_name_that_cannot_be_reached() -> None:
+    with pytest.raises(FileError, match=r"^cannot load 'no-such-org/no-such-model': .+") as caught:
+        load("no-such-org/no-such-model")
+    assert "\n" not in str(caught.value)
+
+
+def test_folders_without_a_classifier(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(FileError, match="cannot load"):
+        load(tmp_path / "empty")
+    tiny("BERT")[0].bert.save_pretrained(folder)
+    with pytest.raises(FileError, match=r"no trained classifier, it lacks classifier\.bias"):
+        load(folder)
+    (folder / "model.safetensors").write_bytes(b"not a model")
+    with pytest.raises(FileError, match="cannot load"):
+        load(folder)
+
+
+def test_prompts_are_for_other_models(folder: Path) -> None:
+    for wrong in ({"prompt": "{text}"}, {"labels": {"a": " a", "b": " b"}}):
+        with pytest.raises(InputError, match="leave out labels and prompt"):
+            load(folder, **wrong)  # type: ignore[arg-type]
+
+
+def test_a_missing_extra_names_its_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = builtins.__import__
+
+    def without(name: str, *rest: Any) -> Any:
+        if name == "transformers":
+            raise ModuleNotFoundError("No module named 'transformers'", name="transformers")
+        return real(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(MissingExtraError, match=r"pip install 'slalom-xai\[hf\]'"):
+        load()
+
+
+# ── what users already have ──────────────────────────────────────────────────────────────────
+
+
+def test_a_classifier_is_itself() -> None:
+    classifier = FunctionClassifier(len)
+    assert as_classifier(classifier) is classifier
+
+
+def test_a_transformers_pipeline() -> None:
+    model, tokenizer = tiny("BERT")
+    classifier = as_classifier(pipeline("text-classification", model=model, tokenizer=tokenizer))
+    np.testing.assert_allclose(classifier(TEXTS), HuggingFaceClassifier(model, tokenizer)(TEXTS))
+    with pytest.raises(InputError, match="'feature-extraction'"):
+        as_classifier(pipeline("feature-extraction", model=model, tokenizer=tokenizer))
+
+
+@pytest.mark.parametrize("estimator", [LogisticRegression(), MultinomialNB()])
+def test_a_scikit_learn_pipeline(estimator: Any) -> None:
+    fitted = make_pipeline(CountVectorizer(), estimator).fit(TEXTS, Y)
+    classifier = as_classifier(fitted)
+    assert classifier.labels == ("bad", "good")
+    assert classifier.name == "Pipeline"
+    np.testing.assert_allclose(np.exp(classifier(TEXTS)), fitted.predict_proba(TEXTS))
+    document = classifier.split(TEXTS[0])
+    (scores,) = classifier.logits([(document, document.full())])
+    np.testing.assert_allclose(scores, classifier(TEXTS[:1]))
+
+
+def test_a_machine_without_probabilities() -> None:
+    fitted = make_pipeline(CountVectorizer(), LinearSVC()).fit(TEXTS, Y)
+    scores = as_classifier(fitted)(TEXTS)
+    np.testing.assert_allclose(scores[:, 1], fitted.decision_function(TEXTS))
+    assert (scores[:, 0] == 0).all()
+    three = make_pipeline(CountVectorizer(), LinearSVC()).fit(TEXTS, ["a", "b", "c", "a"])
+    np.testing.assert_allclose(as_classifier(three)(TEXTS), three.decision_function(TEXTS))
+
+
+def test_a_plain_function() -> None:
+    classifier = as_classifier(lambda texts: [0.5] * len(texts))
+    assert classifier.labels == ("0", "1")
+
+
+def test_things_that_are_no_classifiers() -> None:
+    with pytest.raises(InputError, match=r"HuggingFaceClassifier\(model, tokenizer\)"):
+        as_classifier(tiny("BERT")[0])
+    with pytest.raises(InputError, match=r"slalom\.load\('org/name'\)"):
+        as_classifier("org/name")
+    with pytest.raises(InputError, match="LogisticRegression is a class"):
+        as_classifier(LogisticRegression)
+    for thing in (7, None, [1]):
+        with pytest.raises(InputError, match="is no classifier"):
+            as_classifier(thing)
+
+
+def test_nothing_heavy_is_imported_for_a_function() -> None:
+    code = (
+        "import sys; from slalom.classifiers.load import as_classifier;"
+        "from slalom.classifiers.asked_once import AskedOnce;"
+        "c = AskedOnce(as_classifier(lambda texts: [0.5] * len(texts)));"
+        "d = c.split('a b'); c.logits([(d, d.full())]);"
+        "heavy = {'torch', 'transformers', 'sklearn', 'scipy', 'pandas'} & set(sys.modules);"
+        "sys.exit(str(heavy) if heavy else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
