@@ -112,10 +112,11 @@ def test_trust_is_told_honestly() -> None:
     assert "does not say" in reading.trust_sentence(with_one_score(made()))
 
 
-def test_a_fit_is_never_rounded_up_to_perfect() -> None:
+def test_a_fit_is_rounded_down() -> None:
     explanation = made()
-    good = replace(explanation, quality=replace(explanation.quality, r2=0.999))
-    assert "R² > 0.99" in reading.facts(good)
+    for r2, told in ((0.999, "R² 0.99"), (0.899, "R² 0.89"), (1.0, "R² 1.00"), (-0.2, "R² −0.20")):
+        fit = replace(explanation, quality=replace(explanation.quality, r2=r2))
+        assert told in reading.facts(fit)
 
 
 def test_unknown_scores_are_named_with_the_known_ones() -> None:

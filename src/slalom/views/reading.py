@@ -190,8 +190,7 @@ def trust_sentence(explanation: Explanation) -> str:
         return "Nothing to measure: how well this describes the classifier is unknown."
     if r2 <= 0:
         return "This model describes the classifier no better than a constant: do not rely on it."
-    share = min(round(100 * r2), 99) if r2 < 1 else 100
-    return f"This model describes {share} % of how the classifier reacts when words are removed."
+    return f"This model describes {int(100 * r2)} % of how the classifier reacts when words are removed."
 
 
 def facts(explanation: Explanation) -> list[str]:
@@ -204,8 +203,8 @@ def facts(explanation: Explanation) -> list[str]:
 
 
 def _r2(r2: float) -> str:
-    """Never rounded up to a perfect 1."""
-    return "> 0.99" if 0.99 < r2 < 1 else f"{r2:.2f}".replace("-", "−")
+    """Rounded down: 0.899 is not yet what is called high, and 0.999 not perfect."""
+    return f"{int(100 * r2) / 100:.2f}".replace("-", "−")
 
 
 def number(score: float) -> str:
