@@ -190,21 +190,24 @@ def trust_sentence(explanation: Explanation) -> str:
         return "Nothing to measure: how well this describes the classifier is unknown."
     if r2 <= 0:
         return "This model describes the classifier no better than a constant: do not rely on it."
-    return f"This model describes {int(100 * r2)} % of how the classifier reacts when words are removed."
+    share = f"{_hundredths(r2)} %"
+    return f"This model describes {share} of how the classifier reacts when words are removed."
 
 
 def facts(explanation: Explanation) -> list[str]:
     """The small print: method, fit and cost."""
     quality = explanation.quality
-    fit = [] if quality.r2 is None else [f"R² {_r2(quality.r2)}"]
+    fit = (
+        [] if quality.r2 is None else [f"R² {_hundredths(quality.r2) / 100:.2f}".replace("-", "−")]
+    )
     miss = [] if quality.rmse is None else [f"RMSE {quality.rmse:.2f}"]
     asked = f"{quality.n_queries} {'query' if quality.n_queries == 1 else 'queries'}"
     return [explanation.method, *fit, *miss, asked]
 
 
-def _r2(r2: float) -> str:
+def _hundredths(r2: float) -> int:
     """Rounded down: 0.899 is not yet what is called high, and 0.999 not perfect."""
-    return f"{int(100 * r2) / 100:.2f}".replace("-", "−")
+    return int(100 * r2 + 1e-9)
 
 
 def number(score: float) -> str:
