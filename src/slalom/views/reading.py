@@ -5,6 +5,7 @@ Knows an Explanation and its readers; knows neither terminals nor HTML, and no m
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import floor
 
 import numpy as np
 
@@ -207,7 +208,7 @@ def facts(explanation: Explanation) -> list[str]:
 
 def _hundredths(r2: float) -> int:
     """Rounded down: 0.899 is not yet what is called high, and 0.999 not perfect."""
-    return int(100 * r2 + 1e-9)
+    return floor(100 * r2 + 1e-9)
 
 
 def number(score: float) -> str:
