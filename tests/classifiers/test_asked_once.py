@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 from slalom.classifiers.asked_once import AskedOnce, distinct
-from slalom.classifiers.base import Classifier
 from slalom.classifiers.function import FunctionClassifier
 from slalom.document import END
 from slalom.errors import InputError
@@ -49,7 +48,6 @@ def test_equal_queries_are_asked_once_within_across_documents_and_calls() -> Non
 
 def test_it_is_the_classifier_it_wraps() -> None:
     classifier = remembering()
-    assert isinstance(classifier, Classifier)
     assert (classifier.name, classifier.labels) == ("lengths", ("no", "yes"))
     assert not classifier.independent
     document = classifier.split("a b")

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from transformers import PreTrainedTokenizerFast
 
 import slalom
-from slalom.classifiers.base import Classifier
 from slalom.classifiers.huggingface import HuggingFaceClassifier
 from slalom.document import END, HOLE, Document, Queries, queries_from_masks
 from slalom.errors import ClassifierError, InputError, UnknownNameError
@@ -94,6 +93,22 @@ def test_the_full_query_is_the_tokenizers_own_encoding(family: str, text: str, k
     assert borders == sorted(borders)
 
 
+@pytest.mark.parametrize(
+    ("family", "n_special"),
+    [
+        ("wordpiece", 2),
+        ("byte-level", 0),
+        ("byte-level-trimmed", 2),
+        ("unigram", 1),
+        ("byte-fallback", 1),
+    ],
+)
+def test_special_tokens_come_from_the_tokenizer(family: str, n_special: int) -> None:
+    document = made(FAMILIES[family]).split("A <s> [SEP] film")  # typed by the user: text
+    assert document.overhead == n_special
+    assert document.can_be_empty == (n_special > 0)
+
+
 @pytest.mark.parametrize("family", TOKENIZERS)
 def test_no_marker_reaches_the_user(family: str) -> None:
     text = "A great  film,\n\nunbelievably 🎉 naïve 日本!"
@@ -161,6 +176,17 @@ def test_pairs_keep_their_sides(architecture: str) -> None:
     )
     shuffled = np.array([[3, 0, 4, 1, 2]], dtype=np.int32)
     assert classifier.seen(document, shuffled) == [seen]
+
+
+def test_equal_ids_with_other_token_types_are_not_the_same_query() -> None:
+    classifier = made("BERT")
+    one = classifier.split(("A [SEP] great", "film"))
+    other = classifier.split(("A", "great [SEP] film"))
+    ids = [wordpiece()(*document.text)["input_ids"] for document in (one, other)]
+    assert ids[0] == ids[1]
+    assert classifier.seen(one, one.full()) != classifier.seen(other, other.full())
+    scores = classifier.logits([(one, one.full()), (other, other.full())])
+    assert np.abs(scores[0] - scores[1]).max() > 1e-3
 
 
 def test_one_side_of_a_pair_may_be_fixed() -> None:
@@ -449,8 +475,7 @@ def test_it_pickles() -> None:
 # ── bad input ────────────────────────────────────────────────────────────────────────────────
 
 
-def test_it_is_a_classifier() -> None:
-    assert isinstance(made("BERT"), Classifier)
+def test_it_has_nothing_to_remark() -> None:
     document = made("BERT").split("great")
     assert made("BERT").remarks(document, document.full(), np.zeros((1, 2))) == ()
 

@@ -6,7 +6,7 @@ which method asks. Scores of a target are log-odds and are computed here, once, 
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 import numpy as np
 
@@ -18,7 +18,6 @@ TOO_LONG = ("error", "truncate")
 Units = str | Sequence[Span] | None
 
 
-@runtime_checkable
 class Classifier(Protocol):
     """One interface for all: Hugging Face models, functions, models behind an API."""
 

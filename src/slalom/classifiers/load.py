@@ -51,7 +51,7 @@ def as_classifier(thing: Any) -> Classifier:
     if isinstance(thing, type):
         raise InputError(f"{thing.__name__} is a class: give one object of it, ready to be asked")
     if all(hasattr(type(thing), name) for name in ("split", "seen", "logits", "remarks")):
-        return cast(Classifier, thing)  # isinstance would read its labels, and so ask it
+        return cast(Classifier, thing)
     if isinstance(thing, (str, Path)):
         raise InputError(
             f"{thing!r} is a name, not a classifier: load it with slalom.load({thing!r})"
