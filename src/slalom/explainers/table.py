@@ -3,9 +3,13 @@
 A new method is one entry here; the contract tests pick it up from there.
 """
 
+from functools import partial
+
+from slalom.explainers import attention, gradients
 from slalom.explainers.base import Explainer
 from slalom.explainers.controls import Constant, Random
 from slalom.explainers.surrogate import Budget, SurrogateExplainer
+from slalom.explainers.white_box import WhiteBox
 from slalom.samplers import (
     AllSubsets,
     Coalitions,
@@ -139,6 +143,54 @@ METHODS: dict[str, Explainer] = {
             Occlusion(),
             Budget(least=2, a_unit=2, most=10**6),
             tied=False,
+        ),
+        WhiteBox(
+            "gradient-mean",
+            "mean of the gradient by a token's embedding",
+            partial(gradients.gradient, read=gradients.mean),
+        ),
+        WhiteBox(
+            "gradient-l1",
+            "L1 norm of the gradient: sensitivity, no sign",
+            partial(gradients.gradient, read=gradients.l1),
+        ),
+        WhiteBox(
+            "gradient-l2",
+            "L2 norm of the gradient: sensitivity, no sign",
+            partial(gradients.gradient, read=gradients.l2),
+        ),
+        WhiteBox(
+            "gradient-input",
+            "gradient times embedding",
+            partial(gradients.gradient, read=gradients.times_input),
+            additive=True,
+        ),
+        WhiteBox(
+            "integrated-gradients",
+            "gradients summed up on the way from the masked text to the text",
+            gradients.integrated_gradients,
+            additive=True,
+        ),
+        WhiteBox(
+            "attention-mean",
+            "attention, mean over layers and heads: no sign",
+            partial(attention.attention, pool=attention.mean),
+        ),
+        WhiteBox(
+            "attention-max",
+            "attention, maximum over layers and heads: no sign",
+            partial(attention.attention, pool=attention.largest),
+        ),
+        WhiteBox(
+            "attention-rollout",
+            "attention, layer after layer: no sign",
+            partial(attention.attention, pool=attention.rollout),
+        ),
+        WhiteBox(
+            "attention-lrp",
+            "attention-aware layer-wise relevance propagation",
+            attention.relevance,
+            additive=True,
         ),
         Random(),
         Constant(),

@@ -1,0 +1,183 @@
+"""Classifiers that can be looked into: embeddings, gradients, attention, relevance.
+
+A Hugging Face classifier offers this view of itself through `differentiable`; functions and
+models behind an API cannot. Everything here is about the full text of a document, special
+tokens included, and leaves the model as it was: no gradient is stored, the attention
+implementation comes back, train mode too.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from slalom.classifiers.asked_once import AskedOnce
+from slalom.classifiers.base import Classifier
+from slalom.classifiers.batching import Frame, assemble, in_place
+from slalom.classifiers.borrowing import asked, takes
+from slalom.classifiers.huggingface import HuggingFaceClassifier
+from slalom.classifiers.relevance import relevance_rules
+from slalom.document import Document, IntArray
+from slalom.errors import ClassifierError, InputError
+
+Outcome = Callable[[Tensor], Tensor]  # (n, n_classes) logits → (n,) what is explained
+
+
+class DifferentiableClassifier(Protocol):
+    """What gradient and attention methods ask for; T tokens, special ones included."""
+
+    def unit_of_token(self, document: Document) -> IntArray: ...  # (T,), −1 where always shown
+
+    def embeddings(self, document: Document) -> Tensor: ...  # (T, width)
+
+    def blank(self, document: Document) -> Tensor: ...  # (T, width) with every unit blanked out
+
+    def logits_from_embeddings(self, document: Document, embeddings: Tensor) -> Tensor:
+        """(n, T, width) → (n, n_classes), differentiable."""
+        ...
+
+    def attentions(self, document: Document) -> tuple[Tensor, Tensor]:
+        """(n_layers, n_heads, T, T), and how much the answer is read off each token: (T,)."""
+        ...
+
+    def relevance(self, document: Document, outcome: Outcome) -> Tensor: ...  # (T,)
+
+
+def differentiable(classifier: Classifier) -> "LookedInto":
+    """The inside of a classifier, or a sentence about why it has none."""
+    if isinstance(classifier, AskedOnce):
+        return differentiable(classifier.classifier)
+    if not isinstance(classifier, HuggingFaceClassifier):
+        raise InputError(
+            f"{classifier.name} cannot be looked into: gradient and attention methods need a "
+            "Hugging Face model; explain this classifier with 'slalom', 'lime' or 'kernel-shap'"
+        )
+    if not takes(classifier.model, "inputs_embeds"):
+        raise InputError(
+            f"{type(classifier.model).__name__} takes no embeddings: gradient and attention "
+            "methods cannot look into it; use 'slalom', 'lime' or 'kernel-shap'"
+        )
+    return LookedInto(classifier)
+
+
+@dataclass(frozen=True)
+class LookedInto:
+    """The inside of a Hugging Face classifier."""
+
+    classifier: HuggingFaceClassifier
+
+    @property
+    def model(self) -> Any:
+        return self.classifier.model
+
+    def unit_of_token(self, document: Document) -> IntArray:
+        frame = _frame(document)
+        parts = in_place(frame.slots, frame.n_fixed, document.full())[0]
+        units = np.repeat(parts, frame.lengths[parts])
+        return np.where(units < document.n_units, units, -1).astype(np.int32)
+
+    def embeddings(self, document: Document) -> Tensor:
+        ids = torch.from_numpy(assemble(_frame(document), document.full()).ids).long()
+        return self._embedded(ids)
+
+    def blank(self, document: Document) -> Tensor:
+        """Units become the mask token, else the padding or unknown one, else nothing at all."""
+        tokenizer = self.classifier.tokenizer
+        known = (tokenizer.mask_token_id, tokenizer.pad_token_id, tokenizer.unk_token_id)
+        blank_id = next((token for token in known if token is not None), None)
+        embeddings = self.embeddings(document).clone()
+        inside = torch.from_numpy(self.unit_of_token(document) >= 0)
+        embeddings[inside] = 0.0 if blank_id is None else self._embedded(torch.tensor([blank_id]))
+        return embeddings
+
+    def logits_from_embeddings(self, document: Document, embeddings: Tensor) -> Tensor:
+        return self._logits(self._output(document, embeddings, hidden=False, attentions=False))
+
+    def attentions(self, document: Document) -> tuple[Tensor, Tensor]:
+        with torch.no_grad(), _eager(self.model):
+            embeddings = self.embeddings(document)[None]
+            output = self._output(document, embeddings, hidden=False, attentions=True)
+        layers = [layer for layer in getattr(output, "attentions", None) or () if layer is not None]
+        if not layers:
+            raise ClassifierError(
+                f"{type(self.model).__name__} shows no attention: use a gradient method or 'slalom'"
+            )
+        weights = torch.stack([layer[0].double().cpu() for layer in layers])
+        return weights, self._readers(weights)
+
+    def relevance(self, document: Document, outcome: Outcome) -> Tensor:
+        embeddings = self.embeddings(document)[None].detach().requires_grad_()
+        with torch.enable_grad(), _eager(self.model), relevance_rules(self.model):
+            output = self._output(document, embeddings, hidden=True, attentions=False)
+            states = getattr(output, "hidden_states", None)
+            inputs = states[0] if states else embeddings  # with positions, where the model says
+            score = outcome(self._logits(output)).sum()
+            (slopes,) = torch.autograd.grad(score, inputs)
+        return (slopes * inputs).sum(dim=-1)[0].detach()
+
+    def _embedded(self, ids: Tensor) -> Tensor:
+        table = self.model.get_input_embeddings()
+        with torch.no_grad():
+            return table(ids.to(table.weight.device))  # type: ignore[no-any-return]
+
+    def _output(
+        self, document: Document, embeddings: Tensor, *, hidden: bool, attentions: bool
+    ) -> Any:
+        rows = assemble(_frame(document), document.full())
+        shape = embeddings.shape[:2]
+        inputs: dict[str, Any] = {"inputs_embeds": embeddings}
+        if takes(self.model, "attention_mask"):
+            inputs["attention_mask"] = torch.ones(shape, dtype=torch.long, device=embeddings.device)
+        tokenizer = self.classifier.tokenizer
+        if takes(self.model, "token_type_ids") and "token_type_ids" in tokenizer.model_input_names:
+            types = torch.from_numpy(rows.types).long().to(embeddings.device)
+            inputs["token_type_ids"] = types.expand(shape)
+        wanted = {"output_hidden_states": hidden, "output_attentions": attentions}
+        inputs |= {name: True for name, wish in wanted.items() if wish}
+        with asked(self.model, tokenizer.pad_token_id or 0):
+            return self.model(**inputs)
+
+    def _logits(self, output: Any) -> Tensor:
+        """(n, n_classes), a single output read as the classifier reads it."""
+        logits: Tensor = output.logits
+        if logits.shape[1] < len(self.classifier.labels):
+            return torch.cat([torch.zeros_like(logits), logits], dim=1)
+        return logits
+
+    def _readers(self, weights: Tensor) -> Tensor:
+        """Decoders answer at the last token, encoders at the first unless their config differs."""
+        n_tokens = weights.shape[-1]
+        config = self.model.config
+        pooling = getattr(config, "classifier_pooling", getattr(config, "summary_type", "first"))
+        if pooling == "mean":
+            return torch.full((n_tokens,), 1 / n_tokens, dtype=weights.dtype)
+        causal = n_tokens > 1 and not weights.triu(1).any()
+        reader = torch.zeros(n_tokens, dtype=weights.dtype)
+        reader[-1 if causal or pooling == "last" else 0] = 1.0
+        return reader
+
+
+def _frame(document: Document) -> Frame:
+    if not isinstance(document.frame, Frame):
+        raise InputError("this document was split by another classifier: split it with this one")
+    return document.frame
+
+
+@contextmanager
+def _eager(model: nn.Module) -> Iterator[None]:
+    """Attention in plain sight for a while: fused kernels do not give their weights away."""
+    found = {id(c): c for m in model.modules() if (c := getattr(m, "config", None)) is not None}
+    configs = [c for c in found.values() if hasattr(c, "_attn_implementation_internal")]
+    before = [config._attn_implementation_internal for config in configs]
+    with asked(model, None):  # two threads must not put back each other's changes
+        try:
+            for config in configs:
+                config._attn_implementation_internal = "eager"
+            yield
+        finally:
+            for config, implementation in zip(configs, before, strict=True):
+                config._attn_implementation_internal = implementation

@@ -1,0 +1,55 @@
+"""What the answering token attends to, and relevance propagated through attention.
+
+    attention-mean      mean over layers and heads of the attention from where the answer is read
+    attention-max       the maximum instead
+    attention-rollout   Π_l (½ A_l + ½ I), A_l the mean over heads (Abnar & Zuidema 2020)
+    attention-lrp       AttnLRP (Achtibat et al. 2024), see classifiers/relevance.py
+
+Attention has no sign and no class: it says where a model looks, not what it makes of it. A unit
+of several tokens has the attention of its strongest; relevances add up.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from slalom.document import FloatArray
+from slalom.explainers.full_text import FullText
+from slalom.explainers.white_box import outcomes, strongest, summed
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from slalom.classifiers.differentiable import LookedInto
+
+Pool = Callable[["Tensor", "Tensor"], "Tensor"]  # (layers, heads, T, T), (T,) readers → (T,)
+
+
+def mean(weights: "Tensor", readers: "Tensor") -> "Tensor":
+    return readers @ weights.mean(dim=(0, 1))
+
+
+def largest(weights: "Tensor", readers: "Tensor") -> "Tensor":
+    return readers @ weights.amax(dim=(0, 1))
+
+
+def rollout(weights: "Tensor", readers: "Tensor") -> "Tensor":
+    import torch
+
+    itself = torch.eye(weights.shape[-1], dtype=weights.dtype)
+    flow = readers
+    for layer in weights.mean(dim=1).flip(0):  # from the answer down to the tokens
+        flow = flow @ (layer + itself) / 2
+    return flow
+
+
+def attention(inside: "LookedInto", case: FullText, *, pool: Pool) -> tuple[FloatArray, int]:
+    """Attention weights pooled over layers and heads."""
+    tokens = pool(*inside.attentions(case.document))
+    return strongest(tokens, inside.unit_of_token(case.document), case), len(tokens)
+
+
+def relevance(inside: "LookedInto", case: FullText) -> tuple[FloatArray, int]:
+    """Relevance of each token for the log-odds."""
+    columns = [inside.relevance(case.document, outcome) for outcome in outcomes(case)]
+    scores = summed(columns, inside.unit_of_token(case.document), case)
+    return scores, sum(len(column) for column in columns)

@@ -1,0 +1,91 @@
+"""Gradients of the log-odds by the token embeddings e_t, read as scores.
+
+    gradient-mean         mean over the width of ∇_t
+    gradient-l1, -l2      norms of ∇_t: how sensitive, without a sign
+    gradient-input        ∇_t · e_t
+    integrated-gradients  (e_t − e'_t) · ∫ ∇_t(e' + a (e − e')) da, where e' has every unit masked
+
+A unit of several tokens scores their sum. What is always shown (special tokens) has no score.
+Only the last two speak in log-odds, so only they predict what happens when units go.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from slalom.document import FloatArray
+from slalom.explainers.full_text import FullText
+from slalom.explainers.white_box import Outcome, outcomes, summed
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from slalom.classifiers.differentiable import LookedInto
+
+ReadOut = Callable[["Tensor", "Tensor"], "Tensor"]  # slopes, embeddings (T, width) → (T,)
+TOKENS_A_BATCH = 2**14
+
+
+def mean(slopes: "Tensor", embeddings: "Tensor") -> "Tensor":
+    return slopes.mean(dim=-1)
+
+
+def l1(slopes: "Tensor", embeddings: "Tensor") -> "Tensor":
+    return slopes.abs().sum(dim=-1)
+
+
+def l2(slopes: "Tensor", embeddings: "Tensor") -> "Tensor":
+    return slopes.square().sum(dim=-1).sqrt()
+
+
+def times_input(slopes: "Tensor", embeddings: "Tensor") -> "Tensor":
+    return (slopes * embeddings).sum(dim=-1)
+
+
+def gradient(inside: "LookedInto", case: FullText, *, read: ReadOut) -> tuple[FloatArray, int]:
+    """One backward pass a class, read off in one of the ways above."""
+    embeddings = inside.embeddings(case.document)
+    columns = [
+        read(_slopes(inside, case, embeddings[None], outcome)[0], embeddings)
+        for outcome in outcomes(case)
+    ]
+    scores = summed(columns, inside.unit_of_token(case.document), case)
+    return scores, len(embeddings) * len(columns)
+
+
+def integrated_gradients(
+    inside: "LookedInto", case: FullText, *, n_steps: int = 32
+) -> tuple[FloatArray, int]:
+    """Gauss–Legendre along the straight line from the masked text to the text."""
+    import torch
+
+    end, start = inside.embeddings(case.document), inside.blank(case.document)
+    points, weights = np.polynomial.legendre.leggauss(n_steps)
+    share, weight = (
+        torch.tensor(numbers, dtype=end.dtype, device=end.device)[:, None, None]
+        for numbers in ((points + 1) / 2, weights / 2)
+    )
+    path = start + share * (end - start)  # (n_steps, T, width)
+    step = max(1, TOKENS_A_BATCH // len(end))
+    columns = []
+    for outcome in outcomes(case):
+        parts = [
+            _slopes(inside, case, path[at : at + step], outcome) for at in range(0, n_steps, step)
+        ]
+        columns.append(times_input((weight * torch.cat(parts)).sum(dim=0), end - start))
+    scores = summed(columns, inside.unit_of_token(case.document), case)
+    return scores, len(end) * n_steps * len(columns)
+
+
+def _slopes(
+    inside: "LookedInto", case: FullText, embeddings: "Tensor", outcome: Outcome
+) -> "Tensor":
+    """∂ outcome / ∂ embeddings: (n, T, width)."""
+    import torch
+
+    at = embeddings.detach().clone().requires_grad_()
+    with torch.enable_grad():
+        score = outcome(inside.logits_from_embeddings(case.document, at)).sum()
+        (found,) = torch.autograd.grad(score, at)
+    return found

@@ -1,0 +1,102 @@
+"""Methods that look into the model: gradients, attention, relevance.
+
+Knows how the inside of a classifier is asked for and how token scores become unit scores; what
+is computed from it stands in gradients.py and attention.py.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from slalom.classifiers.base import Classifier, Target
+from slalom.document import Document, FloatArray, IntArray
+from slalom.explainers.base import TargetName
+from slalom.explainers.full_text import FullText, full_texts
+from slalom.explanation import Explanation
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from slalom.classifiers.differentiable import LookedInto
+
+Outcome = Callable[["Tensor"], "Tensor"]  # (n, n_classes) logits → (n,) what is explained
+Scorer = Callable[["LookedInto", FullText], tuple[FloatArray, int]]  # unit scores, tokens asked
+
+
+@dataclass(frozen=True)
+class WhiteBox:
+    """One of the methods; `additive` scores are log-odds that units take with them when they go."""
+
+    name: str
+    summary: str
+    score: Scorer
+    additive: bool = False
+
+    def budget(self, document: Document) -> int:
+        return 1
+
+    def explain(
+        self,
+        classifier: Classifier,
+        documents: Sequence[Document],
+        *,
+        target: TargetName,
+        n_queries: int | None,
+        seed: int,
+    ) -> list[Explanation]:
+        from slalom.classifiers.differentiable import differentiable
+
+        inside = differentiable(classifier)
+        explanations = []
+        for case in full_texts(classifier, documents, target):
+            scores, n_tokens = self.score(inside, case)
+            model = case.additive(scores) if self.additive else None
+            explanations.append(
+                case.explanation(self.name, scores, seed=seed, model=model, n_tokens=n_tokens)
+            )
+        return explanations
+
+
+def outcomes(case: FullText) -> list[Outcome]:
+    """What is differentiated: the target's log-odds, or the centred logit of every class."""
+    independent = case.classifier.independent
+    if case.target.index is not None:
+        return [lambda logits: log_odds(case.target, logits, independent=independent)]
+
+    def column(index: int) -> Outcome:
+        if independent:
+            return lambda logits: logits[:, index]
+        return lambda logits: logits[:, index] - logits.mean(dim=1)
+
+    return [column(index) for index in range(len(case.classifier.labels))]
+
+
+def log_odds(target: Target, logits: "Tensor", *, independent: bool) -> "Tensor":
+    """Target.scores, differentiable: (n, n_classes) → (n,)."""
+    index = target.index
+    assert index is not None
+    if independent or logits.shape[1] == 1:
+        return logits[:, index]
+    others = [at for at in range(logits.shape[1]) if at != index]
+    return logits[:, index] - logits[:, others].logsumexp(dim=1)
+
+
+def summed(columns: Sequence["Tensor"], units: IntArray, case: FullText) -> FloatArray:
+    """Token scores added up over each unit: (n_units,), or (n_units, n_classes) for all."""
+    table = np.zeros((case.document.n_units, len(columns)))
+    shown = units >= 0
+    for column, tokens in enumerate(columns):
+        scores = tokens.detach().double().cpu().numpy()
+        np.add.at(table[:, column], units[shown], scores[shown])
+    return table[:, 0] if case.target.index is not None else table
+
+
+def strongest(tokens: "Tensor", units: IntArray, case: FullText) -> FloatArray:
+    """The highest of a unit's token scores, the same for every class."""
+    scores = np.zeros(case.document.n_units)
+    np.maximum.at(scores, units[units >= 0], tokens.numpy()[units >= 0])
+    if case.target.index is not None:
+        return scores
+    return np.repeat(scores[:, None], len(case.classifier.labels), axis=1)
