@@ -17,6 +17,8 @@ from tokenizers import (
     trainers,
 )
 
+from slalom.classifiers.huggingface import HuggingFaceClassifier
+
 TEXTS = [
     "A great film, and the acting is great too.",
     "The worst acting I have ever seen: don't waste your time!",
@@ -232,3 +234,15 @@ def tiny(architecture: str, **settings: Any) -> tuple[Any, hf.PreTrainedTokenize
             if weight.ndim > 1:
                 torch.nn.init.normal_(weight, std=0.25)
     return model.eval(), TOKENIZERS[tokenizer]()
+
+
+@cache
+def made(architecture: str) -> HuggingFaceClassifier:
+    return HuggingFaceClassifier(*tiny(architecture))
+
+
+@cache
+def roomy(architecture: str) -> HuggingFaceClassifier:
+    """The same with a longer context."""
+    room = "n_positions" if architecture == "GPT-2" else "max_position_embeddings"
+    return HuggingFaceClassifier(*tiny(architecture, **{room: 600}))
