@@ -69,6 +69,7 @@ class Import:
     module: str
     line: int
     on_top: bool
+    for_types: bool  # under `if TYPE_CHECKING`: nothing is loaded
 
 
 def sources(folder: Path = PACKAGE) -> list[Path]:
@@ -91,6 +92,7 @@ def module_of(path: Path) -> str:
 def imports_of(path: Path) -> Iterator[Import]:
     tree = tree_of(path)
     on_top = {id(node) for node in _outside_functions(tree)}
+    for_types = {id(node) for node in _type_checking(tree)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -100,7 +102,7 @@ def imports_of(path: Path) -> Iterator[Import]:
         else:
             continue
         for name in names:
-            yield Import(name, node.lineno, id(node) in on_top)
+            yield Import(name, node.lineno, id(node) in on_top, id(node) in for_types)
 
 
 def _outside_functions(tree: ast.AST) -> Iterator[ast.AST]:
@@ -108,6 +110,13 @@ def _outside_functions(tree: ast.AST) -> Iterator[ast.AST]:
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
             yield node
             yield from _outside_functions(node)
+
+
+def _type_checking(tree: ast.AST) -> Iterator[ast.AST]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            for statement in node.body:
+                yield from ast.walk(statement)
 
 
 def _target(module: str, name: str) -> str:
@@ -173,9 +182,9 @@ def test_heavy_libraries_stay_at_the_edge(source: Path) -> None:
     for found in imports_of(source):
         library = found.module.split(".")[0]
         where = f"{inside(source)}:{found.line} imports {found.module}"
-        if library in HOMES:
+        if library in HOMES and not found.for_types:
             assert any(inside(source).startswith(home) for home in HOMES[library]), where
-        if library in ONLY_IN_FUNCTIONS and found.on_top:
+        if library in ONLY_IN_FUNCTIONS and found.on_top and not found.for_types:
             assert inside(source) == ONLY_IN_FUNCTIONS[library], f"{where}: do it where it is used"
 
 
@@ -223,8 +232,10 @@ def test_files_are_short_and_named_after_what_they_hold(folder: str) -> None:
 
 def test_the_checks_see_through_functions_and_packages(tmp_path: Path) -> None:
     file = tmp_path / "x.py"
-    file.write_text("import scipy\nif 1:\n    import a\ndef f():\n    import torch.nn\n")
-    seen = {(found.module, found.on_top) for found in imports_of(file)}
-    assert seen == {("scipy", True), ("a", True), ("torch.nn", False)}
+    file.write_text(
+        "import scipy\nif TYPE_CHECKING:\n    import torch\ndef f():\n    import torch.nn\n"
+    )
+    seen = {(found.module, found.on_top, found.for_types) for found in imports_of(file)}
+    assert seen == {("scipy", True, False), ("torch", True, True), ("torch.nn", False, False)}
     assert _target("slalom.views", "reading") == "slalom.views.reading"
     assert _target("slalom.errors", "InputError") == "slalom.errors"
