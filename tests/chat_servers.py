@@ -13,7 +13,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -166,22 +166,26 @@ def free_port() -> int:
 
 
 @contextmanager
-def real_server(command: list[str], port: int, log: Path) -> Iterator[str]:
-    """A server that we did not write, in its own process; gives its base_url."""
+def real_servers(folder: Path, *commands: Callable[[int], list[str]]) -> Iterator[list[str]]:
+    """Servers that we did not write, each in its own process; gives their base_urls."""
     environment = {
         **os.environ,
         "OMP_NUM_THREADS": "1",
         "HF_HUB_OFFLINE": "1",
         "TOKENIZERS_PARALLELISM": "false",
     }
-    with log.open("wb") as output:
-        process = subprocess.Popen(command, stdout=output, stderr=output, env=environment)
-        try:
-            _wait_until_up(port, process, log)
-            yield f"http://127.0.0.1:{port}/v1"
-        finally:
-            process.terminate()
-            process.wait(10)
+    with ExitStack() as stack:
+        started = []
+        for command in commands:
+            port = free_port()
+            log = stack.enter_context((folder / f"{port}.log").open("w+b"))
+            process = subprocess.Popen(command(port), stdout=log, stderr=log, env=environment)
+            stack.callback(process.wait, 10)
+            stack.callback(process.terminate)
+            started.append((port, process))
+        for port, process in started:  # they start side by side
+            _wait_until_up(port, process, folder / f"{port}.log")
+        yield [f"http://127.0.0.1:{port}/v1" for port, _ in started]
 
 
 def mlx_command(model: Path, port: int) -> list[str]:

@@ -426,6 +426,16 @@ def test_sampling_noise_is_stated_and_carried_into_the_errors():
     assert 2 < errors[25] / errors[400] < 6  # about √16
 
 
+def test_a_server_that_does_not_sample_is_noticed():
+    def greedy(request):
+        best = "1" if log_odds(text_of(request.body)) > 0 else "0"
+        request.answer(completion(best, None))
+
+    with ChatDouble(greedy) as double:
+        explanation = explained(chat(double, n_samples=4), n_queries=30)
+    assert "the server may not sample at all" in explanation.quality.notes[1]
+
+
 # Budgets
 
 

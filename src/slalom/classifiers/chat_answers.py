@@ -24,6 +24,7 @@ class Answer:
     logits: tuple[float, ...]
     censored: tuple[bool, ...]  # True: the logit is a bound
     error: float = 0.0  # of the log-odds, where they were sampled
+    unanimous: bool = False  # all samples named one label
     said: str = ""  # what the model is most likely to say, for messages
 
     @property
@@ -129,6 +130,7 @@ def answer_from_samples(samples: Samples, spellings: Spellings) -> Answer:
         tuple(math.log(share) for share in shares),
         (total == 0,) * len(counts),  # a count of 0 is an answer, no samples at all are none
         error=math.sqrt(1 / top + 1 / rest),
+        unanimous=max(counts) == total,
         said=samples.texts[0] if samples.texts else "",
     )
 

@@ -111,12 +111,19 @@ class BySampling:
         if not answers:
             return ()
         typical = math.sqrt(float(np.mean([answer.error**2 for answer in answers])))
-        note = (
+        found = [
             f"each answer is {self.n_samples} samples: its log-odds have a standard error near "
             f"{typical:.2f}, which R² and the errors of the scores include"
-        )
+        ]
         lost = sum(answer.names_no_label for answer in answers)
-        return (note, f"{lost} of {len(answers)} answers named no label at all")[: 1 + (lost > 0)]
+        if lost:
+            found.append(f"{lost} of {len(answers)} answers named no label at all")
+        if self.n_samples > 1 and all(answer.unanimous for answer in answers):
+            found.append(
+                "the samples of an answer were all the same, for every answer: the server may "
+                "not sample at all, and the log-odds say no more than which label wins"
+            )
+        return tuple(found)
 
 
 def _samples(stored: str | None) -> Samples:
