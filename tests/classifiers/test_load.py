@@ -1,10 +1,10 @@
 import builtins
+import socket
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
-import huggingface_hub.constants
 import numpy as np
 import pytest
 import torch
@@ -36,7 +36,13 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def offline(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    def no_network(*_: object) -> None:
+        raise OSError("name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", no_network)
+    for name in ("http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
 
 
 def test_the_bundled_model_is_the_default() -> None:

@@ -4,10 +4,13 @@ Nothing heavy is imported here before it is needed; what a thing is, is told fro
 offers and from the module its class comes from.
 """
 
+import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
+from urllib.parse import urlsplit
+from urllib.request import getproxies
 
 from slalom.classifiers.base import Classifier
 from slalom.classifiers.function import FunctionClassifier
@@ -106,14 +109,18 @@ def _pretrained(name: str) -> tuple[Any, Any]:
     if not name or (_looks_like_a_path(name) and not folder.is_dir()):
         raise FileError(f"there is no folder {name!r}: give a folder that holds a model")
     source = str(folder) if folder.is_dir() else name
+    local = folder.is_dir() or not _hub_is_there()
     try:
         with _quiet():
             model, found = AutoModelForSequenceClassification.from_pretrained(
-                source, output_loading_info=True
+                source, output_loading_info=True, local_files_only=local
             )
-            tokenizer = AutoTokenizer.from_pretrained(source)
+            tokenizer = AutoTokenizer.from_pretrained(source, local_files_only=local)
     except Exception as problem:
-        raise FileError(f"cannot load {name!r}: {_first_sentence(problem)}") from problem
+        raise FileError(
+            f"cannot load {name!r}: {_first_sentence(problem).rstrip('.')}; "
+            "check the name, or give a folder that holds a fine-tuned classifier"
+        ) from problem
     if found["missing_keys"]:
         lacks = ", ".join(sorted(found["missing_keys"]))
         raise FileError(
@@ -125,6 +132,19 @@ def _pretrained(name: str) -> tuple[Any, Any]:
 
 def _looks_like_a_path(name: str) -> bool:
     return name.startswith(("/", ".", "~", "\\")) or name.count("/") > 1 or "\\" in name
+
+
+def _hub_is_there() -> bool:
+    """Without a network only the cache is read: the hub's client would try for half a minute."""
+    from huggingface_hub.constants import ENDPOINT
+
+    if getproxies():
+        return True
+    try:
+        socket.getaddrinfo(urlsplit(ENDPOINT).hostname, 443)
+    except OSError:
+        return False
+    return True
 
 
 def _first_sentence(problem: Exception) -> str:
