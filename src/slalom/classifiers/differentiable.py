@@ -56,10 +56,16 @@ def differentiable(classifier: Classifier) -> "LookedInto":
             f"{classifier.name} cannot be looked into: gradient and attention methods need a "
             "Hugging Face model; explain this classifier with 'slalom', 'lime' or 'kernel-shap'"
         )
-    if not takes(classifier.model, "inputs_embeds"):
+    model = classifier.model
+    if not hasattr(model, "get_input_embeddings") or not hasattr(model, "config"):
         raise InputError(
-            f"{type(classifier.model).__name__} takes no embeddings: gradient and attention "
-            "methods cannot look into it; use 'slalom', 'lime' or 'kernel-shap'"
+            f"{type(model).__name__} does not show its embeddings: gradient and attention methods "
+            "need a transformers model; use 'slalom', 'lime' or 'kernel-shap'"
+        )
+    if getattr(model.config, "is_encoder_decoder", False):
+        raise InputError(
+            f"{type(model).__name__} reads its text twice, as encoder and as decoder: "
+            "gradient and attention methods cannot tell the two apart; use 'slalom' or 'lime'"
         )
     return LookedInto(classifier)
 
@@ -81,18 +87,23 @@ class LookedInto:
         return np.where(units < document.n_units, units, -1).astype(np.int32)
 
     def embeddings(self, document: Document) -> Tensor:
-        ids = torch.from_numpy(assemble(_frame(document), document.full()).ids).long()
-        return self._embedded(ids)
+        return self._embedded(self._ids(document))
 
     def blank(self, document: Document) -> Tensor:
-        """Units become the mask token, else the padding or unknown one, else nothing at all."""
-        tokenizer = self.classifier.tokenizer
-        known = (tokenizer.mask_token_id, tokenizer.pad_token_id, tokenizer.unk_token_id)
-        blank_id = next((token for token in known if token is not None), None)
+        """Units become the mask token, else another special one, else the mean of all tokens."""
         embeddings = self.embeddings(document).clone()
         inside = torch.from_numpy(self.unit_of_token(document) >= 0)
-        embeddings[inside] = 0.0 if blank_id is None else self._embedded(torch.tensor([blank_id]))
+        embeddings[inside] = self._nothing()
         return embeddings
+
+    def _nothing(self) -> Tensor:
+        tokenizer = self.classifier.tokenizer
+        for kind in ("mask", "pad", "unk", "eos", "bos"):
+            token = getattr(tokenizer, f"{kind}_token_id")
+            if token is not None:
+                return self._embedded(torch.tensor([token]))
+        weights: Tensor = self.model.get_input_embeddings().weight
+        return weights.detach().mean(dim=0, keepdim=True)
 
     def logits_from_embeddings(self, document: Document, embeddings: Tensor) -> Tensor:
         return self._logits(self._output(document, embeddings, hidden=False, attentions=False))
@@ -113,11 +124,16 @@ class LookedInto:
         embeddings = self.embeddings(document)[None].detach().requires_grad_()
         with torch.enable_grad(), _eager(self.model), relevance_rules(self.model):
             output = self._output(document, embeddings, hidden=True, attentions=False)
-            states = getattr(output, "hidden_states", None)
-            inputs = states[0] if states else embeddings  # with positions, where the model says
+            states = getattr(output, "hidden_states", None) or (embeddings,)
             score = outcome(self._logits(output)).sum()
-            (slopes,) = torch.autograd.grad(score, inputs)
-        return (slopes * inputs).sum(dim=-1)[0].detach()
+            # positions and all, where the model shows what goes into its first layer
+            places = [states[0], embeddings] if states[0].requires_grad else [embeddings]
+            slopes = torch.autograd.grad(score, places, allow_unused=True)
+        place, slope = next((p, s) for p, s in zip(places, slopes, strict=True) if s is not None)
+        return (slope * place).sum(dim=-1)[0].detach()
+
+    def _ids(self, document: Document) -> Tensor:
+        return torch.from_numpy(assemble(_frame(document), document.full()).ids).long()
 
     def _embedded(self, ids: Tensor) -> Tensor:
         table = self.model.get_input_embeddings()
@@ -127,18 +143,18 @@ class LookedInto:
     def _output(
         self, document: Document, embeddings: Tensor, *, hidden: bool, attentions: bool
     ) -> Any:
-        rows = assemble(_frame(document), document.full())
-        shape = embeddings.shape[:2]
-        inputs: dict[str, Any] = {"inputs_embeds": embeddings}
+        """What the model makes of these embeddings in the place of its own."""
+        ids = self._ids(document).to(embeddings.device).expand(embeddings.shape[:2])
+        inputs: dict[str, Any] = {"input_ids": ids}
         if takes(self.model, "attention_mask"):
-            inputs["attention_mask"] = torch.ones(shape, dtype=torch.long, device=embeddings.device)
+            inputs["attention_mask"] = torch.ones_like(ids)
         tokenizer = self.classifier.tokenizer
         if takes(self.model, "token_type_ids") and "token_type_ids" in tokenizer.model_input_names:
-            types = torch.from_numpy(rows.types).long().to(embeddings.device)
-            inputs["token_type_ids"] = types.expand(shape)
+            types = torch.from_numpy(assemble(_frame(document), document.full()).types).long()
+            inputs["token_type_ids"] = types.to(ids.device).expand(ids.shape)
         wanted = {"output_hidden_states": hidden, "output_attentions": attentions}
         inputs |= {name: True for name, wish in wanted.items() if wish}
-        with asked(self.model, tokenizer.pad_token_id or 0):
+        with asked(self.model, _absent(ids, self.model)), _replaced(self.model, ids, embeddings):
             return self.model(**inputs)
 
     def _logits(self, output: Any) -> Tensor:
@@ -181,3 +197,27 @@ def _eager(model: nn.Module) -> Iterator[None]:
         finally:
             for config, implementation in zip(configs, before, strict=True):
                 config._attn_implementation_internal = implementation
+
+
+@contextmanager
+def _replaced(model: Any, ids: Tensor, embeddings: Tensor) -> Iterator[None]:
+    """The model looks its ids up and finds these embeddings."""
+
+    def found(module: nn.Module, given: tuple[Any, ...], looked_up: Tensor) -> Tensor:
+        if given and torch.equal(given[0], ids):
+            return embeddings
+        if given and torch.equal(given[0], ids.T):  # XLNet puts time first
+            return embeddings.transpose(0, 1)
+        return looked_up
+
+    handle = model.get_input_embeddings().register_forward_hook(found)
+    try:
+        yield
+    finally:
+        handle.remove()
+
+
+def _absent(ids: Tensor, model: Any) -> int:
+    """A pad id for decoders without one: nothing is padded here, so any id not in the text."""
+    held = set(ids[0].tolist())
+    return next((i for i in range(int(getattr(model.config, "vocab_size", 1))) if i not in held), 0)

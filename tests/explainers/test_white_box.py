@@ -1,0 +1,175 @@
+"""Gradients against finite differences, integrals against their ends, attention against itself."""
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+
+import slalom
+from slalom.classifiers.asked_once import AskedOnce
+from slalom.classifiers.differentiable import differentiable
+from tokenizers_made_here import ARCHITECTURES, made, tiny
+
+TEXT = "A great film, not bad."
+ENCODER_DECODERS = {"T5", "BART"}
+LOOKED_INTO = [name for name in ARCHITECTURES if name not in ENCODER_DECODERS]
+ATTENTIVE = [name for name in LOOKED_INTO if name != "FNet"]
+WHITE = [
+    name for name in slalom.METHODS if name.startswith(("gradient", "integrated", "attention"))
+]
+
+
+def log_odds(classifier, document, embeddings):
+    with torch.no_grad():
+        logits = differentiable(classifier).logits_from_embeddings(document, embeddings)
+    return (logits[:, 1] - logits[:, 0]).double().numpy()
+
+
+@pytest.mark.parametrize("architecture", LOOKED_INTO)
+def test_embeddings_give_the_classifiers_own_answer(architecture):
+    classifier = made(architecture)
+    document = classifier.split(TEXT)
+    embeddings = differentiable(classifier).embeddings(document)
+    logits = classifier.logits([(document, document.full())])[0][0]
+    found = log_odds(classifier, document, embeddings[None].repeat(3, 1, 1))
+    np.testing.assert_allclose(found, logits[1] - logits[0], atol=1e-5)
+
+
+@pytest.mark.parametrize("architecture", LOOKED_INTO)
+def test_gradient_times_input_is_the_slope_of_fading_a_unit(architecture):
+    classifier = made(architecture)
+    document = classifier.split(TEXT)
+    scores = slalom.explain(classifier, TEXT, "gradient-input", target=1).scores["score"]
+    inside = differentiable(classifier)
+    embeddings, units = inside.embeddings(document), inside.unit_of_token(document)
+    for unit in (0, document.n_units - 1):
+        fade = torch.from_numpy(units == unit)[:, None] * 1e-2
+        pair = torch.stack([embeddings * (1 + fade), embeddings * (1 - fade)])
+        up, down = log_odds(classifier, document, pair)
+        assert scores[unit] == pytest.approx((up - down) / 2e-2, abs=3e-3)
+
+
+@pytest.mark.parametrize("architecture", LOOKED_INTO)
+def test_integrated_gradients_add_up_to_what_masking_takes_away(architecture):
+    classifier = made(architecture)
+    document = classifier.split(TEXT)
+    found = slalom.explain(classifier, TEXT, "integrated-gradients", target=1)
+    inside = differentiable(classifier)
+    ends = torch.stack([inside.embeddings(document), inside.blank(document)])
+    full, blank = log_odds(classifier, document, ends)
+    assert found.scores["score"].sum() == pytest.approx(full - blank, abs=2e-2)
+    assert found.predict(np.zeros((1, document.n_units)))[0] == pytest.approx(blank, abs=2e-2)
+
+
+@pytest.mark.parametrize("architecture", ATTENTIVE)
+def test_attention_is_a_share(architecture):
+    classifier = made(architecture)
+    document = classifier.split(TEXT)
+    weights, readers = differentiable(classifier).attentions(document)
+    np.testing.assert_allclose(weights.sum(dim=-1).numpy(), 1, atol=1e-5)
+    assert readers.sum() == pytest.approx(1.0)
+    for method in ("attention-mean", "attention-rollout"):
+        scores = slalom.explain(classifier, TEXT, method).scores["score"]
+        assert (scores >= 0).all()
+        assert scores.sum() <= 1 + 1e-6
+    largest = slalom.explain(classifier, TEXT, "attention-max").scores["score"]
+    mean = slalom.explain(classifier, TEXT, "attention-mean").scores["score"]
+    assert (largest >= mean - 1e-9).all()
+
+
+def test_rollout_of_one_layer_is_half_of_its_mean():
+    model, tokenizer = tiny("BERT", num_hidden_layers=1)
+    classifier = slalom.HuggingFaceClassifier(model, tokenizer)
+    mean = slalom.explain(classifier, TEXT, "attention-mean").scores["score"]
+    rolled = slalom.explain(classifier, TEXT, "attention-rollout").scores["score"]
+    np.testing.assert_allclose(rolled, mean / 2)
+
+
+def test_decoders_answer_at_the_last_token_and_encoders_at_the_first():
+    for architecture, at in (("GPT-2", -1), ("Llama", -1), ("BERT", 0), ("XLNet", -1)):
+        classifier = made(architecture)
+        document = classifier.split(TEXT)
+        assert differentiable(classifier).attentions(document)[1][at] == 1
+
+
+@pytest.mark.parametrize("architecture", LOOKED_INTO)
+def test_relevance_is_finite_everywhere(architecture):
+    scores = slalom.explain(made(architecture), TEXT, "attention-lrp").scores["score"]
+    assert np.isfinite(scores).all()
+    assert np.abs(scores).max() > 0
+
+
+@pytest.mark.parametrize("method", WHITE)
+def test_several_tokens_in_a_unit(method):
+    classifier = made("BERT")
+    text = "unbelievably dull"
+    tokens = slalom.explain(classifier, text, method, target=1, units="token").scores["score"]
+    words = slalom.explain(classifier, text, method, target=1, units="word").scores["score"]
+    owner = [span[0] >= 13 for span in classifier.split(text).spans]
+    pool = np.max if method in ("attention-mean", "attention-max", "attention-rollout") else np.sum
+    expected = [pool(tokens[np.equal(owner, side)]) for side in (False, True)]
+    np.testing.assert_allclose(words, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("architecture", ["BERT", "GPT-2", "Llama"])
+@pytest.mark.parametrize("method", WHITE)
+def test_the_model_comes_back_as_it_was(method, architecture):
+    model, tokenizer = tiny(architecture)
+    model.train()
+    before = copy.deepcopy(model.state_dict())
+    settings = copy.deepcopy(model.config.to_dict())
+    implementation = model.config._attn_implementation
+    state = torch.random.get_rng_state()
+    slalom.explain(slalom.HuggingFaceClassifier(model, tokenizer), TEXT, method)
+    assert all(torch.equal(before[name], weight) for name, weight in model.state_dict().items())
+    assert model.config.to_dict() == settings
+    assert model.config._attn_implementation == implementation
+    assert torch.equal(state, torch.random.get_rng_state())
+    assert all(module.training for module in model.modules())
+    assert all(weight.grad is None for weight in model.parameters())
+    hooks = [hook for module in model.modules() for hook in module._forward_hooks.values()]
+    assert not any(hook.__module__.startswith("slalom") for hook in hooks)
+
+
+@pytest.mark.parametrize("method", WHITE)
+def test_all_classes_and_no_gradients_allowed(method):
+    classifier = slalom.HuggingFaceClassifier(*tiny("BERT", num_labels=3))
+    with torch.no_grad():
+        together = slalom.explain(classifier, TEXT, method, target="all").scores["score"]
+    assert together.shape == (len(classifier.split(TEXT).units), 3)
+    if method in ("gradient-mean", "gradient-input", "integrated-gradients", "attention-lrp"):
+        np.testing.assert_allclose(together.sum(axis=1), 0, atol=1e-5)
+
+
+@pytest.mark.parametrize("method", WHITE)
+def test_a_black_box_is_refused_in_one_sentence(method):
+    black = slalom.FunctionClassifier(lambda texts: np.full((len(texts), 2), 0.5))
+    for classifier in (black, AskedOnce(black)):
+        with pytest.raises(slalom.SlalomError, match="cannot be looked into"):
+            slalom.explain(classifier, TEXT, method)
+
+
+@pytest.mark.parametrize("architecture", sorted(ENCODER_DECODERS))
+def test_models_that_read_twice_are_refused(architecture):
+    with pytest.raises(slalom.SlalomError, match="reads its text twice"):
+        slalom.explain(made(architecture), TEXT, "gradient-l1")
+
+
+def test_a_model_without_attention_is_refused_by_attention_only():
+    with pytest.raises(slalom.SlalomError, match="shows no attention"):
+        slalom.explain(made("FNet"), TEXT, "attention-mean")
+
+
+def test_a_remembering_classifier_can_be_looked_into():
+    classifier = made("BERT")
+    plain = slalom.explain(classifier, TEXT, "gradient-l2")
+    assert slalom.explain(AskedOnce(classifier), TEXT, "gradient-l2") == plain
+
+
+def test_a_single_output_is_a_log_odds():
+    classifier = slalom.HuggingFaceClassifier(*tiny("BERT", num_labels=1))
+    up, down = (
+        slalom.explain(classifier, TEXT, "gradient-input", target=t).scores["score"] for t in (1, 0)
+    )
+    np.testing.assert_allclose(up, -down, atol=1e-7)
