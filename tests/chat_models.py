@@ -9,7 +9,7 @@ TEMPLATE = (
     "{{ bos_token }}{% for message in messages %}{{ message['role'] }}: {{ message['content'] }}\n"
     "{% endfor %}{% if add_generation_prompt %}assistant: {% endif %}"
 )
-STEPS = 120
+STEPS = 200
 
 
 def make_chat_model(folder: Path, prompt: str) -> None:
@@ -77,7 +77,7 @@ def _train(model, tokenizer, prompt: str) -> None:
     rng = np.random.default_rng(0)
     sign = {**dict.fromkeys(GOOD, 1.0), **dict.fromkeys(BAD, -1.0)}
     answers = tokenizer.convert_tokens_to_ids(["0", "1"])
-    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.007)
     for _ in range(STEPS):
         texts = [list(rng.choice((*GOOD, *BAD, *PLAIN), size=6)) for _ in range(16)]
         rows = [prompt_ids(tokenizer, prompt, " ".join(words)) for words in texts]

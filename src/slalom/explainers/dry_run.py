@@ -1,0 +1,101 @@
+"""What an explanation will cost, found out without asking the classifier anything.
+
+The method is rehearsed with a stand-in that counts the questions and makes up the answers, so
+that the count holds for every method, however it chooses what to ask.
+"""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from slalom.classifiers.asked_once import distinct
+from slalom.classifiers.base import Classifier, Units
+from slalom.document import Document, FloatArray, Queries, Text
+from slalom.explainers.base import Explainer
+from slalom.explainers.white_box import WhiteBox
+
+
+@runtime_checkable
+class PaidByRequest(Protocol):
+    """A classifier behind an API, which may know some of the answers already."""
+
+    def n_requests(self, document: Document, queries: Queries) -> int: ...
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one explanation takes."""
+
+    n_queries: int  # distinct texts the classifier is shown
+    n_tokens: int  # through the model; an estimate where the classifier does not show its tokens
+    n_requests: int | None = None  # to be paid for now, at most; None: nothing is sent anywhere
+
+
+def dry_run(
+    explainer: Explainer,
+    classifier: Classifier,
+    document: Document,
+    *,
+    n_queries: int | None,
+    seed: int,
+) -> Cost:
+    """The cost of `explainer.explain` with the same arguments; nothing is asked."""
+    stand_in = StandIn(classifier)
+    if isinstance(explainer, WhiteBox):  # it looks into the model, which only the real one has
+        stand_in.logits([(document, document.full())])
+    else:
+        explainer.explain(stand_in, [document], target=0, n_queries=n_queries, seed=seed)
+    return stand_in.cost()
+
+
+class StandIn:
+    """Cuts and reads texts as the classifier does, but never bothers it with a question."""
+
+    def __init__(self, classifier: Classifier) -> None:
+        self.classifier = classifier
+        self._asked: dict[Hashable, tuple[Document, Queries]] = {}  # one query each
+
+    @property
+    def name(self) -> str:
+        return self.classifier.name
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return self.classifier.labels
+
+    @property
+    def independent(self) -> bool:
+        return self.classifier.independent
+
+    def split(self, text: Text, units: Units = None, *, too_long: str = "error") -> Document:
+        return self.classifier.split(text, units, too_long=too_long)
+
+    def seen(self, document: Document, queries: Queries) -> list[Hashable]:
+        return self.classifier.seen(document, queries)
+
+    def remarks(self, document: Document, queries: Queries, logits: FloatArray) -> tuple[str, ...]:
+        return ()
+
+    def __call__(self, texts: Sequence[str]) -> FloatArray:
+        return np.zeros((len(texts), len(self.labels)))
+
+    def logits(self, asked: Sequence[tuple[Document, Queries]]) -> list[FloatArray]:
+        """Those of a bag of words, which every method fits in no time."""
+        answers = []
+        for document, queries in asked:
+            seen = self.seen(document, queries)
+            for at in distinct(seen)[0].tolist():
+                self._asked.setdefault(seen[at], (document, queries[[at]]))
+            says = np.random.default_rng(0).normal(size=(document.n_features, len(self.labels)))
+            answers.append(document.count(queries) @ says)
+        return answers
+
+    def cost(self) -> Cost:
+        asked = self._asked.values()
+        n_tokens = sum(int(document.n_tokens(query)[0]) for document, query in asked)
+        if not isinstance(self.classifier, PaidByRequest):
+            return Cost(len(asked), n_tokens)
+        requests = sum(self.classifier.n_requests(document, query) for document, query in asked)
+        return Cost(len(asked), n_tokens, requests)
