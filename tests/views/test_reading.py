@@ -97,6 +97,21 @@ def test_number(score: float, words: str) -> None:
     assert reading.number(score) == words
 
 
+def test_small_scores_get_the_digits_they_need() -> None:
+    assert reading.digits(np.array([3.0, 0.001])) == 2
+    assert reading.number(0.00271, reading.digits(np.array([0.00271]))) == "+0.0027"
+    assert reading.digits(np.zeros(3)) == 2
+
+
+def test_what_has_no_sign_takes_no_side() -> None:
+    one = with_one_score(made())
+    attention = replace(one, scores={"score": np.abs(one.scores["score"])})
+    assert not reading.takes_sides(attention, "score")
+    assert reading.takes_sides(one, "score")
+    assert reading.takes_sides(made("great"), "value")
+    assert not reading.takes_sides(made(), "importance")
+
+
 def test_trust_is_told_honestly() -> None:
     def told(r2: float | None) -> str:
         explanation = made()

@@ -69,7 +69,7 @@ def body(explanation: Explanation) -> str:
 def text(explanation: Explanation, rows: list[Row], by: str) -> str:
     """The text with its units painted."""
     number = {int(explanation.features[row.unit]): n for n, row in enumerate(rows)}
-    strengths = reading.strengths(explanation, by)
+    strengths, sided = reading.strengths(explanation, by), reading.takes_sides(explanation, by)
     shares = _loudness(explanation)
     sides = []
     for segments in reading.segments(explanation):
@@ -82,7 +82,7 @@ def text(explanation: Explanation, rows: list[Row], by: str) -> str:
             feature = number[int(explanation.features[segment.unit])]
             strength = float(strengths[segment.unit])
             words.append(
-                f'<span class="w {plane.side(by, strength)}" data-f="{feature}" '
+                f'<span class="w {plane.side(strength, sided=sided)}" data-f="{feature}" '
                 f'style="--s:{abs(strength):.3f};--i:{shares[segment.unit]:.3f}">{shown}</span>'
             )
         size = " short" if len(segments) < N_SHORT else ""
@@ -166,6 +166,7 @@ def _controls(explanation: Explanation, by: str) -> str:
 
 def _legend(explanation: Explanation, by: str) -> str:
     label = escape(reading.label(explanation.labels[reading.shown_class(explanation)]))
+    hidden = "" if reading.takes_sides(explanation, by) else " hidden"
     says = escape(reading.SAYS.get(by, ""))
     loud = (
         ' · <span class="key bar">thick underline</span> loud'
@@ -173,7 +174,7 @@ def _legend(explanation: Explanation, by: str) -> str:
         else ""
     )
     return (
-        '<figcaption><span class="sides"><span class="key against">against</span> '
+        f'<figcaption><span class="sides"{hidden}><span class="key against">against</span> '
         f'<span class="key for">for</span> <b class="class">{label}</b>, </span>'
         f'by <b class="by">{escape(by)}</b>: <span class="says">{says}</span>{loud}</figcaption>'
     )
@@ -204,9 +205,10 @@ def _footer(explanation: Explanation) -> str:
 def _cell(explanation: Explanation, name: str, unit: int) -> str:
     if not explanation.identified[unit]:
         return "<td>–</td>"
-    error = explanation.errors.get(name)
-    more = "" if error is None else f" <small>{reading.margin(float(error[unit]))}</small>"
-    return f"<td>{reading.number(float(explanation.scores[name][unit]))}{more}</td>"
+    scores, error = explanation.scores[name], explanation.errors.get(name)
+    digits = reading.digits(scores)
+    more = "" if error is None else f" <small>{reading.margin(float(error[unit]), digits)}</small>"
+    return f"<td>{reading.number(float(scores[unit]), digits)}{more}</td>"
 
 
 def _times(row: Row) -> str:
@@ -235,6 +237,8 @@ def _data(explanation: Explanation, rows: list[Row], by: str) -> str:
         "identified": explanation.identified[units].tolist(),
         "labels": [reading.label(name) for name in explanation.labels],
         "says": {name: reading.SAYS.get(name, "") for name in explanation.scores},
+        "sided": {n: reading.takes_sides(explanation, n) for n in explanation.scores},
+        "digits": {n: reading.digits(scores) for n, scores in explanation.scores.items()},
         "by": by,
         "scores": {n: _rounded(explanation.scores[n][units]) for n in reading.names(explanation)},
         "errors": {n: _rounded(s[units]) for n, s in explanation.errors.items()},

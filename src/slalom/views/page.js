@@ -1,11 +1,14 @@
 // Links words, points and rows of an explanation, shows every score of one, and recolours.
 (() => {
-  const digits = (x) => {
+  const digits = (x, decimals = 2) => {
     const size = Math.abs(x);
-    if (size >= 1e5) return x.toExponential(0);
-    return size.toFixed(size < 9.995 ? 2 : size < 99.95 ? 1 : 0);
+    if (size >= 1e5) return size.toExponential(0);
+    return size.toFixed(size < 9.995 ? decimals : size < 99.95 ? 1 : 0);
   };
-  const number = (x) => (+digits(x) === 0 ? "" : x < 0 ? "−" : "+") + digits(x);
+  const number = (x, decimals) => {
+    const told = digits(x, decimals);
+    return (+told === 0 ? "" : x < 0 ? "−" : "+") + told;
+  };
   const add = (parent, tag, text) => {
     const child = parent.appendChild(document.createElement(tag));
     child.textContent = text;
@@ -33,12 +36,12 @@
     const paint = () => {
       for (const element of linked) {
         const s = strength(+element.dataset.f);
-        const side = by === "importance" ? "loud" : s < 0 ? "against" : "for";
+        const side = !data.sided[by] ? "loud" : s < 0 ? "against" : "for";
         element.classList.remove("for", "against", "loud");
         if (element.tagName !== "TR" && Math.abs(s) >= 0.03) element.classList.add(side);
         element.style.setProperty("--s", Math.abs(s).toFixed(3));
       }
-      root.querySelector(".sides").hidden = by === "importance";
+      root.querySelector(".sides").hidden = !data.sided[by];
       root.querySelector(".by").textContent = by;
       root.querySelector(".says").textContent = data.says[by];
     };
@@ -80,8 +83,9 @@
     };
 
     const fill = (cell, name, f) => {
-      cell.textContent = number(at(data.scores[name], f));
-      if (data.errors[name]) add(cell, "small", ` ±${digits(at(data.errors[name], f))}`);
+      const decimals = data.digits[name];
+      cell.textContent = number(at(data.scores[name], f), decimals);
+      if (data.errors[name]) add(cell, "small", ` ±${digits(at(data.errors[name], f), decimals)}`);
     };
 
     const tell = (f, target) => {

@@ -113,7 +113,7 @@ def plane(explanation: Explanation, rows: Sequence[Row]) -> str:
 def bars(explanation: Explanation, rows: Sequence[Row], by: str) -> str:
     """The strongest units of a method with one score, as bars around a zero line."""
     shown = reading.for_class(explanation, reading.shown_class(explanation))
-    strengths = reading.strengths(shown, by)
+    strengths, sided = reading.strengths(shown, by), reading.takes_sides(shown, by)
     first = [(n, row) for n, row in enumerate(rows) if shown.identified[row.unit]][:N_BARS]
     middle, reach, height = WIDTH * 0.63, WIDTH * 0.36, BAR_HEIGHT * len(first) + 8
     parts = [
@@ -126,7 +126,8 @@ def bars(explanation: Explanation, rows: Sequence[Row], by: str) -> str:
         y, length = 4 + BAR_HEIGHT * place, max(abs(strength) * reach, 0.5)
         x = middle if strength > 0 else middle - length
         parts.append(
-            f'<g class="p {side(by, strength)}" data-f="{number}" style="--s:{abs(strength):.3f}">'
+            f'<g class="p {side(strength, sided=sided)}" data-f="{number}" '
+            f'style="--s:{abs(strength):.3f}">'
             f'<title>{escape(tooltip(shown, row))}</title><rect x="{x:.1f}" y="{y + 3}" rx="2" '
             f'width="{length:.1f}" height="{BAR_HEIGHT - 6}"/>'
             f'<text class="end" x="{WIDTH * 0.25}" y="{y + 18}">{escape(_short(row.label))}</text>'
@@ -135,20 +136,21 @@ def bars(explanation: Explanation, rows: Sequence[Row], by: str) -> str:
     return "".join([*parts, "</svg>"])
 
 
-def side(by: str, strength: float) -> str:
+def side(strength: float, *, sided: bool) -> str:
     """The class that gives a mark its hue; none for what is too weak to take a side."""
     if abs(strength) < FAINTEST:
         return ""
-    return "loud" if by == "importance" else "for" if strength > 0 else "against"
+    return "loud" if not sided else "for" if strength > 0 else "against"
 
 
 def tooltip(explanation: Explanation, row: Row) -> str:
     """Every score of a row in one line, for readers without a script."""
     if not explanation.identified[row.unit]:
         return f"{row.label}: not identified"
+    names = reading.names(explanation)
     told = [
-        f"{name} {reading.number(float(explanation.scores[name][row.unit]))}"
-        for name in reading.names(explanation)
+        f"{name} {reading.number(float(scores[row.unit]), reading.digits(scores))}"
+        for name, scores in ((name, explanation.scores[name]) for name in names)
     ]
     return f"{row.label}: {', '.join(told)}"
 
@@ -231,10 +233,11 @@ def _point(
     value, loud = (explanation.scores[name][row.unit] for name in ("value", "importance"))
     by = reading.colouring(explanation)
     strength = float(reading.strengths(explanation, by)[row.unit])
+    hue = side(strength, sided=reading.takes_sides(explanation, by))
     beyond = "" if across.holds(value) and up.holds(loud) else " beyond"
     anchor, dx, dy = label or ("", 8.0, 4.0)
     return (
-        f'<g class="p {side(by, strength)}{beyond}{" named" if label else ""}" data-f="{number}" '
+        f'<g class="p {hue}{beyond}{" named" if label else ""}" data-f="{number}" '
         f'style="transform:translate({x:.1f}px,{y:.1f}px);--s:{abs(strength):.3f}">'
         f"<title>{escape(tooltip(explanation, row))}</title>"
         f"{_cross(explanation, row, axes, at=(x, y))}"

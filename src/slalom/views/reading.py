@@ -113,6 +113,13 @@ def strengths(explanation: Explanation, name: str) -> FloatArray:
     return np.asarray(sure / max(float(np.abs(sure).max(initial=0.0)), floor, 1e-300))
 
 
+def takes_sides(explanation: Explanation, name: str) -> bool:
+    """False for what has strength but no sign: importances, attention, norms of gradients."""
+    if name == "importance":
+        return False
+    return explanation.model is not None or bool((explanation.scores[name] < 0).any())
+
+
 def weight_shares(explanation: Explanation) -> FloatArray:
     """(n_units,) share of the attention each unit takes from the others: exp(s) over its sum."""
     importance = explanation.scores["importance"]
@@ -211,18 +218,25 @@ def _hundredths(r2: float) -> int:
     return floor(100 * r2 + 1e-9)
 
 
-def number(score: float) -> str:
+def digits(scores: FloatArray) -> int:
+    """How many decimals a column of scores needs for its largest to be seen."""
+    peak = float(np.abs(scores).max(initial=0.0))
+    return 2 if peak >= 0.1 or peak == 0 else min(1 - floor(np.log10(peak)), 9)
+
+
+def number(score: float, decimals: int = 2) -> str:
     """Three digits or so, always with its sign."""
     size = abs(score)
     if size >= 1e5:
         return f"{score:+.0e}"
-    digits = 2 if size < 9.995 else 1 if size < 99.95 else 0
-    shown = f"{score:+.{digits}f}"
+    if size >= 9.995:
+        decimals = 1 if size < 99.95 else 0
+    shown = f"{score:+.{decimals}f}"
     return f" {shown[1:]}" if float(shown) == 0 else shown.replace("-", "−")
 
 
-def margin(error: float) -> str:
-    return f"±{number(error)[1:]}"
+def margin(error: float, decimals: int = 2) -> str:
+    return f"±{number(error, decimals)[1:]}"
 
 
 def label(unit: str) -> str:

@@ -73,13 +73,13 @@ def _header(explanation: Explanation) -> RenderableType:
 
 
 def _text(explanation: Explanation, by: str) -> RenderableType:
-    strengths = reading.strengths(explanation, by)
-    loud = _loud(explanation)
+    sided, loud = reading.takes_sides(explanation, by), _loud(explanation)
+    styles = [_paint(s, sided=sided) for s in reading.strengths(explanation, by).tolist()]
     sides = []
     for segments in reading.segments(explanation):
         line = Text()
         for segment in segments:
-            style = "" if segment.unit is None else _paint(by, float(strengths[segment.unit]))
+            style = "" if segment.unit is None else styles[segment.unit]
             if segment.unit is not None and loud[segment.unit]:
                 style = f"underline {style}".strip()
             line.append(reading.visible(segment.text), style=style)
@@ -87,11 +87,11 @@ def _text(explanation: Explanation, by: str) -> RenderableType:
     return Group(*sides)
 
 
-def _paint(by: str, strength: float) -> str:
+def _paint(strength: float, *, sided: bool) -> str:
     step = sum(abs(strength) >= limit for limit in STEPS)
     if step == 0:
         return ""
-    scale = LOUD if by == "importance" else FOR if strength > 0 else AGAINST
+    scale = LOUD if not sided else FOR if strength > 0 else AGAINST
     return scale[step - 1]
 
 
@@ -117,12 +117,12 @@ def _table(
     for column in columns:
         table.add_column(column.title, justify="right", no_wrap=True)
     rows = reading.rows(shown, by)
-    strengths = reading.strengths(shown, by)
+    strengths, sided = reading.strengths(shown, by), reading.takes_sides(shown, by)
     for row in rows[:N_ROWS]:
         known = bool(shown.identified[row.unit])
         table.add_row(
             Text(row.label + (f" ×{row.times}" if row.times > 1 else "")),
-            _bar(float(strengths[row.unit]), by, ascii_only=options.ascii_only),
+            _bar(float(strengths[row.unit]), sided=sided, ascii_only=options.ascii_only),
             *(_cell(column, row.unit, known=known) for column in columns),
         )
     more = [f"… and {len(rows) - N_ROWS} weaker units"] if len(rows) > N_ROWS else []
@@ -159,17 +159,18 @@ def _fitting(columns: list[Column], width: int) -> tuple[list[Column], list[Colu
 def _cell(column: Column, unit: int, *, known: bool) -> Text:
     if not known:
         return Text("–")
-    cell = Text(reading.number(float(column.scores[unit])))
+    digits = reading.digits(column.scores)
+    cell = Text(reading.number(float(column.scores[unit]), digits))
     if column.errors is not None:
-        cell.append(f" {reading.margin(float(column.errors[unit]))}", style="dim")
+        cell.append(f" {reading.margin(float(column.errors[unit]), digits)}", style="dim")
     return cell
 
 
-def _bar(strength: float, by: str, *, ascii_only: bool) -> Text:
+def _bar(strength: float, *, sided: bool, ascii_only: bool) -> Text:
     """Half a cell a step to the right for the target, to the left against it."""
     full, right, left, axis = ("#", "", "", "|") if ascii_only else ("█", "▌", "▐", "│")
     halves = round(abs(strength) * 2 * HALF_BAR)
-    style = _paint(by, strength).split(" on ")[-1] if halves else ""
+    style = _paint(strength, sided=sided).split(" on ")[-1] if halves else ""
     blocks = full * (halves // 2)
     if strength > 0:
         return Text(" " * HALF_BAR + axis) + Text(blocks + right * (halves % 2), style=style)
@@ -184,8 +185,8 @@ def _footer(explanation: Explanation, by: str, *, coloured: bool) -> RenderableT
 
 def _legend(explanation: Explanation, by: str) -> Text:
     legend = Text.assemble((f"coloured by {by}: ", "dim"))
-    if by == "importance":
-        legend.append("loud", style=LOUD[1])
+    if not reading.takes_sides(explanation, by):
+        legend.append("strong", style=LOUD[1])
     else:
         label = reading.label(explanation.labels[reading.shown_class(explanation)])
         legend.append("for", style=FOR[1]).append(" ")
