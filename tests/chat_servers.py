@@ -20,9 +20,14 @@ from pathlib import Path
 from threading import Lock, Thread
 from typing import Any
 
+import numpy as np
+
+import slalom
+
 WORDS = {"wonderful": 2.0, "great": 1.5, "slow": -1.0, "terrible": -2.5, "bad": -1.5}
 PROMPT = "Say 0 or 1: <{text}>"
 LABELS = {"neg": "0", "pos": "1"}
+TEXT = "A slow start, but a wonderful film with great music and one terrible joke."
 OTHERS = ("I", "The", "\n", "Sure", "2")
 
 
@@ -157,6 +162,20 @@ class ChatDouble:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+
+
+def chat(double: ChatDouble, **options: Any) -> slalom.ChatClassifier:
+    """A classifier that asks the double, with these options of its own."""
+    given = {"labels": LABELS, "base_url": double.url, "prompt": PROMPT, **options}
+    return slalom.ChatClassifier("double", **given)
+
+
+def explained(classifier: slalom.ChatClassifier, n_queries: int = 40) -> slalom.Explanation:
+    return slalom.explain(classifier, TEXT, target="pos", n_queries=n_queries)
+
+
+def odds(logits: np.ndarray) -> np.ndarray:
+    return logits[:, 1] - logits[:, 0]
 
 
 def free_port() -> int:

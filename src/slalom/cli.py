@@ -10,6 +10,7 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -18,6 +19,9 @@ import click
 from slalom.errors import FileError, InputError, SlalomError, SlalomWarning, UnknownNameError
 
 if TYPE_CHECKING:
+    from slalom.classifiers.base import Classifier
+    from slalom.document import Document
+    from slalom.explainers.base import Explainer
     from slalom.explanation import Explanation
 
 SCORES = ("value", "importance", "shapley", "removal", "gradient", "linearised", "score")
@@ -77,6 +81,12 @@ def commands(context: click.Context) -> None:
     help="What to do with a text longer than the model reads.",
 )
 @click.option("--device", help="Where the model runs, such as cpu or cuda.")
+@click.option("--base-url", metavar="URL", help="Ask a chat model there, in OpenAI's protocol.")
+@click.option("--labels", metavar="A=X,B=Y", help="What the model answers for each label.")
+@click.option("--prompt", metavar="TEXT", help="What the model is asked; {text} is the text.")
+@click.option("--samples", type=click.IntRange(min=1), metavar="N", help="Count N answers each.")
+@click.option("--cache", metavar="FILE", help="Keep a chat model's replies, pay for none twice.")
+@click.option("--dry-run", is_flag=True, help="Say what it would cost, and ask nothing.")
 @click.option("--scores", metavar="A,B", help="Columns to show; the first colours the text.")
 @click.option(
     "--json", "json_file", metavar="FILE", help="Write the explanation; - for standard output."
@@ -95,6 +105,12 @@ def explain(
     seed: int,
     too_long: str,
     device: str | None,
+    base_url: str | None,
+    labels: str | None,
+    prompt: str | None,
+    samples: int | None,
+    cache: str | None,
+    dry_run: bool,
     scores: str | None,
     json_file: str | None,
     html_file: str | None,
@@ -113,7 +129,18 @@ def explain(
         from slalom.views.reading import checked_names
 
         chosen = method_named(method)
-        classifier = load(model, device=device)
+        answers = _labels(labels)
+        if base_url is not None:
+            chat = _Chat(base_url, answers, prompt, samples, cache)
+            classifier = chat.classifier(model, device=device)
+        elif samples is not None or cache is not None:
+            raise click.UsageError("--samples and --cache are for chat models: give --base-url")
+        else:
+            classifier = load(model, device=device, labels=answers, prompt=prompt)
+        if dry_run:
+            document = classifier.split(content, units, too_long=too_long)
+            click.echo(_cost(chosen, classifier, document, n_queries=queries, seed=seed))
+            return
         say("asking the classifier")
         explanation = explain(
             classifier,
@@ -142,6 +169,63 @@ def methods() -> None:
     table = click.HelpFormatter(width=80)
     table.write_dl([(name, method.summary) for name, method in METHODS.items()])
     click.echo(table.getvalue(), nl=False)
+
+
+@dataclass(frozen=True)
+class _Chat:
+    """What was typed about a model behind an address."""
+
+    base_url: str
+    labels: dict[str, str] | None
+    prompt: str | None
+    samples: int | None
+    cache: str | None
+
+    def classifier(self, model: str | None, *, device: str | None) -> "Classifier":
+        from slalom.classifiers.chat import ChatClassifier
+
+        if model is None or self.labels is None:
+            raise click.UsageError("--base-url needs --model and --labels, such as neg=0,pos=1")
+        if device is not None:
+            raise click.UsageError("--device is for models that run here, not at --base-url")
+        return ChatClassifier(
+            model,
+            self.labels,
+            self.base_url,
+            prompt=self.prompt,
+            n_samples=self.samples,
+            cache=self.cache,
+        )
+
+
+def _labels(typed: str | None) -> dict[str, str] | None:
+    """neg=0,pos=1: labels and what the model answers for them; an answer may be the label."""
+    if typed is None:
+        return None
+    pairs = [part.partition("=") for part in typed.split(",")]
+    labels = {label.strip(): answer if sign else label for label, sign, answer in pairs}
+    if len(labels) < len(pairs) or "" in labels:
+        raise click.UsageError(f"--labels {typed!r} is not of the form A=X,B=Y with two names")
+    return labels
+
+
+def _cost(
+    method: "Explainer",
+    classifier: "Classifier",
+    document: "Document",
+    *,
+    n_queries: int | None,
+    seed: int,
+) -> str:
+    from slalom.explainers.dry_run import dry_run
+
+    cost = dry_run(method, classifier, document, n_queries=n_queries, seed=seed)
+    if cost.n_requests is None:
+        return f"{cost.n_queries} queries, {cost.n_tokens} tokens through {classifier.name}"
+    return (
+        f"{cost.n_queries} queries: at most {cost.n_requests} requests to {classifier.name}, "
+        f"about {cost.n_tokens} tokens"
+    )
 
 
 def _text(text: str | None, file: str | None) -> str:

@@ -1,13 +1,9 @@
-"""Chat models behind an API: what is asked, what is paid for, and what goes wrong, against a
-server of our own whose answers are known and whose manners are bad."""
+"""Chat models: what is asked, what it means, and what a repeated or killed run costs."""
 
 import os
-import pickle
-import re
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from itertools import count
 from threading import Event, Lock
@@ -19,46 +15,21 @@ import slalom
 from chat_servers import (
     LABELS,
     PROMPT,
-    WORDS,
+    TEXT,
     ChatDouble,
     candidates,
+    chat,
     completion,
+    explained,
     hang_up,
     log_odds,
+    odds,
     polite,
     text_of,
 )
-from slalom.classifiers import chat_server
-from slalom.errors import BudgetError, ClassifierError, InputError, MissingExtraError
+from slalom.errors import ClassifierError, InputError, MissingExtraError
 
-TEXT = "A slow start, but a wonderful film with great music and one terrible joke."
-KEY = "sk-very-secret-123"
-
-
-@pytest.fixture
-def double():
-    with ChatDouble() as server:
-        yield server
-
-
-@pytest.fixture(autouse=True)
-def _quick_and_without_a_key(monkeypatch):
-    monkeypatch.setattr(chat_server, "FIRST_PAUSE", 0.01)
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
-
-
-def chat(double, **options):
-    given = {"labels": LABELS, "base_url": double.url, "prompt": PROMPT, **options}
-    return slalom.ChatClassifier("double", **given)
-
-
-def odds(logits):
-    return logits[:, 1] - logits[:, 0]
-
-
-def explained(classifier, **options):
-    return slalom.explain(classifier, TEXT, target="pos", **{"n_queries": 40, **options})
+pytestmark = pytest.mark.usefixtures("quick")
 
 
 # What is asked and what it means
@@ -232,294 +203,6 @@ def test_a_server_killed_mid_run(tmp_path):
         explanation = explained(chat(double, cache=cache))
     assert max(Counter(double.answered).values()) == 1
     assert len(double.answered) == explanation.quality.n_queries
-
-
-# Servers with bad manners
-
-
-def test_too_many_requests_are_repeated_when_the_server_says():
-    paused = []
-
-    def busy(request):
-        if request.number in (3, 4):
-            paused.append(time.monotonic())
-            request.answer({"error": {"message": "slow down"}}, 429, Retry_After="0.3")
-        else:
-            if paused and request.number > 8:
-                assert time.monotonic() - paused[0] > 0.29  # all threads wait, not one
-            polite(request)
-
-    with ChatDouble(busy) as double:
-        explained(chat(double, concurrency=2))
-        assert max(Counter(double.answered).values()) == 1
-
-
-def bad_half(request):
-    request.handler.send_response(200)
-    request.handler.send_header("Content-Length", "1000")
-    request.handler.end_headers()
-    request.handler.wfile.write(b'{"choices": [{"mess')
-    request.handler.close_connection = True
-
-
-BAD = {
-    "500": lambda request: request.answer({"error": "oops"}, 500),
-    "503 without JSON": lambda request: request.answer(b"<html>", 503),
-    "half an answer": bad_half,
-    "malformed JSON": lambda request: request.answer(b'{"choices": [{]}'),
-    "no choices": lambda request: request.answer({"choices": []}),
-    "odd choices": lambda request: request.answer({"choices": [None]}),
-    "no JSON object": lambda request: request.answer([1, 2]),
-    "closed": hang_up,
-    "slow": lambda request: time.sleep(0.4),
-}
-
-
-@pytest.mark.parametrize("bad", BAD.values(), ids=BAD.keys())
-def test_what_fails_once_is_asked_again(bad):
-    def sometimes(request):
-        bad(request) if request.number % 10 == 4 else polite(request)
-
-    with ChatDouble(sometimes) as double:
-        classifier = chat(double, timeout=0.2 if bad is BAD["slow"] else 5.0)
-        texts = [f"{TEXT} {number}" for number in range(12)]
-        np.testing.assert_allclose(odds(classifier(texts)), log_odds(TEXT), atol=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("bad", "message"),
-    [
-        ("500", r"keeps failing \(500: oops\) \(asked 3 times\)"),
-        ("half an answer", "cannot be"),
-        ("malformed JSON", "it sent no JSON"),
-        ("no choices", "an empty list of choices"),
-        ("slow", r"did not answer in time: raise timeout"),
-    ],
-)
-def test_what_always_fails_ends_with_one_sentence(bad, message):
-    with ChatDouble(BAD[bad]) as double, pytest.raises(ClassifierError, match=message):
-        chat(double, timeout=0.1, retries=2)([TEXT])
-
-
-def test_a_pause_that_is_too_long_is_not_waited_for():
-    def tired(request):
-        request.answer({"error": {"message": "tomorrow"}}, 429, Retry_After="86400")
-
-    with (
-        ChatDouble(tired) as double,
-        pytest.raises(ClassifierError, match=r"left alone for 86400 seconds"),
-    ):
-        chat(double)([TEXT])
-
-
-def test_an_exhausted_quota_is_final():
-    def poor(request):
-        request.answer({"error": {"message": "pay first", "code": "insufficient_quota"}}, 429)
-
-    with ChatDouble(poor) as double:
-        with pytest.raises(ClassifierError, match="has no quota left"):
-            chat(double)([TEXT])
-        assert len(double.requests) == 1
-
-
-def test_fewer_candidates_where_the_server_refuses_twenty():
-    def at_most_11(request):
-        if request.body["top_logprobs"] > 11:
-            request.answer({"error": "top_logprobs must be at most 11"}, 400)
-        else:
-            polite(request)
-
-    with ChatDouble(at_most_11) as double:
-        explained(chat(double))
-        asked = [request.body["top_logprobs"] for request in double.requests]
-    assert asked[0] == 20
-    assert set(asked[1:]) == {11}
-
-
-def test_the_other_name_of_max_tokens():
-    def newer(request):
-        if "max_tokens" in request.body:
-            message = "Unsupported parameter: use 'max_completion_tokens' instead"
-            request.answer({"error": {"message": message, "param": "max_tokens"}}, 400)
-        else:
-            polite(request)
-
-    with ChatDouble(newer) as double:
-        chat(double)([TEXT])
-        assert double.requests[-1].body["max_completion_tokens"] == 1
-
-
-def test_no_log_probabilities_is_said_with_the_way_out():
-    def silent(request):
-        request.answer(completion("1", None))
-
-    with ChatDouble(silent) as double:
-        with pytest.raises(ClassifierError, match=r"no log-probabilities: give n_samples=32"):
-            chat(double)([TEXT])
-        assert len(double.requests) == 1
-
-
-# Sampling
-
-
-def mean_log_odds(text):
-    """A mean over the words and an anchor: what SLALOM describes exactly."""
-    words = re.findall(r"\w+|[.,]", text)
-    return (0.25 + sum(4 * WORDS.get(word, 0.0) for word in words)) / (1 + len(words))
-
-
-def sampled(score=log_odds, takes_n=True):
-    """Draws the double's answer; the seed in the request decides."""
-
-    def manner(request):
-        if not takes_n and "n" in request.body:
-            message = "unknown parameter"
-            request.answer({"error": {"message": message, "param": "n"}}, 400)
-            return
-        positive = 1 / (1 + np.exp(-score(text_of(request.body))))
-        rng = np.random.default_rng(request.body["seed"])
-        drawn = rng.random(request.body.get("n", 1)) < positive
-        choices = [{"message": {"content": "1" if one else "0"}} for one in drawn]
-        request.answer({"choices": choices, "usage": {"total_tokens": 20}})
-
-    return manner
-
-
-def test_samples_are_counted_and_smoothed():
-    with ChatDouble(sampled()) as double:
-        logits = chat(double, n_samples=400)([TEXT])
-    shares = np.exp(logits[0])
-    assert shares.sum() == pytest.approx(1)
-    np.testing.assert_allclose(shares * 402, np.round(shares * 402), atol=1e-6)
-    assert odds(logits)[0] == pytest.approx(log_odds(TEXT), abs=0.4)
-    assert len(double.requests) == 1
-
-
-def test_one_sample_a_request_where_n_is_refused_or_ignored(tmp_path):
-    with ChatDouble(sampled(takes_n=False)) as double:
-        refused = chat(double, n_samples=5, cache=tmp_path / "c")([TEXT])
-        assert len(double.answered) == 5
-        double.requests.clear()
-        more = chat(double, n_samples=8, cache=tmp_path / "c")([TEXT])
-        assert len(double.answered) == 3  # five were paid for already
-    assert refused.shape == more.shape
-
-    def ignores_n(request):
-        request.body.pop("n", None)
-        sampled()(request)
-
-    with ChatDouble(ignores_n) as double:
-        chat(double, n_samples=6)([TEXT])
-        assert len(double.answered) == 6
-
-
-def test_sampling_noise_is_stated_and_carried_into_the_errors():
-    errors = {}
-    for n_samples in (25, 400):
-        with ChatDouble(sampled(mean_log_odds)) as double:
-            explanation = explained(chat(double, n_samples=n_samples), n_queries=150)
-        errors[n_samples] = np.median(explanation.errors["shapley"])
-        (note,) = explanation.quality.notes
-        stated = float(re.search(r"a standard error near ([\d.]+),", note)[1])
-        assert note.startswith(f"each answer is {n_samples} samples")
-        assert explanation.quality.rmse == pytest.approx(stated, rel=0.15)  # all misfit is noise
-    assert 2 < errors[25] / errors[400] < 6  # about √16
-
-
-def test_a_server_that_does_not_sample_is_noticed():
-    def greedy(request):
-        best = "1" if log_odds(text_of(request.body)) > 0 else "0"
-        request.answer(completion(best, None))
-
-    with ChatDouble(greedy) as double:
-        explanation = explained(chat(double, n_samples=4), n_queries=30)
-    assert "the server may not sample at all" in explanation.quality.notes[1]
-
-
-# Budgets
-
-
-def test_the_budget_on_requests_is_hard_and_what_was_paid_is_kept(double, tmp_path):
-    cache = tmp_path / "cache.db"
-    with pytest.raises(BudgetError, match=r"budget of 12 requests .* 12 of \d+ answers are in the"):
-        explained(chat(double, cache=cache, max_requests=12))
-    assert len(double.requests) == 12
-    explained(chat(double, cache=cache))
-    assert max(Counter(double.answered).values()) == 1
-
-
-def test_the_budget_on_tokens_is_hard(double):
-    with pytest.raises(BudgetError, match=r"budget of 900 tokens does not allow another"):
-        explained(chat(double, max_tokens_total=900))
-    assert 15 <= len(double.requests) <= 30  # 30 tokens each, the last ones held back
-
-
-def test_failed_requests_count_as_requests():
-    with ChatDouble(BAD["500"]) as double:
-        with pytest.raises(BudgetError, match="budget of 2 requests"):
-            chat(double, max_requests=2)([TEXT])
-        assert len(double.requests) == 2
-
-
-def test_at_most_so_many_at_once():
-    state = {"now": 0, "most": 0}
-    lock = Lock()
-
-    def counting(request):
-        with lock:
-            state["now"] += 1
-            state["most"] = max(state["most"], state["now"])
-        time.sleep(0.01)
-        with lock:
-            state["now"] -= 1
-        polite(request)
-
-    with ChatDouble(counting) as double:
-        explained(chat(double, concurrency=3))
-    assert state["most"] == 3
-
-
-# Keys
-
-
-def test_the_key_is_sent_and_kept_nowhere(double, tmp_path, monkeypatch, caplog):
-    caplog.set_level("DEBUG")
-    classifier = chat(double, api_key=KEY, cache=tmp_path / "cache.db")
-    explanation = explained(classifier)
-    assert double.requests[0].headers["authorization"] == f"Bearer {KEY}"
-    explanation.save(tmp_path / "e.json")
-    classifier.cache.close()
-    written = b"".join(file.read_bytes() for file in tmp_path.iterdir())
-    shown = [repr(classifier), repr(vars(classifier)), repr(vars(classifier.server)), caplog.text]
-    assert KEY.encode() not in written + pickle.dumps(classifier)
-    assert all(KEY not in text for text in shown)
-
-
-def test_the_key_comes_from_the_environment(double, monkeypatch):
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    copy = pickle.loads(pickle.dumps(chat(double, api_key="other")))
-    copy([TEXT])
-    assert double.requests[0].headers["authorization"] == f"Bearer {KEY}"
-
-
-def test_a_wrong_key_is_one_sentence_without_the_key():
-    def guarded(request):
-        said = f"Incorrect API key provided: {KEY}"
-        request.answer({"error": {"message": said, "code": "invalid_api_key"}}, 401)
-
-    with ChatDouble(guarded) as double:
-        with pytest.raises(ClassifierError, match=r"refused the key \(401") as caught:
-            chat(double, api_key=KEY)([TEXT])
-        assert len(double.requests) == 1
-    assert KEY not in str(caught.value)
-    assert caught.value.__cause__ is None
-    assert caught.value.__suppress_context__
-
-
-def test_a_password_in_the_address_is_not_shown():
-    url = "http://user:pass@localhost:1/v1"
-    classifier = slalom.ChatClassifier("m", LABELS, base_url=url)
-    assert "pass" not in repr(classifier) + classifier.server.place
 
 
 # Bad input

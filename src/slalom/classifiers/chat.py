@@ -120,11 +120,13 @@ class ChatClassifier:
     def remarks(self, document: Document, queries: Queries, logits: FloatArray) -> tuple[str, ...]:
         return self._way.remarks(list(self._known(self._texts(document, queries)).values()))
 
-    def n_requests(self, document: Document, queries: Queries) -> int:
-        """How many requests these queries would take now, at most; what is cached takes none."""
-        keys = {self._key(text) for text in self._texts(document, queries)}
+    def unpaid(self, document: Document, queries: Queries) -> tuple[int, int]:
+        """The requests and tokens that these queries would take now, at most."""
+        keys = [self._key(text) for text in self._texts(document, queries)]
         stored = self.cache.read(keys)
-        return sum(self._way.n_requests(stored.get(key)) for key in keys)
+        requests = np.array([self._way.n_requests(stored.get(key)) for key in keys], dtype=int)
+        a_request = document.n_tokens(queries) / self._way.n_requests(None)
+        return int(requests.sum()), round(float(requests @ a_request))
 
     def __call__(self, texts: Sequence[str]) -> FloatArray:
         if isinstance(texts, str):

@@ -21,7 +21,9 @@ from slalom.explainers.white_box import WhiteBox
 class PaidByRequest(Protocol):
     """A classifier behind an API, which may know some of the answers already."""
 
-    def n_requests(self, document: Document, queries: Queries) -> int: ...
+    def unpaid(self, document: Document, queries: Queries) -> tuple[int, int]:
+        """The requests and tokens that these queries would take now, at most."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -29,8 +31,8 @@ class Cost:
     """What one explanation takes."""
 
     n_queries: int  # distinct texts the classifier is shown
-    n_tokens: int  # through the model; an estimate where the classifier does not show its tokens
-    n_requests: int | None = None  # to be paid for now, at most; None: nothing is sent anywhere
+    n_tokens: int  # through the model; estimated where the classifier does not show its tokens
+    n_requests: int | None = None  # still to be paid for, at most; None: nothing is sent anywhere
 
 
 def dry_run(
@@ -94,8 +96,8 @@ class StandIn:
 
     def cost(self) -> Cost:
         asked = self._asked.values()
-        n_tokens = sum(int(document.n_tokens(query)[0]) for document, query in asked)
-        if not isinstance(self.classifier, PaidByRequest):
-            return Cost(len(asked), n_tokens)
-        requests = sum(self.classifier.n_requests(document, query) for document, query in asked)
-        return Cost(len(asked), n_tokens, requests)
+        if isinstance(self.classifier, PaidByRequest):
+            bills = [self.classifier.unpaid(document, query) for document, query in asked]
+            n_requests, n_tokens = (sum(column) for column in zip(*bills, strict=True))
+            return Cost(len(asked), n_tokens, n_requests)
+        return Cost(len(asked), sum(int(document.n_tokens(one)[0]) for document, one in asked))
