@@ -16,8 +16,7 @@ REVIEW = "A truly wonderful film!"
 LONGER = "Slow at first, but in the end a truly wonderful film."
 BUDGET = 100
 CONTROLS = {"random", "constant"}
-CRUDE = {"gradient-l1", "gradient-l2", "gradient-input"}
-CRUDE |= {"attention-mean", "attention-max", "attention-rollout"}
+CRUDE = {"gradient-l1", "gradient-l2", "attention-mean", "attention-max", "attention-rollout"}
 BLACK_BOX = [name for name, method in slalom.METHODS.items() if not isinstance(method, WhiteBox)]
 # Positions ask other queries in another order, so what is sampled moves by its sampling error.
 EXACT = {"exact-shapley", "leave-one-out", "constant", "linear", "gam", "kernel-shap"}
@@ -150,8 +149,8 @@ def test_predict_works_or_says_why_not(classifier, method):
 
 
 def test_the_emotion_word_matters_most(classifier, method):
-    if method in CONTROLS or method == "gradient-mean":
-        return  # embeddings are normalised first, so the mean of their gradient is nothing
+    if method in CONTROLS | {"gradient-mean", "gradient-input"}:
+        return  # the model normalises embeddings first: along them there is hardly a slope
     text = REVIEW if method == "exact-shapley" else LONGER
     found = slalom.explain(classifier, text, method, n_queries=400, target="positive")
     scores = np.where(found.identified, one_score(found), 0.0)
