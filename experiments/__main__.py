@@ -43,26 +43,15 @@ def train() -> None:
 
 @train.command("bundled")
 @common
-@click.option("--student", multiple=True, help="A shape of experiments/student.py; repeatable.")
-def train_bundled(scale: str, data: Path | None, cache: Path, student: tuple[str, ...]) -> None:
+@click.option("--layers", multiple=True, type=int, help="Depths to train; repeatable.")
+def train_bundled(scale: str, data: Path | None, cache: Path, layers: tuple[int, ...]) -> None:
     """The classifier that ships with the package."""
     from experiments import bundled
+    from experiments.models import Bench
 
     small = scale == "small"
-    shapes = student or (("tiny",) if small else (bundled.SHIPPED,))
-    bundled.make(data, cache, shapes, bundled.SMALL if small else bundled.PAPER)
-
-
-@train.command("teacher")
-@common
-@click.option("--turn", default=0, help="Which of the teachers, from 0.")
-def train_teacher(scale: str, data: Path | None, cache: Path, turn: int) -> None:
-    """One teacher of the bundled classifier: to train several at the same time."""
-    from experiments import bundled
-
-    plan = bundled.SMALL if scale == "small" else bundled.PAPER
-    texts = bundled.material(data, cache, plan)
-    bundled.make_teacher(data, cache, texts, plan, turn=turn)
+    plan = bundled.SMALL if small else bundled.PAPER
+    bundled.make(Bench(data, cache, small), layers or (bundled.SHIPPED,), plan)
 
 
 @train.command("minilm")

@@ -1,33 +1,39 @@
 """Makes the bundled classifier: vocabulary, teachers, distillation, calibration, packing, report.
 
-`python -m experiments train bundled --scale paper` makes the shipped one; give `--student` more
+`python -m experiments train bundled --scale paper` makes the shipped one; give `--layers` more
 than once for the curve of size against accuracy. Test reviews are read only to measure.
 """
 
 import hashlib
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from safetensors.torch import save_file
-from transformers import (
-    AutoTokenizer,
-    BertForSequenceClassification,
-    ElectraForSequenceClassification,
-    PreTrainedTokenizerFast,
-)
+from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from experiments import data
 from experiments.data import Reviews
-from experiments.distil import Schedule, distil, learner, steps, train_teacher
+from experiments.distil import (
+    Bert,
+    Schedule,
+    from_labels,
+    from_teacher,
+    learn,
+    round_embeddings,
+    stream_batches,
+    unround_embeddings,
+    with_vocabulary,
+)
+from experiments.models import Bench, minilm
 from experiments.spans import FOR_STUDENT, FOR_TEACHER, Corpus, SpanStream, corpus
-from experiments.student import SHAPES, Shape, student
 from experiments.training import (
     accuracy,
     best_device,
@@ -39,6 +45,7 @@ from experiments.training import (
 )
 from experiments.vocabulary import (
     CONTEXT,
+    PAD,
     Expansion,
     expansion,
     train_vocabulary,
@@ -46,7 +53,7 @@ from experiments.vocabulary import (
 )
 from slalom.classifiers.bundled import pack, read_packed
 
-SHIPPED = "3x384"
+SHIPPED = 2  # layers
 LENGTHS = (0, 150, 250, 400, CONTEXT, 10**9)  # bounds of "accuracy by length", in tokens
 
 
@@ -55,44 +62,43 @@ class Plan:
     """How much of everything."""
 
     n_pieces: int
-    n_teachers: int
-    n_held_out: int  # long ones; half as many short ones
+    n_held_out: int  # long reviews; half as many short ones
     n_reviews: int
     n_test: int
     n_workers: int
+    n_pool: int  # samples from which batches of similar length are cut
+    teacher_depth: int
     teaching: Schedule
-    teaching_samples: int  # of a step
+    teaching_tokens: int  # of a batch
     learning: Schedule
-    learning_samples: int
-    n_tokens: int  # of a batch
-    seed: int = 0
+    learning_tokens: int
 
 
 PAPER = Plan(
-    n_pieces=12_000,
-    n_teachers=2,
+    n_pieces=9_600,
     n_held_out=1000,
     n_reviews=25_000,
     n_test=25_000,
     n_workers=6,
-    teaching=Schedule(2400, 100, 7e-5),
-    teaching_samples=128,
-    learning=Schedule(9000, 280),
-    learning_samples=512,
-    n_tokens=24_576,
+    n_pool=12_288,
+    teacher_depth=6,
+    teaching=Schedule(800, 45, 4e-5),
+    teaching_tokens=24_576,
+    learning=Schedule(8000, 180, 2e-4),
+    learning_tokens=65_536,
 )
 SMALL = Plan(
     n_pieces=2000,
-    n_teachers=1,
     n_held_out=50,
     n_reviews=300,
-    n_test=100,
+    n_test=50,
     n_workers=0,
-    teaching=Schedule(3, 60, 7e-5, watch_every=1),
-    teaching_samples=4,
-    learning=Schedule(12, 60, watch_every=5),
-    learning_samples=16,
-    n_tokens=2048,
+    n_pool=32,
+    teacher_depth=1,
+    teaching=Schedule(3, 60, 4e-5, watch_every=1),
+    teaching_tokens=1024,
+    learning=Schedule(3, 60, 2e-4, watch_every=1),
+    learning_tokens=1024,
 )
 
 
@@ -110,15 +116,15 @@ class Material:
         return self.tokenizer(list(reviews.texts), truncation=True, max_length=CONTEXT)["input_ids"]
 
 
-def material(folder: Path | None, cache: Path, plan: Plan) -> Material:
-    rng = np.random.default_rng(plan.seed)
+def material(bench: Bench, plan: Plan) -> Material:
+    rng, folder = np.random.default_rng(bench.seed), bench.data
     long, short = data.imdb("train", folder), data.rotten_tomatoes(folder)
     snippets = data.snippets(folder, known=short).sample(plan.n_test, rng)
     test = data.imdb("test", folder).sample(plan.n_test, rng)
     held_long, long = long.split(plan.n_held_out, rng)
     held_short, short = short.split(plan.n_held_out // 2, rng)
     training = long.sample(plan.n_reviews, rng) + short.sample(plan.n_reviews, rng)
-    tokenizer = vocabulary(training, cache / "bundled-vocabulary", plan.n_pieces)
+    tokenizer = vocabulary(training, bench.cache / "bundled-vocabulary", plan.n_pieces)
     ids = tokenizer(list(training.texts), add_special_tokens=False, verbose=False)["input_ids"]
     stops = set(tokenizer.convert_tokens_to_ids([".", "!", "?"]))
     made = corpus(ids, training.labels, stops)
@@ -131,128 +137,113 @@ def vocabulary(training: Reviews, folder: Path, n_pieces: int) -> PreTrainedToke
     return PreTrainedTokenizerFast.from_pretrained(folder)
 
 
-def make(folder: Path | None, cache: Path, shapes: Sequence[str], plan: Plan) -> list[Path]:
-    """Trains one student of each shape from the same lessons; the folders of the packed models."""
+def make(bench: Bench, depths: Sequence[int], plan: Plan) -> list[Path]:
+    """One student of each depth from the same lessons; the folders of the packed models."""
     started = time.monotonic()
-    texts = material(folder, cache, plan)
+    texts = material(bench, plan)
     say(started, f"{len(texts.training.labels)} reviews, {len(texts.training.ids)} tokens")
-    teachers = [
-        make_teacher(folder, cache, texts, plan, turn=turn) for turn in range(plan.n_teachers)
-    ]
-    bridge = bridge_to_minilm(folder, texts)
-    students = taught(teachers, bridge, texts, [SHAPES[name] for name in shapes], plan)
-    folders = [cache / f"bundled-{name}" for name in shapes]
-    for model, place in zip(students, folders, strict=True):
-        write(calibrated(model, texts), texts.tokenizer, place)
-        report = measure(place, texts) | {"machine": machine(), "seed": plan.seed}
+    bridge = expansion(texts.tokenizer, AutoTokenizer.from_pretrained(data.minilm(bench.data)))
+    bridge = bridge.to(best_device())
+    teacher = made_teacher(bench, bridge, texts, plan)
+    students = taught(bench, bridge, texts, teacher, depths=depths, plan=plan)
+    folders = [bench.cache / f"bundled-{depth}" for depth in depths]
+    for model, folder in zip(students, folders, strict=True):
+        write(calibrated(model, texts), texts.tokenizer, folder)
+        report = measure(folder, texts) | {"machine": machine(), "seed": bench.seed}
         report |= {"seconds": round(time.monotonic() - started)}
-        (place / "report.json").write_text(json.dumps(report, indent=2) + "\n")
-        say(started, f"{place.name} {json.dumps(report)}")
+        (folder / "report.json").write_text(json.dumps(report, indent=2) + "\n")
+        say(started, f"{folder.name} {json.dumps(report)}")
     return folders
 
 
-def bridge_to_minilm(folder: Path | None, texts: Material) -> Expansion:
-    minilm = AutoTokenizer.from_pretrained(data.minilm(folder))
-    return expansion(texts.tokenizer, minilm).to(best_device())
-
-
-def make_teacher(
-    folder: Path | None, cache: Path, texts: Material, plan: Plan, *, turn: int
-) -> BertForSequenceClassification:
-    """MiniLM that has seen the training reviews in pieces, trained or from the cache."""
-    place, started = cache / f"teacher-{turn}", time.monotonic()
-    is_trained = (place / "model.safetensors").exists()
-    source = place if is_trained else data.minilm(folder)
-    torch.manual_seed(plan.seed + turn)
-    model = BertForSequenceClassification.from_pretrained(source, dtype=torch.float32)
-    model = model.to(best_device()).eval()
-    if is_trained:
+def made_teacher(bench: Bench, bridge: Expansion, texts: Material, plan: Plan) -> Bert:
+    """The 6-layer MiniLM of the experiments, taught to read pieces and short reviews too."""
+    folder, started = bench.cache / "teacher", time.monotonic()
+    is_kept = (folder / "model.safetensors").exists()
+    source = folder if is_kept else minilm(bench, plan.teacher_depth)
+    model = Bert.from_pretrained(source, dtype=torch.float32).to(best_device()).eval()
+    if is_kept:
         return model
     stream = SpanStream(
         texts.training,
         FOR_TEACHER,
-        n_samples=plan.teaching_samples,
-        n_tokens=plan.n_tokens,
-        seed=100 + plan.seed + turn,
+        n_samples=plan.n_pool,
+        n_tokens=plan.teaching_tokens,
+        seed=100 + bench.seed,
     )
-    bridge = bridge_to_minilm(folder, texts)
-    model = train_teacher(
-        model,
-        bridge,
-        steps(stream, plan.n_workers),
+    (model,) = learn(
+        [model],
+        from_labels(bridge),
+        stream_batches(stream, plan.n_workers),
         plan.teaching,
-        lambda step, loss: say(started, f"teacher {turn} step {step} loss {loss:.3f}"),
+        lambda step, loss: say(started, f"teacher step {step} loss {loss:.3f}"),
     )
-    for name, reviews in (("held out", texts.held_out), ("snippets", texts.snippets)):
-        scores = log_odds(
-            lambda ids, mask: model(*bridged(bridge, ids)).logits,
-            texts.documents(reviews),
-            model.device,
-        )
-        say(started, f"teacher {turn} {name} {accuracy(scores, reviews.labels):.4f}")
-    model.save_pretrained(place)
+    watched(started, "teacher", texts, lambda ids, mask: model(bridge(ids), bridge(ids) != PAD))
+    model.save_pretrained(folder)
     return model
 
 
-def bridged(bridge: Expansion, ids: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    expanded, _ = bridge(ids)
-    return expanded, expanded != 0
-
-
 def taught(
-    teachers: Sequence[BertForSequenceClassification],
+    bench: Bench,
     bridge: Expansion,
     texts: Material,
-    shapes: Sequence[Shape],
+    teacher: Bert,
+    *,
+    depths: Sequence[int],
     plan: Plan,
-) -> list[ElectraForSequenceClassification]:
+) -> list[Bert]:
     started, device = time.monotonic(), best_device()
-    torch.manual_seed(plan.seed)
-    learners = [
-        learner(
-            student(shape, teachers[0], bridge).to(device),
-            teachers[0].config.hidden_size,
-            plan.learning,
-            shape.learning_rate,
-        )
-        for shape in shapes
-    ]
-    held_out = texts.documents(texts.held_out)
-
-    def watch(step: int, loss: float) -> None:
-        scores = [
-            log_odds(logits_of(one.average.module.eval()), held_out, device) for one in learners
-        ]
-        right = [f"{accuracy(score, texts.held_out.labels):.4f}" for score in scores]
-        say(started, f"students step {step} loss {loss:.3f} held out {' '.join(right)}")
-
+    sources = [Bert.from_pretrained(minilm(bench, depth), dtype=torch.float32) for depth in depths]
+    students = [with_vocabulary(source, bridge).to(device) for source in sources]
+    for model in students:
+        round_embeddings(model)
     stream = SpanStream(
         texts.training,
         FOR_STUDENT,
-        n_samples=plan.learning_samples,
-        n_tokens=plan.n_tokens,
-        seed=200 + plan.seed,
+        n_samples=plan.n_pool,
+        n_tokens=plan.learning_tokens,
+        seed=200 + bench.seed,
     )
-    distil(teachers, bridge, learners, steps(stream, plan.n_workers), plan.learning, watch)
-    return [one.average.module.eval() for one in learners]
+    if device.type == "cuda":
+        teacher = teacher.half()  # it only answers: no need to cast its weights at every step
+    students = learn(
+        students,
+        from_teacher(teacher, bridge),
+        stream_batches(stream, plan.n_workers),
+        plan.learning,
+        lambda step, loss: say(started, f"students step {step} loss {loss:.3f}"),
+    )
+    for depth, model in zip(depths, students, strict=True):
+        unround_embeddings(model)
+        watched(started, f"student {depth}", texts, lambda ids, mask, m=model: m(ids, mask))
+    return students
 
 
-def calibrated(
-    model: ElectraForSequenceClassification, texts: Material
-) -> ElectraForSequenceClassification:
+def watched(started: float, name: str, texts: Material, model: Callable[..., Any]) -> None:
+    """Says how well a model does on the held-out reviews, long and short."""
+    n_long = len(texts.held_out) * 2 // 3
+    documents, device = texts.documents(texts.held_out), best_device()
+    scores = log_odds(lambda ids, mask: model(ids, mask).logits, documents, device)
+    labels = texts.held_out.labels
+    long, short = (
+        accuracy(scores[:n_long], labels[:n_long]),
+        accuracy(scores[n_long:], labels[n_long:]),
+    )
+    say(started, f"{name}: held out {long:.4f} long, {short:.4f} short, spread {scores.std():.2f}")
+
+
+def calibrated(model: Bert, texts: Material) -> Bert:
     """The temperature that suits the held-out reviews, folded into the last layer."""
     documents = texts.documents(texts.held_out)
     scores = log_odds(logits_of(model), documents, model.device)
     temperature = best_temperature(scores, texts.held_out.labels)
     with torch.no_grad():
-        model.classifier.out_proj.weight /= temperature
-        model.classifier.out_proj.bias /= temperature
+        model.classifier.weight /= temperature
+        model.classifier.bias /= temperature
     return model
 
 
-def write(
-    model: ElectraForSequenceClassification, tokenizer: PreTrainedTokenizerFast, folder: Path
-) -> None:
+def write(model: Bert, tokenizer: PreTrainedTokenizerFast, folder: Path) -> None:
     """The files of the package: configuration, tokenizer, packed weights, their checksums."""
     write_tokenizer(tokenizer, folder)
     model.config.save_pretrained(folder)

@@ -1,25 +1,29 @@
 """A teacher fine-tuned on pieces of reviews, and students that learn its log-odds on fresh ones.
 
-Knows models and streams of own ids, nothing of files. Teacher: MiniLM read through `Expansion`.
-Student: an ELECTRA encoder with narrow embeddings, started from the teacher's.
+Knows models and streams of own ids, nothing of files. A teacher reads own ids through an
+`Expansion`; a student starts as a fine-tuned BERT of few layers with the own vocabulary put in,
+and learns with its word embeddings rounded as they will be stored.
 """
 
+import copy
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import binary_cross_entropy_with_logits, cosine_similarity, huber_loss
-from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+from torch.nn.functional import binary_cross_entropy_with_logits, huber_loss
+from torch.nn.utils import parametrize
 from torch.utils.data import DataLoader
-from transformers import BertForSequenceClassification, ElectraForSequenceClassification
+from transformers import BertForSequenceClassification
 
 from experiments.spans import UNLABELLED, Batch, SpanStream
-from experiments.training import adam, half_on_gpu, warm_cosine
+from experiments.training import adam, descend, half_on_gpu, warm_cosine
 from experiments.vocabulary import PAD, Expansion
+from slalom.classifiers.bundled import quantise
 
-Watch = Callable[[int, float], None]  # step, mean loss
+Bert = BertForSequenceClassification
+Loss = Callable[[Bert, Tensor, Tensor], Tensor]  # model, ids, labels
 
 
 @dataclass(frozen=True)
@@ -28,164 +32,121 @@ class Schedule:
 
     n_steps: int
     n_seconds: float
-    learning_rate: float = 5e-4  # students: each shape has its own
+    learning_rate: float
     warmup: float = 0.05
-    averaging: float = 0.999  # of the exponential mean of weights
-    watch_every: int = 250
+    averaging: float = 0.998  # of the exponential mean of weights
+    watch_every: int = 200
 
     def progress(self, step: int, started: float) -> float:
         return max(step / self.n_steps, (time.monotonic() - started) / self.n_seconds)
 
 
-def steps(stream: SpanStream, n_workers: int) -> Iterator[list[Batch]]:
+def stream_batches(stream: SpanStream, n_workers: int) -> Iterator[Batch]:
     ahead = 16 if n_workers else None
     return iter(DataLoader(stream, batch_size=None, num_workers=n_workers, prefetch_factor=ahead))
 
 
-def train_teacher(
-    teacher: BertForSequenceClassification,
-    expansion: Expansion,
-    stream: Iterator[list[Batch]],
+def learn(
+    models: Sequence[Bert],
+    losses: Callable[[Tensor, Tensor], Loss],
+    stream: Iterator[Batch],
     schedule: Schedule,
-    watch: Watch,
-) -> BertForSequenceClassification:
-    """Cross-entropy against the label of the review a piece is from; the mean of the weights."""
-    device, started = teacher.device, time.monotonic()
-    average = mean_of(teacher, schedule)
-    optimiser = adam(teacher, schedule.learning_rate)
-    teacher.train()
-    for step, batches in enumerate(stream):
+    watch: Callable[[int, float], None],
+) -> list[Bert]:
+    """Trains all models on the same batches; the running means of their weights.
+
+    `losses` makes the loss of a batch from its ids and labels, so that what the models share (a
+    teacher's answer) is worked out once.
+    """
+    device, started = models[0].device, time.monotonic()
+    means = [copy.deepcopy(model).eval() for model in models]
+    optimisers = [adam(model.train(), schedule.learning_rate) for model in models]
+    for step, batch in enumerate(stream):
         progress = schedule.progress(step, started)
         if progress >= 1:
             break
-        set_rate(optimiser, schedule.learning_rate * warm_cosine(progress, schedule.warmup))
-        n_samples = sum(len(batch.labels) for batch in batches)
-        optimiser.zero_grad(set_to_none=True)
-        total = torch.zeros((), device=device)
-        for batch in batches:
-            ids, labels, _ = batch.on(device)
+        ids, labels = batch.on(device)
+        loss_of = losses(ids, labels)
+        for model, mean, optimiser in zip(models, means, optimisers, strict=True):
+            for group in optimiser.param_groups:
+                group["lr"] = schedule.learning_rate * warm_cosine(progress, schedule.warmup)
             with half_on_gpu(device):
-                scores, _ = teacher_scores(teacher, expansion(ids)[0])
-            loss = binary_cross_entropy_with_logits(scores, labels.float())
-            loss = loss * len(labels) / n_samples
-            loss.backward()
-            total += loss.detach()
-        update(teacher, optimiser, average)
+                loss = loss_of(model, ids, labels)
+            descend(model, optimiser, loss)
+            follow(mean, model, min(schedule.averaging, (step + 1) / (step + 10)))
         if step % schedule.watch_every == 0:
-            watch(step, float(total))
-    return average.module.eval()
-
-
-def teacher_scores(teacher: BertForSequenceClassification, ids: Tensor) -> tuple[Tensor, Tensor]:
-    """Log-odds (n,) and last hidden states (n, width, d)."""
-    output = teacher(input_ids=ids, attention_mask=ids != PAD, output_hidden_states=True)
-    return log_odds_of(output.logits), output.hidden_states[-1]
-
-
-def log_odds_of(logits: Tensor) -> Tensor:
-    return logits[:, 1].float() - logits[:, 0].float()
-
-
-@dataclass(frozen=True)
-class Learner:
-    """A student in training, with all that changes beside it."""
-
-    model: ElectraForSequenceClassification
-    match: nn.Linear  # student states → teacher states; dropped after training
-    average: AveragedModel
-    optimiser: torch.optim.Optimizer
-    learning_rate: float
-
-
-def learner(
-    model: ElectraForSequenceClassification,
-    teacher_width: int,
-    schedule: Schedule,
-    learning_rate: float,
-) -> Learner:
-    match = nn.Linear(model.config.hidden_size, teacher_width).to(model.device)
-    optimiser = adam(nn.ModuleList([model, match]), learning_rate)
-    return Learner(model.train(), match, mean_of(model, schedule), optimiser, learning_rate)
-
-
-def distil(
-    teachers: Sequence[BertForSequenceClassification],
-    expansion: Expansion,
-    learners: Sequence[Learner],
-    stream: Iterator[list[Batch]],
-    schedule: Schedule,
-    watch: Watch,
-) -> None:
-    """Every learner sees the same batches, labelled once by the mean of the teachers."""
-    device, started = teachers[0].device, time.monotonic()
-    for step, batches in enumerate(stream):
-        progress = schedule.progress(step, started)
-        if progress >= 1:
-            break
-        n_samples = sum(len(batch.labels) for batch in batches)
-        totals = torch.zeros(len(learners), device=device)
-        for one in learners:
-            set_rate(one.optimiser, one.learning_rate * warm_cosine(progress, schedule.warmup))
-            one.optimiser.zero_grad(set_to_none=True)
-        for batch in batches:
-            ids, labels, is_whole = batch.on(device)
-            labels = labels.where(is_whole, UNLABELLED)  # a part need not say what the whole says
-            wanted = lesson(teachers, expansion, ids)
-            for place, one in enumerate(learners):
-                with half_on_gpu(device):
-                    loss = student_loss(
-                        one, ids, wanted, labels=labels, state_weight=max(0.0, 1 - 2 * progress)
-                    )
-                loss = loss * len(ids) / n_samples
-                loss.backward()
-                totals[place] += loss.detach()
-        for one in learners:
-            update(one.model, one.optimiser, one.average)
-        if step % schedule.watch_every == 0:
-            watch(step, float(totals.mean()))
+            watch(step, loss.item())
+    return means
 
 
 @torch.no_grad()
-def lesson(
-    teachers: Sequence[BertForSequenceClassification], expansion: Expansion, ids: Tensor
-) -> tuple[Tensor, Tensor]:
-    """Mean log-odds (n,), and the first teacher's states at the own tokens (n, width, d)."""
-    expanded, ends = expansion(ids)
-    with half_on_gpu(ids.device):
-        answers = [teacher_scores(teacher, expanded) for teacher in teachers]
-    scores = torch.stack([scores for scores, _ in answers]).mean(dim=0)
-    states = answers[0][1]
-    return scores, states.gather(1, ends[..., None].expand(-1, -1, states.shape[2]))
+def follow(mean: nn.Module, model: nn.Module, kept: float) -> None:
+    for slow, fast in zip(mean.parameters(), model.parameters(), strict=True):
+        slow.lerp_(fast, 1 - kept)
 
 
-def student_loss(
-    one: Learner, ids: Tensor, wanted: tuple[Tensor, Tensor], *, labels: Tensor, state_weight: float
-) -> Tensor:
-    """Softened cross-entropy and distance of the log-odds, labels of whole reviews, states."""
-    target, states = wanted
-    output = one.model(input_ids=ids, attention_mask=ids != PAD, output_hidden_states=True)
-    scores = log_odds_of(output.logits)
-    loss = 4 * binary_cross_entropy_with_logits(scores / 2, torch.sigmoid(target / 2))
-    loss = loss + 0.1 * huber_loss(scores, target, delta=2.0)
-    known = (labels != UNLABELLED).float()
-    hard = binary_cross_entropy_with_logits(scores, labels.float(), weight=known, reduction="sum")
-    loss = loss + 0.2 * hard / len(ids)
-    if state_weight > 0:
-        alike = cosine_similarity(one.match(output.hidden_states[-1]).float(), states.float(), -1)
-        loss = loss + state_weight * (1 - alike)[ids != PAD].mean()
-    return loss
+def log_odds_of(model: Bert, ids: Tensor) -> Tensor:
+    logits = model(input_ids=ids, attention_mask=ids != PAD).logits.float()
+    return logits[:, 1] - logits[:, 0]  # (n,)
 
 
-def mean_of(model: nn.Module, schedule: Schedule) -> AveragedModel:
-    return AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(schedule.averaging))
+def from_labels(bridge: Expansion) -> Callable[[Tensor, Tensor], Loss]:
+    """Cross-entropy against the label of the review that a piece is from."""
+
+    def losses(ids: Tensor, labels: Tensor) -> Loss:
+        expanded = bridge(ids)
+        return lambda model, _, __: binary_cross_entropy_with_logits(
+            log_odds_of(model, expanded), labels.clamp(min=0).float()
+        )
+
+    return losses
 
 
-def set_rate(optimiser: torch.optim.Optimizer, learning_rate: float) -> None:
-    for group in optimiser.param_groups:
-        group["lr"] = learning_rate
+def from_teacher(teacher: Bert, bridge: Expansion) -> Callable[[Tensor, Tensor], Loss]:
+    """Softened cross-entropy against the teacher and distance from its log-odds; whole reviews
+    bring their labels."""
+
+    def losses(ids: Tensor, labels: Tensor) -> Loss:
+        with torch.no_grad():
+            wanted = log_odds_of(teacher, bridge(ids))
+        known = (labels != UNLABELLED).float()
+
+        def loss(model: Bert, ids: Tensor, labels: Tensor) -> Tensor:
+            scores = log_odds_of(model, ids)
+            soft = binary_cross_entropy_with_logits(scores / 2, torch.sigmoid(wanted / 2))
+            hard = binary_cross_entropy_with_logits(scores, labels.float(), weight=known)
+            return 4 * soft + 0.1 * huber_loss(scores, wanted, delta=2.0) + 0.2 * hard
+
+        return loss
+
+    return losses
 
 
-def update(model: nn.Module, optimiser: torch.optim.Optimizer, average: AveragedModel) -> None:
-    nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-    optimiser.step()
-    average.update_parameters(model)
+def with_vocabulary(source: Bert, bridge: Expansion) -> Bert:
+    """A copy that reads own ids: each own piece starts as the mean of its pieces in the source."""
+    model = copy.deepcopy(source).cpu()
+    pieces, lengths = bridge.pieces.cpu(), bridge.lengths.cpu()
+    table = model.bert.embeddings.word_embeddings.weight.detach()
+    inside = torch.arange(pieces.shape[1]) < lengths[:, None]
+    rows = (table[pieces] * inside[..., None]).sum(dim=1) / lengths.clamp(min=1)[:, None]
+    model.set_input_embeddings(nn.Embedding.from_pretrained(rows, freeze=False, padding_idx=PAD))
+    model.config.vocab_size = len(rows)
+    return model.to(source.device)
+
+
+class Rounded(nn.Module):
+    """A matrix as it comes out of 4 bits; gradients pass through."""
+
+    def forward(self, weight: Tensor) -> Tensor:
+        steps, scale = quantise(weight, n_steps=7)
+        return weight + (steps * scale.float()[:, None] - weight).detach()
+
+
+def round_embeddings(model: Bert) -> None:
+    parametrize.register_parametrization(model.get_input_embeddings(), "weight", Rounded())
+
+
+def unround_embeddings(model: Bert) -> None:
+    parametrize.remove_parametrizations(
+        model.get_input_embeddings(), "weight", leave_parametrized=False
+    )

@@ -40,7 +40,7 @@ def corpus(documents: Sequence[Sequence[int]], labels: Sequence[int], stops: set
     return Corpus(ids, starts, np.union1d(after_stop, starts), np.asarray(labels))
 
 
-Sample = tuple[Ids, int]  # ids, and the label of the review they are from
+Sample = tuple[Ids, int]  # ids, and the label of the review they are from or UNLABELLED
 Kind = Callable[[Corpus, Generator], Sample]
 
 
@@ -82,7 +82,8 @@ def few(corpus: Corpus, rng: Generator) -> Sample:
     """One to four neighbouring tokens from anywhere."""
     length = int(rng.integers(1, 5))
     start = int(rng.integers(len(corpus.ids) - length))
-    return corpus.ids[start : start + length], UNLABELLED
+    row = int(np.searchsorted(corpus.starts, start, side="right")) - 1
+    return corpus.ids[start : start + length], int(corpus.labels[row])
 
 
 def joined(corpus: Corpus, rng: Generator) -> Sample:
@@ -95,15 +96,25 @@ def log_uniform(rng: Generator, low: int, high: int) -> int:
     return min(int(np.exp(rng.uniform(np.log(low), np.log(high + 1)))), high)
 
 
+@dataclass(frozen=True)
+class Unlabelled:
+    """A part need not say what the whole says: its label is left to the teacher."""
+
+    kind: Kind
+
+    def __call__(self, corpus: Corpus, rng: Generator) -> Sample:
+        return self.kind(corpus, rng)[0], UNLABELLED
+
+
 Mixture = tuple[tuple[float, Kind], ...]
 FOR_TEACHER: Mixture = ((0.5, whole), (0.25, window), (0.1, sentence), (0.15, subset))
 FOR_STUDENT: Mixture = (
-    (0.32, whole),
-    (0.2, window),
-    (0.1, sentence),
-    (0.22, subset),
-    (0.08, few),
-    (0.08, joined),
+    (0.28, whole),
+    (0.2, Unlabelled(window)),
+    (0.1, Unlabelled(sentence)),
+    (0.24, Unlabelled(subset)),
+    (0.08, Unlabelled(few)),
+    (0.1, Unlabelled(joined)),
 )
 
 
@@ -112,19 +123,14 @@ class Batch:
     """Arrays, not tensors, so that a worker hands them over without shared memory."""
 
     ids: Ids  # (n, width) padded
-    labels: Ids  # (n,) UNLABELLED where no single review stands behind the ids
-    is_whole: NDArray[np.bool_]  # (n,)
+    labels: Ids  # (n,)
 
-    def on(self, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
-        return (
-            torch.from_numpy(self.ids).to(device),
-            torch.from_numpy(self.labels).to(device),
-            torch.from_numpy(self.is_whole).to(device),
-        )
+    def on(self, device: torch.device) -> tuple[Tensor, Tensor]:
+        return torch.from_numpy(self.ids).to(device), torch.from_numpy(self.labels).to(device)
 
 
 class SpanStream(IterableDataset):  # type: ignore[type-arg]
-    """Steps without end; each is `n_samples` fresh samples as batches of similar lengths."""
+    """Batches without end, each of samples of similar length from a pool of `n_samples`."""
 
     def __init__(
         self, corpus: Corpus, mixture: Mixture, *, n_samples: int, n_tokens: int, seed: int
@@ -132,17 +138,17 @@ class SpanStream(IterableDataset):  # type: ignore[type-arg]
         self.corpus, self.mixture = corpus, mixture
         self.n_samples, self.n_tokens, self.seed = n_samples, n_tokens, seed
 
-    def __iter__(self) -> Iterator[list[Batch]]:
+    def __iter__(self) -> Iterator[Batch]:
         worker = get_worker_info()
         rng = np.random.default_rng([self.seed, worker.id if worker else 0])
         weights, kinds = zip(*self.mixture, strict=True)
         while True:
             drawn = rng.choice(len(kinds), size=self.n_samples, p=np.divide(weights, sum(weights)))
-            samples = [(*kinds[kind](self.corpus, rng), kinds[kind] is whole) for kind in drawn]
-            yield batches(samples, self.n_tokens)
+            pool = batches([kinds[kind](self.corpus, rng) for kind in drawn], self.n_tokens)
+            yield from (pool[turn] for turn in rng.permutation(len(pool)))
 
 
-def batches(samples: list[tuple[Ids, int, bool]], n_tokens: int) -> list[Batch]:
+def batches(samples: list[Sample], n_tokens: int) -> list[Batch]:
     """Sorted by length and cut so that no padded batch holds more than `n_tokens`."""
     samples = sorted(samples, key=lambda sample: len(sample[0]))
     made: list[Batch] = []
@@ -155,11 +161,10 @@ def batches(samples: list[tuple[Ids, int, bool]], n_tokens: int) -> list[Batch]:
     return made
 
 
-def padded(samples: Sequence[tuple[Ids, int, bool]], width: int) -> Batch:
+def padded(samples: Sequence[Sample], width: int) -> Batch:
     ids = np.full((len(samples), width), PAD, dtype=np.int64)
     ids[:, 0] = CLS
-    for row, (tokens, _, _) in zip(ids, samples, strict=True):
+    for row, (tokens, _) in zip(ids, samples, strict=True):
         row[1 : len(tokens) + 1] = tokens
         row[len(tokens) + 1] = SEP
-    labels = np.array([label for _, label, _ in samples])
-    return Batch(ids, labels, np.array([is_whole for _, _, is_whole in samples]))
+    return Batch(ids, np.array([label for _, label in samples]))

@@ -56,6 +56,8 @@ def read_record(folder: Path) -> Record:
 
 
 def best_device() -> torch.device:
+    # cuDNN's attention plans anew for every shape, and here every batch has its own.
+    torch.backends.cuda.enable_cudnn_sdp(False)
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 

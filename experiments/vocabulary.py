@@ -87,8 +87,8 @@ class Expansion:
     def to(self, device: torch.device) -> "Expansion":
         return Expansion(self.pieces.to(device), self.lengths.to(device))
 
-    def __call__(self, ids: Tensor) -> tuple[Tensor, Tensor]:
-        """Teacher ids (n, width) and, for each own id, the place of its last teacher piece."""
+    def __call__(self, ids: Tensor) -> Tensor:
+        """Own ids (n, own width) → teacher ids (n, width), cut at the teacher's context."""
         lengths = self.lengths[ids]  # (n, own width)
         ends = lengths.cumsum(dim=1)
         width = min(int(ends[:, -1].max()), CONTEXT)
@@ -98,7 +98,7 @@ class Expansion:
         inside &= place < width
         expanded = ids.new_zeros(len(ids), width)
         expanded[row[inside], place[inside]] = self.pieces[ids][inside]
-        return expanded, (ends - 1).clamp(min=0, max=width - 1)
+        return expanded
 
 
 def expansion(own: PreTrainedTokenizerBase, teacher: PreTrainedTokenizerBase) -> Expansion:

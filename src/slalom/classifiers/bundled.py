@@ -1,8 +1,9 @@
 """The classifier that ships with the package: knows its files and how its weights are packed.
 
-Packed format: a large matrix is stored as int8 with one float16 scale a row, under `name` and
-`name.scale`; everything else is stored as float16. Only safetensors and JSON are read, so loading
-never runs code from a file, and nothing is asked of a hub.
+Packed format: a matrix is stored in steps of one float16 scale a row, under `name` and
+`name.scale`; int8 is a step an entry, uint8 two 4-bit steps a byte, the first in the low half.
+Everything else is float16. Only safetensors and JSON are read, so loading never runs code from a
+file, and nothing is asked of a hub.
 """
 
 from collections.abc import Mapping
@@ -12,8 +13,8 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 from transformers import (
-    ElectraConfig,
-    ElectraForSequenceClassification,
+    BertConfig,
+    BertForSequenceClassification,
     PreTrainedModel,
     PreTrainedTokenizerFast,
 )
@@ -21,6 +22,8 @@ from transformers import (
 FOLDER = Path(__file__).parent.parent / "models"
 SCALE = ".scale"
 SMALLEST_PACKED = 4096  # below this a tensor is not worth its rounding error
+IN_4_BITS = "word_embeddings.weight"  # most of the parameters, and the most forgiving
+COARSE = 16
 
 
 def bundled_model() -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
@@ -29,9 +32,9 @@ def bundled_model() -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
 
 
 def read_packed(folder: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
-    config = ElectraConfig.from_json_file(folder / "config.json")
+    config = BertConfig.from_json_file(folder / "config.json")
     with torch.random.fork_rng(devices=[]):  # the weights drawn here are overwritten at once
-        model = ElectraForSequenceClassification(config)
+        model = BertForSequenceClassification(config)
     model.load_state_dict(unpack(load_file(folder / "model.safetensors")), strict=True)
     tokenizer = PreTrainedTokenizerFast.from_pretrained(folder, local_files_only=True)
     return model.eval(), tokenizer
@@ -40,27 +43,35 @@ def read_packed(folder: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]
 def pack(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     packed: dict[str, Tensor] = {}
     for name, weight in weights.items():
-        if weight.ndim == 2 and weight.numel() >= SMALLEST_PACKED:
-            packed[name], packed[name + SCALE] = quantise(weight)
-        else:
+        if weight.ndim != 2 or weight.numel() < SMALLEST_PACKED:
             packed[name] = weight.to(torch.float16).contiguous()
+        elif name.endswith(IN_4_BITS):
+            steps, packed[name + SCALE] = quantise(weight, n_steps=7)
+            low, high = (steps + 8).to(torch.uint8).unflatten(1, (-1, 2)).unbind(dim=2)
+            packed[name] = (low | (high << 4)).contiguous()
+        else:
+            packed[name], packed[name + SCALE] = quantise(weight, n_steps=127)
     return packed
 
 
 def unpack(packed: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return {
-        name: stored.float() * packed[name + SCALE].float()[:, None]
-        if name + SCALE in packed
-        else stored.float()
-        for name, stored in packed.items()
-        if not name.endswith(SCALE)
-    }
+    weights = {}
+    for name, stored in packed.items():
+        if name.endswith(SCALE):
+            continue
+        if stored.dtype == torch.uint8:
+            stored = torch.stack([stored & 15, stored >> 4], dim=2).flatten(1).float() - 8
+        scale = packed.get(name + SCALE)
+        weights[name] = stored.float() if scale is None else stored.float() * scale.float()[:, None]
+    return weights
 
 
-def quantise(weight: Tensor) -> tuple[Tensor, Tensor]:
-    """Rows as int8 and their scales; off by at most half a scale."""
-    # A scale rounded down to float16 would push the row's largest entry beyond 127: round up.
-    scale = (weight.float().abs().amax(dim=1) / 127 * (1 + 2**-10)).clamp(min=1e-7)
-    stored = scale.to(torch.float16)  # (rows,)
-    steps = (weight.float() / stored.float()[:, None]).round().clamp(-127, 127)
-    return steps.to(torch.int8).contiguous(), stored
+def quantise(weight: Tensor, n_steps: int) -> tuple[Tensor, Tensor]:
+    """Rows as whole steps −n_steps..n_steps (int8), and the size of a step in each row."""
+    weight = weight.detach().float()
+    reach = weight.abs().amax(dim=1)  # (rows,)
+    if n_steps < COARSE:  # few steps are better spent on the bulk of a row than on its extremes
+        reach = torch.minimum(reach, 2.5 * weight.square().mean(dim=1).sqrt())
+    scale = (reach / n_steps).clamp(min=1e-6).to(torch.float16)
+    steps = (weight / scale.float()[:, None]).round().clamp(-n_steps, n_steps)
+    return steps.to(torch.int8).contiguous(), scale
