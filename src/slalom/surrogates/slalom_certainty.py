@@ -4,10 +4,12 @@ With H = JᵀΠJ + R at the optimum, split into values and importances (see slal
 
     leverage of row n       h = π_n (a_nᵀ G⁻¹ a_n + b̃_nᵀ S⁻¹ b̃_n)      b̃ = b − Cᵀ G⁻¹ a
     leave-one-out residual  r_n / (1 − h)
-    covariance              H⁻¹ (JᵀΠ² diag(r²_loo) J) H⁻¹ + diag((H⁻¹ R (θ − θ̄))²)
+    covariance              H⁻¹ (JᵀΠ² diag(r²_loo) J + σ² R) H⁻¹
 
-The last term is the pull of the ridges: without it, strong ridges look surer than they are.
-Standard errors of everything that is read off follow by the delta method.
+The last term is the pull of the ridges: what a prior of the chosen width may have hidden.
+Without it, strong ridges look surer than they are; with it, and equal noise in every row,
+the covariance is σ² H⁻¹, the posterior's. Standard errors of everything that is read off
+follow by the delta method.
 """
 
 from dataclasses import dataclass
@@ -15,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from slalom.document import FloatArray
-from slalom.surrogates.slalom_solvers import Curvature, Problem, Solution, curvature
+from slalom.surrogates.slalom_problem import Curvature, Problem, Solution, curvature
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,21 +94,24 @@ def _covariances(
     system: Curvature,
     parts: tuple[FloatArray, FloatArray, FloatArray, FloatArray],
 ) -> tuple[FloatArray, ...]:
+    """Every row, and every ridge as one more row of its own, moves the parameters by its noise."""
     reduced, residuals, gram_inverse, schur_inverse = parts
     state, ridges = solution.state, solution.ridges
     noise = problem.weights[:, None] * residuals  # (n, n_classes)
-    pulled = state.values - problem.prior  # (k, n_classes)
-    push = np.einsum("cnk,nc->kn", reduced, noise, optimize=True)
-    moved = schur_inverse @ push  # (k, n) how each row moved the importances
-    pull = ridges.importances * state.importances
-    for column in range(noise.shape[1]):
-        pull = pull - system.coupling[column].T @ (ridges.values * pulled[:, column])
-    bias = schur_inverse @ pull
+    sigma = np.sqrt(float(problem.weights @ (residuals**2).sum(axis=1)) / residuals.size)
+    pull_values = sigma * np.sqrt(ridges.values)
+    pull_importances = sigma * np.sqrt(ridges.importances)
+    by_rows = schur_inverse @ np.einsum("cnk,nc->kn", reduced, noise, optimize=True)
+    by_ridges = schur_inverse * pull_importances
+    by_values = [-(schur_inverse @ coupling.T) * pull_values for coupling in system.coupling]
+    moved = np.hstack([by_rows, by_ridges, *by_values])  # (k, …) how each moved the importances
+    k, n = by_rows.shape
     covariances = []
-    for column in range(noise.shape[1]):
-        own = gram_inverse @ state.attention.times(noise[:, column], 1.0).dense().T
-        influence = np.vstack([own - system.coupling[column] @ moved, moved])  # (2k, n)
-        ridge = gram_inverse @ (ridges.values * pulled[:, column])
-        bias_here = np.concatenate([ridge - system.coupling[column] @ bias, bias])
-        covariances.append(influence @ influence.T + np.diag(bias_here**2))
+    for column, coupling in enumerate(system.coupling):
+        own = np.zeros_like(moved)
+        own[:, :n] = gram_inverse @ state.attention.times(noise[:, column], 1.0).dense().T
+        start = n + k * (1 + column)
+        own[:, start : start + k] = gram_inverse * pull_values
+        influence = np.vstack([own - coupling @ moved, moved])  # (2k, …)
+        covariances.append(influence @ influence.T)
     return tuple(covariances)

@@ -9,8 +9,12 @@ from slalom.surrogates.base import Fit
 from slalom.surrogates.rows import Rows
 from slalom.surrogates.slalom import Anchor, SlalomModel
 from slalom.surrogates.slalom_certainty import certainty
+from slalom.surrogates.slalom_problem import Problem, Solution
 from slalom.surrogates.slalom_readouts import read_outs, standard_errors
-from slalom.surrogates.slalom_solvers import LevenbergMarquardt, Problem, Solution, Solver
+from slalom.surrogates.slalom_solvers import LevenbergMarquardt, Solver
+
+
+DEFAULT_SOLVER = LevenbergMarquardt()
 
 
 @dataclass(frozen=True)
@@ -18,7 +22,7 @@ class SlalomSurrogate:
     """Fits by least squares; `anchored` adds what is always present, the paper's model has none."""
 
     anchored: bool = True
-    solver: Solver = LevenbergMarquardt()
+    solver: Solver = DEFAULT_SOLVER
 
     def fit(
         self, counts: FloatArray, scores: FloatArray, *, weights: FloatArray, at: FloatArray

@@ -1,0 +1,54 @@
+"""How strongly to shrink, read off the data: ridges of the highest marginal likelihood.
+
+A ridge is the noise's variance over the prior's. Both come from the current fit (MacKay's
+fixed point): the noise from the residuals, less the parameters they paid for; the prior's
+from how far the parameters lie from it, less what the data did not determine:
+
+    σ² = Σ π r² / (N − γ)      τ² = (Σ (θ − θ̄)² + p τ_0²) / (γ_θ + p)      ρ = σ² / τ²
+
+p units that were never seen keep τ sane in short texts: their values spread like the
+scores, their importances like 1.
+"""
+
+import numpy as np
+
+from slalom.document import FloatArray
+from slalom.surrogates.slalom_problem import Curvature, Problem, Ridges, State, curvature
+
+WEAKEST, STRONGEST = 1e-8, 1e3
+UNSEEN = 10.0  # p
+LEAST_FREEDOM = 0.05  # of the rows: with fewer rows than parameters the noise stays a guess
+
+
+def by_evidence(problem: Problem, state: State, ridges: Ridges) -> Ridges:
+    """One step of the fixed point."""
+    free = slice(0, problem.n_features)
+    own_values, own_importances = _variances(state, curvature(problem, state, ridges))
+    spent_values = (1 - ridges.values[free, None] * own_values[free]).clip(0, 1).sum()
+    spent_importances = (1 - ridges.importances[free] * own_importances[free]).clip(0, 1).sum()
+    n_numbers = problem.scores.size
+    n_classes = problem.scores.shape[1]
+    spent = spent_values + spent_importances + problem.anchored * (n_classes + 1)
+    freedom = max(n_numbers - spent, LEAST_FREEDOM * n_numbers)
+    noise = float(problem.weights @ (state.residuals**2).sum(axis=1)) / freedom
+    scores_spread = float(((problem.scores - problem.prior) ** 2).mean())
+    moved = float(((state.values[free] - problem.prior) ** 2).sum())
+    values = (moved + UNSEEN * n_classes * scores_spread) / (spent_values + UNSEEN * n_classes)
+    loudness = float((state.importances[free] ** 2).sum())
+    importances = (loudness + UNSEEN) / (spent_importances + UNSEEN)
+    return Ridges.of(problem, _ratio(noise, values), _ratio(noise, importances))
+
+
+def _ratio(noise: float, spread: float) -> float:
+    return float(np.clip(noise / max(spread, 1e-300), WEAKEST, STRONGEST))
+
+
+def _variances(state: State, system: Curvature) -> tuple[FloatArray, FloatArray]:
+    """Posterior variances over the noise's: (k, n_classes) of values, (k,) of importances."""
+    from scipy.linalg import cho_solve
+
+    gram_inverse = cho_solve(state.factor, np.eye(len(state.importances)), check_finite=False)
+    schur_inverse = np.linalg.inv(system.schur)
+    through = [((c @ schur_inverse) * c).sum(axis=1) for c in system.coupling]
+    values = gram_inverse.diagonal()[:, None] + np.stack(through, axis=1)
+    return values, schur_inverse.diagonal()
