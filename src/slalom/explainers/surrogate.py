@@ -13,6 +13,7 @@ from slalom.explanation import Explanation, Quality, trust_of
 from slalom.samplers import Sampler, Samples
 from slalom.surrogates.base import Fit, Surrogate
 from slalom.surrogates.slalom import SlalomModel
+from slalom.surrogates.threads import one_thread
 
 
 @dataclass(frozen=True)
@@ -110,9 +111,10 @@ class SurrogateExplainer:
         at = document.count(document.full())[0]
         weights = samples.weights
         if self.tied:
-            weights = np.bincount(answers.inverse, weights, minlength=answers.n_queries)
+            weights = np.bincount(answers.inverse, weights, answers.n_queries).astype(float)
             counts, scores = counts[answers.first], scores[answers.first]
-        fit = self.surrogate.fit(counts, scores, weights=weights, at=at)
+        with one_thread():
+            fit = self.surrogate.fit(counts, scores, weights=weights, at=at)
         return _over_everything(fit, counts, scores) if samples.complete else fit
 
 

@@ -45,7 +45,7 @@ class Rows:
         """(n,) of each row."""
         if self.cells is None:
             return np.asarray(self.data.sum(axis=1))
-        return np.bincount(self.cells[0], self.data, minlength=self.shape[0])
+        return np.bincount(self.cells[0], self.data, self.shape[0]).astype(np.float64)
 
     def apply(self, columns: FloatArray) -> FloatArray:
         """Matrix times (k, c)."""

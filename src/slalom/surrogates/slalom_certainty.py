@@ -35,7 +35,7 @@ def certainty(problem: Problem, solution: Solution) -> Certainty:
 
     state, ridges = solution.state, solution.ridges
     system = curvature(problem, state, ridges)
-    schur_inverse = np.linalg.inv(system.schur)
+    schur_inverse: FloatArray = np.asarray(np.linalg.inv(system.schur), np.float64)
     gram_inverse = cho_solve(state.factor, np.eye(len(state.importances)), check_finite=False)
     reduced = np.stack(  # (n_classes, n, k) b̃
         [

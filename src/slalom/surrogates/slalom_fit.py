@@ -13,7 +13,6 @@ from slalom.surrogates.slalom_problem import Problem, Solution
 from slalom.surrogates.slalom_readouts import read_outs, standard_errors
 from slalom.surrogates.slalom_solvers import LevenbergMarquardt, Solver
 
-
 DEFAULT_SOLVER = LevenbergMarquardt()
 
 

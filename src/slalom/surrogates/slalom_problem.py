@@ -42,7 +42,7 @@ class Problem:
 
     def in_gauge(self, importances: FloatArray) -> FloatArray:
         centred = importances - importances[: self.n_features].mean()
-        return np.clip(centred, -LOUDEST, LOUDEST)
+        return np.asarray(centred.clip(-LOUDEST, LOUDEST))
 
 
 @dataclass(frozen=True, eq=False)

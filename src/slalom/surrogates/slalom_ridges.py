@@ -48,7 +48,7 @@ def _variances(state: State, system: Curvature) -> tuple[FloatArray, FloatArray]
     from scipy.linalg import cho_solve
 
     gram_inverse = cho_solve(state.factor, np.eye(len(state.importances)), check_finite=False)
-    schur_inverse = np.linalg.inv(system.schur)
+    schur_inverse: FloatArray = np.asarray(np.linalg.inv(system.schur), np.float64)
     through = [((c @ schur_inverse) * c).sum(axis=1) for c in system.coupling]
     values = gram_inverse.diagonal()[:, None] + np.stack(through, axis=1)
-    return values, schur_inverse.diagonal()
+    return values, np.asarray(schur_inverse.diagonal())
