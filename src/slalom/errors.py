@@ -3,7 +3,7 @@
     SlalomError
     ├── InputError          the text, units, target or budget cannot be used as given
     ├── UnknownNameError    a method, label, unit kind or model that does not exist; lists those that do
-    ├── BudgetError         the method needs more queries than it was allowed
+    ├── BudgetError         a limit on queries, requests or tokens leaves too little to go on
     ├── ClassifierError     the classifier raised, or returned something that is not a score
     ├── FileError           an explanation, model or data file that cannot be read or written
     └── MissingExtraError   an optional dependency is not installed; names the command that installs it
@@ -40,7 +40,7 @@ class UnknownNameError(SlalomError):
 
 
 class BudgetError(SlalomError):
-    """The method needs more queries than it was allowed."""
+    """A limit on queries, requests or tokens leaves too little to go on."""
 
 
 class ClassifierError(SlalomError):

@@ -1,11 +1,13 @@
 """Chat models: what is asked, what it means, and what a repeated or killed run costs."""
 
 import os
+import runpy
 import signal
 import subprocess
 import sys
 from collections import Counter
 from itertools import count
+from pathlib import Path
 from threading import Event, Lock
 
 import numpy as np
@@ -91,6 +93,15 @@ def test_several_classes():
     with ChatDouble() as double:
         logits = chat(double, labels=labels)([TEXT])
     assert logits[0, 2] == pytest.approx(np.log(0.1 / 5))
+
+
+def test_the_example(double, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OPENAI_BASE_URL", double.url)
+    example = Path(__file__).parents[2] / "examples" / "chat.py"
+    runpy.run_path(str(example), run_name="__main__")
+    assert "wonderful" in capsys.readouterr().out
+    assert len(double.requests) == 80
 
 
 # Labels that are missing from the list
