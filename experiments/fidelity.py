@@ -19,6 +19,7 @@ from experiments import data
 from slalom.classifiers.base import Classifier
 from slalom.classifiers.load import load
 from slalom.errors import SlalomError
+from slalom.evaluation.items import Item
 from slalom.evaluation.rows import Row, markdown
 from slalom.evaluation.run import Plan, evaluate
 from slalom.explainers.base import Explainer
@@ -108,9 +109,10 @@ def run(
         metrics=tuple(METRICS[name] for name in MEASURED),
         seed=setting.seed,
     )
+    items = [Item(number, text) for number, text in enumerate(texts)]
     start, rows = perf_counter(), []
     n_each = len(plan.methods) * len(plan.budgets)
-    for row in evaluate(classifier, enumerate(texts), plan, jobs=setting.jobs):
+    for row in evaluate(classifier, items, plan, jobs=setting.jobs):
         rows.append(row)
         if len(rows) % n_each == 0:
             taken = perf_counter() - start

@@ -19,6 +19,7 @@ LAYERS = (  # imports point up this list; parts of one line do not import each o
     {"metrics", "views"},
     {"corpus", "evaluation"},
     {"web"},
+    {"cli_evaluate"},
     {"cli"},
 )
 UPWARDS = {("explanation", "slalom.views.html")}  # _repr_html_, when a notebook calls it
@@ -46,16 +47,27 @@ HOMES = {  # a library and the only places that may import it
     "pyarrow": ("corpus.py", "evaluation/"),
     "starlette": ("web/",),
     "uvicorn": ("web/",),
-    "click": ("cli.py",),
-    "rich": ("cli.py", "views/terminal.py", "explainers/methods.py"),
+    "click": ("cli.py", "cli_evaluate.py"),
+    "rich": (
+        "cli.py",
+        "cli_evaluate.py",
+        "views/side_by_side.py",
+        "views/terminal.py",
+        "explainers/methods.py",
+    ),
     "pandas": (),
     "sklearn": (),
     "tqdm": (),
 }
-ONLY_IN_FUNCTIONS = {"scipy": "", "rich": "views/terminal.py"}  # library → where it may be on top
+ONLY_IN_FUNCTIONS = {  # library → where it may be on top
+    "scipy": (),
+    "rich": ("views/terminal.py", "views/side_by_side.py"),
+}
 MANY_PARAMETERS = {  # the public edge: what people type
     ("classifiers/chat.py", "__init__"),
     ("cli.py", "explain"),
+    ("cli_evaluate.py", "compare"),
+    ("cli_evaluate.py", "evaluate"),
     ("explainers/methods.py", "explain"),
     ("explainers/methods.py", "explain_many"),
 }
@@ -185,7 +197,7 @@ def test_heavy_libraries_stay_at_the_edge(source: Path) -> None:
         if library in HOMES and not found.for_types:
             assert any(inside(source).startswith(home) for home in HOMES[library]), where
         if library in ONLY_IN_FUNCTIONS and found.on_top and not found.for_types:
-            assert inside(source) == ONLY_IN_FUNCTIONS[library], f"{where}: do it where it is used"
+            assert inside(source) in ONLY_IN_FUNCTIONS[library], f"{where}: do it where it is used"
 
 
 def test_every_module_says_what_it_is(source: Path) -> None:

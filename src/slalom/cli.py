@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
+from slalom.cli_evaluate import compare, evaluate
 from slalom.errors import FileError, InputError, SlalomError, SlalomWarning, UnknownNameError
 
 if TYPE_CHECKING:
@@ -169,6 +170,10 @@ def methods() -> None:
     table = click.HelpFormatter(width=80)
     table.write_dl([(name, method.summary) for name, method in METHODS.items()])
     click.echo(table.getvalue(), nl=False)
+
+
+commands.add_command(compare)
+commands.add_command(evaluate)
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,16 @@ import pytest
 
 import slalom
 from oracles import TEXT, WORDS, slalom_oracle
+from slalom.evaluation.items import Item
 from slalom.evaluation.rows import Row, markdown, mean_of
 from slalom.evaluation.run import Plan, evaluate
 from slalom.metrics.table import METRICS
 
 TEXTS = (TEXT, " ".join(WORDS[:12]))
+
+
+def items(texts):
+    return [Item(number, text) for number, text in enumerate(texts)]
 
 
 def plan_of(*methods, budgets=(200,)):
@@ -19,7 +24,7 @@ def plan_of(*methods, budgets=(200,)):
 
 def test_a_row_for_each_document_method_and_budget():
     plan = plan_of("slalom", "random", budgets=(100, 200))
-    rows = list(evaluate(slalom_oracle().classifier, enumerate(TEXTS), plan))
+    rows = list(evaluate(slalom_oracle().classifier, items(TEXTS), plan))
     assert [row.key for row in rows] == [
         (document, method, budget)
         for document in (0, 1)
@@ -34,7 +39,7 @@ def test_a_row_for_each_document_method_and_budget():
 
 def test_what_cannot_be_explained_is_named_and_the_rest_goes_on():
     plan = plan_of("exact-shapley", "linear", budgets=(300,))
-    rows = list(evaluate(slalom_oracle().classifier, enumerate([TEXT, ""]), plan))
+    rows = list(evaluate(slalom_oracle().classifier, items([TEXT, ""]), plan))
     assert [row.problem is None for row in rows] == [False, True, False, False]
     assert "2^36" in rows[0].problem
     assert "empty" in rows[3].problem
@@ -43,14 +48,14 @@ def test_what_cannot_be_explained_is_named_and_the_rest_goes_on():
 def test_finished_rows_are_not_made_again():
     plan = plan_of("linear", "lime")
     done = {(0, "linear", 200), (1, "lime", 200)}
-    rows = evaluate(slalom_oracle().classifier, enumerate(TEXTS), plan, done=done)
+    rows = evaluate(slalom_oracle().classifier, items(TEXTS), plan, done=done)
     assert [row.key for row in rows] == [(0, "lime", 200), (1, "linear", 200)]
 
 
 def test_threads_give_the_same_rows():
     plan = plan_of("linear", "lime")
-    alone = list(evaluate(slalom_oracle().classifier, enumerate(TEXTS), plan))
-    together = list(evaluate(slalom_oracle().classifier, enumerate(TEXTS), plan, jobs=2))
+    alone = list(evaluate(slalom_oracle().classifier, items(TEXTS), plan))
+    together = list(evaluate(slalom_oracle().classifier, items(TEXTS), plan, jobs=2))
     assert [(row.key, row.values) for row in alone] == [(row.key, row.values) for row in together]
 
 

@@ -13,6 +13,9 @@ from slalom.document import FloatArray
 
 N_RESAMPLES = 2000
 COVERAGE = 0.95
+GRID = tuple(step / 20 for step in range(1, 21))  # shares of the units at which curves are kept
+COSTS = ("n_queries", "n_tokens", "seconds")
+Key = tuple[int, str, int | None]  # document, method, budget
 
 
 @dataclass(frozen=True)
@@ -23,6 +26,8 @@ class Row:
     method: str
     budget: int | None  # None: the method's own choice
     values: dict[str, float | None] = field(default_factory=dict)  # None: no such number here
+    curves: dict[str, tuple[float, ...]] = field(default_factory=dict)  # probabilities on GRID
+    correct: bool | None = None  # whether the classifier is right, where that is known
     n_units: int = 0
     n_queries: int = 0
     n_tokens: int = 0
@@ -31,11 +36,16 @@ class Row:
     problem: str | None = None  # why there are no values
 
     @property
-    def key(self) -> tuple[int, str, int | None]:
+    def key(self) -> Key:
         return self.document, self.method, self.budget
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
+
+    @classmethod
+    def from_json(cls, record: dict[str, Any]) -> "Row":
+        curves = {name: tuple(curve) for name, curve in record["curves"].items()}
+        return cls(**{**record, "curves": curves})
 
 
 @dataclass(frozen=True)
@@ -69,6 +79,12 @@ def _interval(known: FloatArray, seed: int) -> tuple[float, float]:
     return float(low), float(high)
 
 
+def mean_curve(rows: Sequence[Row], name: str) -> FloatArray | None:
+    """The mean over documents of a curve, on GRID."""
+    known = [row.curves[name] for row in rows if name in row.curves]
+    return np.mean(known, axis=0) if known else None
+
+
 def groups(rows: Iterable[Row]) -> dict[tuple[str, int | None], list[Row]]:
     """Rows by method and budget, in the order in which they first come."""
     found: dict[tuple[str, int | None], list[Row]] = {}
@@ -79,8 +95,14 @@ def groups(rows: Iterable[Row]) -> dict[tuple[str, int | None], list[Row]]:
 
 def markdown(rows: Sequence[Row], metrics: Sequence[str]) -> str:
     """A table with a line a method and budget; the cost stands beside the quality."""
-    heads = ["method", "b", *metrics, "queries", "tokens", "seconds", "documents"]
-    lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
+    heads, lines = table(rows, metrics)
+    bars = ["| " + " | ".join(cells) + " |" for cells in (heads, *lines)]
+    return "\n".join([bars[0], "|" + "---|" * len(heads), *bars[1:]])
+
+
+def table(rows: Sequence[Row], metrics: Sequence[str]) -> tuple[list[str], list[list[str]]]:
+    """Heads and cells, a line a method and budget."""
+    lines = []
     for (method, budget), members in groups(rows).items():
         done = [row for row in members if row.problem is None]
         means = [mean_of([row.values.get(name) for row in done]) for name in metrics]
@@ -94,11 +116,8 @@ def markdown(rows: Sequence[Row], metrics: Sequence[str]) -> str:
             f"{cost[2]:.2f}",
             f"{len(done)} of {len(members)}",
         ]
-        lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines)
-
-
-COSTS = ("n_queries", "n_tokens", "seconds")
+        lines.append(cells)
+    return ["method", "b", *metrics, "queries", "tokens", "seconds", "documents"], lines
 
 
 def _short(number: float) -> str:

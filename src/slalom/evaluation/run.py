@@ -4,20 +4,23 @@ An explanation asks the classifier itself, so that its cost is its own; metrics 
 memory, since most of their questions are the same for every method.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from slalom.classifiers.asked_once import AskedOnce
-from slalom.classifiers.base import Classifier, Units, checked_text
-from slalom.document import Text
+from slalom.classifiers.base import Classifier, Units
 from slalom.errors import SlalomError
-from slalom.evaluation.rows import Row
+from slalom.evaluation.items import Item
+from slalom.evaluation.rows import GRID, Key, Row
 from slalom.explainers.base import Explainer, TargetName
 from slalom.explanation import Explanation
-from slalom.metrics.table import Metric
+from slalom.metrics.agreement import auprc, auroc, rationale_marks, token_f1
+from slalom.metrics.faithfulness import Curve
+from slalom.metrics.subject import unit_scores
+from slalom.metrics.table import CURVES, Metric
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,7 @@ class Plan:
     methods: tuple[Explainer, ...]
     budgets: tuple[int | None, ...]
     metrics: tuple[Metric, ...]
+    curves: tuple[str, ...] = field(default=())  # of CURVES, kept for the report
     target: TargetName = None
     units: Units = None
     too_long: str = "error"
@@ -35,83 +39,98 @@ class Plan:
 
 def evaluate(
     classifier: Classifier,
-    texts: Iterable[tuple[int, Text]],
+    items: Iterable[Item],
     plan: Plan,
     *,
-    done: Collection[tuple[int, str, int | None]] = (),
+    done: Collection[Key] = (),
     jobs: int = 1,
-    keep: Callable[[Row, Explanation], None] | None = None,
 ) -> Iterator[Row]:
     """Rows as they are finished, document by document; those in `done` are not made again."""
-
-    def of(numbered: tuple[int, Text]) -> list[Row]:
-        return _document(classifier, numbered, plan, done, keep)
-
     if jobs == 1:
-        for numbered in texts:
-            yield from of(numbered)
+        for item in items:
+            yield from _rows(classifier, item, plan, done)
         return
-    with ThreadPoolExecutor(jobs) as pool:
-        for rows in pool.map(of, texts):
+    pool = ThreadPoolExecutor(jobs)
+    try:
+        for rows in pool.map(lambda item: list(_rows(classifier, item, plan, done)), items):
             yield from rows
+    finally:
+        pool.shutdown(cancel_futures=True)  # an interrupt does not wait for all the rest
 
 
-def _document(
-    classifier: Classifier,
-    numbered: tuple[int, Text],
-    plan: Plan,
-    done: Collection[tuple[int, str, int | None]],
-    keep: Callable[[Row, Explanation], None] | None,
-) -> list[Row]:
-    number, text = numbered
+def _rows(classifier: Classifier, item: Item, plan: Plan, done: Collection[Key]) -> Iterator[Row]:
     remembered = AskedOnce(classifier)
-    rows = []
     for method in plan.methods:
         for budget in plan.budgets:
-            if (number, method.name, budget) in done:
+            key = (item.number, method.name, budget)
+            if key in done:
                 continue
             try:
-                explanation = _explained(classifier, text, method, budget, plan)
+                explanation = _explained(classifier, item, plan, method=method, budget=budget)
             except SlalomError as problem:
-                rows.append(Row(number, method.name, budget, problem=str(problem)))
-                continue
-            row = _measured(remembered, explanation, plan.metrics, (number, method.name, budget))
-            if keep is not None:
-                keep(row, explanation)
-            rows.append(row)
-    return rows
+                yield Row(*key, problem=str(problem))
+            else:
+                yield _measured(remembered, item, explanation, plan=plan, key=key)
 
 
 def _explained(
-    classifier: Classifier, text: Text, method: Explainer, budget: int | None, plan: Plan
+    classifier: Classifier, item: Item, plan: Plan, *, method: Explainer, budget: int | None
 ) -> Explanation:
     """Without the warning about poor fits: the table shows every R² itself."""
-    document = classifier.split(checked_text(text), plan.units, too_long=plan.too_long)
+    document = classifier.split(item.text, plan.units, too_long=plan.too_long)
     return method.explain(
         classifier, [document], target=plan.target, n_queries=budget, seed=plan.seed
     )[0]
 
 
 def _measured(
-    classifier: Classifier,
-    explanation: Explanation,
-    metrics: Sequence[Metric],
-    key: tuple[int, str, int | None],
+    classifier: Classifier, item: Item, explanation: Explanation, *, plan: Plan, key: Key
 ) -> Row:
     values: dict[str, float | None] = {}
-    for metric in metrics:
+    for metric in plan.metrics:
         try:
             value = metric.measure(classifier, explanation)
         except SlalomError:  # scores without a model predict nothing: the cell stays empty
             value = float("nan")
         values[metric.name] = value if np.isfinite(value) else None
+    if item.rationales is not None:
+        values |= _agreement(explanation, item)
     quality = explanation.quality
     return Row(
         *key,
         values=values,
+        curves=_curves(classifier, explanation, plan),
+        correct=None if item.label is None else bool(np.argmax(explanation.logits) == item.label),
         n_units=len(explanation.units),
         n_queries=quality.n_queries,
         n_tokens=quality.n_tokens,
         seconds=quality.seconds,
         r2=quality.r2,
     )
+
+
+def _curves(
+    classifier: Classifier, explanation: Explanation, plan: Plan
+) -> dict[str, tuple[float, ...]]:
+    if explanation.target_index is None:  # a curve follows one class
+        return {}
+    return {name: _on_grid(CURVES[name](classifier, explanation)) for name in plan.curves}
+
+
+def _agreement(explanation: Explanation, item: Item) -> dict[str, float | None]:
+    """How well strong scores, whatever their sign, meet what people marked."""
+    marks = rationale_marks(explanation, item.rationales or ())
+    strength = np.abs(unit_scores(explanation))
+    found = {
+        "AU-ROC": auroc(strength, marks),
+        "AUPRC": auprc(strength, marks),
+        "token F1": token_f1(strength, marks),
+    }
+    if "importance" in explanation.scores:
+        found["AU-ROC importance"] = auroc(explanation.scores["importance"], marks)
+    return {name: value if np.isfinite(value) else None for name, value in found.items()}
+
+
+def _on_grid(curve: Curve) -> tuple[float, ...]:
+    """The same shares for every document, so that curves can be averaged."""
+    return tuple(np.interp(GRID, curve.shares, curve.probabilities).tolist())

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from slalom.classifiers.base import Classifier
 from slalom.explanation import Explanation
 from slalom.metrics.faithfulness import (
+    Curve,
     comprehensiveness,
     deletion,
     insertion,
@@ -80,4 +81,9 @@ METRICS: dict[str, Metric] = {
             lambda classifier, explanation: removal_spearman(classifier, explanation).value,
         ),
     )
+}
+
+CURVES: dict[str, Callable[[Classifier, Explanation], Curve]] = {
+    "deletion": deletion,
+    "insertion": insertion,
 }

@@ -49,7 +49,7 @@ class TerminalView:
         shown = reading.for_class(self.explanation, reading.shown_class(self.explanation))
         yield _header(self.explanation)
         yield Text()
-        yield _text(shown, by)
+        yield painted_text(shown, by)
         yield Text()
         yield _table(self.explanation, shown, wanted, by=by, options=options)
         yield _footer(shown, by, coloured=console.color_system is not None)
@@ -72,7 +72,7 @@ def _header(explanation: Explanation) -> RenderableType:
     return Group(first, second, Text(reading.trust_sentence(explanation), style="dim"))
 
 
-def _text(explanation: Explanation, by: str) -> RenderableType:
+def painted_text(explanation: Explanation, by: str) -> RenderableType:
     sided, loud = reading.takes_sides(explanation, by), _loud(explanation)
     styles = [_paint(s, sided=sided) for s in reading.strengths(explanation, by).tolist()]
     sides = []

@@ -1,0 +1,310 @@
+"""The commands that put methods beside each other: `slalom compare` and `slalom evaluate`.
+
+Like cli.py, which adds them to the command: reads what was typed, calls the library, prints.
+"""
+
+import hashlib
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from slalom.errors import FileError, InputError, MissingExtraError, SlalomError, UnknownNameError
+
+if TYPE_CHECKING:
+    from slalom.classifiers.base import Classifier
+    from slalom.evaluation.items import Bad, Item
+    from slalom.evaluation.run import Plan
+    from slalom.evaluation.store import Store
+    from slalom.explainers.base import Explainer
+    from slalom.explanation import Explanation
+
+COMPARED = "slalom,slalom-fast,lime,kernel-shap,leave-one-out,integrated-gradients,attention-lrp"
+EVALUATED = "slalom,slalom-local,slalom-fast,lime,kernel-shap,linear"
+MEASURED = "UNI,WIDE,REM,deletion,insertion"
+MODEL = click.option("--model", metavar="NAME", help="Name or folder.  [default: the bundled one]")
+DEVICE = click.option("--device", help="Where the model runs, such as cpu or cuda.")
+SEED = click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+TARGET = click.option("--target", help="A label or its number.  [default: the predicted class]")
+UNITS = click.option("--units", type=click.Choice(["token", "word", "sentence"]))
+
+
+@click.command()
+@click.argument("text", required=False)
+@click.option("--file", metavar="FILE", help="Read the text from a file.")
+@MODEL
+@click.option("--methods", default=COMPARED, show_default=True, help="Names, or all.")
+@click.option("--queries", type=click.IntRange(min=1), metavar="N", help="Ask at most N each.")
+@click.option("--metrics", metavar="A,B", help="Measure too, such as UNI,deletion; or all.")
+@TARGET
+@UNITS
+@SEED
+@DEVICE
+@click.option("--json", "json_file", metavar="FILE", help="Write all explanations, one a line.")
+def compare(
+    text: str | None,
+    file: str | None,
+    model: str | None,
+    methods: str,
+    queries: int | None,
+    metrics: str | None,
+    target: str | None,
+    units: str | None,
+    seed: int,
+    device: str | None,
+    json_file: str | None,
+) -> None:
+    """Explain TEXT with several methods side by side."""
+    from slalom.classifiers.load import load
+    from slalom.metrics.table import METRICS
+
+    content = _text(text, file)
+    chosen, wanted = _methods(methods), _names(metrics, METRICS, "metric")
+    classifier = load(model, device=device)
+    document = classifier.split(content, units)
+    explanations: list[Explanation] = []
+    for method in chosen:
+        try:
+            explanations += method.explain(
+                classifier,
+                [document],
+                target=_target(target, classifier.labels),
+                n_queries=queries,
+                seed=seed,
+            )
+        except SlalomError as problem:
+            click.echo(f"slalom: {method.name}: {problem}", err=True)
+    if not explanations:
+        raise InputError("none of these methods can explain this text with this classifier")
+    if json_file is not None:
+        lines = [json.dumps(e.to_json(), ensure_ascii=False) + "\n" for e in explanations]
+        _write(Path(json_file), "".join(lines))
+    _show(explanations, _measured(classifier, explanations, wanted))
+
+
+@click.command()
+@click.option("--data", required=True, metavar="FILE", help="Texts: .jsonl or .csv (.gz).")
+@click.option(
+    "--out", required=True, metavar="DIR", help="Where results go; resumes what is there."
+)
+@MODEL
+@click.option("--methods", default=EVALUATED, show_default=True, help="Names, or all.")
+@click.option("--queries", default="auto", show_default=True, metavar="N,M", help="Budgets.")
+@click.option("--metrics", default=MEASURED, show_default=True, help="Names, or all.")
+@click.option(
+    "--documents", type=click.IntRange(min=1), metavar="N", help="Only the first N texts."
+)
+@TARGET
+@UNITS
+@click.option("--too-long", type=click.Choice(["error", "truncate"]), default="error")
+@SEED
+@DEVICE
+@click.option("--jobs", type=click.IntRange(min=1), default=1, help="Documents at a time.")
+def evaluate(
+    data: str,
+    out: str,
+    model: str | None,
+    methods: str,
+    queries: str,
+    metrics: str,
+    documents: int | None,
+    target: str | None,
+    units: str | None,
+    too_long: str,
+    seed: int,
+    device: str | None,
+    jobs: int,
+) -> None:
+    """Measure methods on many texts: Parquet, Markdown and HTML tables with cost."""
+    from slalom.classifiers.load import load
+    from slalom.evaluation.items import read_items
+    from slalom.evaluation.run import Plan
+    from slalom.evaluation.store import Store
+    from slalom.metrics.table import CURVES, METRICS
+
+    chosen, budgets = _methods(methods), _budgets(queries)
+    wanted = _names(metrics, METRICS, "metric")
+    path = Path(data)
+    if not path.is_file():
+        raise FileError(f"cannot read {path}: there is no such file")
+    classifier = load(model, device=device)
+    items, bad = read_items(path, classifier.labels)
+    plan = Plan(
+        methods=chosen,
+        budgets=budgets,
+        metrics=tuple(METRICS[name] for name in wanted),
+        curves=tuple(CURVES),
+        target=_target(target, classifier.labels),
+        units=units,
+        too_long=too_long,
+        seed=seed,
+    )
+    store = Store(Path(out), _settings(classifier, path, plan))
+    _work(classifier, items[:documents], plan, store=store, jobs=jobs)
+    _report(store, classifier, plan, data=path, bad=bad)
+
+
+def _settings(classifier: "Classifier", data: Path, plan: "Plan") -> dict[str, Any]:
+    """What rows of one table must have in common; more methods or documents may come later."""
+    return {
+        "model": classifier.name,
+        "data": hashlib.sha256(data.read_bytes()).hexdigest(),
+        "metrics": [metric.name for metric in plan.metrics],
+        "target": plan.target,
+        "units": plan.units,
+        "too_long": plan.too_long,
+        "seed": plan.seed,
+    }
+
+
+def _work(
+    classifier: "Classifier", items: "Sequence[Item]", plan: "Plan", *, store: "Store", jobs: int
+) -> None:
+    from slalom.evaluation.run import evaluate
+
+    done = {row.key for row in store.rows}
+    total = len(items) * len(plan.methods) * len(plan.budgets)
+    try:
+        with _progress(total, min(len(done), total)) as advance:
+            for row in evaluate(classifier, items, plan, done=done, jobs=jobs):
+                store.add(row)
+                advance()
+    except KeyboardInterrupt:
+        click.echo(f"slalom: {len(store.rows)} rows are kept: the same command goes on", err=True)
+        raise
+
+
+def _report(
+    store: "Store", classifier: "Classifier", plan: "Plan", *, data: Path, bad: "Sequence[Bad]"
+) -> None:
+    from slalom.evaluation.items import summary_of
+    from slalom.evaluation.report import Report
+    from slalom.evaluation.store import parquet
+
+    places = {method.name: place for place, method in enumerate(plan.methods)}
+    rows = sorted(
+        store.rows,
+        key=lambda row: (row.budget or 0, places.get(row.method, len(places)), row.document),
+    )
+    measured = [name for row in rows for name in row.values]
+    metrics = tuple(dict.fromkeys([*(metric.name for metric in plan.metrics), *measured]))
+    right = {row.document: row.correct for row in rows if row.correct is not None}
+    facts = [f"{classifier.name}, {len({row.document for row in rows})} texts of {data.name}"]
+    if right:
+        facts.append(f"the classifier is right about {sum(right.values())} of {len(right)}")
+    facts += summary_of(bad)
+    report = Report("Methods compared", tuple(rows), metrics, tuple(facts))
+    text = report.markdown()
+    store.write("report.md", text)
+    store.write("report.html", report.html())
+    try:
+        store.write("table.parquet", parquet(rows, metrics))
+    except MissingExtraError as problem:
+        click.echo(f"slalom: no table.parquet: {problem}", err=True)
+    for sentence in summary_of(bad):
+        click.echo(f"slalom: {sentence}", err=True)
+    click.echo(text, nl=False)
+
+
+def _methods(typed: str) -> "tuple[Explainer, ...]":
+    from slalom.explainers.methods import METHODS
+
+    return tuple(METHODS[name] for name in _names(typed, METHODS, "method"))
+
+
+def _names(typed: str | None, known: Any, what: str) -> tuple[str, ...]:
+    """Names with commas between; `all` stands for every known one."""
+    if typed is None:
+        return ()
+    if typed == "all":
+        return tuple(known)
+    names = tuple(dict.fromkeys(name.strip() for name in typed.split(",")))
+    for name in names:
+        if name not in known:
+            raise UnknownNameError(what, name, known)
+    return names
+
+
+def _budgets(typed: str) -> tuple[int | None, ...]:
+    parts = [part.strip() for part in typed.split(",")]
+    if not all(part == "auto" or (part.isdecimal() and int(part) > 0) for part in parts):
+        raise click.UsageError(f"--queries {typed!r}: give numbers with commas between, or auto")
+    return tuple(None if part == "auto" else int(part) for part in parts)
+
+
+def _target(target: str | None, labels: Sequence[str]) -> str | int | None:
+    if target is not None and target not in labels and target.isdecimal():
+        return int(target)
+    return target
+
+
+def _text(text: str | None, file: str | None) -> str:
+    if (text is None) == (file is None):
+        raise click.UsageError(
+            "give one text: as an argument, as - for standard input, or by --file"
+        )
+    try:
+        if file is not None:
+            return Path(file).read_text(encoding="utf-8-sig").rstrip("\n")
+        return sys.stdin.read().rstrip("\n") if text == "-" else str(text)
+    except OSError as problem:
+        raise FileError(f"cannot read {file}: {problem.strerror or problem}") from problem
+    except UnicodeDecodeError as problem:
+        raise InputError(f"the text is not UTF-8 (byte {problem.start}): convert it") from problem
+
+
+def _write(path: Path, content: str) -> None:
+    try:
+        path.write_text(content, encoding="utf-8")
+    except OSError as problem:
+        raise FileError(f"cannot write {path}: {problem.strerror or problem}") from problem
+
+
+def _measured(
+    classifier: "Classifier", explanations: "Sequence[Explanation]", names: tuple[str, ...]
+) -> dict[str, dict[str, float | None]]:
+    from slalom.classifiers.asked_once import AskedOnce
+    from slalom.metrics.table import METRICS
+
+    remembered = AskedOnce(classifier)
+    table: dict[str, dict[str, float | None]] = {}
+    for explanation in explanations:
+        row = table.setdefault(explanation.method, {})
+        for name in names:
+            try:
+                row[name] = METRICS[name].measure(remembered, explanation)
+            except SlalomError:  # scores without a model predict nothing
+                row[name] = None
+    return table
+
+
+def _show(
+    explanations: "Sequence[Explanation]", measured: dict[str, dict[str, float | None]]
+) -> None:
+    from rich.console import Console
+
+    from slalom.views.side_by_side import SideBySide
+
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="replace")  # a terminal without emoji still gets the rest
+    console = Console(highlight=False)
+    console.print(SideBySide(explanations, measured), width=min(console.width, 100))
+
+
+@contextmanager
+def _progress(total: int, done: int) -> Iterator[Any]:
+    """A bar on standard error while the work lasts, if a person is watching."""
+    if not sys.stderr.isatty():
+        yield lambda: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+
+    columns = ("measuring", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("measuring", total=total, completed=done)
+        yield lambda: bar.advance(task)

@@ -1,0 +1,136 @@
+"""Texts to evaluate on, read from a file; what cannot be used is counted and named.
+
+JSON lines (`.jsonl`) or a table (`.csv`), also compressed (`.gz`). A line has `text` (for a
+pair, a list of two) and may have `label`, one of the model's labels or its number, and
+`rationales`, the spans people marked: [[start, end], …].
+"""
+
+import csv
+import gzip
+import io
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from slalom.classifiers.base import checked_text
+from slalom.document import Span, Text
+from slalom.errors import FileError, InputError
+
+
+@dataclass(frozen=True)
+class Item:
+    """One text to explain; `number` is its line in the file."""
+
+    number: int
+    text: Text
+    label: int | None = None
+    rationales: tuple[Span, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Bad:
+    """A line that was left out, and why."""
+
+    number: int
+    reason: str
+
+
+def read_items(path: Path, labels: Sequence[str]) -> tuple[list[Item], list[Bad]]:
+    """Every usable line of a file, and every other with its reason."""
+    items: list[Item] = []
+    bad: list[Bad] = []
+    for number, record in _records(path):
+        try:
+            items.append(_item(number, record, labels))
+        except InputError as problem:
+            bad.append(Bad(number, str(problem)))
+    if not items:
+        first = f": line {bad[0].number}: {bad[0].reason}" if bad else ": it is empty"
+        raise FileError(f"{path} has no line that can be used{first}")
+    return items, bad
+
+
+def summary_of(bad: Sequence[Bad]) -> list[str]:
+    """One sentence a reason, with the lines it concerns."""
+    by_reason: dict[str, list[int]] = {}
+    for line in bad:
+        by_reason.setdefault(line.reason, []).append(line.number)
+    sentences = []
+    for reason, lines in by_reason.items():
+        shown = ", ".join(map(str, lines[:5])) + (", …" if len(lines) > 5 else "")
+        what = "line" if len(lines) == 1 else f"{len(lines)} lines"
+        sentences.append(f"left out {what} {shown}: {reason}")
+    return sentences
+
+
+def _records(path: Path) -> Iterator[tuple[int, Any]]:
+    """Line number and what stands there; an InputError in its place where it cannot be read."""
+    kind = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
+    if kind not in (".jsonl", ".csv"):
+        raise FileError(f"cannot tell what {path} is: expected a file named .jsonl or .csv (.gz)")
+    try:
+        content = path.read_bytes()
+        content = gzip.decompress(content) if path.suffix == ".gz" else content
+    except (OSError, EOFError) as problem:
+        reason = getattr(problem, "strerror", None) or problem
+        raise FileError(f"cannot read {path}: {reason}") from problem
+    if kind == ".csv":
+        yield from _table_records(path, content)
+        return
+    for number, line in enumerate(content.splitlines(), start=1):
+        if line.strip():
+            try:
+                yield number, json.loads(line)
+            except ValueError:
+                yield number, InputError("not valid JSON in UTF-8")
+
+
+def _table_records(path: Path, content: bytes) -> Iterator[tuple[int, Any]]:
+    text = io.StringIO(content.decode("utf-8-sig", errors="replace"), newline="")
+    table = csv.DictReader(text)
+    if "text" not in (table.fieldnames or ()):
+        names = ", ".join(table.fieldnames or ()) or "none"
+        raise FileError(f"{path} has no column 'text': its columns are {names}")
+    for row in table:
+        record = {name: value for name, value in row.items() if value not in (None, "")}
+        if isinstance(record.get("rationales"), str):
+            try:
+                record["rationales"] = json.loads(record["rationales"])
+            except ValueError:
+                record["rationales"] = ()
+        yield table.line_num, record
+
+
+def _item(number: int, record: Any, labels: Sequence[str]) -> Item:
+    if isinstance(record, InputError):
+        raise record
+    if not isinstance(record, dict) or "text" not in record:
+        raise InputError("has no 'text'")
+    text = record["text"]
+    text = checked_text(tuple(text) if isinstance(text, list) else text)
+    return Item(number, text, _label(record.get("label"), labels), _spans(record.get("rationales")))
+
+
+def _label(label: Any, labels: Sequence[str]) -> int | None:
+    if label is None:
+        return None
+    if str(label) in labels:
+        return list(labels).index(str(label))
+    number = str(label)
+    if not isinstance(label, bool) and number.isdecimal() and int(number) < len(labels):
+        return int(number)
+    raise InputError(f"the label {label!r} is none of the model's: {', '.join(labels)}")
+
+
+def _spans(spans: Any) -> tuple[Span, ...] | None:
+    if spans is None:
+        return None
+    try:
+        read = tuple(tuple(int(at) for at in span) for span in spans)
+    except (TypeError, ValueError) as problem:
+        raise InputError("rationales must be spans: [[start, end], …]") from problem
+    if not read or any(len(span) not in (2, 3) for span in read):
+        raise InputError("rationales must be spans: [[start, end], …]")
+    return read

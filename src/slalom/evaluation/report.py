@@ -1,0 +1,132 @@
+"""An evaluation as Markdown, and as a page of its own with the curves drawn.
+
+Knows rows and sentences; the page loads nothing from anywhere.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+from slalom.document import FloatArray
+from slalom.evaluation.rows import COVERAGE, GRID, Row, groups, markdown, mean_curve, table
+from slalom.metrics.table import METRICS
+
+COLOURS = ("#0b4f9e", "#d9822b", "#2a8f5b", "#a33b8f", "#7a5c00", "#c0392b", "#4a90a4", "#555555")
+DASHES = ("", "6 3", "2 2", "8 2 2 2")
+WIDTH, HEIGHT, LEFT, BOTTOM = 360, 220, 40, 30
+STYLE = """
+body{font:16px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:70rem;padding:0 1rem;color:#222}
+table{border-collapse:collapse;font-size:.9rem}td,th{padding:.25rem .6rem;text-align:right}
+td:first-child,th:first-child{text-align:left}tr{border-bottom:1px solid #ddd}
+figure{display:inline-block;margin:1rem}figcaption{text-align:center}.key span{margin-right:1rem}
+@media(prefers-color-scheme:dark){body{background:#16181c;color:#ddd}tr{border-color:#444}}
+"""
+
+
+@dataclass(frozen=True)
+class Report:
+    """Rows, what was measured, and what a reader must know besides."""
+
+    title: str
+    rows: tuple[Row, ...]
+    metrics: tuple[str, ...]
+    facts: tuple[str, ...] = ()  # model, data, what was left out
+
+    def markdown(self) -> str:
+        parts = [f"# {self.title}", *(f"- {fact}" for fact in self.facts), ""]
+        parts += [markdown(self.rows, self.metrics), "", self._legend()]
+        parts += [f"- {problem}" for problem in problems(self.rows)]
+        return "\n".join(parts) + "\n"
+
+    def html(self) -> str:
+        facts = "".join(f"<li>{escape(fact)}</li>" for fact in self.facts)
+        heads, lines = table(self.rows, self.metrics)
+        head = "".join(f"<th>{escape(name)}</th>" for name in heads)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>"
+            for cells in lines
+        )
+        failed = "".join(f"<li>{escape(problem)}</li>" for problem in problems(self.rows))
+        title = escape(self.title)
+        return (
+            f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>'
+            f'<meta name="viewport" content="width=device-width"><style>{STYLE}</style>'
+            f"<h1>{title}</h1><ul>{facts}</ul><table><tr>{head}</tr>{body}</table>"
+            f"<p>{escape(self._legend())}</p>{self._figures()}<ul>{failed}</ul></html>\n"
+        )
+
+    def _legend(self) -> str:
+        known = [METRICS[name] for name in self.metrics if name in METRICS]
+        said = "; ".join(f"{m.name}: {m.summary}, {m.better} is better" for m in known)
+        return (
+            f"Means over documents ± half the {COVERAGE:.0%} interval (bootstrap). {said}. "
+            "Queries, tokens and seconds are what one explanation cost."
+        )
+
+    def _figures(self) -> str:
+        found = groups(self.rows)
+        names = list(dict.fromkeys(name for row in self.rows for name in row.curves))
+        drawn = []
+        for name in names:
+            curves = {key: mean_curve(rows, name) for key, rows in found.items()}
+            lines = "".join(
+                _line(number, curve)
+                for number, curve in enumerate(curves.values())
+                if curve is not None
+            )
+            drawn.append(
+                f'<figure><svg viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" role="img" '
+                f'aria-label="{escape(name)}">{_axes()}{lines}</svg>'
+                f"<figcaption>{escape(name)}: p(class) by share of units</figcaption></figure>"
+            )
+        keys = "".join(
+            f'<span><svg width="24" height="8"><path d="M0 4H24" {_stroke(number)}/></svg> '
+            f"{escape(method)} {budget or 'auto'}</span>"
+            for number, (method, budget) in enumerate(found)
+        )
+        return f'{"".join(drawn)}<p class="key">{keys}</p>' if drawn else ""
+
+
+def problems(rows: Sequence[Row]) -> list[str]:
+    """What could not be explained: one sentence a method and budget, with the first reason."""
+    sentences = []
+    for (method, budget), members in groups(rows).items():
+        failed = [row for row in members if row.problem]
+        if failed:
+            sentences.append(
+                f"{method} at {budget or 'auto'}: no answer for {len(failed)} of {len(members)} "
+                f"texts, the first is line {failed[0].document}: {failed[0].problem}"
+            )
+    return sentences
+
+
+def _line(number: int, curve: FloatArray) -> str:
+    points = " ".join(
+        f"{_across(share):.1f},{_up(p):.1f}" for share, p in zip(GRID, curve, strict=True)
+    )
+    return f'<polyline points="{points}" {_stroke(number)}/>'
+
+
+def _stroke(number: int) -> str:
+    """Colour and dashes together tell more lines apart than either, and without colours too."""
+    colour = COLOURS[number % len(COLOURS)]
+    dash = DASHES[number // len(COLOURS) % len(DASHES)]
+    return f'fill="none" stroke="{colour}" stroke-width="2" stroke-dasharray="{dash}"'
+
+
+def _axes() -> str:
+    parts = []
+    for tick in (0.0, 0.5, 1.0):
+        x, y = _across(tick), _up(tick)
+        parts.append(f'<path d="M{LEFT} {y:.1f}H{WIDTH - 10}" stroke="#8884"/>')
+        parts.append(f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{tick:g}</text>')
+        parts.append(f'<text x="{x:.1f}" y="{HEIGHT - 8}" text-anchor="middle">{tick:g}</text>')
+    return f'<g font-size="12" fill="currentColor">{"".join(parts)}</g>'
+
+
+def _across(share: float) -> float:
+    return LEFT + share * (WIDTH - LEFT - 10)
+
+
+def _up(probability: float) -> float:
+    return HEIGHT - BOTTOM - probability * (HEIGHT - BOTTOM - 10)

@@ -1,0 +1,110 @@
+"""A folder of results that survives interrupts and full disks, and is taken up where it stopped.
+
+settings.json   what every row has in common; a folder with other settings is refused
+rows.jsonl      one line a finished row, written as soon as it is there
+table.parquet   the same as a table (needs pyarrow)
+report.md, report.html   see report.py
+"""
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from slalom.errors import FileError, MissingExtraError
+from slalom.evaluation.rows import COSTS, Row
+
+
+class Store:
+    """Rows on disk; opening one finds what earlier runs have finished."""
+
+    def __init__(self, folder: Path, settings: dict[str, Any]) -> None:
+        self.folder = folder
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._agree(settings)
+            self.rows = self._finished()
+        except OSError as problem:
+            raise FileError(f"cannot write to {folder}: {problem.strerror or problem}") from problem
+
+    def add(self, row: Row) -> None:
+        """Keep a row: once this returns it is on disk."""
+        try:
+            with (self.folder / "rows.jsonl").open("a", encoding="utf-8") as lines:
+                lines.write(json.dumps(row.to_json(), allow_nan=False) + "\n")
+                lines.flush()
+                os.fsync(lines.fileno())
+        except OSError as problem:
+            raise FileError(
+                f"cannot write to {self.folder}: {problem.strerror or problem}; the "
+                f"{len(self.rows)} finished rows are kept, the same command goes on from there"
+            ) from problem
+        self.rows.append(row)
+
+    def write(self, name: str, content: str | bytes) -> Path:
+        """A report, complete or not there at all."""
+        path, temporary = self.folder / name, self.folder / f".{name}.part"
+        try:
+            temporary.write_bytes(content.encode() if isinstance(content, str) else content)
+            temporary.replace(path)
+        except OSError as problem:
+            temporary.unlink(missing_ok=True)
+            raise FileError(f"cannot write {path}: {problem.strerror or problem}") from problem
+        return path
+
+    def _agree(self, settings: dict[str, Any]) -> None:
+        path = self.folder / "settings.json"
+        if not path.exists():
+            self.write(path.name, json.dumps(settings, indent=1, ensure_ascii=False) + "\n")
+            return
+        try:
+            before = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError:
+            before = {}
+        other = [name for name in settings if before.get(name) != settings[name]]
+        if other:
+            raise FileError(
+                f"{self.folder} holds an evaluation with another {', '.join(other)}: "
+                "name another folder, or delete this one"
+            )
+
+    def _finished(self) -> list[Row]:
+        """Rows of earlier runs; what was cut off in the middle of a line is dropped."""
+        path = self.folder / "rows.jsonl"
+        if not path.exists():
+            return []
+        rows, end = [], 0
+        for line in path.read_bytes().splitlines(keepends=True):
+            try:
+                if not line.endswith(b"\n"):
+                    break
+                rows.append(Row.from_json(json.loads(line)))
+            except (ValueError, KeyError, TypeError):
+                break
+            end += len(line)
+        if end < path.stat().st_size:
+            with path.open("r+b") as file:
+                file.truncate(end)
+        return rows
+
+
+def parquet(rows: Sequence[Row], metrics: Sequence[str]) -> bytes:
+    """Documents × methods × budgets as one flat table."""
+    try:
+        import pyarrow as arrow
+        from pyarrow import parquet as files
+    except ImportError as problem:
+        raise MissingExtraError("pyarrow", "corpus") from problem
+    plain = ("document", "method", "budget", "n_units", *COSTS, "r2", "correct", "problem")
+    columns = {name: [getattr(row, name) for row in rows] for name in plain}
+    columns |= {name: [row.values.get(name) for row in rows] for name in metrics}
+    kinds = {"method": arrow.string(), "problem": arrow.string(), "correct": arrow.bool_()}
+    numbers = {name: arrow.int64() for name in ("document", "budget", "n_units", *COSTS[:2])}
+    typed = {
+        name: arrow.array(column, type={**kinds, **numbers}.get(name, arrow.float64()))
+        for name, column in columns.items()
+    }
+    sink = arrow.BufferOutputStream()
+    files.write_table(arrow.table(typed), sink)
+    return bytes(sink.getvalue())

@@ -1,0 +1,83 @@
+"""Several explanations of one text in a terminal, one under the other.
+
+Each has a line about what it cost and how far it holds, and the text in its own colours: what
+the methods agree on is seen at a glance, and what they do not.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.table import Table
+from rich.text import Text
+
+from slalom.explanation import Explanation
+from slalom.views import reading
+from slalom.views.terminal import painted_text
+
+N_WORDS = 5
+
+
+@dataclass(frozen=True)
+class SideBySide:
+    """Print this with a rich Console; `measured` has further columns, a row a method."""
+
+    explanations: Sequence[Explanation]
+    measured: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        first = self.explanations[0]
+        label = reading.label(first.target)
+        yield Text.assemble(
+            (reading.prediction(first), "bold"),
+            (f"  log-odds of “{label}” · {reading.label(first.classifier)}", "dim"),
+        )
+        for explanation in self.explanations:
+            yield Text()
+            yield Text.assemble(
+                (explanation.method, "bold"), "  ", (strongest_words(explanation), "")
+            )
+            shown = reading.for_class(explanation, reading.shown_class(explanation))
+            if console.color_system is not None:
+                yield painted_text(shown, reading.colouring(shown))
+        yield Text()
+        yield self._table()
+
+    def _table(self) -> Table:
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+        names = list(dict.fromkeys(name for row in self.measured.values() for name in row))
+        table.add_column("method", no_wrap=True)
+        for head in ("R²", *names, "queries", "tokens", "seconds"):
+            table.add_column(head, justify="right", no_wrap=True)
+        for explanation in self.explanations:
+            quality = explanation.quality
+            values = self.measured.get(explanation.method, {})
+            table.add_row(
+                explanation.method,
+                _number(quality.r2),
+                *(_number(values.get(name)) for name in names),
+                str(quality.n_queries),
+                str(quality.n_tokens),
+                f"{quality.seconds:.2f}",
+            )
+        return table
+
+
+def strongest_words(explanation: Explanation) -> str:
+    """The units with the largest scores, signs included."""
+    shown = reading.for_class(explanation, reading.shown_class(explanation))
+    scores = shown.scores[reading.colouring(shown)]
+    known = np.where(shown.identified, np.abs(scores), -1.0)
+    digits = reading.digits(scores)
+    words: dict[int, str] = {}
+    for unit in np.argsort(-known, kind="stable"):
+        feature = int(shown.features[unit])
+        if feature not in words and known[unit] > 0 and len(words) < N_WORDS:
+            score = reading.number(float(scores[unit]), digits)
+            words[feature] = f"{reading.label(shown.units[unit])} {score}"
+    return " · ".join(words.values())
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}"

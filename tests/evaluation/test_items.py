@@ -1,0 +1,80 @@
+"""Data files as people have them: what is usable is used, the rest is counted and named."""
+
+import gzip
+import json
+
+import pytest
+
+import slalom
+from slalom.evaluation.items import Bad, Item, read_items, summary_of
+
+LABELS = ("negative", "positive")
+
+
+def test_json_lines_good_and_bad(tmp_path):
+    path = tmp_path / "reviews.jsonl"
+    lines = [
+        json.dumps({"text": "good", "label": "positive", "rationales": [[0, 4]]}),
+        json.dumps({"text": "bad", "label": 0}),
+        json.dumps({"text": ["one", "two"]}),
+        "",
+        "{broken",
+        json.dumps({"label": 1}),
+        json.dumps({"text": "  "}),
+        json.dumps({"text": 7}),
+        json.dumps({"text": "fine", "label": "neutral"}),
+        json.dumps({"text": "fine", "label": 2}),
+        json.dumps({"text": "fine", "rationales": [[1]]}),
+        json.dumps(["no", "record"]),
+    ]
+    path.write_bytes("\n".join(lines).encode() + b"\n\xff\xfe\n")
+    items, bad = read_items(path, LABELS)
+    assert items == [
+        Item(1, "good", 1, ((0, 4),)),
+        Item(2, "bad", 0),
+        Item(3, ("one", "two")),
+    ]
+    assert [line.number for line in bad] == [5, 6, 7, 8, 9, 10, 11, 12, 13]
+    reasons = " ".join(line.reason for line in bad)
+    for word in ("not valid JSON", "has no 'text'", "empty", "str, not int", "'neutral'", "spans"):
+        assert word in reasons
+
+
+def test_tables_and_compressed_files(tmp_path):
+    path = tmp_path / "reviews.csv"
+    path.write_text(
+        'text,label,rationales\n"good, really",1,"[[0, 4]]"\nbad,,\n,0,\n', encoding="utf-8"
+    )
+    items, bad = read_items(path, LABELS)
+    assert items == [Item(2, "good, really", 1, ((0, 4),)), Item(3, "bad")]
+    assert bad == [Bad(4, "has no 'text'")]
+    packed = tmp_path / "reviews.csv.gz"
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    assert read_items(packed, LABELS) == (items, bad)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.csv", "review,label\ngood,1\n", "no column 'text': its columns are review, label"),
+        ("a.jsonl", "", "it is empty"),
+        ("a.jsonl", "{", "line 1: not valid JSON"),
+        ("a.txt", "good", "expected a file named .jsonl or .csv"),
+        ("a.jsonl.gz", "good", "cannot read"),
+    ],
+)
+def test_files_that_are_of_no_use(tmp_path, name, content, message):
+    path = tmp_path / name
+    path.write_text(content)
+    with pytest.raises(slalom.SlalomError, match=message):
+        read_items(path, LABELS)
+    with pytest.raises(slalom.SlalomError, match="cannot read"):
+        read_items(tmp_path / "none.jsonl", LABELS)
+
+
+def test_reasons_are_summed_up():
+    bad = [Bad(number, "empty") for number in range(1, 9)] + [Bad(20, "odd")]
+    assert summary_of(bad) == [
+        "left out 8 lines 1, 2, 3, 4, 5, …: empty",
+        "left out line 20: odd",
+    ]

@@ -1,0 +1,136 @@
+"""slalom compare and slalom evaluate: what they print and leave behind, and how they end."""
+
+import json
+
+import numpy as np
+import pytest
+
+import slalom
+from slalom import cli
+from slalom.evaluation.run import evaluate
+
+TEXT = "a great film with an awful end"
+WORDS = {"great": 3.0, "awful": -2.0}
+
+
+def scores(texts: list[str]) -> np.ndarray:
+    odds = np.array([0.2 + sum(WORDS.get(word, 0.0) for word in text.split()) for text in texts])
+    return np.column_stack([np.zeros(len(texts)), odds])
+
+
+@pytest.fixture
+def run(capfd, monkeypatch):
+    """The command in this process, a small function in the place of the bundled model."""
+    classifier = slalom.FunctionClassifier(scores, ["bad", "good"], gives="logits", name="small")
+    monkeypatch.setattr("slalom.classifiers.load.load", lambda name, *, device: classifier)
+
+    def call(*arguments):
+        with pytest.raises(SystemExit) as ended:
+            cli.main(arguments)
+        captured = capfd.readouterr()
+        return int(ended.value.code or 0), captured.out, captured.err
+
+    return call
+
+
+@pytest.fixture
+def data(tmp_path):
+    path = tmp_path / "reviews.jsonl"
+    records = [
+        {"text": TEXT, "label": "good", "rationales": [[2, 7]]},
+        {"text": "an awful film", "label": "bad"},
+        {"text": ""},
+    ]
+    path.write_text("\n".join(map(json.dumps, records)))
+    return path
+
+
+def test_compare_shows_every_method_and_says_which_cannot(run):
+    status, out, err = run("compare", TEXT, "--queries", "200", "--metrics", "UNI,deletion")
+    assert status == 0
+    assert "slalom  great" in out
+    assert "lime  great" in out
+    assert "UNI" in out
+    assert "attention-lrp: small cannot be looked into" in err
+
+
+def test_compare_writes_explanations(run, tmp_path):
+    path = tmp_path / "all.jsonl"
+    status, _, _ = run("compare", TEXT, "--methods", "lime,linear", "--json", str(path))
+    assert status == 0
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [line["method"] for line in lines] == ["lime", "linear"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("compare",), "give one text"),
+        (("compare", TEXT, "--methods", "lame"), "did you mean 'lime'"),
+        (("compare", TEXT, "--metrics", "UNO"), "unknown metric"),
+        (("compare", TEXT, "--target", "ugly"), "unknown target"),
+        (("compare", "--file", "nowhere.txt"), "No such file"),
+        (("compare", TEXT, "--methods", "attention-max"), "none of these methods"),
+        (("evaluate", "--data", "nowhere.jsonl", "--out", "x"), "no such file"),
+        (("evaluate", "--data", "x", "--out", "x", "--queries", "many"), "numbers with commas"),
+    ],
+)
+def test_wrong_use_ends_with_a_sentence(run, arguments, message):
+    status, _, err = run(*arguments)
+    assert status == 2
+    assert message in err
+
+
+def test_evaluate_leaves_tables_and_names_what_it_left_out(run, data, tmp_path):
+    out = tmp_path / "results"
+    line = ("evaluate", "--data", str(data), "--out", str(out), "--queries", "60,auto")
+    status, text, err = run(*line, "--methods", "slalom,leave-one-out")
+    assert status == 0
+    assert {p.name for p in out.iterdir()} == {
+        "settings.json",
+        "rows.jsonl",
+        "report.md",
+        "report.html",
+        "table.parquet",
+    }
+    assert text == (out / "report.md").read_text()
+    assert "| leave-one-out | auto |" in text
+    assert "AU-ROC" in text
+    assert "right about 2 of 2" in text
+    assert "left out line 3: the text is empty" in err
+
+
+def test_an_interrupt_keeps_rows_and_the_same_command_goes_on(run, data, tmp_path, monkeypatch):
+    out = tmp_path / "results"
+    line = ("evaluate", "--data", str(data), "--out", str(out), "--queries", "50")
+    line += ("--methods", "linear,lime")
+
+    def interrupted(*arguments, **options):
+        yield next(evaluate(*arguments, **options))
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("slalom.evaluation.run.evaluate", interrupted)
+        status, _, err = run(*line)
+    assert status == 130
+    assert "1 rows are kept: the same command goes on" in err
+    first = (out / "rows.jsonl").read_text()
+    assert run(*line)[0] == 0
+    rows = (out / "rows.jsonl").read_text()
+    assert rows.startswith(first)
+    assert len(rows.splitlines()) == 4
+    status, _, _ = run(*line, "--methods", "linear,lime,random")  # more methods may come later
+    assert status == 0
+    assert len((out / "rows.jsonl").read_text().splitlines()) == 6
+    assert run(*line, "--seed", "1")[0] == 2
+
+
+def test_without_pyarrow_the_other_tables_are_there(run, data, tmp_path, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
+    out = tmp_path / "results"
+    line = ("evaluate", "--data", str(data), "--out", str(out), "--queries", "50")
+    status, _, err = run(*line, "--methods", "linear")
+    assert status == 0
+    assert "pip install 'slalom-xai[corpus]'" in err
+    assert (out / "report.html").exists()
+    assert not (out / "table.parquet").exists()

@@ -1,0 +1,33 @@
+"""Figures are drawn from numbers alone, and without pyplot."""
+
+import io
+import sys
+
+import pytest
+
+import slalom
+from oracles import TEXT, linear_oracle
+from slalom.metrics.faithfulness import deletion, removal_error
+from slalom.views.plots import plot_curves, plot_removal_errors
+
+
+def test_curves_and_errors_become_figures():
+    classifier = linear_oracle()[0].classifier
+    found = {
+        name: slalom.explain(classifier, TEXT, name, target="pos", n_queries=200)
+        for name in ("linear", "constant")
+    }
+    curves = plot_curves({name: deletion(classifier, e) for name, e in found.items()}, title="x")
+    errors = plot_removal_errors({name: removal_error(classifier, e) for name, e in found.items()})
+    assert len(curves.axes[0].lines) == 2
+    assert len(errors.axes[0].lines) == 3
+    sink = io.BytesIO()
+    curves.savefig(sink, format="svg")
+    assert b"<svg" in sink.getvalue()
+    assert "matplotlib.pyplot" not in sys.modules
+
+
+def test_without_matplotlib_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(slalom.SlalomError, match=r"slalom-xai\[plot\]"):
+        plot_curves({})
