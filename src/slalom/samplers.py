@@ -149,7 +149,7 @@ class SingletonsAndDoubles:
             )
         firsts = np.unique(document.features, return_index=True)[1]
         doubles = [[unit, unit] for unit in firsts]
-        return _closed_form(document, [[END], *([unit] for unit in firsts)], doubles, n_queries)
+        return _closed_form(document, [[int(END)], *([unit] for unit in firsts)], doubles, n_queries)
 
 
 def _closed_form(
@@ -367,4 +367,5 @@ class SingleRemovals:
 
 def _are_all(masks: BoolArray, document: Document) -> bool:
     """Whether these subsets, all different, are all there are to ask."""
-    return len(masks) == 2 ** min(document.n_units, 62) - (not document.can_be_empty)
+    n_subsets = 1 << document.n_units
+    return len(masks) == n_subsets - (not document.can_be_empty)
