@@ -25,7 +25,7 @@ LAYERS = (  # imports point up this list; parts of one line do not import each o
 UPWARDS = {("explanation", "slalom.views.html")}  # _repr_html_, when a notebook calls it
 TORCH = (
     "classifiers/huggingface.py",
-    "classifiers/causal.py",
+    "classifiers/next_token.py",
     "classifiers/bundled.py",
     "classifiers/batching.py",
     "classifiers/borrowing.py",

@@ -224,16 +224,48 @@ def tiny(architecture: str, **settings: Any) -> tuple[Any, hf.PreTrainedTokenize
     """A random model in eval mode whose weights are large enough for padding to matter."""
     prefix, config, tokenizer = ARCHITECTURES[architecture]
     settings = {**config, **({} if "id2label" in settings else {"num_labels": 2}), **settings}
-    with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # DeBERTa's, when it is imported
+        model = _random(f"{prefix}ForSequenceClassification", f"{prefix}Config", settings)
+    return model, TOKENIZERS[tokenizer]()
+
+
+LANGUAGE_MODELS: dict[str, tuple[str, str, dict[str, Any], str]] = {  # class, config class, …
+    "GPT-2": ("GPT2LMHeadModel", "GPT2Config", SMALL_GPT2, "byte-level"),
+    "Llama": (
+        "LlamaForCausalLM", "LlamaConfig", {**SMALL, "num_key_value_heads": 2}, "byte-fallback"
+    ),
+    "BLOOM": ("BloomForCausalLM", "BloomConfig", ARCHITECTURES["BLOOM"][1], "byte-level"),
+    "OPT": ("OPTForCausalLM", "OPTConfig", ARCHITECTURES["OPT"][1], "byte-level-trimmed"),
+    "Mistral": (
+        "MistralForCausalLM", "MistralConfig",
+        {**SMALL, "num_key_value_heads": 2, "sliding_window": 8}, "byte-fallback",
+    ),
+    "Mamba": (
+        "MambaForCausalLM", "MambaConfig",
+        {"vocab_size": 400, "hidden_size": 16, "num_hidden_layers": 2, "state_size": 4},
+        "byte-level",
+    ),
+}  # fmt: skip
+
+
+def tiny_language_model(
+    architecture: str, **settings: Any
+) -> tuple[Any, hf.PreTrainedTokenizerFast]:
+    """The same without a classification head: it only goes on with a text."""
+    model, config, stated, tokenizer = LANGUAGE_MODELS[architecture]
+    ends = {"bos_token_id": 0, "eos_token_id": 0}
+    return _random(model, config, {**ends, **stated, **settings}), TOKENIZERS[tokenizer]()
+
+
+def _random(model_class: str, config_class: str, settings: dict[str, Any]) -> Any:
+    with torch.random.fork_rng(devices=[]):
         torch.manual_seed(1)
-        model = getattr(hf, f"{prefix}ForSequenceClassification")(
-            getattr(hf, f"{prefix}Config")(**settings)
-        )
+        model = getattr(hf, model_class)(getattr(hf, config_class)(**settings))
         for weight in model.parameters():
             if weight.ndim > 1:
                 torch.nn.init.normal_(weight, std=0.25)
-    return model.eval(), TOKENIZERS[tokenizer]()
+    return model.eval()
 
 
 @cache

@@ -15,6 +15,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "Anchor": "slalom.surrogates.slalom",
+    "CausalClassifier": "slalom.classifiers.causal",
     "ChatClassifier": "slalom.classifiers.chat",
     "Explanation": "slalom.explanation",
     "FunctionClassifier": "slalom.classifiers.function",
@@ -30,6 +31,7 @@ _HOMES = {
 }
 
 if TYPE_CHECKING:
+    from slalom.classifiers.causal import CausalClassifier as CausalClassifier
     from slalom.classifiers.chat import ChatClassifier as ChatClassifier
     from slalom.classifiers.function import FunctionClassifier as FunctionClassifier
     from slalom.classifiers.huggingface import HuggingFaceClassifier as HuggingFaceClassifier

@@ -100,10 +100,15 @@ def test_folders_without_a_classifier(folder: Path, tmp_path: Path) -> None:
         load(folder)
 
 
-def test_prompts_are_for_other_models(folder: Path) -> None:
-    for wrong in ({"prompt": "{text}"}, {"labels": {"a": " a", "b": " b"}}):
-        with pytest.raises(InputError, match="leave out labels and prompt"):
-            load(folder, **wrong)  # type: ignore[arg-type]
+@pytest.mark.parametrize("narrow", [torch.float16, torch.bfloat16])
+def test_a_cpu_computes_in_32_bits(folder: Path, narrow: torch.dtype) -> None:
+    """16 bits are many times slower there; what was stored narrow is widened on loading."""
+    model, _ = tiny("BERT", id2label={0: "bad", 1: "good"})
+    model.to(narrow).save_pretrained(folder)
+    for device in (None, "cpu"):
+        classifier = load(folder, device=device)
+        assert isinstance(classifier, HuggingFaceClassifier)
+        assert {weight.dtype for weight in classifier.model.parameters()} == {torch.float32}
 
 
 def test_a_missing_extra_names_its_command(monkeypatch: pytest.MonkeyPatch) -> None:

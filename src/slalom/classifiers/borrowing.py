@@ -6,8 +6,9 @@ and knows nothing of texts. Everything it needs it finds in the model, never in 
 
 import inspect
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import PurePath
 from threading import Lock, RLock
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -18,7 +19,7 @@ from torch import Tensor, nn
 
 from slalom.classifiers.batching import LongArray, Rows, batches, padded
 from slalom.document import FloatArray
-from slalom.errors import ClassifierError
+from slalom.errors import ClassifierError, UnknownNameError
 
 DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 TOKENS_A_BATCH = {"cpu": 2**11, "cuda": 2**17}  # measured; on a CPU what fits the caches wins
@@ -74,6 +75,18 @@ def takes(model: nn.Module, name: str) -> bool:
     return name in inspect.signature(model.forward).parameters
 
 
+def checked_precision(precision: str | None) -> str | None:
+    if precision is not None and precision not in DTYPES:
+        raise UnknownNameError("precision", precision, DTYPES)
+    return precision
+
+
+def name_of(model: nn.Module) -> str:
+    """The name the model was loaded by, a folder without its path, or its class."""
+    path = str(getattr(getattr(model, "config", None), "name_or_path", "") or "")
+    return (PurePath(path).name if PurePath(path).is_absolute() else path) or type(model).__name__
+
+
 def context_length(model: nn.Module, tokenizer: Any) -> int:
     """The most tokens that model and tokenizer allow, special ones included."""
     stated = getattr(_text_config(model), "max_position_embeddings", None)
@@ -96,20 +109,39 @@ def answers(
 ) -> FloatArray:
     """What the model says to each row: (n_rows, n_outputs)."""
     pad = _pad_id(model, rows, spare=spare_pad)
-    device = _device(model)
-    budget = TOKENS_A_BATCH.get(device.type, 2**14) if pad is not None else 1
-    waiting = deque(batches(rows.lengths, budget=budget, padding=_may_pad(model)))
+    budget = tokens_a_batch(model) if pad is not None else 1
+    waiting = batches(rows.lengths, budget=budget, padding=_may_pad(model))
+
+    def ask(chosen: LongArray) -> Tensor:
+        return _scores(model, _inputs(model, rows, chosen, pad=pad or 0, typed=typed))
+
+    with borrowed(model, pad, precision):
+        return in_turn(waiting, ask)
+
+
+def tokens_a_batch(model: nn.Module) -> int:
+    return TOKENS_A_BATCH.get(device_of(model).type, 2**14)
+
+
+@contextmanager
+def borrowed(model: nn.Module, pad: int | None, precision: str | None) -> Iterator[None]:
+    """The model ready to be asked: no gradients, eval mode, a pad id, the caller's precision."""
+    with torch.inference_mode(), asked(model, pad), _autocast(device_of(model), precision):
+        yield
+
+
+def in_turn(waiting: Iterable[LongArray], ask: Callable[[LongArray], Tensor]) -> FloatArray:
+    """Batch after batch, smaller ones where the memory runs out: (n_rows, n_outputs)."""
+    left = deque(waiting)
     order: list[LongArray] = []
     found: list[Tensor] = []
-    with torch.inference_mode(), asked(model, pad), _autocast(device, precision):
-        while waiting:
-            inputs = _inputs(model, rows, waiting[0], pad=pad or 0, typed=typed)
-            try:
-                found.append(_scores(model, inputs))
-            except torch.OutOfMemoryError as problem:
-                waiting = deque(_halved(waiting, problem))
-            else:
-                order.append(waiting.popleft())
+    while left:
+        try:
+            found.append(ask(left[0]))
+        except torch.OutOfMemoryError as problem:
+            left = deque(_halved(left, problem))
+        else:
+            order.append(left.popleft())
     scores = torch.cat(found).double().cpu().numpy()
     result = np.empty_like(scores)
     result[np.concatenate(order)] = scores
@@ -125,20 +157,25 @@ def _inputs(
         arrays["attention_mask"] = mask
     if typed:
         arrays["token_type_ids"] = types
-    device = _device(model)
+    device = device_of(model)
     return {name: torch.from_numpy(array).to(device) for name, array in arrays.items()}
 
 
-def _scores(model: nn.Module, inputs: dict[str, Tensor]) -> Tensor:
-    """One row of scores a text, whatever the model wraps them in."""
+def forward(model: nn.Module, inputs: dict[str, Any]) -> Any:
+    """Whatever the model returns, or a sentence about what it raised."""
     try:
-        output = model(**inputs)
+        return model(**inputs)
     except torch.OutOfMemoryError:
         raise
     except Exception as problem:
         raise ClassifierError(
             f"{type(model).__name__} raised {type(problem).__name__}: {problem}"
         ) from problem
+
+
+def _scores(model: nn.Module, inputs: dict[str, Tensor]) -> Tensor:
+    """One row of scores a text, whatever the model wraps them in."""
+    output = forward(model, inputs)
     if isinstance(output, dict):
         output = output.get("logits")
     elif isinstance(output, (tuple, list)):
@@ -167,7 +204,7 @@ def _halved(waiting: Iterable[LongArray], problem: Exception) -> Iterator[LongAr
             yield chosen[middle:]
 
 
-def _device(model: nn.Module) -> torch.device:
+def device_of(model: nn.Module) -> torch.device:
     return next((weight.device for weight in model.parameters()), torch.device("cpu"))
 
 

@@ -25,28 +25,58 @@ def load(
     labels: Mapping[str, str] | None = None,
     prompt: str | None = None,
 ) -> Classifier:
-    """The bundled model, or a sequence classifier from a folder or the Hugging Face hub."""
+    """The bundled model, or one from a folder or the Hugging Face hub.
+
+    With `labels` and `prompt` a causal language model is loaded, and the labels' answers after
+    the prompt are compared; else a sequence classifier.
+    """
     try:
         import torch  # noqa: F401
         import transformers  # noqa: F401
     except ImportError as problem:
         raise MissingExtraError(problem.name or "transformers", "hf") from problem
+    if (labels is None) != (prompt is None):
+        raise InputError(
+            "labels and prompt go together: they make a classifier of a causal language model; "
+            "a sequence classifier has its own labels and reads no prompt"
+        )
+    if labels is not None and prompt is not None:
+        return _causal(name_or_folder, labels, prompt, device=device, precision=precision)
     from slalom.classifiers.huggingface import HuggingFaceClassifier
 
-    if labels is not None or prompt is not None:
-        raise InputError(
-            "a sequence classifier has its own labels and reads no prompt: "
-            "leave out labels and prompt"
-        )
     if name_or_folder is None:
         from slalom.classifiers.bundled import bundled_model
 
         model, tokenizer = bundled_model()
         name = "the bundled sentiment model"
     else:
-        model, tokenizer = _pretrained(str(name_or_folder))
+        from transformers import AutoModelForSequenceClassification
+
+        auto = AutoModelForSequenceClassification
+        model, tokenizer = _pretrained(str(name_or_folder), auto, "classifier")
         name = None
     return HuggingFaceClassifier(_moved(model, device), tokenizer, precision=precision, name=name)
+
+
+def _causal(
+    name_or_folder: str | Path | None,
+    labels: Mapping[str, str],
+    prompt: str,
+    *,
+    device: str | None,
+    precision: str | None,
+) -> Classifier:
+    from transformers import AutoModelForCausalLM
+
+    from slalom.classifiers.causal import CausalClassifier
+
+    if name_or_folder is None:
+        raise InputError(
+            "the bundled model has its own labels and reads no prompt: "
+            "name a causal language model, or leave out labels and prompt"
+        )
+    model, tokenizer = _pretrained(str(name_or_folder), AutoModelForCausalLM, "language model")
+    return CausalClassifier(_moved(model, device), tokenizer, labels, prompt, precision=precision)
 
 
 def as_classifier(thing: Any) -> Classifier:
@@ -101,9 +131,9 @@ def _from_estimator(estimator: Any, f: Callable[[list[str]], Any], *, gives: str
     return FunctionClassifier(f, labels=labels, gives=gives, name=type(estimator).__name__)
 
 
-def _pretrained(name: str) -> tuple[Any, Any]:
+def _pretrained(name: str, form: Any, kind: str) -> tuple[Any, Any]:
     """Model and tokenizer, or one sentence about why they cannot be read."""
-    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+    from transformers import AutoTokenizer
 
     folder = Path(name).expanduser()
     if not name or (_looks_like_a_path(name) and not folder.is_dir()):
@@ -112,20 +142,19 @@ def _pretrained(name: str) -> tuple[Any, Any]:
     local = folder.is_dir() or not _hub_is_there()
     try:
         with _quiet():
-            model, found = AutoModelForSequenceClassification.from_pretrained(
+            model, found = form.from_pretrained(
                 source, output_loading_info=True, local_files_only=local
             )
             tokenizer = AutoTokenizer.from_pretrained(source, local_files_only=local)
     except Exception as problem:
         raise FileError(
             f"cannot load {name!r}: {_first_sentence(problem).rstrip('.')}; "
-            "check the name, or give a folder that holds a fine-tuned classifier"
+            f"check the name, or give a folder that holds a {kind}"
         ) from problem
     if found["missing_keys"]:
         lacks = ", ".join(sorted(found["missing_keys"]))
         raise FileError(
-            f"{name!r} is no trained classifier, it lacks {lacks}: "
-            "give a model that was fine-tuned for classification"
+            f"{name!r} is no trained {kind}, it lacks {lacks}: give a model that was trained as one"
         )
     return model.eval(), tokenizer
 
@@ -153,14 +182,24 @@ def _first_sentence(problem: Exception) -> str:
 
 
 def _moved(model: Any, device: str | None) -> Any:
-    if device is None:
-        return model
     try:
-        return model.to(device)
+        moved = model if device is None else model.to(device)
     except (RuntimeError, AssertionError) as problem:
         raise InputError(
             f"cannot use the device {device!r}: {_first_sentence(problem)}"
         ) from problem
+    return _wide(moved)
+
+
+def _wide(model: Any) -> Any:
+    """A CPU computes 16 bits many times slower than 32, and no better."""
+    import torch
+
+    narrow = (torch.float16, torch.bfloat16)
+    on_cpu = all(weight.device.type == "cpu" for weight in model.parameters())
+    if on_cpu and any(weight.dtype in narrow for weight in model.parameters()):
+        return model.float()
+    return model
 
 
 @contextmanager
