@@ -182,10 +182,11 @@ class ChatClassifier:
     def _ask(self, session: Session, text: str) -> Answer:
         key = self._key(text)
         stored = self.cache.read([key]).get(key)
-        for reply in self._way.ask(session, self._shown(text), stored):
-            self.cache.write(key, reply)
-            stored = reply
-        assert stored is not None  # the way has asked, or there was nothing missing
+        if self._way.n_requests(stored):  # another process may have asked meanwhile
+            for reply in self._way.ask(session, self._shown(text), stored):
+                self.cache.write(key, reply)
+                stored = reply
+        assert stored is not None  # nothing was missing, or it was asked for
         return self._way.answer(stored, self._spellings)
 
     @contextmanager
