@@ -16,7 +16,7 @@ demo: $(READY)  ## explain a film review with the bundled classifier, also as sl
 	@echo && echo "The same as a page: open slalom-demo.html in a browser."
 
 test: $(READY)  ## run every test
-	$(BIN)/python -m pytest -q
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist loadfile
 
 check: $(READY)  ## lint, format, types, architecture
 	$(BIN)/ruff check .
