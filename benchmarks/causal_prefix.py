@@ -107,9 +107,11 @@ def _byte_tokenizer() -> Any:
 def _from_gguf(file: Path) -> tuple[Any, Any]:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    model = AutoModelForCausalLM.from_pretrained(file.parent, gguf_file=file.name)
+    model = AutoModelForCausalLM.from_pretrained(
+        file.parent, gguf_file=file.name, dtype=torch.float32
+    )
     tokenizer = AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name)
-    return model.float().eval(), tokenizer
+    return model.eval(), tokenizer
 
 
 if __name__ == "__main__":

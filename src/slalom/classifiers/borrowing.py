@@ -75,6 +75,12 @@ def takes(model: nn.Module, name: str) -> bool:
     return name in inspect.signature(model.forward).parameters
 
 
+def _named(model: nn.Module) -> bool:
+    """Whether forward names what it takes, which wrappers with *args and **kwargs do not."""
+    kinds = {parameter.kind for parameter in inspect.signature(model.forward).parameters.values()}
+    return bool(kinds - {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD})
+
+
 def checked_precision(precision: str | None) -> str | None:
     if precision is not None and precision not in DTYPES:
         raise UnknownNameError("precision", precision, DTYPES)
@@ -126,6 +132,11 @@ def tokens_a_batch(model: nn.Module) -> int:
 @contextmanager
 def borrowed(model: nn.Module, pad: int | None, precision: str | None) -> Iterator[None]:
     """The model ready to be asked: no gradients, eval mode, a pad id, the caller's precision."""
+    if device_of(model).type == "meta":
+        raise ClassifierError(
+            f"the weights of {type(model).__name__} were never loaded (they are on 'meta'): "
+            "load the model onto cpu or cuda"
+        )
     with torch.inference_mode(), asked(model, pad), _autocast(device_of(model), precision):
         yield
 
@@ -164,7 +175,10 @@ def _inputs(
 def forward(model: nn.Module, inputs: dict[str, Any]) -> Any:
     """Whatever the model returns, or a sentence about what it raised."""
     try:
-        return model(**inputs)
+        if takes(model, "input_ids") or not _named(model):
+            return model(**inputs)
+        # a module of the caller's own calls its ids something else: they come first
+        return model(inputs["input_ids"], **{k: v for k, v in inputs.items() if takes(model, k)})
     except torch.OutOfMemoryError:
         raise
     except Exception as problem:
@@ -176,17 +190,23 @@ def forward(model: nn.Module, inputs: dict[str, Any]) -> Any:
 def _scores(model: nn.Module, inputs: dict[str, Tensor]) -> Tensor:
     """One row of scores a text, whatever the model wraps them in."""
     output = forward(model, inputs)
-    if isinstance(output, dict):
-        output = output.get("logits")
-    elif isinstance(output, (tuple, list)):
-        output = output[0]
-    scores = getattr(output, "logits", output)
+    scores = _told(output)
     if not isinstance(scores, Tensor) or scores.ndim > 2:
         raise ClassifierError(
             f"{type(model).__name__} returns no row of scores for each text: "
             "load it with AutoModelForSequenceClassification"
         )
     return scores.reshape(len(inputs["input_ids"]), -1) if scores.ndim < 2 else scores
+
+
+def _told(output: Any) -> Any:
+    """The scores in what a model returns: a tensor, a tuple, a dict or an object with logits."""
+    if isinstance(output, dict):
+        tensors = [value for value in output.values() if isinstance(value, Tensor)]
+        return output.get("logits", tensors[0] if len(tensors) == 1 else None)
+    if isinstance(output, tuple | list) and output:
+        output = output[0]
+    return getattr(output, "logits", output)
 
 
 def _halved(waiting: Iterable[LongArray], problem: Exception) -> Iterator[LongArray]:

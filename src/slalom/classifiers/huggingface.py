@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from transformers import PreTrainedModel
 
 from slalom.classifiers.base import Units, checked_logits, checked_text
 from slalom.classifiers.batching import Rows, assemble, joined, row_bytes
@@ -30,14 +31,27 @@ class HuggingFaceClassifier:
     """A sequence classifier with its tokenizer; units are tokens unless one asks for others."""
 
     def __init__(
-        self, model: Any, tokenizer: Any, *, precision: str | None = None, name: str | None = None
+        self,
+        model: Any,
+        tokenizer: Any,
+        *,
+        labels: Sequence[str] | None = None,
+        independent: bool | None = None,
+        precision: str | None = None,
+        name: str | None = None,
     ) -> None:
-        """`precision`: None is as loaded, "bf16" or "fp16" turn autocast on for the calls."""
+        """A transformers model says itself what its outputs are; for a module of your own say it.
+
+        `independent`: labels do not compete (multi-label heads; one output is a regression).
+        `precision`: None is as loaded, "bf16" or "fp16" turn autocast on for the calls.
+        """
         if not hasattr(model, "forward"):
             raise InputError(f"the model must be a torch module, not {type(model).__name__}")
         self.model = model
         self.tokenizer = checked_tokenizer(tokenizer)
         self.precision = checked_precision(precision)
+        self._labels = None if labels is None else tuple(str(label) for label in labels)
+        self._independent = independent
         self._name = name
 
     @property
@@ -46,13 +60,22 @@ class HuggingFaceClassifier:
 
     @property
     def labels(self) -> tuple[str, ...]:
+        n_classes = 2 if self._one_log_odds else self._n_outputs
+        if self._labels is not None:
+            if len(self._labels) != n_classes:
+                raise InputError(
+                    f"there are {len(self._labels)} labels ({', '.join(self._labels)}) and "
+                    f"{self.name} has {n_classes} classes: give one label a class"
+                )
+            return self._labels
         names = getattr(self._config, "id2label", None) or {}
         labels = tuple(str(names[index]) for index in sorted(names))
-        n_classes = 2 if self._one_log_odds else self._n_outputs
         return labels if len(labels) == n_classes else tuple(str(i) for i in range(n_classes))
 
     @property
     def independent(self) -> bool:
+        if self._independent is not None:
+            return self._independent
         return self._problem in ("regression", "multi_label_classification")
 
     def split(self, text: Text, units: Units = None, *, too_long: str = "error") -> Document:
@@ -94,12 +117,13 @@ class HuggingFaceClassifier:
 
     @property
     def _one_log_odds(self) -> bool:
-        return self._n_outputs == 1 and self._problem != "regression"
+        is_regression = self._problem == "regression" or bool(self._independent)
+        return self._n_outputs == 1 and not is_regression
 
     @cached_property
     def _n_outputs(self) -> int:
         stated = getattr(self._config, "num_labels", None)
-        if stated is not None:
+        if stated is not None and isinstance(self.model, PreTrainedModel):
             return int(stated)
         return int(self._outputs(self._whole("a")).shape[1])  # a wrapped model: ask it
 

@@ -184,7 +184,7 @@ def _first_sentence(problem: Exception) -> str:
 def _moved(model: Any, device: str | None) -> Any:
     try:
         moved = model if device is None else model.to(device)
-    except (RuntimeError, AssertionError) as problem:
+    except (RuntimeError, AssertionError, ValueError) as problem:
         raise InputError(
             f"cannot use the device {device!r}: {_first_sentence(problem)}"
         ) from problem
@@ -196,6 +196,8 @@ def _wide(model: Any) -> Any:
     import torch
 
     narrow = (torch.float16, torch.bfloat16)
+    if getattr(model, "is_quantized", False):  # transformers refuses to convert these
+        return model
     on_cpu = all(weight.device.type == "cpu" for weight in model.parameters())
     if on_cpu and any(weight.dtype in narrow for weight in model.parameters()):
         return model.float()
