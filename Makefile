@@ -3,7 +3,6 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
-READY  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check format clean
@@ -11,31 +10,33 @@ READY  := $(VENV)/.installed
 help:  ## show these targets
 	@sed -n 's/^\([a-z]*\): .*## /  make \1	/p' $(MAKEFILE_LIST)
 
-demo: $(READY)  ## explain a film review with the bundled classifier, also as slalom-demo.html
+demo: $(VENV)/.hf  ## explain a film review with the bundled classifier, also as slalom-demo.html
 	@$(BIN)/slalom explain --file examples/review.txt --html slalom-demo.html
 	@echo && echo "The same as a page: open slalom-demo.html in a browser."
 
-test: $(READY)  ## run every test
+test: $(VENV)/.dev  ## run every test
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist loadfile
 
-check: $(READY)  ## lint, format, types, architecture
+check: $(VENV)/.dev  ## lint, format, types, architecture
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q tests/test_architecture.py
 
-format: $(READY)  ## rewrite the sources in house style
+format: $(VENV)/.dev  ## rewrite the sources in house style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 clean:  ## remove what these targets made
 	rm -rf $(VENV) dist slalom-demo.html
 
-$(READY): pyproject.toml constraints.txt
+$(VENV)/.hf:  EXTRAS := hf
+$(VENV)/.dev: EXTRAS := hf,dev
+$(VENV)/.hf $(VENV)/.dev: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "slalom needs Python 3.11 or newer; name one: make PYTHON=python3.12" >&2; exit 1; }
-	@echo "Installing into $(VENV), this once ..."
+	@echo "Installing [$(EXTRAS)] into $(VENV), this once ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(PIP) install -qq -c constraints.txt hatchling editables
-	@$(PIP) install -qq -c constraints.txt --no-build-isolation -e '.[hf,dev]'
+	@$(PIP) install -qq -c constraints.txt --no-build-isolation -e '.[$(EXTRAS)]'
 	@touch $@
