@@ -1,58 +1,33 @@
 """Any function from texts to probabilities or logits, scikit-learn pipelines included.
 
 This part knows strings: units are words by default, each brings the gap before it, and the
-full query shows exactly the original text.
+full query shows exactly the original text. A pair is shown as a tuple of two texts.
 """
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from slalom.classifiers.base import TOO_LONG, Units, checked_logits, checked_text
-from slalom.classifiers.batching import in_place
-from slalom.classifiers.units import Cut, cuts_of, stripped
-from slalom.document import (
-    HOLE,
-    BoolArray,
-    Document,
-    FloatArray,
-    IntArray,
-    Queries,
-    Text,
-    features_of,
-)
+from slalom.classifiers.strings import document_of_strings, texts_of
+from slalom.document import Document, FloatArray, Queries, Text
 from slalom.errors import ClassifierError, InputError, UnknownNameError
 
 GIVES = ("probabilities", "logits")
 CLIP = 1e-6
 
 
-@dataclass(frozen=True, eq=False)
-class Strings:
-    """A document's pieces in order: units, and text between them that is always shown."""
-
-    shown: NDArray[np.object_]  # (3 · n_pieces + 1,): with its gap, after a space, bare; nothing
-    has_gap: BoolArray  # (n_pieces,)
-    slots: IntArray  # (n_units,) how many fixed pieces come before
-    pieces: NDArray[np.int64]  # unit and fixed numbers of `in_place` → piece, or −1
-    tail: str  # what follows the last piece
-
-    @property
-    def n_fixed(self) -> int:
-        return len(self.pieces) - len(self.slots) - 2
-
-
 class FunctionClassifier:
-    """`f` takes n texts and gives (n, n_classes), or (n,) for the second of two classes."""
+    """`f` takes n texts and gives (n, n_classes), or (n,) for the second of two classes.
+
+    Explaining a pair, `f` takes n tuples of two texts.
+    """
 
     def __init__(
         self,
-        f: Callable[[list[str]], Any],
+        f: Callable[[list[Any]], Any],
         labels: Sequence[str] | None = None,
         gives: str = "probabilities",
         name: str | None = None,
@@ -90,29 +65,15 @@ class FunctionClassifier:
         if too_long not in TOO_LONG:  # a function reads texts of any length
             raise UnknownNameError("choice for too_long", too_long, TOO_LONG)
         text = checked_text(text)
-        if not isinstance(text, str):
-            raise InputError("a function reads one text, not a pair: join the two sides")
         if units == "token":
             raise InputError("a function has no tokens: its units are word, sentence or spans")
-        cuts = cuts_of(text, "word" if units is None else units)[0]
-        keys = tuple(text[start:end] for start, end in cuts)
-        return Document(
-            text=text,
-            units=keys,
-            spans=tuple(cuts),
-            keys=keys,
-            features=features_of(keys),
-            sizes=np.ones(len(cuts), dtype=np.int32),
-            overhead=0,
-            can_be_empty=True,
-            frame=_strings(text, cuts),
-        )
+        return document_of_strings(text, "word" if units is None else units)
 
     def seen(self, document: Document, queries: Queries) -> list[Hashable]:
-        return list(_texts(document, queries))
+        return list(texts_of(document, queries))
 
     def logits(self, asked: Sequence[tuple[Document, Queries]]) -> list[FloatArray]:
-        texts = [_texts(document, queries) for document, queries in asked]
+        texts = [texts_of(document, queries) for document, queries in asked]
         scores = self([text for part in texts for text in part])
         return np.split(scores, np.cumsum([len(part) for part in texts])[:-1]) if texts else []
 
@@ -124,7 +85,7 @@ class FunctionClassifier:
             return ()
         return (f"probabilities of 0 or 1 were clipped at {CLIP:.0e}".replace("e-0", "e-"),)
 
-    def __call__(self, texts: Sequence[str]) -> FloatArray:
+    def __call__(self, texts: Sequence[Text]) -> FloatArray:
         if isinstance(texts, str):
             raise InputError("give a list of texts, not one str")
         n_classes = len(self.labels)
@@ -136,15 +97,23 @@ class FunctionClassifier:
 
     @cached_property
     def _counted_labels(self) -> tuple[str, ...]:
-        return tuple(str(index) for index in range(self._scores(["a"]).shape[1]))
+        try:
+            n_classes = self._scores(["a"]).shape[1]
+        except ClassifierError as problem:
+            try:
+                n_classes = self._scores([("a", "a")]).shape[1]  # a function of pairs
+            except ClassifierError:
+                raise problem from problem.__cause__
+        return tuple(str(index) for index in range(n_classes))
 
-    def _scores(self, texts: list[str]) -> FloatArray:
+    def _scores(self, texts: list[Text]) -> FloatArray:
         """Ask the function once: (n, n_classes) logits."""
         try:
             answer = self.f(texts)
         except Exception as problem:
+            given = " (it was given pairs)" if any(isinstance(t, tuple) for t in texts) else ""
             raise ClassifierError(
-                f"{self.name} raised {type(problem).__name__}: {problem}"
+                f"{self.name} raised {type(problem).__name__}: {problem}{given}"
             ) from problem
         table = _table(answer, n_texts=len(texts), name=self.name)
         if self.gives == "logits":
@@ -186,58 +155,3 @@ def _log_probabilities(table: FloatArray, *, name: str) -> FloatArray:
             "or explain one label at a time by returning its column alone"
         )
     return np.asarray(np.log(np.clip(table, CLIP, 1 - CLIP)))
-
-
-def _strings(text: str, cuts: Sequence[Cut]) -> Strings:
-    pieces: list[Cut] = []
-    units: list[int] = []
-    fixed = [-1]
-    slots: list[int] = []
-    for (_, before), (start, end) in pairwise([(0, 0), *cuts, (len(text), -1)]):
-        frozen = stripped(text, before, start)
-        if frozen[0] < frozen[1]:
-            if slots and slots[-1] == len(fixed) - 1:
-                fixed.append(-1)
-            fixed[-1] = len(pieces)
-            pieces.append(frozen)
-        if end > start:
-            units.append(len(pieces))
-            slots.append(len(fixed) - 1)
-            pieces.append((start, end))
-    if slots[-1] == len(fixed) - 1:
-        fixed.append(-1)
-    bare = [text[start:end] for start, end in pieces]
-    gaps = [text[end:start] for (_, end), (start, _) in pairwise([(0, 0), *pieces])]
-    with_gap = [gap + piece for gap, piece in zip(gaps, bare, strict=True)]
-    return Strings(
-        shown=np.array([*with_gap, *(" " + piece for piece in bare), *bare, ""], dtype=object),
-        has_gap=np.array([bool(gap) for gap in gaps]),
-        slots=np.array(slots, dtype=np.int32),
-        pieces=np.array([*units, *fixed, -1, -1]),
-        tail=text[pieces[-1][1] :],
-    )
-
-
-def _texts(document: Document, queries: Queries) -> list[str]:
-    """The text of each query; the full query gives the original, to the last space."""
-    strings = document.frame
-    if not isinstance(strings, Strings):
-        raise InputError("this document was split by another classifier: split it with this one")
-    if (queries == HOLE).any():
-        raise ClassifierError("a function has no mask: remove units instead of masking them")
-    pieces = strings.pieces[in_place(strings.slots, strings.n_fixed, queries)]
-    order = np.argsort(pieces < 0, axis=1, kind="stable")
-    pieces = np.take_along_axis(pieces, order, axis=1)  # (n_queries, width), −1 at the end
-    before = np.pad(pieces[:, :-1], ((0, 0), (1, 0)), constant_values=-1)
-    n_pieces = len(strings.has_gap)
-    form = np.where(strings.has_gap[pieces] | (before == pieces - 1), 0, 1)
-    form[:, 0] = np.where(pieces[:, 0] == 0, 0, 2)  # a text does not begin with an inner gap
-    shown = strings.shown[np.where(pieces < 0, -1, form * n_pieces + pieces)]
-    texts = ["".join(row) for row in shown.tolist()]
-    if not strings.tail:
-        return texts
-    lengths = (pieces >= 0).sum(axis=1)
-    closes = (lengths > 0) & (pieces[np.arange(len(pieces)), lengths - 1] == n_pieces - 1)
-    return [
-        text + strings.tail if close else text for text, close in zip(texts, closes, strict=True)
-    ]
