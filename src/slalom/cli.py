@@ -125,19 +125,12 @@ def explain(
         _check_writable(name)
     columns = _columns(scores)
     with _sentences_for_warnings(), _status("loading the model") as say:
-        from slalom.classifiers.load import load
         from slalom.explainers.methods import explain, method_named
         from slalom.views.reading import checked_names
 
         chosen = method_named(method)
-        answers = _labels(labels)
-        if base_url is not None:
-            chat = _Chat(base_url, answers, prompt, samples, cache)
-            classifier = chat.classifier(model, device=device)
-        elif samples is not None or cache is not None:
-            raise click.UsageError("--samples and --cache are for chat models: give --base-url")
-        else:
-            classifier = load(model, device=device, labels=answers, prompt=prompt)
+        typed = _Model(model, device, _labels(labels), prompt, base_url, samples, cache)
+        classifier = typed.classifier()
         if dry_run:
             document = classifier.split(content, units, too_long=too_long)
             click.echo(_cost(chosen, classifier, document, n_queries=queries, seed=seed))
@@ -177,26 +170,38 @@ commands.add_command(evaluate)
 
 
 @dataclass(frozen=True)
-class _Chat:
-    """What was typed about a model behind an address."""
+class _Model:
+    """What was typed about the model."""
 
-    base_url: str
+    name: str | None
+    device: str | None
     labels: dict[str, str] | None
     prompt: str | None
+    base_url: str | None
     samples: int | None
     cache: str | None
 
-    def classifier(self, model: str | None, *, device: str | None) -> "Classifier":
+    def classifier(self) -> "Classifier":
+        """A model that runs here, or one behind an address."""
+        if self.base_url is not None:
+            return self._at(self.base_url)
+        if self.samples is not None or self.cache is not None:
+            raise click.UsageError("--samples and --cache are for chat models: give --base-url")
+        from slalom.classifiers.load import load
+
+        return load(self.name, device=self.device, labels=self.labels, prompt=self.prompt)
+
+    def _at(self, url: str) -> "Classifier":
         from slalom.classifiers.chat import ChatClassifier
 
-        if model is None or self.labels is None:
+        if self.name is None or self.labels is None:
             raise click.UsageError("--base-url needs --model and --labels, such as neg=0,pos=1")
-        if device is not None:
+        if self.device is not None:
             raise click.UsageError("--device is for models that run here, not at --base-url")
         return ChatClassifier(
-            model,
+            self.name,
             self.labels,
-            self.base_url,
+            url,
             prompt=self.prompt,
             n_samples=self.samples,
             cache=self.cache,

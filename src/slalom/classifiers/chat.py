@@ -24,7 +24,7 @@ from slalom.document import Document, FloatArray, Queries, Text
 from slalom.errors import BudgetError, ClassifierError, InputError
 
 BYTES_A_TOKEN = 4  # about, in most languages and vocabularies
-TEMPLATE = 8  # tokens of a chat template, about
+TEMPLATE = 24  # tokens of a chat template with its usual system message, about
 ENOUGH_TO_JUDGE = 16  # answers after which a model that names no label is given up
 PLACE = "{text}"
 
