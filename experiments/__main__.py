@@ -59,10 +59,56 @@ def train_bundled(scale: str, data: Path | None, cache: Path, layers: tuple[int,
 @click.option("--layers", multiple=True, type=int, default=(6, 2, 1), show_default=True)
 def train_minilm(scale: str, data: Path | None, cache: Path, layers: tuple[int, ...]) -> None:
     """MiniLM fine-tuned on IMDB."""
-    from experiments.models import Bench, minilm
+    from experiments import groups
+    from experiments.models import Bench
 
-    for n_layers in layers:
-        minilm(Bench(data, cache, scale == "small"), n_layers)
+    groups.train_minilm(Bench(data, cache, scale == "small"), layers)
+
+
+@train.command("synthetic")
+@common
+@click.option("--kind", "kinds", multiple=True, help="bert, distilbert, gpt2; default all.")
+@click.option("--layers", multiple=True, type=int, help="Default 1, 2, 6 and 12.")
+def train_synthetic(
+    scale: str, data: Path | None, cache: Path, kinds: tuple[str, ...], layers: tuple[int, ...]
+) -> None:
+    """Transformers and ReLU nets on the linear and the SLALOM data set."""
+    from experiments import groups
+    from experiments.models import Bench
+
+    groups.train_synthetic(Bench(data, cache, scale == "small"), kinds, layers)
+
+
+@train.command("imdb")
+@common
+@click.option("--only", multiple=True, help="For example bert-2; default all.")
+def train_imdb(scale: str, data: Path | None, cache: Path, only: tuple[str, ...]) -> None:
+    """Small BERT, DistilBERT, GPT-2, BLOOM and Mamba from scratch on IMDB."""
+    from experiments import groups
+    from experiments.models import Bench
+
+    groups.train_imdb(Bench(data, cache, scale == "small"), only)
+
+
+@train.command("smollm")
+@common
+def train_smollm(scale: str, data: Path | None, cache: Path) -> None:
+    """SmolLM2-135M with a classification head, fine-tuned on IMDB."""
+    from experiments import groups
+    from experiments.models import Bench
+
+    groups.train_smollm(Bench(data, cache, scale == "small"))
+
+
+@train.command("classic")
+@common
+@click.option("--only", multiple=True, help="For example naive-bayes; default all.")
+def train_classic(scale: str, data: Path | None, cache: Path, only: tuple[str, ...]) -> None:
+    """Naive Bayes, logistic regression, a net on TF-IDF, an LSTM."""
+    from experiments import groups
+    from experiments.models import Bench
+
+    groups.train_classic(Bench(data, cache, scale == "small"), only)
 
 
 main.add_command(fidelity.command)

@@ -4,19 +4,15 @@
 than once for the curve of size against accuracy. Test reviews are read only to measure.
 """
 
-import hashlib
 import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
-from safetensors.torch import save_file
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from experiments import data
@@ -33,28 +29,23 @@ from experiments.distil import (
     with_vocabulary,
 )
 from experiments.models import Bench, minilm
+from experiments.shipping import calibrate, documents, measure, write
 from experiments.spans import FOR_STUDENT, FOR_TEACHER, Corpus, SpanStream, corpus
 from experiments.training import (
     accuracy,
     best_device,
-    best_temperature,
-    calibration_error,
     log_odds,
-    logits_of,
     machine,
 )
 from experiments.vocabulary import (
-    CONTEXT,
     PAD,
     Expansion,
     expansion,
     train_vocabulary,
     write_tokenizer,
 )
-from slalom.classifiers.bundled import pack, read_packed
 
 SHIPPED = 2  # layers
-LENGTHS = (0, 150, 250, 400, CONTEXT, 10**9)  # bounds of "accuracy by length", in tokens
 
 
 @dataclass(frozen=True)
@@ -112,9 +103,6 @@ class Material:
     test: Reviews
     snippets: Reviews
 
-    def documents(self, reviews: Reviews) -> list[list[int]]:
-        return self.tokenizer(list(reviews.texts), truncation=True, max_length=CONTEXT)["input_ids"]
-
 
 def material(bench: Bench, plan: Plan) -> Material:
     rng, folder = np.random.default_rng(bench.seed), bench.data
@@ -148,8 +136,10 @@ def make(bench: Bench, depths: Sequence[int], plan: Plan) -> list[Path]:
     students = taught(bench, bridge, texts, teacher, depths=depths, plan=plan)
     folders = [bench.cache / f"bundled-{depth}" for depth in depths]
     for model, folder in zip(students, folders, strict=True):
-        write(calibrated(model, texts), texts.tokenizer, folder)
-        report = measure(folder, texts) | {"machine": machine(), "seed": bench.seed}
+        temperature = calibrate(model, texts.tokenizer, texts.held_out)
+        write(model, texts.tokenizer, folder)
+        report = measure(folder, {"imdb_test": texts.test, "snippets": texts.snippets})
+        report |= {"temperature": temperature, "seed": bench.seed, "machine": machine()}
         report |= {"seconds": round(time.monotonic() - started)}
         (folder / "report.json").write_text(json.dumps(report, indent=2) + "\n")
         say(started, f"{folder.name} {json.dumps(report)}")
@@ -222,75 +212,14 @@ def taught(
 def watched(started: float, name: str, texts: Material, model: Callable[..., Any]) -> None:
     """Says how well a model does on the held-out reviews, long and short."""
     n_long = len(texts.held_out) * 2 // 3
-    documents, device = texts.documents(texts.held_out), best_device()
-    scores = log_odds(lambda ids, mask: model(ids, mask).logits, documents, device)
+    held_out = documents(texts.tokenizer, texts.held_out)
+    scores = log_odds(lambda ids, mask: model(ids, mask).logits, held_out, best_device())
     labels = texts.held_out.labels
     long, short = (
         accuracy(scores[:n_long], labels[:n_long]),
         accuracy(scores[n_long:], labels[n_long:]),
     )
     say(started, f"{name}: held out {long:.4f} long, {short:.4f} short, spread {scores.std():.2f}")
-
-
-def calibrated(model: Bert, texts: Material) -> Bert:
-    """The temperature that suits the held-out reviews, folded into the last layer."""
-    documents = texts.documents(texts.held_out)
-    scores = log_odds(logits_of(model), documents, model.device)
-    temperature = best_temperature(scores, texts.held_out.labels)
-    with torch.no_grad():
-        model.classifier.weight /= temperature
-        model.classifier.bias /= temperature
-    return model
-
-
-def write(model: Bert, tokenizer: PreTrainedTokenizerFast, folder: Path) -> None:
-    """The files of the package: configuration, tokenizer, packed weights, their checksums."""
-    write_tokenizer(tokenizer, folder)
-    model.config.save_pretrained(folder)
-    weights = {name: weight.cpu() for name, weight in model.state_dict().items()}
-    save_file(pack(weights), folder / "model.safetensors")
-    names = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json")
-    sums = [f"{hashlib.sha256((folder / name).read_bytes()).hexdigest()}  {name}" for name in names]
-    (folder / "SHA256").write_text("\n".join(sums) + "\n")
-
-
-def measure(folder: Path, texts: Material) -> dict[str, object]:
-    """Accuracy and calibration of the packed model, as it will be loaded."""
-    model, _ = read_packed(folder)
-    device = best_device()
-    forward = logits_of(model.to(device))  # type: ignore[arg-type]
-    report: dict[str, object] = {
-        "bytes": sum(path.stat().st_size for path in folder.iterdir() if path.suffix != ".md"),
-        "n_parameters": model.num_parameters(),
-    }
-    for name, reviews in (("imdb_test", texts.test), ("snippets", texts.snippets)):
-        documents = texts.documents(reviews)
-        scores = log_odds(forward, documents, device)
-        report[name] = {
-            "n": len(reviews),
-            "accuracy": round(accuracy(scores, reviews.labels), 4),
-            "calibration_error": round(calibration_error(scores, reviews.labels), 4),
-        }
-        if name == "imdb_test":
-            report["by_length"] = by_length(scores, reviews.labels, texts.tokenizer, reviews.texts)
-    return report
-
-
-def by_length(
-    scores: NDArray[np.float64],
-    labels: Sequence[int],
-    tokenizer: PreTrainedTokenizerFast,
-    texts: Sequence[str],
-) -> dict[str, list[float]]:
-    """For each range of lengths in tokens: how many reviews, and the accuracy."""
-    lengths = np.array([len(ids) for ids in tokenizer(list(texts), verbose=False)["input_ids"]])
-    table = {}
-    for low, high in pairwise(LENGTHS):
-        rows = np.flatnonzero((lengths > low) & (lengths <= high))
-        if len(rows):
-            right = accuracy(scores[rows], np.asarray(labels)[rows].tolist())
-            table[f"{low + 1}-{high}"] = [len(rows), round(right, 4)]
-    return table
 
 
 def say(started: float, text: str) -> None:

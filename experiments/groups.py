@@ -1,0 +1,136 @@
+"""Which models make up each group of `train`; every one is kept in the cache with its record."""
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors.torch import save_file
+
+from experiments.classic import (
+    logistic_regression,
+    naive_bayes,
+    tfidf_net,
+    write_tfidf,
+    write_weights,
+)
+from experiments.data import Reviews
+from experiments.models import Bench, minilm, own_tokenizer, scratch, smollm
+from experiments.recurrent import lstm, write_lstm
+from experiments.synthetic import (
+    DEPTHS,
+    KINDS,
+    PAPER_SLALOM,
+    SMALL,
+    SMALL_SLALOM,
+    Exercise,
+    Linear,
+    relu_net,
+    slalom_truth,
+    transformer,
+    word_counts,
+)
+from experiments.training import Recipe, Record, accuracy, machine, read_record
+
+Predict = Callable[[Sequence[str]], NDArray[np.float64]]  # texts → (n, 2) probabilities
+Model = TypeVar("Model")
+RELU_WIDTHS = (16, 64, 256)
+SCRATCH = [(kind, n) for kind in ("bert", "distilbert", "gpt2", "bloom", "mamba") for n in (1, 2)]
+
+
+def train_minilm(bench: Bench, depths: Sequence[int]) -> None:
+    for n_layers in depths:
+        show(minilm(bench, n_layers))
+
+
+def train_synthetic(bench: Bench, kinds: Sequence[str], depths: Sequence[int]) -> None:
+    linear, slalom = Linear(), slalom_truth(bench)
+    for_linear = SMALL if bench.small else Exercise()
+    for_slalom = SMALL_SLALOM if bench.small else PAPER_SLALOM
+    for width in RELU_WIDTHS:
+        show(kept_relu_net(bench, width))
+    for kind in kinds or KINDS:
+        for n_layers in depths or DEPTHS:
+            show(transformer(bench, linear, kind, n_layers, for_linear))
+            if n_layers <= 2:  # the paper recovers SLALOMs from one and two layers
+                show(transformer(bench, slalom, kind, n_layers, for_slalom))
+
+
+def train_imdb(bench: Bench, names: Sequence[str]) -> None:
+    for kind, n_layers in SCRATCH:
+        if not names or f"{kind}-{n_layers}" in names:
+            show(scratch(bench, kind, n_layers))
+
+
+def train_smollm(bench: Bench) -> None:
+    show(smollm(bench))
+
+
+def train_classic(bench: Bench, names: Sequence[str]) -> None:
+    recipe = Recipe(1 if bench.small else 3, 2e-3, n_texts=64, seed=bench.seed)
+    makers: dict[str, Callable[[Reviews, Path], Predict]] = {
+        "naive-bayes": lambda train, folder: written(naive_bayes(train), write_weights, folder),
+        "logistic-regression": lambda train, folder: written(
+            logistic_regression(train), write_weights, folder
+        ),
+        "tfidf-net": lambda train, folder: written(
+            tfidf_net(train, seed=bench.seed), write_tfidf, folder
+        ),
+        "lstm": lambda train, folder: written(
+            lstm(train, own_tokenizer(bench, with_special=True), recipe), write_lstm, folder
+        ),
+    }
+    for name, make in makers.items():
+        if not names or name in names:
+            show(kept(bench, name, make))
+
+
+def written(model: Model, write: Callable[[Model, Path], None], folder: Path) -> Model:
+    write(model, folder)
+    return model
+
+
+def kept(bench: Bench, name: str, make: Callable[[Reviews, Path], Predict]) -> Path:
+    """The folder of a bag-of-words or recurrent classifier: found, or filled by training."""
+    folder, started = bench.cache / name, time.monotonic()
+    if not (folder / "record.json").exists():
+        train, test = bench.reviews("train"), bench.reviews("test")
+        predict = make(train, folder)
+        chunks = [test.texts[start : start + 1000] for start in range(0, len(test), 1000)]
+        scores = np.concatenate([predict(chunk)[:, 1] - 0.5 for chunk in chunks])
+        right, seconds = accuracy(scores, test.labels), time.monotonic() - started
+        Record(name, right, len(train), len(test), bench.seed, seconds, machine()).write(folder)
+    return folder
+
+
+def kept_relu_net(bench: Bench, width: int) -> Path:
+    """A ReLU net on the linear data; its record says how far it is from the line 1.5 k."""
+    folder, started = bench.cache / f"linear-relu-{width}", time.monotonic()
+    if not (folder / "record.json").exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        exercise = SMALL if bench.small else Exercise()
+        model = relu_net(width, exercise, bench.seed)
+        save_file(model.state_dict(), folder / "model.safetensors")
+        place = Linear().words.index("perfect")
+        with torch.no_grad():
+            scores = model(word_counts([np.full(k, place) for k in range(1, 11)]))[:, 0].numpy()
+        error = float(np.mean(np.abs(scores / (1.5 * np.arange(1, 11)) - 1)))
+        right = float(np.mean(scores > 0))
+        notes = f"mean relative distance from 1.5 k for k = 1..10: {error:.3f}"
+        seconds = time.monotonic() - started
+        Record(
+            folder.name, right, exercise.n_samples, 10, bench.seed, seconds, machine(), notes
+        ).write(folder)
+    return folder
+
+
+def show(folder: Path) -> None:
+    record = read_record(folder)
+    print(
+        f"{record.name}: accuracy {record.accuracy:.4f} on {record.n_test}, "
+        f"{record.seconds:.0f} s, {record.machine}. {record.notes}",
+        flush=True,
+    )

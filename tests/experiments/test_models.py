@@ -1,0 +1,73 @@
+"""Architectures, and training that is done once."""
+
+import json
+
+import pytest
+import torch
+from click.testing import CliRunner
+from experiments.__main__ import main
+from experiments.architectures import ARCHITECTURES, Size
+from experiments.models import Bench, load, minilm, scratch
+from experiments.training import logits_of, pad, read_record
+from experiments.vocabulary import train_vocabulary
+
+TEXTS = [("A good film, I like it.", 1), ("A bad film. I hate it!", 0)] * 4
+
+
+@pytest.fixture
+def bench(tmp_path):
+    """Four tiny reviews a split, and a MiniLM of two narrow layers."""
+    (tmp_path / "imdb").mkdir()
+    lines = "\n".join(json.dumps({"text": text, "label": label}) for text, label in TEXTS)
+    for split in ("train", "test"):
+        (tmp_path / "imdb" / f"{split}.jsonl").write_text(lines)
+    tokenizer = train_vocabulary([text for text, _ in TEXTS], 60)
+    torch.manual_seed(0)
+    model = ARCHITECTURES["bert"](Size(2, 16, 2, len(tokenizer)))
+    model.bert.save_pretrained(tmp_path / "minilm")
+    tokenizer.save_pretrained(tmp_path / "minilm")
+    return Bench(tmp_path, tmp_path / "cache", small=True)
+
+
+@pytest.mark.parametrize("kind", ARCHITECTURES)
+def test_padding_changes_nothing(kind):
+    torch.manual_seed(0)
+    model = ARCHITECTURES[kind](Size(1, 16, 2, 30)).eval()
+    forward = logits_of(model)
+    with torch.no_grad():
+        together = forward(*pad([[5, 6, 7], [5, 6, 7, 8, 9, 10]], torch.device("cpu")))
+        alone = forward(*pad([[5, 6, 7]], torch.device("cpu")))
+    torch.testing.assert_close(together[:1], alone, rtol=1e-4, atol=1e-5)
+
+
+def test_minilm_is_trained_once_and_loads_in_full_precision(bench):
+    folder = minilm(bench, 1)
+    record = read_record(folder)
+    assert (record.name, record.n_train, record.n_test) == ("minilm-1", 8, 8)
+    model, tokenizer = load(minilm(bench, 1))
+    assert read_record(folder) == record
+    assert model.config.num_hidden_layers == 1
+    assert model.config.id2label == {0: "negative", 1: "positive"}
+    assert model.dtype == torch.float32
+    assert tokenizer.cls_token == "[CLS]"
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "mamba"])
+def test_decoders_from_scratch_read_back_without_special_tokens(bench, kind):
+    model, tokenizer = load(scratch(bench, kind, 1))
+    ids = tokenizer("good film", return_tensors="pt")["input_ids"]
+    assert tokenizer.convert_ids_to_tokens(ids[0]) == tokenizer.tokenize("good film")
+    assert torch.isfinite(model(input_ids=ids).logits).all()
+
+
+def test_command_line_trains_and_shows_the_record(bench):
+    options = ["--data", str(bench.data), "--cache", str(bench.cache), "--only", "naive-bayes"]
+    result = CliRunner().invoke(main, ["train", "classic", *options])
+    assert result.exit_code == 0, result.output
+    assert "naive-bayes: accuracy 1.0000 on 8" in result.output
+
+
+def test_command_line_names_every_group():
+    result = CliRunner().invoke(main, ["train", "--help"])
+    for group in ("bundled", "minilm", "synthetic", "imdb", "smollm", "classic"):
+        assert group in result.output
