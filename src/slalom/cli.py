@@ -76,7 +76,7 @@ def commands(context: click.Context) -> None:
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option(
     "--too-long",
-    type=click.Choice(["error", "truncate"]),
+    type=click.Choice(["error", "truncate", "windows"]),
     default="error",
     show_default=True,
     help="What to do with a text longer than the model reads.",

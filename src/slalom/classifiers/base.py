@@ -14,7 +14,7 @@ from slalom.document import Document, FloatArray, Queries, Span, Text
 from slalom.errors import ClassifierError, InputError, UnknownNameError
 
 UNIT_KINDS = ("token", "word", "sentence")
-TOO_LONG = ("error", "truncate")
+TOO_LONG = ("error", "truncate", "windows")
 Units = str | Sequence[Span] | None
 
 

@@ -21,12 +21,10 @@ from slalom.classifiers.encoding import (
     checked_tokenizer,
     document_of,
     encode,
-    fitting,
-    frame_in,
-    runs_of,
 )
 from slalom.classifiers.next_token import next_tokens
 from slalom.classifiers.units import stripped
+from slalom.classifiers.windows import answered, frame_in
 from slalom.document import Document, FloatArray, Queries, Text
 from slalom.errors import InputError
 
@@ -70,26 +68,14 @@ class CausalClassifier:
 
     def split(self, text: Text, units: Units = None, *, too_long: str = "error") -> Document:
         text = self._one_text(text)
-        encoded = self._prompted(text)
-        runs = runs_of(text, encoded, units)
-        if not any(not run.fixed for run in runs[0]):
-            raise InputError(
-                f"the tokenizer of {self.name} makes no tokens of this text alone: "
-                "put spaces around {text} in the prompt"
-            )
         limit = context_length(self.model, self.tokenizer)
-        kept, notes = fitting(runs, encoded, limit=limit, too_long=too_long)
-        return document_of(text, kept, encoded, mask=None, notes=notes)
+        return document_of(text, self._prompted(text), units, limit=limit, too_long=too_long)
 
     def seen(self, document: Document, queries: Queries) -> list[Hashable]:
         return list(row_bytes(assemble(frame_in(document), queries), with_types=False))
 
     def logits(self, asked: Sequence[tuple[Document, Queries]]) -> list[FloatArray]:
-        parts = [assemble(frame_in(document), queries) for document, queries in asked]
-        if not parts:
-            return []
-        scores = self._ask(joined(parts))
-        return np.split(scores, np.cumsum([len(part.lengths) for part in parts])[:-1])
+        return answered(asked, self._ask)
 
     def remarks(self, document: Document, queries: Queries, logits: FloatArray) -> tuple[str, ...]:
         return ()

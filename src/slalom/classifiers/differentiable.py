@@ -21,6 +21,7 @@ from slalom.classifiers.batching import Frame, assemble, in_place
 from slalom.classifiers.borrowing import asked, takes
 from slalom.classifiers.huggingface import HuggingFaceClassifier
 from slalom.classifiers.relevance import relevance_rules
+from slalom.classifiers.windows import Windowed
 from slalom.document import Document, IntArray
 from slalom.errors import ClassifierError, InputError
 
@@ -178,6 +179,11 @@ class LookedInto:
 
 
 def _frame(document: Document) -> Frame:
+    if isinstance(document.frame, Windowed):
+        raise InputError(
+            "the text is longer than the model reads at once: gradient and attention methods "
+            "cannot look through windows; use 'slalom', 'lime' or 'kernel-shap'"
+        )
     if not isinstance(document.frame, Frame):
         raise InputError("this document was split by another classifier: split it with this one")
     return document.frame

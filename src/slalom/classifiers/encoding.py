@@ -5,7 +5,7 @@ prompts are the same to it: tokens that belong to no side of the text and are al
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from slalom.classifiers.base import TOO_LONG, Units
 from slalom.classifiers.batching import Frame, Rows, frame_of
 from slalom.classifiers.borrowing import at_rest
 from slalom.classifiers.units import Run, cuts_of, grouped_runs, spanned_runs, token_runs
+from slalom.classifiers.windows import frame_in, note_on, windowed
 from slalom.document import Document, Span, Text, features_of
 from slalom.errors import InputError, UnknownNameError
 
@@ -82,41 +83,59 @@ def runs_of(text: Text, encoded: Encoded, units: Units) -> list[list[Run]]:
     return [spanned_runs(*parts) for parts in zip(sides, tokens, cuts, strict=True)]
 
 
-def fitting(
-    runs: list[list[Run]], encoded: Encoded, *, limit: int, too_long: str
-) -> tuple[list[list[Run]], tuple[str, ...]]:
-    """The runs that fit into the model's context: all of them, or an error, or the first."""
+def document_of(
+    text: Text,
+    encoded: Encoded,
+    units: Units,
+    *,
+    limit: int,
+    too_long: str,
+    mask: int | None = None,
+) -> Document:
+    """The units of a text in their places; `limit` is what the model reads at once."""
     if too_long not in TOO_LONG:
         raise UnknownNameError("choice for too_long", too_long, TOO_LONG)
-    if len(encoded.ids) <= limit:
-        return runs, ()
-    n_fixed = encoded.n_fixed
-    n_text = len(encoded.ids) - n_fixed
-    if too_long == "error" or len(runs) > 1:
+    runs = runs_of(text, encoded, units)
+    if not any(not run.fixed for side in runs for run in side):
         raise InputError(
-            f"the text has {n_text} tokens and {n_fixed} special ones, the model reads at "
-            f"most {limit}: shorten the text"
-            + (' or cut it with too_long="truncate"' if len(runs) == 1 else "")
+            "the tokenizer makes no tokens of this text alone: give it at least one word"
         )
-    first = runs[0][0].first
-    kept = [run for run in runs[0] if run.last - first <= limit - n_fixed]
+    if len(encoded.ids) <= limit:
+        return _document(text, runs, encoded, mask=mask)
+    if too_long == "error" or len(runs) > 1:
+        raise InputError(_too_long(encoded, limit, pair=len(runs) > 1))
+    if too_long == "truncate":
+        kept, note = _first_runs(runs[0], encoded, limit)
+        return replace(_document(text, [kept], encoded, mask=mask), notes=(note,))
+    document = _document(text, runs, encoded, mask=mask)
+    places = [place for place, side in enumerate(encoded.sides) if side is not None]
+    after = len(encoded.ids) - 1 - places[-1]
+    frame = windowed(frame_in(document), places[0], after, limit=limit)
+    return replace(document, frame=frame, notes=(note_on(frame, len(encoded.ids)),))
+
+
+def _too_long(encoded: Encoded, limit: int, *, pair: bool) -> str:
+    n_fixed = encoded.n_fixed
+    return (
+        f"the text has {len(encoded.ids) - n_fixed} tokens and {n_fixed} special ones, the model "
+        f"reads at most {limit}: shorten the text"
+    ) + ("" if pair else ', cut it with too_long="truncate" or read it with too_long="windows"')
+
+
+def _first_runs(runs: list[Run], encoded: Encoded, limit: int) -> tuple[list[Run], str]:
+    """As many runs as the model reads, and a note about the rest."""
+    n_fixed, first = encoded.n_fixed, runs[0].first
+    kept = [run for run in runs if run.last - first <= limit - n_fixed]
     if not any(not run.fixed for run in kept):
         raise InputError(
             f"the first unit alone has more tokens than the model reads ({limit}): "
             "choose smaller units"
         )
-    note = f"cut to the first {kept[-1].last - first} of {n_text} tokens"
-    return [kept], (note,)
+    n_kept, n_text = kept[-1].last - first, len(encoded.ids) - n_fixed
+    return kept, f"cut to the first {n_kept} of {n_text} tokens"
 
 
-def document_of(
-    text: Text,
-    runs: list[list[Run]],
-    encoded: Encoded,
-    *,
-    mask: int | None,
-    notes: tuple[str, ...] = (),
-) -> Document:
+def _document(text: Text, runs: list[list[Run]], encoded: Encoded, *, mask: int | None) -> Document:
     sides = [text] if isinstance(text, str) else list(text)
     pair = len(sides) > 1
     frame = _laid_out(runs, encoded, mask=mask)
@@ -136,7 +155,6 @@ def document_of(
         overhead=overhead,
         can_be_empty=overhead > 0,
         frame=frame,
-        notes=notes,
     )
 
 
@@ -166,13 +184,6 @@ def _laid_out(runs: list[list[Run]], encoded: Encoded, *, mask: int | None) -> F
         fixed.append(([], []))
     masked = ([], []) if mask is None else ([mask], [0])
     return frame_of(units, fixed, slots=slots, mask=masked)
-
-
-def frame_in(document: Document) -> Frame:
-    """The frame of a document that was split by tokens."""
-    if not isinstance(document.frame, Frame):
-        raise InputError("this document was split by another classifier: split it with this one")
-    return document.frame
 
 
 def checked_texts(texts: Sequence[Text]) -> Sequence[Text]:

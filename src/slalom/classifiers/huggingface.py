@@ -14,15 +14,8 @@ from transformers import PreTrainedModel
 from slalom.classifiers.base import Units, checked_logits, checked_text
 from slalom.classifiers.batching import Rows, assemble, joined, row_bytes
 from slalom.classifiers.borrowing import answers, checked_precision, context_length, name_of, takes
-from slalom.classifiers.encoding import (
-    checked_texts,
-    checked_tokenizer,
-    document_of,
-    encode,
-    fitting,
-    frame_in,
-    runs_of,
-)
+from slalom.classifiers.encoding import checked_texts, checked_tokenizer, document_of, encode
+from slalom.classifiers.windows import answered, frame_in
 from slalom.document import Document, FloatArray, Queries, Text
 from slalom.errors import InputError
 
@@ -81,23 +74,21 @@ class HuggingFaceClassifier:
     def split(self, text: Text, units: Units = None, *, too_long: str = "error") -> Document:
         text = checked_text(text)
         encoded = encode(self.tokenizer, text)
-        runs = runs_of(text, encoded, units)
-        if not any(not run.fixed for side in runs for run in side):
-            raise InputError(f"the tokenizer of {self.name} makes no tokens of this text")
-        limit = context_length(self.model, self.tokenizer)
-        kept, notes = fitting(runs, encoded, limit=limit, too_long=too_long)
-        return document_of(text, kept, encoded, mask=self.tokenizer.mask_token_id, notes=notes)
+        return document_of(
+            text,
+            encoded,
+            units,
+            limit=context_length(self.model, self.tokenizer),
+            too_long=too_long,
+            mask=self.tokenizer.mask_token_id,
+        )
 
     def seen(self, document: Document, queries: Queries) -> list[Hashable]:
         frame = frame_in(document)
         return list(row_bytes(assemble(frame, queries), with_types=bool(frame.types.any())))
 
     def logits(self, asked: Sequence[tuple[Document, Queries]]) -> list[FloatArray]:
-        parts = [assemble(frame_in(document), queries) for document, queries in asked]
-        if not parts:
-            return []
-        scores = self._ask(joined(parts))
-        return np.split(scores, np.cumsum([len(part.lengths) for part in parts])[:-1])
+        return answered(asked, self._ask)
 
     def remarks(self, document: Document, queries: Queries, logits: FloatArray) -> tuple[str, ...]:
         return ()
