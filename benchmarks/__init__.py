@@ -1,0 +1,1 @@
+"""Peers side by side, as ratios within one run."""
