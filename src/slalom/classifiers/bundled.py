@@ -34,10 +34,11 @@ def bundled_model() -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
 def read_packed(folder: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
     config = BertConfig.from_json_file(folder / "config.json")
     with torch.random.fork_rng(devices=[]):  # the weights drawn here are overwritten at once
-        model = BertForSequenceClassification(config)
+        model = BertForSequenceClassification(config)  # type: ignore[no-untyped-call]
     model.load_state_dict(unpack(load_file(folder / "model.safetensors")), strict=True)
     tokenizer = PreTrainedTokenizerFast.from_pretrained(folder, local_files_only=True)
-    return model.eval(), tokenizer
+    model.eval()  # type: ignore[no-untyped-call]
+    return model, tokenizer
 
 
 def pack(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -47,8 +48,8 @@ def pack(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
             packed[name] = weight.to(torch.float16).contiguous()
         elif name.endswith(IN_4_BITS):
             steps, packed[name + SCALE] = quantise(weight, n_steps=7)
-            low, high = (steps + 8).to(torch.uint8).unflatten(1, (-1, 2)).unbind(dim=2)
-            packed[name] = (low | (high << 4)).contiguous()
+            halves = (steps + 8).to(torch.uint8)
+            packed[name] = (halves[:, 0::2] | (halves[:, 1::2] << 4)).contiguous()
         else:
             packed[name], packed[name + SCALE] = quantise(weight, n_steps=127)
     return packed
