@@ -8,6 +8,13 @@ from how far the parameters lie from it, less what the data did not determine:
 
 p units that were never seen keep τ sane in short texts: their values spread like the
 scores, their importances like 1.
+
+What the residuals hold is misfit more than noise, and it does not average out. With enough
+queries the likelihood would buy the last of it with values a hundred times the scores and an
+anchor to drown them: one direction of the parameters is nearly free. So `modest` ends the
+search: values may spread MOST times as far as the scores, and from ENOUGH queries on the
+ridges grow with the budget, so that more queries sharpen the answer and do not move it. Data
+that a SLALOM describes exactly leave no misfit, hence no ridge.
 """
 
 import numpy as np
@@ -17,6 +24,8 @@ from slalom.surrogates.slalom_problem import Curvature, Problem, Ridges, State, 
 
 WEAKEST, STRONGEST = 1e-8, 1e3
 UNSEEN = 10.0  # p
+MOST = 4.0  # spread of the values over that of the scores
+ENOUGH = 500  # queries
 LEAST_FREEDOM = 0.05  # of the rows: with fewer rows than parameters the noise stays a guess
 
 
@@ -26,17 +35,35 @@ def by_evidence(problem: Problem, state: State, ridges: Ridges) -> Ridges:
     own_values, own_importances = _variances(state, curvature(problem, state, ridges))
     spent_values = (1 - ridges.values[free, None] * own_values[free]).clip(0, 1).sum()
     spent_importances = (1 - ridges.importances[free] * own_importances[free]).clip(0, 1).sum()
-    n_numbers = problem.scores.size
     n_classes = problem.scores.shape[1]
     spent = spent_values + spent_importances + problem.anchored * (n_classes + 1)
-    freedom = max(n_numbers - spent, LEAST_FREEDOM * n_numbers)
-    noise = float(problem.weights @ (state.residuals**2).sum(axis=1)) / freedom
-    scores_spread = float(((problem.scores - problem.prior) ** 2).mean())
+    noise = _noise(problem, state, float(spent))
     moved = float(((state.values[free] - problem.prior) ** 2).sum())
-    values = (moved + UNSEEN * n_classes * scores_spread) / (spent_values + UNSEEN * n_classes)
+    unseen = UNSEEN * n_classes
+    values = (moved + unseen * _spread(problem)) / (spent_values + unseen)
     loudness = float((state.importances[free] ** 2).sum())
     importances = (loudness + UNSEEN) / (spent_importances + UNSEEN)
     return Ridges.of(problem, _ratio(noise, values), _ratio(noise, importances))
+
+
+def modest(problem: Problem, state: State, ridges: Ridges) -> Ridges:
+    """The last word on the ridges: bounded values, and an answer that budgets do not move."""
+    budget = max(1.0, len(problem.scores) / ENOUGH)
+    least = _ratio(_noise(problem, state, 0.0), MOST**2 * _spread(problem))
+    return Ridges(
+        np.maximum(ridges.values, problem.padded(np.full(problem.n_features, least))) * budget,
+        ridges.importances * budget,
+    )
+
+
+def _noise(problem: Problem, state: State, spent: float) -> float:
+    """The variance of the residuals, less the parameters they paid for."""
+    freedom = max(problem.scores.size - spent, LEAST_FREEDOM * problem.scores.size)
+    return float(problem.weights @ (state.residuals**2).sum(axis=1)) / freedom
+
+
+def _spread(problem: Problem) -> float:
+    return float(((problem.scores - problem.prior) ** 2).mean())
 
 
 def _ratio(noise: float, spread: float) -> float:

@@ -15,7 +15,7 @@ from slalom.surrogates.slalom_problem import (
     curvature,
     project,
 )
-from slalom.surrogates.slalom_ridges import WEAKEST, by_evidence
+from slalom.surrogates.slalom_ridges import WEAKEST, by_evidence, modest
 
 STEP_BOUND = 2.0
 FIRST_RIDGES = (1e-2, 1e-1)
@@ -41,9 +41,12 @@ class LevenbergMarquardt:
     def solve(self, problem: Problem) -> Solution:
         ridges = Ridges.of(problem, *(self.ridges or FIRST_RIDGES))
         state = project(problem, np.zeros(problem.counts.shape[1]), ridges)
-        for _ in range(self.n_rounds if self.ridges is None else 0):
-            state = self.descend(problem, state, ridges, n_steps=2)
-            ridges = by_evidence(problem, state, ridges)
+        if self.ridges is None:
+            for _ in range(self.n_rounds):
+                state = self.descend(problem, state, ridges, n_steps=2)
+                ridges = by_evidence(problem, state, ridges)
+                state = project(problem, state.importances, ridges)
+            ridges = modest(problem, state, ridges)
             state = project(problem, state.importances, ridges)
         return Solution(self.descend(problem, state, ridges, n_steps=self.max_steps), ridges)
 
