@@ -17,6 +17,7 @@ from slalom.explanation import Explanation
 from slalom.views import plane, reading
 from slalom.views.reading import Row
 
+QUIET = 0.25  # of the loudest unit's share; below it nothing is underlined
 N_SHORT = 200  # pieces; a text with fewer is set larger
 
 
@@ -124,11 +125,8 @@ def _header(explanation: Explanation) -> str:
 
 def _verdict(explanation: Explanation) -> str:
     shares = reading.probabilities(explanation)
-    told = (
-        "all classes at once, as centred logits"
-        if explanation.target_index is None
-        else f"the log-odds of <b>{escape(reading.label(explanation.target))}</b>"
-    )
+    measure, label = reading.explained(explanation)
+    told = f"the {measure} of <b>{escape(reading.label(label))}</b>" if label else measure
     below = (
         f'<p class="small">{escape(reading.label(explanation.classifier))} · explained: {told}</p>'
     )
@@ -223,7 +221,8 @@ def _loudness(explanation: Explanation) -> FloatArray:
     """(n_units,) 0..1: the share of the attention beside the loudest unit's."""
     if not _has_importance(explanation):
         return np.zeros(len(explanation.units))
-    return reading.strengths(explanation, "importance")
+    shares = reading.strengths(explanation, "importance")
+    return np.where(shares < QUIET, 0.0, shares)
 
 
 def _data(explanation: Explanation, rows: list[Row], by: str) -> str:

@@ -24,6 +24,11 @@ WIDTH, HEIGHT = 620, 460
 LEFT, RIGHT, TOP, BOTTOM = 48, 14, 14, 52
 N_LABELS, N_LOUDEST = 24, 3
 LETTER, LINE = 6.6, 13  # of a label, in pixels
+SPOTS = (  # where a label may stand beside its point: anchor and offset, the best first
+    *(("", 8.0, 4.0), ("end", -8.0, 4.0), ("mid", 0.0, -9.0), ("mid", 0.0, 17.0)),
+    *(("", 6.0, -6.0), ("end", -6.0, -6.0), ("", 6.0, 14.0), ("end", -6.0, 14.0)),
+    *(("", -16.0, -9.0), ("end", 16.0, -9.0), ("", -16.0, 17.0), ("end", 16.0, 17.0)),
+)
 N_BARS, BAR_HEIGHT = 16, 27
 FAINTEST = 0.03  # strength; page.js has the same
 
@@ -280,20 +285,10 @@ def _named(
         if row.unit not in worth or len(named) == N_LABELS:
             continue
         wide = _width(_short(row.label))
-        for anchor, dx, dy in (
-            ("", 8.0, 4.0),
-            ("end", -8.0, 4.0),
-            ("mid", 0.0, -9.0),
-            ("mid", 0.0, 17.0),
-        ):
+        for anchor, dx, dy in SPOTS:
             left = x + dx - {"": 0.0, "end": wide, "mid": wide / 2}[anchor]
             box = (left, y + dy - LINE + 3, left + wide, y + dy + 3)
-            inside = (
-                box[0] > LEFT
-                and box[2] < WIDTH - RIGHT
-                and box[1] > TOP
-                and box[3] < HEIGHT - BOTTOM
-            )
+            inside = box[0] > LEFT and box[2] < WIDTH and box[1] > TOP and box[3] < HEIGHT - BOTTOM
             if inside and not any(_overlap(box, other) for other in taken):
                 taken.append(box)
                 named[place] = (anchor, dx, dy)

@@ -168,6 +168,8 @@ def probabilities(explanation: Explanation) -> FloatArray | None:
     """(n_classes,) or None for a single output, which may not be a probability at all."""
     if len(explanation.logits) < 2:
         return None
+    if explanation.independent:
+        return np.asarray(1.0 / (1.0 + np.exp(-explanation.logits.clip(-700, 700))))
     odds = np.exp(explanation.logits - explanation.logits.max())
     return np.asarray(odds / odds.sum())
 
@@ -179,6 +181,15 @@ def prediction(explanation: Explanation) -> str:
         return f"{explanation.labels[0]} {explanation.logits[0]:+.2f}"
     best = int(np.argmax(shares))
     return f"{explanation.labels[best]} {percent(float(shares[best]))}"
+
+
+def explained(explanation: Explanation) -> tuple[str, str]:
+    """What the scores measure, and the label they are about: "" for all of them."""
+    if explanation.target_index is None:
+        each = "all labels, each its own log-odds" if explanation.independent else ""
+        return each or "all classes, centred logits", ""
+    is_output = explanation.independent and len(explanation.labels) == 1
+    return "output" if is_output else "log-odds", explanation.target
 
 
 def percent(share: float) -> str:

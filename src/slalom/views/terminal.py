@@ -57,12 +57,8 @@ class TerminalView:
 
 def _header(explanation: Explanation) -> RenderableType:
     quality = explanation.quality
-    label = reading.label(explanation.target)
-    what = (
-        "all classes, centred logits"
-        if explanation.target_index is None
-        else f"log-odds of “{label}”"
-    )
+    measure, label = reading.explained(explanation)
+    what = f"{measure} of “{reading.label(label)}”" if label else measure
     first = Text.assemble(
         (reading.prediction(explanation), "bold"),
         (f"  {what} · {reading.label(explanation.classifier)}", "dim"),
