@@ -65,6 +65,7 @@ class Explanation:
     method: str
     seed: int
     classifier: str  # its name, in words
+    independent: bool = False  # labels do not compete: multi-label, regression
     model: Model | None = field(default=None, repr=False)  # over units; None: nothing to predict
 
     def predict(self, present: object) -> FloatArray:
@@ -109,6 +110,7 @@ class Explanation:
             "method": self.method,
             "seed": self.seed,
             "classifier": self.classifier,
+            "independent": self.independent,
             "model": model,
         }
 
@@ -138,6 +140,7 @@ class Explanation:
             method=record["method"],
             seed=record["seed"],
             classifier=record["classifier"],
+            independent=record.get("independent", False),  # files of the first days lack it
             model=_model_from_json(record["model"]),
         )
 

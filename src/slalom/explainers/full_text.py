@@ -69,6 +69,7 @@ class FullText:
             method=method,
             seed=seed,
             classifier=self.classifier.name,
+            independent=self.classifier.independent,
             model=model,
         )
 

@@ -100,6 +100,7 @@ class SurrogateExplainer:
             method=self.name,
             seed=seed,
             classifier=classifier.name,
+            independent=classifier.independent,
             model=spread,
         )
 
