@@ -125,9 +125,18 @@ def smollm(bench: Bench) -> Path:
             source, gguf_file=gguf_file, num_labels=2, dtype=torch.float32, id2label=LABELS
         )
         model.config.pad_token_id = tokenizer.pad_token_id
-        return model, tokenizer
+        return plain_copy(model), tokenizer
 
     return trained(bench, "smollm2-135m", make, recipe)
+
+
+def plain_copy(model: PreTrainedModel) -> PreTrainedModel:
+    """Without the mark of the quantised file it came from, which forbids casting and saving."""
+    if hasattr(model.config, "quantization_config"):
+        del model.config.quantization_config
+    copy = type(model)(model.config)
+    copy.load_state_dict(model.state_dict())
+    return copy
 
 
 def trained(

@@ -19,6 +19,7 @@ from torch import nn
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 from transformers import PreTrainedTokenizerFast
 
+from experiments import data
 from experiments.architectures import ARCHITECTURES, ENCODERS, Size
 from experiments.classic import naive_bayes
 from experiments.models import Bench, keep
@@ -90,11 +91,11 @@ class Slalom:
 
 
 def slalom_truth(bench: Bench, n_words: int = 200) -> Slalom:
-    """Values 2 × the Naive-Bayes scores of random words of IMDB, s = 5|v|^{3/2} + N(0, 1)/2."""
+    """Values 2 × the Naive-Bayes scores of frequent words of IMDB, s = 5|v|^{3/2} + N(0, 1)/2."""
     path = bench.cache / "slalom-truth.json"
     if not path.exists():
         rng = np.random.default_rng(bench.seed)
-        bayes = naive_bayes(bench.reviews("train"))
+        bayes = naive_bayes(data.imdb("train", bench.data), n_words=10_000)
         chosen = rng.choice(len(bayes.words), size=n_words, replace=False)
         values = 2 * bayes.weights[chosen]
         importances = 5 * np.abs(values) ** 1.5 + 0.5 * rng.standard_normal(n_words)
