@@ -100,7 +100,7 @@ def compare(
 )
 @TARGET
 @UNITS
-@click.option("--too-long", type=click.Choice(["error", "truncate"]), default="error")
+@click.option("--too-long", type=click.Choice(["error", "truncate", "windows"]), default="error")
 @SEED
 @DEVICE
 @click.option("--jobs", type=click.IntRange(min=1), default=1, help="Documents at a time.")

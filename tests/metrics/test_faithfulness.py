@@ -116,8 +116,9 @@ def test_tokens_words_and_truncated_texts_are_cut_again_alike():
     for units in ("token", "word", "sentence", [(2, 7), (9, 14)]):
         found = slalom.explain(classifier, text, method="leave-one-out", units=units)
         assert subject_of(classifier, found).document.units == found.units
-    long = slalom.explain(classifier, "good " * 600, method="constant", too_long="truncate")
-    assert subject_of(classifier, long).document.units == long.units
+    for too_long in ("truncate", "windows"):
+        long = slalom.explain(classifier, "good " * 600, method="constant", too_long=too_long)
+        assert subject_of(classifier, long).document.units == long.units
 
 
 def test_another_classifier_is_refused(linear):

@@ -61,6 +61,8 @@ def subject_of(classifier: Classifier, explanation: Explanation) -> Subject:
     """Cut the explanation's text again, into its own units."""
     asked = classifier if isinstance(classifier, AskedOnce) else AskedOnce(classifier)
     document = asked.split(explanation.text, explanation.spans, too_long="truncate")
+    if len(document.units) < len(explanation.units):  # a long text that was not cut was windowed
+        document = asked.split(explanation.text, explanation.spans, too_long="windows")
     if document.units != explanation.units or tuple(asked.labels) != explanation.labels:
         raise InputError(
             f"{asked.name} does not cut this text as the explained classifier did "
