@@ -1,32 +1,12 @@
 """Architectures, and training that is done once."""
 
-import json
-
 import pytest
 import torch
 from click.testing import CliRunner
 from experiments.__main__ import main
 from experiments.architectures import ARCHITECTURES, Size
-from experiments.models import Bench, load, minilm, scratch
+from experiments.models import load, minilm, scratch
 from experiments.training import logits_of, pad, read_record
-from experiments.vocabulary import train_vocabulary
-
-TEXTS = [("A good film, I like it.", 1), ("A bad film. I hate it!", 0)] * 4
-
-
-@pytest.fixture
-def bench(tmp_path):
-    """Four tiny reviews a split, and a MiniLM of two narrow layers."""
-    (tmp_path / "imdb").mkdir()
-    lines = "\n".join(json.dumps({"text": text, "label": label}) for text, label in TEXTS)
-    for split in ("train", "test"):
-        (tmp_path / "imdb" / f"{split}.jsonl").write_text(lines)
-    tokenizer = train_vocabulary([text for text, _ in TEXTS], 60)
-    torch.manual_seed(0)
-    model = ARCHITECTURES["bert"](Size(2, 16, 2, len(tokenizer)))
-    model.bert.save_pretrained(tmp_path / "minilm")
-    tokenizer.save_pretrained(tmp_path / "minilm")
-    return Bench(tmp_path, tmp_path / "cache", small=True)
 
 
 @pytest.mark.parametrize("kind", ARCHITECTURES)
