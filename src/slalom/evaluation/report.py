@@ -17,7 +17,8 @@ WIDTH, HEIGHT, LEFT, BOTTOM = 360, 220, 40, 30
 STYLE = """
 body{font:16px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:70rem;padding:0 1rem;color:#222}
 table{border-collapse:collapse;font-size:.9rem}td,th{padding:.25rem .6rem;text-align:right}
-td:first-child,th:first-child{text-align:left}tr{border-bottom:1px solid #ddd}
+td:first-child,th:first-child{text-align:left;white-space:nowrap}.wide{overflow-x:auto}
+tr{border-bottom:1px solid #ddd}
 figure{display:inline-block;margin:1rem}figcaption{text-align:center}.key span{margin-right:1rem}
 @media(prefers-color-scheme:dark){body{background:#16181c;color:#ddd}tr{border-color:#444}}
 """
@@ -51,7 +52,8 @@ class Report:
         return (
             f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>'
             f'<meta name="viewport" content="width=device-width"><style>{STYLE}</style>'
-            f"<h1>{title}</h1><ul>{facts}</ul><table><tr>{head}</tr>{body}</table>"
+            f"<h1>{title}</h1><ul>{facts}</ul>"
+            f'<div class="wide"><table><tr>{head}</tr>{body}</table></div>'
             f"<p>{escape(self._legend())}</p>{self._figures()}<ul>{failed}</ul></html>\n"
         )
 
@@ -59,7 +61,8 @@ class Report:
         known = [METRICS[name] for name in self.metrics if name in METRICS]
         said = "; ".join(f"{m.name}: {m.summary}, {m.better} is better" for m in known)
         return (
-            f"Means over documents ± half the {COVERAGE:.0%} interval (bootstrap). {said}. "
+            f"Means over documents ± the farther end of their {COVERAGE:.0%} interval (bootstrap). "
+            f"{said}. "
             "Queries, tokens and seconds are what one explanation cost."
         )
 
