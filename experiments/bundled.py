@@ -1,4 +1,4 @@
-"""Makes the bundled classifier: vocabulary, teachers, distillation, calibration, packing, report.
+"""Makes the bundled classifier: vocabulary, teacher, student, and the files of the package.
 
 `python -m experiments train bundled --scale paper` makes the shipped one; give `--layers` more
 than once for the curve of size against accuracy. Test reviews are read only to measure.
@@ -95,7 +95,11 @@ SMALL = Plan(
 
 @dataclass(frozen=True)
 class Material:
-    """All texts, as own ids where they are trained on or asked about."""
+    """All texts; those trained on as own ids.
+
+    The held-out reviews are kept from vocabulary, teacher and student; the long ones are known to
+    the fine-tuned MiniLM that teacher and student start from.
+    """
 
     tokenizer: PreTrainedTokenizerFast
     training: Corpus
