@@ -1,5 +1,6 @@
 """Every example runs, and the README shows the first of them as it is."""
 
+import re
 import runpy
 from pathlib import Path
 
@@ -30,3 +31,12 @@ def test_example(
 def test_the_readme_shows_the_quickstart() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert (ROOT / "examples" / "quickstart.py").read_text(encoding="utf-8") in readme
+
+
+@pytest.mark.parametrize("page", ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs"])
+def test_links_between_pages_lead_somewhere(page: str) -> None:
+    pages = [ROOT / page] if page.endswith(".md") else sorted((ROOT / page).glob("*.md"))
+    for path in pages:
+        for link in re.findall(r"\]\(([^)#\s]+)[^)]*\)", path.read_text(encoding="utf-8")):
+            if not link.startswith("http"):
+                assert (path.parent / link).exists(), f"{path.name} links to {link}"
