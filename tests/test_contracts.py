@@ -13,8 +13,8 @@ from oracles import TEXT, Counted, linear_oracle
 from slalom.explainers.white_box import WhiteBox
 
 REVIEW = "A truly wonderful film!"
-LONGER = "Slow at first, but in the end a truly wonderful film."
-BUDGET = 100
+LONGER = "Slow at first, but a truly wonderful film."
+BUDGET = 40
 CONTROLS = {"random", "constant"}
 CRUDE = {"gradient-l1", "gradient-l2", "attention-mean", "attention-max", "attention-rollout"}
 BLACK_BOX = [name for name, method in slalom.METHODS.items() if not isinstance(method, WhiteBox)]
@@ -152,7 +152,7 @@ def test_the_emotion_word_matters_most(classifier, method):
     if method in CONTROLS | {"gradient-mean", "gradient-input"}:
         return  # the model normalises embeddings first: along them there is hardly a slope
     text = REVIEW if method == "exact-shapley" else LONGER
-    found = slalom.explain(classifier, text, method, n_queries=400, target="positive")
+    found = slalom.explain(classifier, text, method, n_queries=120, target="positive")
     scores = np.where(found.identified, one_score(found), 0.0)
     if method.startswith("slalom-analytic"):
         assert found.identified.any()  # it has an answer for some units only

@@ -149,7 +149,8 @@ class SingletonsAndDoubles:
             )
         firsts = np.unique(document.features, return_index=True)[1]
         doubles = [[unit, unit] for unit in firsts]
-        return _closed_form(document, [[int(END)], *([unit] for unit in firsts)], doubles, n_queries)
+        alone = [[int(END)], *([unit] for unit in firsts)]
+        return _closed_form(document, alone, doubles, n_queries)
 
 
 def _closed_form(
