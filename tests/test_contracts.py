@@ -11,6 +11,7 @@ import torch
 import slalom
 from oracles import TEXT, Counted, linear_oracle
 from slalom.explainers.white_box import WhiteBox
+from tokenizers_made_here import made
 
 REVIEW = "A truly wonderful film!"
 LONGER = "Slow at first, but a truly wonderful film."
@@ -186,3 +187,14 @@ def test_a_function_is_enough(name):
     text = " ".join(TEXT.split()[:5])
     found = slalom.explain(classifier, text, name, n_queries=BUDGET, target="all")
     assert found.units == tuple(text.split())
+
+
+@pytest.mark.parametrize("text", ["A great film", "a"])
+def test_a_decoder_that_cannot_read_nothing(method, text):
+    decoder = made("GPT-2")
+    if method == "slalom-analytic-anchor":
+        with pytest.raises(slalom.SlalomError, match="empty query"):
+            slalom.explain(decoder, text, method, n_queries=BUDGET)
+        return
+    found = slalom.explain(decoder, text, method, n_queries=2**14 if method[0] == "e" else 200)
+    assert np.isfinite(one_score(found)).all()
