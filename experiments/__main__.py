@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from experiments import fidelity
+from experiments import fidelity, human
 
 
 def common(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -112,6 +112,7 @@ def train_classic(scale: str, data: Path | None, cache: Path, only: tuple[str, .
 
 
 main.add_command(fidelity.command)
+main.add_command(human.command)
 
 if __name__ == "__main__":
     main()

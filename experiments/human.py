@@ -1,0 +1,90 @@
+"""Do explanations point where people point? Yelp-HAT (Sen et al. 2020), every method.
+
+Reviews whose decisive words 2–4 annotators marked; "consensus" words were marked by all of
+them. Words are mapped to units by their characters, scores count by their size, whatever their
+sign; importances as they are. The classifier is a film critic reading about restaurants: what
+is compared is methods on one classifier, not the classifier with people.
+"""
+
+import csv
+import html
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from experiments import data
+from slalom.classifiers.load import load
+from slalom.evaluation.items import Item
+from slalom.evaluation.rows import markdown
+from slalom.evaluation.run import Plan, evaluate
+from slalom.explainers.methods import method_named
+
+PARTS = ("hat_50_words", "hat_100_words", "hat_200_words", "hat_mixed")
+WORD = re.compile(r"<span(?P<marked> class=\"active\")?>(?P<word>.*?)</span>", re.DOTALL)
+METHODS = "slalom,slalom-local,slalom-fast,lime,kernel-shap,linear,leave-one-out,random"
+AGREEMENT = ("AU-ROC", "AUPRC", "token F1", "AU-ROC importance")
+
+
+def marked_reviews(folder: Path | None, part: str) -> list[Item]:
+    """Reviews with their consensus words as spans; those without any are left out."""
+    path = data.stored(folder, f"yelp_hat/{part}.csv")
+    if path is None:
+        raise FileNotFoundError(data.missing(f"yelp_hat/{part}.csv", "nothing from a registry"))
+    with data.opened(path) as lines:
+        rows = list(csv.DictReader(lines))
+    spans: dict[str, list[set[tuple[int, int]]]] = {}
+    labels: dict[str, int] = {}
+    for row in rows:
+        text = row["Input.text"]
+        labels[text] = int(row["Input.label"])
+        spans.setdefault(text, []).append(set(_marked(text, row["Answer.html_output"])))
+    items = []
+    for number, (text, marks) in enumerate(spans.items()):
+        consensus = set.intersection(*marks)
+        if consensus:
+            items.append(Item(number, text, labels[text], tuple(sorted(consensus))))
+    return items
+
+
+def _marked(text: str, page: str) -> Iterator[tuple[int, int]]:
+    """Where the marked words stand in the text, found one after the other."""
+    reached = 0
+    for match in WORD.finditer(page):
+        word = html.unescape(match["word"]).strip()
+        start = text.find(word, reached) if word else -1
+        if start >= 0:
+            reached = start + len(word)
+            if match["marked"]:
+                yield start, reached
+
+
+@click.command("human")
+@click.option("--model", help="A model's folder or name.  [default: the bundled one]")
+@click.option("--data", "folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--part", type=click.Choice(PARTS), default=PARTS[0], show_default=True)
+@click.option("--methods", default=METHODS, show_default=True)
+@click.option("--queries", default=500, show_default=True)
+@click.option("--documents", default=50, show_default=True)
+@click.option("--device", help="cpu or cuda.")
+@click.option("--jobs", default=1, show_default=True)
+def command(
+    model: str | None,
+    folder: Path | None,
+    part: str,
+    methods: str,
+    queries: int,
+    documents: int,
+    device: str | None,
+    jobs: int,
+) -> None:
+    """Agreement of every method with human rationales (Yelp-HAT)."""
+    classifier = load(model, device=device)
+    items = marked_reviews(folder, part)[:documents]
+    chosen = tuple(method_named(name) for name in methods.split(","))
+    plan = Plan(methods=chosen, budgets=(queries,), metrics=(), too_long="truncate")
+    rows = list(evaluate(classifier, items, plan, jobs=jobs))
+    right = {row.document: row.correct for row in rows}
+    click.echo(markdown(rows, AGREEMENT))
+    click.echo(f"\n{classifier.name} is right about {sum(map(bool, right.values()))}/{len(right)}.")
