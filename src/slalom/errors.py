@@ -2,11 +2,11 @@
 
     SlalomError
     ├── InputError          the text, units, target or budget cannot be used as given
-    ├── UnknownNameError    a method, label, unit kind or model that does not exist; lists those that do
+    ├── UnknownNameError    a method, label or unit kind that does not exist; lists those that do
     ├── BudgetError         a limit on queries, requests or tokens leaves too little to go on
     ├── ClassifierError     the classifier raised, or returned something that is not a score
     ├── FileError           an explanation, model or data file that cannot be read or written
-    └── MissingExtraError   an optional dependency is not installed; names the command that installs it
+    └── MissingExtraError   an optional dependency is not installed; names its install command
 
     SlalomWarning           the result stands, but look at it twice (a poor fit, for example)
 

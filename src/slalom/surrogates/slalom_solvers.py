@@ -18,7 +18,7 @@ from slalom.surrogates.slalom_problem import (
 from slalom.surrogates.slalom_ridges import WEAKEST, by_evidence, modest
 
 STEP_BOUND = 2.0
-FIRST_RIDGES = (1e-2, 1e-1)
+FIRST_RIDGES = (1e-3, 1e-1)
 
 
 class Solver(Protocol):
@@ -34,20 +34,22 @@ class LevenbergMarquardt:
     """
 
     ridges: tuple[float, float] | None = None  # (values, importances); None: from the data
-    n_rounds: int = 10  # of choosing ridges, two steps each
+    bounded: bool = True  # False: the data's word on the ridges is the last (slalom_ridges)
+    n_rounds: int = 6  # of choosing ridges, two steps each
     max_steps: int = 60
     tolerance: float = 1e-13  # relative fall of the objective that ends the descent
 
     def solve(self, problem: Problem) -> Solution:
         ridges = Ridges.of(problem, *(self.ridges or FIRST_RIDGES))
-        state = project(problem, np.zeros(problem.counts.shape[1]), ridges)
+        state = project(problem, problem.loudness, ridges)
         if self.ridges is None:
             for _ in range(self.n_rounds):
                 state = self.descend(problem, state, ridges, n_steps=2)
                 ridges = by_evidence(problem, state, ridges)
                 state = project(problem, state.importances, ridges)
-            ridges = modest(problem, state, ridges)
-            state = project(problem, state.importances, ridges)
+            if self.bounded:
+                ridges = modest(problem, state, ridges)
+                state = project(problem, state.importances, ridges)
         return Solution(self.descend(problem, state, ridges, n_steps=self.max_steps), ridges)
 
     def descend(self, problem: Problem, state: State, ridges: Ridges, *, n_steps: int) -> State:
