@@ -16,12 +16,21 @@ from slalom.surrogates.slalom_solvers import LevenbergMarquardt, Solver
 DEFAULT_SOLVER = LevenbergMarquardt()
 
 
+@dataclass(frozen=True, eq=False)
+class Prior:
+    """What is believed of each feature before asking; NaN: nothing."""
+
+    values: FloatArray  # (n_features,)
+    importances: FloatArray  # (n_features,)
+
+
 @dataclass(frozen=True)
 class SlalomSurrogate:
     """Fits by least squares; `anchored` adds what is always present, the paper's model has none."""
 
     anchored: bool = True
     solver: Solver = DEFAULT_SOLVER
+    prior: Prior | None = None  # None: every value shrinks to one score, every importance to 0
 
     def fit(
         self, counts: FloatArray, scores: FloatArray, *, weights: FloatArray, at: FloatArray
@@ -47,13 +56,27 @@ class SlalomSurrogate:
         if not self.anchored:
             used &= counts.sum(axis=1) > 0
         columns = scores.reshape(len(scores), -1)
-        prior = self._prior(counts, columns, weights, at)
+        values, loudness = self._believed(self._common(counts, columns, weights, at), len(at))
         counts, columns, weights = counts[used], columns[used], weights[used]
         if self.anchored:
             counts = np.hstack([counts, np.ones((len(counts), 1))])
-        return Problem(Rows.of(counts), columns, weights / weights.mean(), prior, self.anchored)
+        weights = weights / weights.mean()
+        return Problem(Rows.of(counts), columns, weights, values, loudness, self.anchored)
 
-    def _prior(
+    def _believed(self, common: FloatArray, n_features: int) -> tuple[FloatArray, FloatArray]:
+        """The priors of values and importances, the anchor's included."""
+        k = n_features + self.anchored
+        values, loudness = np.tile(common, (k, 1)), np.zeros(k)
+        if self.prior is not None:
+            told = self.prior.values.reshape(n_features, -1)
+            values[:n_features] = np.where(np.isfinite(told), told, common)
+            heard = np.isfinite(self.prior.importances)
+            if heard.any():
+                centred = self.prior.importances - self.prior.importances[heard].mean()
+                loudness[:n_features] = np.where(heard, centred, 0.0)
+        return values, loudness
+
+    def _common(
         self, counts: FloatArray, scores: FloatArray, weights: FloatArray, at: FloatArray
     ) -> FloatArray:
         """Where values shrink to: the empty query's score, or the document's without an anchor."""

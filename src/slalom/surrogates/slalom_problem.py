@@ -4,7 +4,7 @@ Given the importances s the model is linear in the values v, so v is eliminated 
 (variable projection) and what is left is a problem over s alone. With A the attention of
 every query, Π the weights, r the residuals, B = A ∘ (v − F) and ridges R:
 
-    G = AᵀΠA + R_v      C = AᵀΠB      S = BᵀΠB − CᵀG⁻¹C + R_s      gradient = BᵀΠr − R_s s
+    G = AᵀΠA + R_v      C = AᵀΠB      S = BᵀΠB − CᵀG⁻¹C + R_s      gradient = BᵀΠr − R_s (s − s̄)
 
 The anchor is the last column, present once in every query. Only differences of s matter:
 a term on Σs fixes the gauge Σ_{j≥1} s_j = 0 without touching the fit.
@@ -29,7 +29,8 @@ class Problem:
     counts: Rows  # (n, k) the anchor, if any, is the last column of ones
     scores: FloatArray  # (n, n_classes)
     weights: FloatArray  # (n,) of mean 1
-    prior: FloatArray  # (n_classes,) values shrink towards it
+    prior: FloatArray  # (k, n_classes) values shrink towards it
+    loudness: FloatArray  # (k,) s̄, importances shrink towards it; in the gauge, 0 for the anchor
     anchored: bool
 
     @property
@@ -40,6 +41,10 @@ class Problem:
         """(n_features,) → (k,): the anchor, if any, gets 0."""
         return np.append(features, 0.0) if self.anchored else features
 
+    def expected(self) -> FloatArray:
+        """What the prior says of every query: (n, n_classes)."""
+        return attention_of(self.counts, self.loudness).apply(self.prior)
+
     def in_gauge(self, importances: FloatArray) -> FloatArray:
         centred = importances - importances[: self.n_features].mean()
         return np.asarray(centred.clip(-LOUDEST, LOUDEST))
@@ -47,7 +52,7 @@ class Problem:
 
 @dataclass(frozen=True, eq=False)
 class Ridges:
-    """Strength of the pull on each parameter: values to the prior, importances to 0."""
+    """Strength of the pull on each parameter: values and importances to their priors."""
 
     values: FloatArray  # (k,) 0 for the anchor
     importances: FloatArray  # (k,) 0 for the anchor
@@ -97,14 +102,14 @@ def project(problem: Problem, importances: FloatArray, ridges: Ridges) -> State:
     gram = attention.gram(weighted) + np.diag(ridges.values)
     gram[np.diag_indices_from(gram)] += TINY * (1.0 + gram.diagonal().max())
     factor = cho_factor(gram, lower=True, check_finite=False)
-    # a row of attention sums to 1, so shrinking v to the prior is shrinking v − prior to 0
-    centred = problem.scores - problem.prior
+    # shrinking v to the prior is shrinking v − prior to 0
+    centred = problem.scores - attention.apply(problem.prior)
     shift = cho_solve(factor, weighted.apply_transposed(centred), check_finite=False)
     residuals = centred - attention.apply(shift)
     objective = (
         float(problem.weights @ (residuals**2).sum(axis=1))
         + float(ridges.values @ (shift**2).sum(axis=1))
-        + float(ridges.importances @ importances**2)
+        + float(ridges.importances @ (importances - problem.loudness) ** 2)
     )
     return State(importances, shift + problem.prior, attention, residuals, factor, objective)
 
@@ -122,7 +127,7 @@ def curvature(problem: Problem, state: State, ridges: Ridges, *, full: bool = Fa
 
     predictions = problem.scores - state.residuals
     schur = np.diag(ridges.importances)
-    gradient = -ridges.importances * state.importances
+    gradient = -ridges.importances * (state.importances - problem.loudness)
     weighted = state.attention.times(problem.weights, 1.0)
     slopes, couplings = [], []
     for column in range(problem.scores.shape[1]):

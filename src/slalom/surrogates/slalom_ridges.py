@@ -24,9 +24,11 @@ from slalom.surrogates.slalom_problem import Curvature, Problem, Ridges, State, 
 
 WEAKEST, STRONGEST = 1e-8, 1e3
 UNSEEN = 10.0  # p
-MOST = 4.0  # spread of the values over that of the scores
+MOST = 6.0  # spread of the values over that of the scores
 ENOUGH = 500  # queries
-LEAST_FREEDOM = 0.05  # of the rows: with fewer rows than parameters the noise stays a guess
+LEAST_FREEDOM = 0.05  # of the rows
+GUESS = 0.2  # misfit over the spread of the scores, before any row has come in
+FEW = 16  # rows that all subsets of four units have: short texts are asked completely
 
 
 def by_evidence(problem: Problem, state: State, ridges: Ridges) -> Ridges:
@@ -38,10 +40,10 @@ def by_evidence(problem: Problem, state: State, ridges: Ridges) -> Ridges:
     n_classes = problem.scores.shape[1]
     spent = spent_values + spent_importances + problem.anchored * (n_classes + 1)
     noise = _noise(problem, state, float(spent))
-    moved = float(((state.values[free] - problem.prior) ** 2).sum())
+    moved = float(((state.values[free] - problem.prior[free]) ** 2).sum())
     unseen = UNSEEN * n_classes
     values = (moved + unseen * _spread(problem)) / (spent_values + unseen)
-    loudness = float((state.importances[free] ** 2).sum())
+    loudness = float(((state.importances - problem.loudness)[free] ** 2).sum())
     importances = (loudness + UNSEEN) / (spent_importances + UNSEEN)
     return Ridges.of(problem, _ratio(noise, values), _ratio(noise, importances))
 
@@ -57,13 +59,19 @@ def modest(problem: Problem, state: State, ridges: Ridges) -> Ridges:
 
 
 def _noise(problem: Problem, state: State, spent: float) -> float:
-    """The variance of the residuals, less the parameters they paid for."""
+    """The variance of the residuals, less the parameters they paid for.
+
+    With few rows a parameter a fit can pass through all of them; what it would miss elsewhere
+    is then a guess, a part of the scores' spread that fades as rows come in.
+    """
+    n_rows, n_parameters = len(problem.scores), 2 * problem.counts.shape[1]
+    guess = GUESS * max(0.0, 1 - (n_rows + FEW) / (2 * n_parameters)) ** 2 * _spread(problem)
     freedom = max(problem.scores.size - spent, LEAST_FREEDOM * problem.scores.size)
-    return float(problem.weights @ (state.residuals**2).sum(axis=1)) / freedom
+    return guess + float(problem.weights @ (state.residuals**2).sum(axis=1)) / freedom
 
 
 def _spread(problem: Problem) -> float:
-    return float(((problem.scores - problem.prior) ** 2).mean())
+    return float(((problem.scores - problem.expected()) ** 2).mean())
 
 
 def _ratio(noise: float, spread: float) -> float:
