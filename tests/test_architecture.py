@@ -70,6 +70,7 @@ MANY_PARAMETERS = {  # the public edge: what people type
     ("cli_evaluate.py", "evaluate"),
     ("explainers/methods.py", "explain"),
     ("explainers/methods.py", "explain_many"),
+    ("explainers/vocabulary_fit.py", "explain_vocabulary"),
 }
 MOST_LINES, MOST_PARAMETERS = 400, 6
 JUNK_DRAWERS = {"utils", "util", "helpers", "helper", "common", "misc"}

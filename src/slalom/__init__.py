@@ -24,8 +24,10 @@ _HOMES = {
     "Quality": "slalom.explanation",
     "SlalomError": "slalom.errors",
     "SlalomWarning": "slalom.errors",
+    "Vocabulary": "slalom.explainers.vocabulary",
     "explain": "slalom.explainers.methods",
     "explain_many": "slalom.explainers.methods",
+    "explain_vocabulary": "slalom.explainers.vocabulary_fit",
     "load": "slalom.classifiers.load",
     "read": "slalom.explanation",
 }
@@ -41,6 +43,8 @@ if TYPE_CHECKING:
     from slalom.explainers.methods import explain as explain
     from slalom.explainers.methods import explain_many as explain_many
     from slalom.explainers.table import METHODS as METHODS
+    from slalom.explainers.vocabulary import Vocabulary as Vocabulary
+    from slalom.explainers.vocabulary_fit import explain_vocabulary as explain_vocabulary
     from slalom.explanation import Explanation as Explanation
     from slalom.explanation import Quality as Quality
     from slalom.explanation import read as read

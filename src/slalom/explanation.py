@@ -87,7 +87,7 @@ class Explanation:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write versioned JSON; the file is complete or not there at all."""
-        _write_whole(Path(path), json.dumps(self.to_json(), ensure_ascii=False, allow_nan=False))
+        write_whole(Path(path), json.dumps(self.to_json(), ensure_ascii=False, allow_nan=False))
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON types; the one format of the command line, the page and the corpus."""
@@ -208,7 +208,7 @@ def _timeless(explanation: Explanation) -> dict[str, Any]:
     return record
 
 
-def _write_whole(path: Path, content: str) -> None:
+def write_whole(path: Path, content: str) -> None:
     temporary = None
     try:
         with tempfile.NamedTemporaryFile(

@@ -1,0 +1,236 @@
+"""One table over a corpus: what every token says to a classifier, whatever text it stands in.
+
+A Vocabulary is a SLALOM whose values and importances are shared by all documents (the paper's
+global explanation). Tokens that too few documents hold share one entry, `rare`. As a prior it
+lets the explanation of a single text start from what is known of its tokens.
+"""
+
+import json
+import os
+from collections.abc import Hashable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from slalom.classifiers.base import Classifier
+from slalom.document import Document, FloatArray, IntArray
+from slalom.errors import FileError, InputError, UnknownNameError
+from slalom.explainers.base import TargetName
+from slalom.explainers.surrogate import Budget, SurrogateExplainer
+from slalom.explanation import Explanation, Quality, write_whole
+from slalom.samplers import SubsetSizes
+from slalom.surrogates.slalom import Anchor
+from slalom.surrogates.slalom_fit import Prior, SlalomSurrogate
+
+FORMAT, VERSION = "slalom-vocabulary", 1
+COLUMNS = ("value", "importance", "documents")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What is known of one token; errors are standard errors."""
+
+    token: str
+    value: float
+    importance: float
+    value_error: float
+    importance_error: float
+    documents: int  # that hold it
+
+
+@dataclass(frozen=True, eq=False)
+class Vocabulary:
+    """Values and importances of tokens, fitted over many documents."""
+
+    tokens: tuple[str, ...]
+    keys: tuple[Hashable, ...]  # what the classifier sees of each
+    scores: dict[str, FloatArray]  # "value" and "importance" → (n_tokens,)
+    errors: dict[str, FloatArray]  # standard errors, same shapes
+    counts: IntArray  # (n_tokens,) documents that hold each
+    rare: Anchor | None  # value and importance shared by all other tokens
+    anchor: Anchor | None
+    quality: Quality  # r2 and rmse are those of documents that were held out
+    n_documents: int
+    labels: tuple[str, ...]
+    target: str
+    target_index: int
+    classifier: str
+    units: str | None
+    seed: int
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def table(self, by: str = "value", least_documents: int = 1) -> list[Entry]:
+        """One row a token, the highest first."""
+        if by not in COLUMNS:
+            raise UnknownNameError("column", by, COLUMNS)
+        order = np.argsort(-(self.counts if by == "documents" else self.scores[by]), kind="stable")
+        entries = [self._entry(int(row)) for row in order]
+        return [entry for entry in entries if entry.documents >= least_documents]
+
+    def __getitem__(self, token: str) -> Entry:
+        """A token by its text; the one in most documents where several are written alike."""
+        rows = [row for row, text in enumerate(self.tokens) if text == token]
+        if not rows:
+            raise UnknownNameError("token", token, [*sorted(self.tokens)[:20], "…"])
+        return self._entry(max(rows, key=lambda row: int(self.counts[row])))
+
+    def _entry(self, row: int) -> Entry:
+        return Entry(
+            self.tokens[row],
+            float(self.scores["value"][row]),
+            float(self.scores["importance"][row]),
+            float(self.errors["value"][row]),
+            float(self.errors["importance"][row]),
+            int(self.counts[row]),
+        )
+
+    def method(self) -> "FromVocabulary":
+        """A method for `explain` that starts from this table and needs fewer queries."""
+        return FromVocabulary(self)
+
+    def prior(self, keys: Sequence[Hashable]) -> Prior:
+        """What the table believes of features with these keys; nothing of tokens it has not."""
+        rows = {key: row for row, key in enumerate(self.keys)}
+        at = np.array([rows.get(key, len(self.keys)) for key in keys])
+        return Prior(
+            *(np.append(self.scores[name], np.nan)[at] for name in ("value", "importance"))
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write versioned JSON; the file is complete or not there at all."""
+        write_whole(Path(path), json.dumps(self.to_json(), ensure_ascii=False, allow_nan=False))
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "tokens": list(self.tokens),
+            "keys": list(self.keys),
+            "scores": {name: score.tolist() for name, score in self.scores.items()},
+            "errors": {name: error.tolist() for name, error in self.errors.items()},
+            "counts": self.counts.tolist(),
+            "rare": self.rare and asdict(self.rare),
+            "anchor": self.anchor and asdict(self.anchor),
+            "quality": asdict(self.quality),
+            "n_documents": self.n_documents,
+            "labels": list(self.labels),
+            "target": {"index": self.target_index, "label": self.target},
+            "classifier": self.classifier,
+            "units": self.units,
+            "seed": self.seed,
+        }
+
+    @classmethod
+    def from_json(cls, record: dict[str, Any]) -> "Vocabulary":
+        quality = record["quality"]
+        return cls(
+            tokens=tuple(record["tokens"]),
+            keys=tuple(_hashable(key) for key in record["keys"]),
+            scores={name: np.array(score, float) for name, score in record["scores"].items()},
+            errors={name: np.array(error, float) for name, error in record["errors"].items()},
+            counts=np.array(record["counts"], dtype=np.int32),
+            rare=record["rare"] and Anchor(**record["rare"]),
+            anchor=record["anchor"] and Anchor(**record["anchor"]),
+            quality=Quality(**{**quality, "notes": tuple(quality["notes"])}),
+            n_documents=record["n_documents"],
+            labels=tuple(record["labels"]),
+            target=record["target"]["label"],
+            target_index=record["target"]["index"],
+            classifier=record["classifier"],
+            units=record["units"],
+            seed=record["seed"],
+        )
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> "Vocabulary":
+        """Read a vocabulary that `save` wrote."""
+        path = Path(path)
+        try:
+            record = json.loads(path.read_text(encoding="utf-8"))
+        except OSError as problem:
+            raise FileError(f"cannot read {path}: {problem.strerror or problem}") from problem
+        except ValueError as problem:
+            raise FileError(f"{path} is not a vocabulary file: it is not valid JSON") from problem
+        if not isinstance(record, dict) or record.get("format") != FORMAT:
+            raise FileError(f"{path} is not a vocabulary file: expected one written by save()")
+        if not isinstance(record.get("version"), int) or record["version"] > VERSION:
+            raise FileError(
+                f"{path} has format version {record.get('version')!r}, this slalom reads up to "
+                f"{VERSION}: upgrade with  pip install -U slalom-xai"
+            )
+        try:
+            return cls.from_json(record)
+        except (KeyError, TypeError, ValueError) as problem:
+            raise FileError(f"{path} is a damaged vocabulary file: {problem!r}") from problem
+
+    def __eq__(self, other: object) -> bool:
+        """Equal in everything but the seconds it took."""
+        if not isinstance(other, Vocabulary):
+            return NotImplemented
+        mine, others = self.to_json(), other.to_json()
+        del mine["quality"]["seconds"], others["quality"]["seconds"]
+        return mine == others
+
+    __hash__ = None  # type: ignore[assignment]  # arrays inside; equality is by content
+
+
+def _hashable(key: Any) -> Hashable:
+    return tuple(_hashable(part) for part in key) if isinstance(key, list) else key
+
+
+@dataclass(frozen=True)
+class FromVocabulary:
+    """SLALOM over random subsets, values and importances shrinking towards a vocabulary's."""
+
+    vocabulary: Vocabulary
+    name: str = "slalom-prior"
+    summary: str = "'slalom' that starts from a vocabulary: fewer queries"
+    least: int = 100  # queries; a third of what 'slalom' asks for
+
+    def budget(self, document: Document) -> int:
+        return Budget(least=self.least, a_unit=2, most=2000)(document)
+
+    def explain(
+        self,
+        classifier: Classifier,
+        documents: Sequence[Document],
+        *,
+        target: TargetName,
+        n_queries: int | None,
+        seed: int,
+    ) -> list[Explanation]:
+        """The target is the vocabulary's: its values speak of no other."""
+        table = self.vocabulary
+        if tuple(classifier.labels) != table.labels:
+            raise InputError(
+                f"the vocabulary is of a classifier with labels {', '.join(table.labels)}, "
+                f"{classifier.name} has {', '.join(classifier.labels)}: make one for it"
+            )
+        if target not in (None, table.target, table.target_index):
+            raise InputError(
+                f"the vocabulary speaks of {table.target!r}, not of {target!r}: "
+                "make another with that target"
+            )
+        found = []
+        for document in documents:
+            method = self._of(document, n_queries)
+            found += method.explain(
+                classifier, [document], target=table.target_index, n_queries=n_queries, seed=seed
+            )
+        return [self._noted(explanation) for explanation in found]
+
+    def _of(self, document: Document, n_queries: int | None) -> SurrogateExplainer:
+        first = np.unique(document.features, return_index=True)[1]
+        prior = self.vocabulary.prior([document.keys[unit] for unit in first])
+        budget = Budget(least=self.least, a_unit=2, most=2000)
+        surrogate = SlalomSurrogate(prior=prior)
+        return SurrogateExplainer(self.name, self.summary, SubsetSizes(), surrogate, budget)
+
+    def _noted(self, explanation: Explanation) -> Explanation:
+        note = f"starts from a vocabulary of {self.vocabulary.n_documents} documents"
+        quality = replace(explanation.quality, notes=(*explanation.quality.notes, note))
+        return replace(explanation, quality=quality)

@@ -1,0 +1,283 @@
+"""From a corpus to a Vocabulary: every document asked a little, one SLALOM fitted to it all.
+
+Tokens in fewer than `least_documents` documents share one entry; a Newton step costs the cube
+of the number of entries, so where more than MOST would be fitted, the bar is raised until no
+more are. How well the table describes texts it has not seen is measured by fits that leave
+out a fifth of the documents; they also decide how strongly values shrink, since the queries
+of one document resemble each other more than the evidence of a fit believes.
+"""
+
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slalom.classifiers.asked_once import AskedOnce
+from slalom.classifiers.base import Classifier, Target, checked_text, target_of
+from slalom.classifiers.load import as_classifier
+from slalom.document import Document, FloatArray, Text
+from slalom.errors import InputError
+from slalom.explainers.base import TargetName, ask
+from slalom.explainers.vocabulary import Vocabulary
+from slalom.explanation import Quality, trust_of
+from slalom.samplers import SubsetSizes
+from slalom.surrogates.rows import SPARSE_BELOW, Rows
+from slalom.surrogates.slalom import Anchor
+from slalom.surrogates.slalom_groups import grouped_errors
+from slalom.surrogates.slalom_problem import Problem, Solution, attention_of
+from slalom.surrogates.slalom_solvers import LevenbergMarquardt
+
+MOST = 2000  # tokens with an entry of their own
+QUERIES = 20  # a document: many documents asked a little tell more than few asked a lot
+FOLD = 5  # one document in so many is held out
+CHUNK = 500  # documents asked together
+SOLVERS = tuple(  # strong and weak ridges
+    LevenbergMarquardt(bounded=bounded, n_rounds=4, max_steps=10, tolerance=1e-6)
+    for bounded in (True, False)
+)
+
+
+def explain_vocabulary(
+    classifier: Any,
+    texts: Sequence[Text],
+    target: TargetName = None,
+    n_queries: int = QUERIES,
+    units: str | None = None,
+    too_long: str = "error",
+    least_documents: int = 2,
+    seed: int = 0,
+) -> Vocabulary:
+    """What every token of a corpus says to the classifier, as one table.
+
+    `target` is a label or an index, by default the last class. `n_queries` are asked a
+    document; tokens in fewer than `least_documents` documents share one entry.
+    """
+    start = perf_counter()
+    asked = as_classifier(classifier)
+    chosen = _target(target, asked)
+    documents = _documents(asked, texts, units, too_long)
+    _check(len(documents), n_queries, least_documents)
+    pool = _asked(asked, documents, chosen, n_queries, seed)
+    columns, notes = _columns(documents, least_documents)
+    trials = [_held_out(documents, pool, solver, least_documents, seed) for solver in SOLVERS]
+    best = min(trials, key=lambda trial: trial.rmse or 0.0)
+    fitted = pool.fit(columns, best.solver)
+    values, importances = fitted.solution.state.values[:, 0], fitted.solution.state.importances
+    errors = grouped_errors(fitted.problem, fitted.solution, pool.owners)
+    n = len(columns)
+    held = _holders(documents)
+    names = {
+        key: unit for d in reversed(documents) for key, unit in zip(d.keys, d.units, strict=True)
+    }
+    anchors = [Anchor(float(values[at]), float(importances[at])) for at in (n, n + 1)]
+    return Vocabulary(
+        tokens=tuple(names[key] for key in columns),
+        keys=tuple(columns),
+        scores={"value": values[:n], "importance": importances[:n]},
+        errors={"value": errors[0][:n], "importance": errors[1][:n]},
+        counts=np.array([held[key] for key in columns], dtype=np.int32),
+        rare=anchors[0] if n < len(held) else None,
+        anchor=anchors[1],
+        quality=Quality(
+            r2=best.r2,
+            rmse=best.rmse,
+            n_queries=pool.n_asked,
+            n_tokens=pool.n_tokens,
+            seconds=perf_counter() - start,
+            trust=trust_of(best.r2),
+            notes=notes,
+        ),
+        n_documents=len(documents),
+        labels=tuple(asked.labels),
+        target=chosen.label,
+        target_index=int(chosen.index or 0),
+        classifier=asked.name,
+        units=units,
+        seed=seed,
+    )
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What came of leaving documents out; None where there are too few of them."""
+
+    solver: LevenbergMarquardt
+    r2: float | None
+    rmse: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    problem: Problem
+    solution: Solution
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """Answers of all documents, each distinct query once; cells are the non-zero counts."""
+
+    keys: tuple[Hashable, ...]  # every token of the corpus
+    cells: tuple[NDArray[np.intp], NDArray[np.intp]]  # row and key of each count
+    counts: FloatArray  # (n_cells,)
+    scores: FloatArray  # (n_rows,)
+    owners: NDArray[np.intp]  # (n_rows,) the document of each row
+    n_asked: int
+    n_tokens: int
+
+    def fit(
+        self,
+        columns: Mapping[Hashable, int],
+        solver: LevenbergMarquardt,
+        left_out: Sequence[int] = (),
+    ) -> Fitted:
+        """One SLALOM over the rows of all documents but those left out."""
+        used = ~np.isin(self.owners, left_out)
+        rows = self.rows(columns, used)
+        scores = self.scores[used, None]
+        empty = rows.sums() <= 1  # the anchor alone
+        common = scores[empty].mean() if empty.any() else scores.mean()
+        k = rows.shape[1]
+        prior = np.full((k, 1), common)
+        problem = Problem(rows, scores, np.ones(len(scores)), prior, np.zeros(k), True)
+        return Fitted(problem, solver.solve(problem))
+
+    def rows(self, columns: Mapping[Hashable, int], used: NDArray[np.bool_]) -> Rows:
+        """Counts over the columns, then over all other tokens together, then the anchor."""
+        n = len(columns)
+        column = np.array([columns.get(key, n) for key in self.keys], dtype=np.intp)
+        number = np.cumsum(used) - 1
+        kept = used[self.cells[0]]
+        n_rows = int(used.sum())
+        flat = number[self.cells[0][kept]] * (n + 2) + column[self.cells[1][kept]]
+        places, which = np.unique(flat, return_inverse=True)  # rare tokens of one row meet
+        counts: FloatArray = np.append(np.bincount(which, self.counts[kept]), np.ones(n_rows))
+        row = np.append(places // (n + 2), np.arange(n_rows))
+        at = np.append(places % (n + 2), np.full(n_rows, n + 1))
+        rows = Rows(counts, (n_rows, n + 2), (row, at))
+        if len(counts) < SPARSE_BELOW * n_rows * (n + 2):
+            return rows
+        return Rows(rows.dense(), rows.shape, None)
+
+
+def _target(target: TargetName, classifier: Classifier) -> Target:
+    wanted = len(classifier.labels) - 1 if target is None else target
+    chosen = target_of(wanted, classifier.labels, np.zeros(len(classifier.labels)))
+    if chosen.index is None:
+        raise InputError(
+            'a vocabulary has one target: give a label or an index instead of "all" '
+            f"({', '.join(classifier.labels)})"
+        )
+    return chosen
+
+
+def _documents(
+    classifier: Classifier, texts: Sequence[Text], units: str | None, too_long: str
+) -> list[Document]:
+    if isinstance(texts, str):
+        raise InputError("explain_vocabulary takes a list of texts, not one str")
+    if units is not None and not isinstance(units, str):
+        raise InputError(
+            "a vocabulary needs one kind of units for all texts: token, word, sentence"
+        )
+    documents = []
+    for number, text in enumerate(texts):
+        try:
+            documents.append(classifier.split(checked_text(text), units, too_long=too_long))
+        except InputError as problem:
+            raise InputError(f"text {number}: {problem}") from problem
+    return documents
+
+
+def _check(n_documents: int, n_queries: object, least_documents: object) -> None:
+    if n_documents < 2:
+        raise InputError(
+            f"{n_documents} texts make no vocabulary: give two or more, or use slalom.explain"
+        )
+    for name, given, least in (
+        ("n_queries", n_queries, 2),
+        ("least_documents", least_documents, 1),
+    ):
+        if isinstance(given, bool) or not isinstance(given, int | np.integer) or given < least:
+            raise InputError(f"{name} must be a whole number of at least {least}, not {given!r}")
+
+
+def _asked(
+    classifier: Classifier, documents: Sequence[Document], target: Target, n_queries: int, seed: int
+) -> Pool:
+    keys: dict[Hashable, int] = {}
+    rows, columns, counts, scores, owners = [], [], [], [], []
+    known: set[Hashable] = set()
+    n_rows = n_tokens = 0
+    once = AskedOnce(classifier)
+    for begin in range(0, len(documents), CHUNK):
+        chunk = documents[begin : begin + CHUNK]
+        samples = [SubsetSizes().sample(d, n_queries, np.random.default_rng(seed)) for d in chunk]
+        pairs = [(d, s.queries) for d, s in zip(chunk, samples, strict=True)]
+        for owner, ((document, queries), answers) in enumerate(
+            zip(pairs, ask(once, pairs), strict=True), begin
+        ):
+            seen = classifier.seen(document, queries)
+            new = np.array([at for at in answers.first.tolist() if seen[at] not in known], np.intp)
+            known.update(seen[at] for at in new.tolist())
+            first = np.unique(document.features, return_index=True)[1]
+            numbers = np.array([keys.setdefault(document.keys[u], len(keys)) for u in first])
+            found = document.count(queries[new])
+            at_row, at_feature = np.nonzero(found)
+            rows.append(at_row + n_rows)
+            columns.append(numbers[at_feature])
+            counts.append(found[at_row, at_feature])
+            scores.append(target.scores(answers.logits[new], independent=classifier.independent))
+            owners.append(np.full(len(new), owner))
+            n_rows += len(new)
+            n_tokens += int(document.n_tokens(queries[new]).sum())
+    cells = (np.concatenate(rows), np.concatenate(columns))
+    scored, owned = np.concatenate(scores), np.concatenate(owners)
+    return Pool(tuple(keys), cells, np.concatenate(counts), scored, owned, n_rows, n_tokens)
+
+
+def _holders(documents: Sequence[Document]) -> Counter[Hashable]:
+    return Counter(key for document in documents for key in dict.fromkeys(document.keys))
+
+
+def _columns(
+    documents: Sequence[Document], least: int
+) -> tuple[dict[Hashable, int], tuple[str, ...]]:
+    """A column for every token in enough documents, the most frequent first."""
+    ranked = _holders(documents).most_common()
+    bar = max(least, ranked[MOST][1] + 1) if len(ranked) > MOST else least
+    kept = [key for key, n in ranked if n >= bar]
+    if not kept:
+        raise InputError(
+            f"no token is in {least} of the {len(documents)} texts: "
+            "give more texts, or least_documents=1"
+        )
+    shared = len(ranked) - len(kept)
+    note = f"{shared} tokens in fewer than {bar} documents share one entry"
+    return {key: column for column, key in enumerate(kept)}, (note,) if shared else ()
+
+
+def _held_out(
+    documents: Sequence[Document], pool: Pool, solver: LevenbergMarquardt, least: int, seed: int
+) -> Trial:
+    """How well a fit that has not seen a fifth of the documents describes their queries."""
+    order = np.random.default_rng(seed).permutation(len(documents)).tolist()
+    held = order[: len(documents) // FOLD]
+    others = [documents[number] for number in order[len(held) :]]
+    try:
+        columns, _ = _columns(others, least)
+    except InputError:  # too few documents are left to share a token
+        return Trial(solver, None, None)
+    tested = np.isin(pool.owners, held)
+    if not tested.any():
+        return Trial(solver, None, None)
+    state = pool.fit(columns, solver, held).solution.state
+    said = attention_of(pool.rows(columns, tested), state.importances).apply(state.values)[:, 0]
+    truth = pool.scores[tested]
+    misses = float(((truth - said) ** 2).mean())
+    spread = float(((truth - pool.scores[~tested].mean()) ** 2).mean())
+    r2 = 1 - misses / spread if spread > 1e-18 else None
+    return Trial(solver, r2, float(np.sqrt(misses)))
