@@ -12,7 +12,7 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "slalom"
 LAYERS = (  # imports point up this list; parts of one line do not import each other
     {"errors"},
-    {"document"},
+    {"document", "files"},
     {"classifiers", "samplers", "surrogates"},
     {"explanation"},
     {"explainers", "theory"},

@@ -18,6 +18,7 @@ import click
 
 from slalom.cli_evaluate import compare, evaluate
 from slalom.errors import FileError, InputError, SlalomError, SlalomWarning, UnknownNameError
+from slalom.files import is_device, write_whole
 
 if TYPE_CHECKING:
     from slalom.classifiers.base import Classifier
@@ -305,7 +306,7 @@ def _show(explanation: "Explanation", columns: tuple[str, ...]) -> None:
 def _check_writable(name: str) -> None:
     """Find out before the work, not after it, that a result has nowhere to go."""
     path = Path(name)
-    if name == STANDARD or _is_device(path):
+    if name == STANDARD or is_device(path):
         return
     if path.is_dir():
         raise FileError(f"cannot write {path}: it is a folder, name a file in it")
@@ -316,36 +317,10 @@ def _check_writable(name: str) -> None:
 
 
 def _write(name: str, content: str) -> None:
-    """Write all of it or nothing; never replace a device or a pipe by a file."""
     if name == STANDARD:
         sys.stdout.buffer.write(content.encode())
-        return
-    path = Path(name).resolve()
-    try:
-        if _is_device(path):
-            path.write_text(content, encoding="utf-8")
-        else:
-            _write_whole(path, content)
-    except OSError as problem:
-        raise FileError(f"cannot write {path}: {problem.strerror or problem}") from problem
-
-
-def _write_whole(path: Path, content: str) -> None:
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(content)
-        mask = os.umask(0)
-        os.umask(mask)
-        temporary.chmod(0o666 & ~mask)  # temporary files are private, results are not
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def _is_device(path: Path) -> bool:
-    return path.exists() and not path.is_file() and not path.is_dir()
+    else:
+        write_whole(name, content)
 
 
 @contextmanager

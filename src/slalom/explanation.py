@@ -6,7 +6,6 @@ predict for any subset of the units without knowing which method made it.
 
 import json
 import os
-import tempfile
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -15,6 +14,7 @@ import numpy as np
 
 from slalom.document import BoolArray, FloatArray, IntArray, Span, Text
 from slalom.errors import FileError, InputError, SlalomError
+from slalom.files import write_whole
 from slalom.surrogates.base import Model
 from slalom.surrogates.gam import GamModel
 from slalom.surrogates.linear import LinearModel
@@ -87,7 +87,7 @@ class Explanation:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write versioned JSON; the file is complete or not there at all."""
-        write_whole(Path(path), json.dumps(self.to_json(), ensure_ascii=False, allow_nan=False))
+        write_whole(path, json.dumps(self.to_json(), ensure_ascii=False, allow_nan=False))
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON types; the one format of the command line, the page and the corpus."""
@@ -206,18 +206,3 @@ def _timeless(explanation: Explanation) -> dict[str, Any]:
     record = explanation.to_json()
     del record["quality"]["seconds"]
     return record
-
-
-def write_whole(path: Path, content: str) -> None:
-    temporary = None
-    try:
-        with tempfile.NamedTemporaryFile(
-            "w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.", delete=False
-        ) as file:
-            temporary = Path(file.name)
-            file.write(content)
-        temporary.replace(path)
-    except OSError as problem:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
-        raise FileError(f"cannot write {path}: {problem.strerror or problem}") from problem

@@ -4,9 +4,9 @@ import warnings
 
 import numpy as np
 import pytest
-from oracles import TEXT, WORDS, slalom_oracle
 
 import slalom
+from oracles import TEXT, WORDS, slalom_oracle
 
 FIRST = [WORDS.index(word) for word in dict.fromkeys(WORDS)]  # one position a distinct word
 
@@ -77,7 +77,7 @@ def test_no_target_explains_the_predicted_class():
     assert found.target == ("neg", "pos")[int(np.argmax(found.logits))]
 
 
-@pytest.mark.parametrize("n_queries", [1, 2, 10, 137])
+@pytest.mark.parametrize("n_queries", [10, 11, 50, 137])
 @pytest.mark.filterwarnings("ignore::slalom.SlalomWarning")
 def test_the_budget_is_hard_and_nothing_is_asked_twice(n_queries):
     oracle = slalom_oracle()
@@ -124,6 +124,31 @@ def test_a_text_of_one_word_says_what_the_word_says():
     assert found.quality.n_queries == 2
 
 
+def test_a_plain_function_is_asked_no_more_than_the_budget():
+    asked = []
+
+    def probabilities(texts):
+        asked.extend(texts)
+        return np.full((len(texts), 3), 1 / 3)
+
+    found = slalom.explain(probabilities, TEXT, n_queries=40)
+    assert len(asked) == len(set(asked)) == found.quality.n_queries <= 40
+    assert found.labels == ("0", "1", "2")
+
+
+def test_a_fit_to_short_sequences_says_how_far_it_is_from_the_text():
+    oracle = slalom_oracle()
+    found = slalom.explain(oracle.classifier, TEXT, "slalom-eff", n_queries=300)
+    assert "for the full text the model says" in found.quality.notes[-1]
+
+
+def test_a_wrong_target_costs_nothing():
+    oracle = slalom_oracle()
+    with pytest.raises(slalom.SlalomError, match="neutral"):
+        slalom.explain(oracle.classifier, TEXT, target="neutral")
+    assert oracle.asked == []
+
+
 def test_a_poor_fit_is_warned_about_once():
     rng = np.random.default_rng(0)
     noise = slalom.FunctionClassifier(
@@ -148,10 +173,11 @@ def test_a_poor_fit_is_warned_about_once():
         ({"target": 2}, "out of range"),
         ({"n_queries": 0}, "at least 1"),
         ({"n_queries": 2.5}, "whole number"),
+        ({"n_queries": 3}, "at least 10"),
         ({"seed": -1}, "seed"),
         ({"units": "letter"}, "letter"),
         ({"too_long": "cut"}, "cut"),
-        ({"method": "slalom-analytic", "n_queries": 9}, "needs"),
+        ({"method": "slalom-analytic", "n_queries": 19}, "needs"),
     ],
 )
 def test_bad_input_gets_one_clear_sentence(change, message):

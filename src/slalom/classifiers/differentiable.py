@@ -155,7 +155,11 @@ class LookedInto:
             inputs["token_type_ids"] = types.to(ids.device).expand(ids.shape)
         wanted = {"output_hidden_states": hidden, "output_attentions": attentions}
         inputs |= {name: True for name, wish in wanted.items() if wish}
-        with asked(self.model, _absent(ids, self.model)), _replaced(self.model, ids, embeddings):
+        with (
+            _unhooked(self.model),
+            asked(self.model, _absent(ids, self.model)),
+            _replaced(self.model, ids, embeddings),
+        ):
             return self.model(**inputs)
 
     def _logits(self, output: Any) -> Tensor:
@@ -187,6 +191,23 @@ def _frame(document: Document) -> Frame:
     if not isinstance(document.frame, Frame):
         raise InputError("this document was split by another classifier: split it with this one")
     return document.frame
+
+
+@contextmanager
+def _unhooked(model: nn.Module) -> Iterator[None]:
+    """transformers leaves its capturing hooks on the model, which then no longer pickles."""
+    mark = "_output_capturing_hooks_installed"
+    before = {
+        module: (dict(module._forward_hooks), mark in vars(module)) for module in model.modules()
+    }
+    try:
+        yield
+    finally:
+        for module, (hooks, marked) in before.items():
+            for key in [key for key in module._forward_hooks if key not in hooks]:
+                del module._forward_hooks[key]
+            if not marked:
+                vars(module).pop(mark, None)
 
 
 @contextmanager

@@ -58,6 +58,11 @@ class FunctionClassifier:
         return self._labels or self._counted_labels
 
     @property
+    def knows_labels(self) -> bool:
+        """False until the first answer, where the caller gave no names."""
+        return self._labels is not None or "_counted_labels" in vars(self)
+
+    @property
     def independent(self) -> bool:
         return False
 
@@ -88,9 +93,11 @@ class FunctionClassifier:
     def __call__(self, texts: Sequence[Text]) -> FloatArray:
         if isinstance(texts, str):
             raise InputError("give a list of texts, not one str")
-        n_classes = len(self.labels)
         step = self.batch_size or max(1, len(texts))
         parts = [self._scores(list(texts[at : at + step])) for at in range(0, len(texts), step)]
+        if parts and not self.knows_labels:  # learnt in passing: asking for it would cost a query
+            vars(self)["_counted_labels"] = _numbers(parts[0].shape[1])
+        n_classes = len(self.labels)
         for part in parts:
             checked_logits(part, n_queries=len(part), n_classes=n_classes, name=self.name)
         return np.concatenate(parts) if parts else np.zeros((0, n_classes))
@@ -104,7 +111,7 @@ class FunctionClassifier:
                 n_classes = self._scores([("a", "a")]).shape[1]  # a function of pairs
             except ClassifierError:
                 raise problem from problem.__cause__
-        return tuple(str(index) for index in range(n_classes))
+        return _numbers(n_classes)
 
     def _scores(self, texts: list[Text]) -> FloatArray:
         """Ask the function once: (n, n_classes) logits."""
@@ -119,6 +126,10 @@ class FunctionClassifier:
         if self.gives == "logits":
             return np.hstack([np.zeros_like(table), table]) if table.shape[1] == 1 else table
         return _log_probabilities(table, name=self.name)
+
+
+def _numbers(n_classes: int) -> tuple[str, ...]:
+    return tuple(str(index) for index in range(n_classes))
 
 
 def _table(answer: Any, *, n_texts: int, name: str) -> FloatArray:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from slalom.classifiers.base import Units, checked_text
+from slalom.classifiers.base import Classifier, Units, checked_text, target_of
 from slalom.classifiers.load import as_classifier
 from slalom.document import Document, Text
 from slalom.errors import InputError, SlalomWarning, UnknownNameError
@@ -40,6 +40,7 @@ def explain(
     explainer = method_named(method)
     _check(n_queries, seed)
     document = asked.split(checked_text(text), units, too_long=too_long)
+    _check_target(asked, target)
     explanation = explainer.explain(
         asked, [document], target=target, n_queries=n_queries, seed=seed
     )[0]
@@ -70,6 +71,7 @@ def explain_many(
             documents.append(asked.split(checked_text(text), units, too_long=too_long))
         except InputError as problem:
             raise InputError(f"text {number}: {problem}") from problem
+    _check_target(asked, target)
     explanations: list[Explanation] = []
     with _progress(len(documents), shown=progress) as advance:
         for chunk in _chunks(explainer, documents, n_queries):
@@ -96,6 +98,12 @@ def _check(n_queries: object, seed: object) -> None:
             continue
         if isinstance(given, bool) or not isinstance(given, int | np.integer) or given < least:
             raise InputError(f"{name} must be a whole number of at least {least}, not {given!r}")
+
+
+def _check_target(classifier: Classifier, target: TargetName) -> None:
+    """A wrong target is said before anything is asked, wherever the labels are known by then."""
+    if target is not None and getattr(classifier, "knows_labels", True):
+        target_of(target, classifier.labels, np.zeros(len(classifier.labels)))
 
 
 def _chunks(

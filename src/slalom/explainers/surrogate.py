@@ -8,12 +8,15 @@ import numpy as np
 
 from slalom.classifiers.base import Classifier
 from slalom.document import Document, FloatArray
+from slalom.errors import BudgetError
 from slalom.explainers.base import Answers, TargetName, ask, scored
 from slalom.explanation import Explanation, Quality, trust_of
 from slalom.samplers import Sampler, Samples
 from slalom.surrogates.base import Fit, Surrogate
 from slalom.surrogates.slalom import SlalomModel
 from slalom.surrogates.threads import one_thread
+
+LEAST_QUERIES = 10  # of any method that fits a model
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,8 @@ class SurrogateExplainer:
         n_queries: int | None,
         seed: int,
     ) -> list[Explanation]:
+        for document in documents:
+            _check_budget(document, n_queries)
         documents = [document if self.tied else document.untied() for document in documents]
         samples = [
             self.sampler.sample(
@@ -91,7 +96,12 @@ class SurrogateExplainer:
                 n_tokens=answers.n_tokens,
                 seconds=answers.seconds + perf_counter() - start,
                 trust=trust_of(fit.r2),
-                notes=(*document.notes, *answers.remarks, *fit.notes),
+                notes=(
+                    *document.notes,
+                    *answers.remarks,
+                    *fit.notes,
+                    *_out_of_reach(samples, fit, document, scores),
+                ),
             ),
             logits=answers.logits[0],
             labels=tuple(classifier.labels),
@@ -117,6 +127,29 @@ class SurrogateExplainer:
         with one_thread():
             fit = self.surrogate.fit(counts, scores, weights=weights, at=at)
         return _over_everything(fit, counts, scores) if samples.complete else fit
+
+
+def _check_budget(document: Document, n_queries: int | None) -> None:
+    """A handful of queries says nothing about many units, and must not look as if it did."""
+    needed = min(LEAST_QUERIES, 2 ** min(document.n_units, 30) - (not document.can_be_empty))
+    if n_queries is not None and n_queries < needed:
+        raise BudgetError(
+            f"{n_queries} queries say nothing about {document.n_units} units: "
+            f"allow at least {needed}, or leave n_queries out"
+        )
+
+
+def _out_of_reach(
+    samples: Samples, fit: Fit, document: Document, scores: FloatArray
+) -> tuple[str, ...]:
+    """Where the full text was asked but not fitted, how far the model is from it."""
+    if samples.weights[0] > 0 or scores.ndim > 1:
+        return ()
+    said = float(fit.model.predict(document.count(document.full()) * fit.identified)[0])
+    return (
+        f"fitted to short sequences only, and so is R²: for the full text the model says "
+        f"{said:+.2f}, the classifier {scores[0]:+.2f}",
+    )
 
 
 def _over_everything(fit: Fit, counts: FloatArray, scores: FloatArray) -> Fit:

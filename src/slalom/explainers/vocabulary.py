@@ -19,7 +19,8 @@ from slalom.document import Document, FloatArray, IntArray
 from slalom.errors import FileError, InputError, UnknownNameError
 from slalom.explainers.base import TargetName
 from slalom.explainers.surrogate import Budget, SurrogateExplainer
-from slalom.explanation import Explanation, Quality, write_whole
+from slalom.explanation import Explanation, Quality
+from slalom.files import write_whole
 from slalom.samplers import SubsetSizes
 from slalom.surrogates.slalom import Anchor
 from slalom.surrogates.slalom_fit import Prior, SlalomSurrogate
@@ -102,7 +103,7 @@ class Vocabulary:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write versioned JSON; the file is complete or not there at all."""
-        write_whole(Path(path), json.dumps(self.to_json(), ensure_ascii=False, allow_nan=False))
+        write_whole(path, json.dumps(self.to_json(), ensure_ascii=False, allow_nan=False))
 
     def to_json(self) -> dict[str, Any]:
         return {

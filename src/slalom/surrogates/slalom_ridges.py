@@ -24,9 +24,11 @@ from slalom.surrogates.slalom_problem import Curvature, Problem, Ridges, State, 
 
 WEAKEST, STRONGEST = 1e-8, 1e3
 UNSEEN = 10.0  # p
-MOST = 4.0  # spread of the values over that of the scores
+MOST = 6.0  # spread of the values over that of the scores
 ENOUGH = 500  # queries
-LEAST_FREEDOM = 0.05  # of the rows: with fewer rows than parameters the noise stays a guess
+LEAST_FREEDOM = 0.05  # of the rows
+GUESS = 0.2  # misfit over the spread of the scores, before any row has come in
+FEW = 16  # rows that all subsets of four units have: short texts are asked completely
 
 
 def by_evidence(problem: Problem, state: State, ridges: Ridges) -> Ridges:
@@ -57,9 +59,15 @@ def modest(problem: Problem, state: State, ridges: Ridges) -> Ridges:
 
 
 def _noise(problem: Problem, state: State, spent: float) -> float:
-    """The variance of the residuals, less the parameters they paid for."""
+    """The variance of the residuals, less the parameters they paid for.
+
+    With few rows a parameter a fit can pass through all of them; what it would miss elsewhere
+    is then a guess, a part of the scores' spread that fades as rows come in.
+    """
+    n_rows, n_parameters = len(problem.scores), 2 * problem.counts.shape[1]
+    guess = GUESS * max(0.0, 1 - (n_rows + FEW) / (2 * n_parameters)) ** 2 * _spread(problem)
     freedom = max(problem.scores.size - spent, LEAST_FREEDOM * problem.scores.size)
-    return float(problem.weights @ (state.residuals**2).sum(axis=1)) / freedom
+    return guess + float(problem.weights @ (state.residuals**2).sum(axis=1)) / freedom
 
 
 def _spread(problem: Problem) -> float:
