@@ -4,7 +4,8 @@
 
 A vocabulary is made from some texts of the file (a column `text`), then other texts are
 explained at several budgets, from scratch and from the vocabulary. Both are judged on queries
-that neither has seen: mean over texts of the squared error over the variance of the scores.
+that neither has seen: the squared error over the variance of the scores, mean and median over
+texts.
 """
 
 import argparse
@@ -30,16 +31,19 @@ def main() -> None:
     parser.add_argument("--documents", type=int, default=800, help="texts of the vocabulary")
     parser.add_argument("--judged", type=int, default=20, help="texts that are explained")
     parser.add_argument("--queries", type=int, default=20, help="a text of the vocabulary")
-    parser.add_argument("--save", type=Path, help="keep the vocabulary here")
+    parser.add_argument("--vocabulary", type=Path, help="keep the vocabulary here, or read it")
     given = parser.parse_args()
     warnings.simplefilter("ignore", slalom.SlalomWarning)
     texts = _texts(given.file)
     classifier: Any = slalom.load()
-    vocabulary = slalom.explain_vocabulary(
-        classifier, texts[: given.documents], n_queries=given.queries
-    )
-    if given.save:
-        vocabulary.save(given.save)
+    if given.vocabulary and given.vocabulary.exists():
+        vocabulary = slalom.Vocabulary.read(given.vocabulary)
+    else:
+        vocabulary = slalom.explain_vocabulary(
+            classifier, texts[: given.documents], n_queries=given.queries
+        )
+    if given.vocabulary:
+        vocabulary.save(given.vocabulary)
     quality = vocabulary.quality
     print(
         f"vocabulary: {len(vocabulary)} tokens of {given.documents} texts, {quality.n_queries} "
@@ -57,6 +61,7 @@ def main() -> None:
     print("queries       ", *(f"{budget:7d}" for budget in BUDGETS))
     for name, table in errors.items():
         print(f"{name:14s}", *(f"{mean:7.3f}" for mean in table.mean(axis=0)))
+        print("  median      ", *(f"{middle:7.3f}" for middle in np.median(table, axis=0)))
     better = (errors["from it"] < errors["slalom"]).mean(axis=0)
     print("better on     ", *(f"{share:6.0%} " for share in better))
 

@@ -27,6 +27,7 @@ from slalom.surrogates.slalom_fit import Prior, SlalomSurrogate
 
 FORMAT, VERSION = "slalom-vocabulary", 1
 COLUMNS = ("value", "importance", "documents")
+TWO_THIRDS = Budget(least=200, a_unit=10 / 3, most=2000)  # of what 'slalom' asks for, as measured
 
 
 @dataclass(frozen=True)
@@ -97,9 +98,10 @@ class Vocabulary:
         """What the table believes of features with these keys; nothing of tokens it has not."""
         rows = {key: row for row, key in enumerate(self.keys)}
         at = np.array([rows.get(key, len(self.keys)) for key in keys])
-        return Prior(
-            *(np.append(self.scores[name], np.nan)[at] for name in ("value", "importance"))
+        values, importances = (
+            np.append(self.scores[name], np.nan)[at] for name in ("value", "importance")
         )
+        return Prior(values, importances, 0.0 if self.anchor is None else self.anchor.importance)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write versioned JSON; the file is complete or not there at all."""
@@ -190,10 +192,7 @@ class FromVocabulary:
     vocabulary: Vocabulary
     name: str = "slalom-prior"
     summary: str = "'slalom' that starts from a vocabulary: fewer queries"
-    least: int = 100  # queries; a third of what 'slalom' asks for
-
-    def budget(self, document: Document) -> int:
-        return Budget(least=self.least, a_unit=2, most=2000)(document)
+    budget: Budget = TWO_THIRDS
 
     def explain(
         self,
@@ -218,18 +217,17 @@ class FromVocabulary:
             )
         found = []
         for document in documents:
-            method = self._of(document, n_queries)
+            method = self._of(document)
             found += method.explain(
                 classifier, [document], target=table.target_index, n_queries=n_queries, seed=seed
             )
         return [self._noted(explanation) for explanation in found]
 
-    def _of(self, document: Document, n_queries: int | None) -> SurrogateExplainer:
+    def _of(self, document: Document) -> SurrogateExplainer:
         first = np.unique(document.features, return_index=True)[1]
         prior = self.vocabulary.prior([document.keys[unit] for unit in first])
-        budget = Budget(least=self.least, a_unit=2, most=2000)
         surrogate = SlalomSurrogate(prior=prior)
-        return SurrogateExplainer(self.name, self.summary, SubsetSizes(), surrogate, budget)
+        return SurrogateExplainer(self.name, self.summary, SubsetSizes(), surrogate, self.budget)
 
     def _noted(self, explanation: Explanation) -> Explanation:
         note = f"starts from a vocabulary of {self.vocabulary.n_documents} documents"

@@ -22,6 +22,7 @@ class Prior:
 
     values: FloatArray  # (n_features,)
     importances: FloatArray  # (n_features,)
+    anchor: float = 0.0  # its importance beside theirs: it is not pulled there, it begins there
 
 
 @dataclass(frozen=True)
@@ -72,8 +73,9 @@ class SlalomSurrogate:
             values[:n_features] = np.where(np.isfinite(told), told, common)
             heard = np.isfinite(self.prior.importances)
             if heard.any():
-                centred = self.prior.importances - self.prior.importances[heard].mean()
-                loudness[:n_features] = np.where(heard, centred, 0.0)
+                mean = self.prior.importances[heard].mean()
+                loudness[:n_features] = np.where(heard, self.prior.importances - mean, 0.0)
+                loudness[n_features:] = self.prior.anchor - mean
         return values, loudness
 
     def _common(

@@ -30,7 +30,7 @@ class Problem:
     scores: FloatArray  # (n, n_classes)
     weights: FloatArray  # (n,) of mean 1
     prior: FloatArray  # (k, n_classes) values shrink towards it
-    loudness: FloatArray  # (k,) s̄, importances shrink towards it; in the gauge, 0 for the anchor
+    loudness: FloatArray  # (k,) s̄, importances shrink towards it; in the gauge
     anchored: bool
 
     @property
