@@ -62,12 +62,22 @@ def test_threads_give_the_same_rows():
 def test_the_interval_covers_the_mean():
     inside = 0
     for seed in range(100):
-        sample = np.random.default_rng(seed).normal(size=40)
-        mean = mean_of([*sample, None, float("nan")])
+        sample = [*np.random.default_rng(seed).normal(size=40), None, float("nan")]
+        mean = mean_of([Row(n, "a", 1, {"x": value}) for n, value in enumerate(sample)], "x")
         assert mean.n_documents == 40
         inside += mean.low < 0 < mean.high
     assert 88 <= inside <= 99
-    assert mean_of([None]) is None
+    assert mean_of([Row(0, "a", 1, {"x": None})], "x") is None
+
+
+def test_a_relative_error_counts_by_what_it_is_relative_to():
+    rows = [Row(0, "a", 1, {"x": 0.5}, {"x": 4.0}), Row(1, "a", 1, {"x": 900.0}, {"x": 1e-3})]
+    mean = mean_of(rows, "x")
+    assert mean.value == pytest.approx((0.5 * 4 + 0.9) / 4.001)
+    nothing = slalom.explain(slalom_oracle().classifier, TEXT, "constant", target="pos")
+    value, weight = METRICS["REM"].weighed(slalom_oracle().classifier, nothing)
+    assert value == pytest.approx(1.0)
+    assert weight > 0
 
 
 def test_the_table_shows_cost_beside_quality():

@@ -13,7 +13,17 @@ from slalom.evaluation.rows import GRID, Row
 from slalom.evaluation.store import Store, parquet
 
 ROWS = [
-    Row(1, "slalom", 500, {"UNI": 0.25}, {"deletion": (0.5,) * len(GRID)}, True, 9, 500, 4000, 0.5),
+    Row(
+        1,
+        "slalom",
+        500,
+        {"UNI": 0.25},
+        curves={"deletion": (0.5,) * len(GRID)},
+        correct=True,
+        n_queries=500,
+        n_tokens=4000,
+        seconds=0.5,
+    ),
     Row(2, "slalom", 500, {"UNI": None}, r2=0.5, n_queries=300),
     Row(1, "<b>", None, problem="no & never"),
 ]

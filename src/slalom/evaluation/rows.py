@@ -26,6 +26,7 @@ class Row:
     method: str
     budget: int | None  # None: the method's own choice
     values: dict[str, float | None] = field(default_factory=dict)  # None: no such number here
+    weights: dict[str, float] = field(default_factory=dict)  # in means over documents; else 1
     curves: dict[str, tuple[float, ...]] = field(default_factory=dict)  # probabilities on GRID
     correct: bool | None = None  # whether the classifier is right, where that is known
     n_units: int = 0
@@ -62,21 +63,24 @@ class Mean:
         return f"{_short(self.value)} ±{_short(width)}"
 
 
-def mean_of(values: Sequence[float | None], *, seed: int = 0) -> Mean | None:
-    """The mean of the numbers there are; the interval is by bootstrap over documents."""
-    known = np.array([v for v in values if v is not None and np.isfinite(v)], dtype=np.float64)
-    if not len(known):
+def mean_of(rows: Sequence[Row], name: str, *, seed: int = 0) -> Mean | None:
+    """The weighted mean of the numbers there are; the interval is by bootstrap over documents."""
+    known = [
+        (value, row.weights.get(name, 1.0))
+        for row in rows
+        if (value := row.values.get(name)) is not None and np.isfinite(value)
+    ]
+    values, weights = np.array(known, dtype=np.float64).reshape(-1, 2).T
+    if not weights.sum() > 0:
         return None
-    low, high = _interval(known, seed)
-    return Mean(float(known.mean()), low, high, len(known))
-
-
-def _interval(known: FloatArray, seed: int) -> tuple[float, float]:
     rng = np.random.default_rng(seed)
-    means = known[rng.integers(0, len(known), size=(N_RESAMPLES, len(known)))].mean(axis=1)
+    drawn = rng.integers(0, len(values), size=(N_RESAMPLES, len(values)))
+    total = weights[drawn].sum(axis=1)
+    means = (values * weights)[drawn].sum(axis=1) / np.where(total > 0, total, 1.0)
     tail = (1 - COVERAGE) / 2
     low, high = np.quantile(means, [tail, 1 - tail])
-    return float(low), float(high)
+    mean = float(values @ weights / weights.sum())
+    return Mean(mean, float(low), float(high), len(values))
 
 
 def mean_curve(rows: Sequence[Row], name: str) -> FloatArray | None:
@@ -105,7 +109,7 @@ def table(rows: Sequence[Row], metrics: Sequence[str]) -> tuple[list[str], list[
     lines = []
     for (method, budget), members in groups(rows).items():
         done = [row for row in members if row.problem is None]
-        means = [mean_of([row.values.get(name) for row in done]) for name in metrics]
+        means = [mean_of(done, name) for name in metrics]
         cost = [np.mean([getattr(row, name) for row in done]) if done else 0.0 for name in COSTS]
         cells = [
             method,

@@ -87,18 +87,22 @@ def _measured(
     classifier: Classifier, item: Item, explanation: Explanation, *, plan: Plan, key: Key
 ) -> Row:
     values: dict[str, float | None] = {}
+    weights: dict[str, float] = {}
     for metric in plan.metrics:
         try:
-            value = metric.measure(classifier, explanation)
+            value, weight = metric.weighed(classifier, explanation)
         except SlalomError:  # scores without a model predict nothing: the cell stays empty
-            value = float("nan")
+            value, weight = float("nan"), 1.0
         values[metric.name] = value if np.isfinite(value) else None
+        if weight != 1.0:
+            weights[metric.name] = weight
     if item.rationales is not None:
         values |= _agreement(explanation, item)
     quality = explanation.quality
     return Row(
         *key,
         values=values,
+        weights=weights,
         curves=_curves(classifier, explanation, plan),
         correct=None if item.label is None else bool(np.argmax(explanation.logits) == item.label),
         n_units=len(explanation.units),

@@ -19,12 +19,32 @@ from slalom.metrics.faithfulness import (
 
 @dataclass(frozen=True)
 class Metric:
-    """A named number; `better` says which end of it is good."""
+    """A named number; `better` says which end of it is good.
+
+    In a mean over documents each counts by its weight: where nearly nothing changes when
+    units go, an error relative to that nothing says little.
+    """
 
     name: str
     summary: str
     better: str  # "higher" or "lower"
-    measure: Callable[[Classifier, Explanation], float]
+    weighed: Callable[[Classifier, Explanation], tuple[float, float]]  # value and weight
+
+    def measure(self, classifier: Classifier, explanation: Explanation) -> float:
+        return self.weighed(classifier, explanation)[0]
+
+
+def _alike(
+    measure: Callable[[Classifier, Explanation], float],
+) -> Callable[[Classifier, Explanation], tuple[float, float]]:
+    """Every document counts the same."""
+    return lambda classifier, explanation: (measure(classifier, explanation), 1.0)
+
+
+def _removal(classifier: Classifier, explanation: Explanation) -> tuple[float, float]:
+    """Over documents: the mean squared error over that of predicting no change."""
+    errors = removal_error(classifier, explanation)
+    return errors.relative, float(errors.no_change.sum())
 
 
 METRICS: dict[str, Metric] = {
@@ -34,51 +54,55 @@ METRICS: dict[str, Metric] = {
             "UNI",
             "error on random subsets, sizes uniform; 1 is predicting the mean",
             "lower",
-            lambda classifier, explanation: subset_error(classifier, explanation).value,
+            _alike(lambda classifier, explanation: subset_error(classifier, explanation).value),
         ),
         Metric(
             "WIDE",
             "error on random subsets, sizes log-uniform; 1 is predicting the mean",
             "lower",
-            lambda classifier, explanation: (
-                subset_error(classifier, explanation, log_uniform=True).value
+            _alike(
+                lambda classifier, explanation: (
+                    subset_error(classifier, explanation, log_uniform=True).value
+                )
             ),
         ),
         Metric(
             "REM",
             "error when 1 to 10 random units go; 1 is predicting no change",
             "lower",
-            lambda classifier, explanation: removal_error(classifier, explanation).relative,
+            _removal,
         ),
         Metric(
             "deletion",
             "AOPC: mean of 1 − p as the top units go",
             "higher",
-            lambda classifier, explanation: deletion(classifier, explanation).aopc,
+            _alike(lambda classifier, explanation: deletion(classifier, explanation).aopc),
         ),
         Metric(
             "insertion",
             "AOPC: mean of 1 − p as the top units come",
             "lower",
-            lambda classifier, explanation: insertion(classifier, explanation).aopc,
+            _alike(lambda classifier, explanation: insertion(classifier, explanation).aopc),
         ),
         Metric(
             "comprehensiveness",
             "probability lost without the top units",
             "higher",
-            lambda classifier, explanation: comprehensiveness(classifier, explanation).value,
+            _alike(
+                lambda classifier, explanation: comprehensiveness(classifier, explanation).value
+            ),
         ),
         Metric(
             "sufficiency",
             "probability lost with the top units alone",
             "lower",
-            lambda classifier, explanation: sufficiency(classifier, explanation).value,
+            _alike(lambda classifier, explanation: sufficiency(classifier, explanation).value),
         ),
         Metric(
             "removal rank",
             "rank correlation with the true effect of removing each unit",
             "higher",
-            lambda classifier, explanation: removal_spearman(classifier, explanation).value,
+            _alike(lambda classifier, explanation: removal_spearman(classifier, explanation).value),
         ),
     )
 }
