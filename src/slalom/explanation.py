@@ -4,23 +4,20 @@ An Explanation carries the fitted model, so metrics and views can ask it what it
 predict for any subset of the units without knowing which method made it.
 """
 
-import json
 import os
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 
 from slalom.document import BoolArray, FloatArray, IntArray, Span, Text
-from slalom.errors import FileError, InputError, SlalomError
-from slalom.files import write_whole
+from slalom.errors import InputError, SlalomError
+from slalom.files import Format, write_json
 from slalom.surrogates.base import Model
 from slalom.surrogates.gam import GamModel
 from slalom.surrogates.linear import LinearModel
 from slalom.surrogates.slalom import Anchor, SlalomModel
 
-FORMAT, VERSION = "slalom-explanation", 1
 MODELS = {model.kind: model for model in (SlalomModel, LinearModel, GamModel)}
 HIGH_TRUST, FAIR_TRUST = 0.9, 0.6
 
@@ -87,14 +84,12 @@ class Explanation:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write versioned JSON; the file is complete or not there at all."""
-        write_whole(path, json.dumps(self.to_json(), ensure_ascii=False, allow_nan=False))
+        write_json(path, self.to_json())
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON types; the one format of the command line, the page and the corpus."""
         model = self.model and {"kind": self.model.kind, **self.model.to_json()}
-        return {
-            "format": FORMAT,
-            "version": VERSION,
+        record = {
             "text": self.text,
             "units": list(self.units),
             "spans": [list(span) for span in self.spans],
@@ -113,6 +108,7 @@ class Explanation:
             "independent": self.independent,
             "model": model,
         }
+        return FILES.stamped(record)
 
     @classmethod
     def from_json(cls, record: dict[str, Any]) -> "Explanation":
@@ -160,27 +156,16 @@ class Explanation:
 
 def read(path: str | os.PathLike[str]) -> Explanation:
     """Read an explanation that `save` wrote."""
-    path = Path(path)
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as problem:
-        raise FileError(f"cannot read {path}: {problem.strerror or problem}") from problem
-    except ValueError as problem:
-        raise FileError(f"{path} is not an explanation file: it is not valid JSON") from problem
-    if not isinstance(record, dict) or record.get("format") != FORMAT:
-        raise FileError(f"{path} is not an explanation file: expected one written by save()")
-    version = record.get("version")
-    if not isinstance(version, int) or version > VERSION:
-        raise FileError(
-            f"{path} has format version {version!r}, this slalom reads up to {VERSION}: "
-            "upgrade with  pip install -U slalom-xai"
-        )
-    try:
-        explanation = Explanation.from_json(record)
-        _check_shapes(explanation)
-    except (KeyError, TypeError, ValueError, AttributeError) as problem:
-        raise FileError(f"{path} is a damaged explanation file: {problem!r}") from problem
+    return FILES.read(path)
+
+
+def _parsed(record: dict[str, Any]) -> Explanation:
+    explanation = Explanation.from_json(record)
+    _check_shapes(explanation)
     return explanation
+
+
+FILES = Format("slalom-explanation", 1, "an explanation", _parsed)
 
 
 def _check_shapes(explanation: Explanation) -> None:

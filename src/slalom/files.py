@@ -1,10 +1,60 @@
-"""Writing a file whole or not at all: nothing half-written is left, nothing of the user's lost."""
+"""Files that people keep: written whole or not at all, read with a clear word on what is wrong.
 
+Knows versioned JSON records, not what is in them.
+"""
+
+import json
 import os
 import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Generic, TypeVar
 
 from slalom.errors import FileError
+
+Kept = TypeVar("Kept")
+
+
+@dataclass(frozen=True)
+class Format(Generic[Kept]):
+    """One kind of JSON file: how it names itself, and how its record becomes an object."""
+
+    name: str  # as the file says it: "slalom-explanation"
+    version: int  # the newest that is understood
+    kind: str  # for people: "an explanation"
+    parse: Callable[[dict[str, Any]], Kept]
+
+    def stamped(self, record: dict[str, Any]) -> dict[str, Any]:
+        return {"format": self.name, "version": self.version, **record}
+
+    def read(self, path: str | os.PathLike[str]) -> Kept:
+        record = self._record(path)
+        try:
+            return self.parse(record)
+        except (KeyError, TypeError, ValueError, AttributeError) as problem:
+            raise FileError(f"{path} is {self.kind} file, but damaged: {problem!r}") from problem
+
+    def _record(self, path: str | os.PathLike[str]) -> dict[str, Any]:
+        try:
+            record = json.loads(Path(path).read_text(encoding="utf-8"))
+        except OSError as problem:
+            raise FileError(f"cannot read {path}: {problem.strerror or problem}") from problem
+        except ValueError as problem:
+            raise FileError(f"{path} is not {self.kind} file: it is not valid JSON") from problem
+        if not isinstance(record, dict) or record.get("format") != self.name:
+            raise FileError(f"{path} is not {self.kind} file: expected one written by save()")
+        version = record.get("version")
+        if not isinstance(version, int) or version > self.version:
+            raise FileError(
+                f"{path} has format version {version!r}, this slalom reads up to {self.version}: "
+                "upgrade with  pip install -U slalom-xai"
+            )
+        return record
+
+
+def write_json(path: str | os.PathLike[str], record: dict[str, Any]) -> None:
+    write_whole(path, json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n")
 
 
 def write_whole(path: str | os.PathLike[str], content: str) -> None:

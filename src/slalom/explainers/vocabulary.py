@@ -5,27 +5,24 @@ global explanation). Tokens that too few documents hold share one entry, `rare`.
 lets the explanation of a single text start from what is known of its tokens.
 """
 
-import json
 import os
 from collections.abc import Hashable, Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from slalom.classifiers.base import Classifier
 from slalom.document import Document, FloatArray, IntArray
-from slalom.errors import FileError, InputError, UnknownNameError
+from slalom.errors import InputError, UnknownNameError
 from slalom.explainers.base import TargetName
 from slalom.explainers.surrogate import Budget, SurrogateExplainer
 from slalom.explanation import Explanation, Quality
-from slalom.files import write_whole
+from slalom.files import Format, write_json
 from slalom.samplers import SubsetSizes
 from slalom.surrogates.slalom import Anchor
 from slalom.surrogates.slalom_fit import Prior, SlalomSurrogate
 
-FORMAT, VERSION = "slalom-vocabulary", 1
 COLUMNS = ("value", "importance", "documents")
 TWO_THIRDS = Budget(least=200, a_unit=10 / 3, most=2000)  # of what 'slalom' asks for, as measured
 
@@ -105,12 +102,10 @@ class Vocabulary:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write versioned JSON; the file is complete or not there at all."""
-        write_whole(path, json.dumps(self.to_json(), ensure_ascii=False, allow_nan=False))
+        write_json(path, self.to_json())
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "format": FORMAT,
-            "version": VERSION,
+        record = {
             "tokens": list(self.tokens),
             "keys": list(self.keys),
             "scores": {name: score.tolist() for name, score in self.scores.items()},
@@ -126,6 +121,7 @@ class Vocabulary:
             "units": self.units,
             "seed": self.seed,
         }
+        return FILES.stamped(record)
 
     @classmethod
     def from_json(cls, record: dict[str, Any]) -> "Vocabulary":
@@ -151,24 +147,7 @@ class Vocabulary:
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> "Vocabulary":
         """Read a vocabulary that `save` wrote."""
-        path = Path(path)
-        try:
-            record = json.loads(path.read_text(encoding="utf-8"))
-        except OSError as problem:
-            raise FileError(f"cannot read {path}: {problem.strerror or problem}") from problem
-        except ValueError as problem:
-            raise FileError(f"{path} is not a vocabulary file: it is not valid JSON") from problem
-        if not isinstance(record, dict) or record.get("format") != FORMAT:
-            raise FileError(f"{path} is not a vocabulary file: expected one written by save()")
-        if not isinstance(record.get("version"), int) or record["version"] > VERSION:
-            raise FileError(
-                f"{path} has format version {record.get('version')!r}, this slalom reads up to "
-                f"{VERSION}: upgrade with  pip install -U slalom-xai"
-            )
-        try:
-            return cls.from_json(record)
-        except (KeyError, TypeError, ValueError) as problem:
-            raise FileError(f"{path} is a damaged vocabulary file: {problem!r}") from problem
+        return FILES.read(path)
 
     def __eq__(self, other: object) -> bool:
         """Equal in everything but the seconds it took."""
@@ -179,6 +158,9 @@ class Vocabulary:
         return mine == others
 
     __hash__ = None  # type: ignore[assignment]  # arrays inside; equality is by content
+
+
+FILES = Format("slalom-vocabulary", 1, "a vocabulary", Vocabulary.from_json)
 
 
 def _hashable(key: Any) -> Hashable:

@@ -1,0 +1,124 @@
+"""Explanations as objects and as files: equal after a round trip, clear about what is wrong."""
+
+import json
+import pickle
+import stat
+
+import numpy as np
+import pytest
+
+import slalom
+from oracles import TEXT, slalom_oracle
+from slalom.explanation import trust_of
+
+
+@pytest.fixture(scope="module")
+def found():
+    return slalom.explain(slalom_oracle().classifier, TEXT, target="pos", n_queries=300)
+
+
+def test_a_file_gives_back_an_equal_explanation(found, tmp_path):
+    path = tmp_path / "e.json"
+    found.save(path)
+    again = slalom.read(path)
+    assert again == found
+    masks = np.random.default_rng(0).integers(0, 2, size=(20, len(found.units)))
+    np.testing.assert_array_equal(again.predict(masks), found.predict(masks))
+    assert again.quality.notes == found.quality.notes
+    assert json.loads(path.read_text())["target"] == {"index": 1, "label": "pos"}
+
+
+@pytest.mark.filterwarnings("ignore::slalom.SlalomWarning")  # a line does not fit a softmax
+@pytest.mark.parametrize("method", ["linear", "gam", "slalom-analytic", "random"])
+def test_every_kind_of_model_survives_a_file(method, tmp_path):
+    for target in ("pos", "all"):
+        made = slalom.explain(
+            slalom_oracle(anchored=False).classifier, TEXT, method, target=target, n_queries=500
+        )
+        made.save(tmp_path / "e.json")
+        assert slalom.read(tmp_path / "e.json") == made
+
+
+def test_seconds_do_not_count_and_everything_else_does(found):
+    record = found.to_json()
+    record["quality"]["seconds"] += 5
+    assert slalom.Explanation.from_json(record) == found
+    record["scores"]["value"][0] += 1e-12
+    assert slalom.Explanation.from_json(record) != found
+    assert found != "an explanation"
+
+
+def test_explanations_pickle(found):
+    assert pickle.loads(pickle.dumps(found)) == found
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "not valid JSON"),
+        ("{", "not valid JSON"),
+        ("[1, 2]", "expected one written by save"),
+        ('{"format": "something else"}', "expected one written by save"),
+        ('{"format": "slalom-explanation", "version": 99}', "reads up to 1: upgrade"),
+        ('{"format": "slalom-explanation", "version": 1}', "damaged"),
+        (b"\xff\xfe\x00", "not valid JSON"),
+    ],
+)
+def test_a_file_that_is_none_is_told_so(content, message, tmp_path):
+    path = tmp_path / "e.json"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(slalom.SlalomError, match=message):
+        slalom.read(path)
+
+
+def test_parts_that_do_not_fit_together_are_damage(found, tmp_path):
+    record = found.to_json()
+    record["scores"]["value"].pop()
+    path = tmp_path / "e.json"
+    path.write_text(json.dumps(record))
+    with pytest.raises(slalom.SlalomError, match=r"damaged.*36 units but 35 entries in value"):
+        slalom.read(path)
+
+
+def test_a_missing_file_or_folder_is_one_sentence(found, tmp_path):
+    with pytest.raises(slalom.SlalomError, match="cannot read"):
+        slalom.read(tmp_path / "none.json")
+    with pytest.raises(slalom.SlalomError, match="cannot write"):
+        found.save(tmp_path / "none" / "e.json")
+
+
+def test_saving_replaces_whole_files_with_the_usual_rights(found, tmp_path):
+    path = tmp_path / "e.json"
+    path.write_text("what was here before")
+    found.save(path)
+    assert slalom.read(path) == found
+    assert [entry.name for entry in tmp_path.iterdir()] == ["e.json"]
+    plain = tmp_path / "plain"
+    plain.write_text("")
+    assert stat.S_IMODE(path.stat().st_mode) == stat.S_IMODE(plain.stat().st_mode)
+
+
+@pytest.mark.parametrize(
+    ("present", "message"),
+    [([1, 0, 1], "shape"), ([[1, 0]], "shape"), (np.full((1, 36), 0.5), "0 .absent. and 1")],
+)
+def test_predict_takes_marks_only(found, present, message):
+    with pytest.raises(slalom.SlalomError, match=message):
+        found.predict(present)
+
+
+def test_a_method_without_a_model_predicts_nothing():
+    made = slalom.explain(slalom_oracle().classifier, TEXT, "random")
+    with pytest.raises(slalom.SlalomError, match="models no subset"):
+        made.predict(np.ones((1, 36)))
+
+
+def test_trust_is_a_word_for_r2():
+    assert [trust_of(r2) for r2 in (0.9, 0.89, 0.6, 0.59, -1.0, None)] == [
+        "high",
+        "fair",
+        "fair",
+        "low",
+        "low",
+        "low",
+    ]
