@@ -57,6 +57,7 @@ def test_explanations_pickle(found):
     [
         ("", "not valid JSON"),
         ("{", "not valid JSON"),
+        ("[" * 100_000, "not valid JSON"),
         ("[1, 2]", "expected one written by save"),
         ('{"format": "something else"}', "expected one written by save"),
         ('{"format": "slalom-explanation", "version": 99}', "reads up to 1: upgrade"),
@@ -100,7 +101,12 @@ def test_saving_replaces_whole_files_with_the_usual_rights(found, tmp_path):
 
 @pytest.mark.parametrize(
     ("present", "message"),
-    [([1, 0, 1], "shape"), ([[1, 0]], "shape"), (np.full((1, 36), 0.5), "0 .absent. and 1")],
+    [
+        ("abc", "matrix of 0 and 1"),
+        ([1, 0, 1], "shape"),
+        ([[1, 0]], "shape"),
+        (np.full((1, 36), 0.5), "0 .absent. and 1"),
+    ],
 )
 def test_predict_takes_marks_only(found, present, message):
     with pytest.raises(slalom.SlalomError, match=message):

@@ -63,6 +63,7 @@ class Explanation:
     seed: int
     classifier: str  # its name, in words
     independent: bool = False  # labels do not compete: multi-label, regression
+    shown: str | None = None  # the score to look at first; None: whatever a view prefers
     model: Model | None = field(default=None, repr=False)  # over units; None: nothing to predict
 
     def predict(self, present: object) -> FloatArray:
@@ -72,7 +73,10 @@ class Explanation:
                 f"method {self.method!r} scores units but models no subset: "
                 "predict needs a surrogate such as 'slalom' or 'linear'"
             )
-        marks = np.asarray(present, dtype=np.float64)
+        try:
+            marks = np.asarray(present, dtype=np.float64)
+        except (TypeError, ValueError) as problem:
+            raise InputError(f"predict takes a matrix of 0 and 1: {problem}") from problem
         if marks.ndim != 2 or marks.shape[1] != len(self.units):
             raise InputError(
                 f"predict was given shape {marks.shape}: expected (k, {len(self.units)}), "
@@ -106,6 +110,7 @@ class Explanation:
             "seed": self.seed,
             "classifier": self.classifier,
             "independent": self.independent,
+            "shown": self.shown,
             "model": model,
         }
         return FILES.stamped(record)
@@ -136,7 +141,8 @@ class Explanation:
             method=record["method"],
             seed=record["seed"],
             classifier=record["classifier"],
-            independent=record.get("independent", False),  # files of the first days lack it
+            independent=record.get("independent", False),  # files of the first days lack these
+            shown=record.get("shown"),
             model=_model_from_json(record["model"]),
         )
 

@@ -40,12 +40,14 @@ class Format(Generic[Kept]):
             record = json.loads(Path(path).read_text(encoding="utf-8"))
         except OSError as problem:
             raise FileError(f"cannot read {path}: {problem.strerror or problem}") from problem
-        except ValueError as problem:
+        except (ValueError, RecursionError) as problem:
             raise FileError(f"{path} is not {self.kind} file: it is not valid JSON") from problem
         if not isinstance(record, dict) or record.get("format") != self.name:
             raise FileError(f"{path} is not {self.kind} file: expected one written by save()")
         version = record.get("version")
-        if not isinstance(version, int) or version > self.version:
+        if not isinstance(version, int):
+            raise FileError(f"{path} is {self.kind} file, but damaged: version {version!r}")
+        if version > self.version:
             raise FileError(
                 f"{path} has format version {version!r}, this slalom reads up to {self.version}: "
                 "upgrade with  pip install -U slalom-xai"

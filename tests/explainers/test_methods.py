@@ -142,6 +142,33 @@ def test_a_fit_to_short_sequences_says_how_far_it_is_from_the_text():
     assert "for the full text the model says" in found.quality.notes[-1]
 
 
+def test_a_local_fit_says_what_is_out_of_its_reach():
+    found = slalom.explain(slalom_oracle().classifier, TEXT, "slalom-local", n_queries=300)
+    assert "up to 10 units removed" in found.quality.notes[-1]
+    assert found.shown == "removal"
+
+
+def test_designs_that_reach_everything_have_no_such_note():
+    for method in ("exact-shapley", "kernel-shap", "slalom"):
+        found = slalom.explain(slalom_sentiment(), "a good day for a film", method)
+        assert not any("fitted to" in note for note in found.quality.notes)
+
+
+def test_too_few_answers_have_no_error_bars():
+    found = slalom.explain(slalom_sentiment(), "good", target="pos")
+    assert found.quality.r2 is None
+    assert found.errors == {}
+
+
+def test_a_number_that_is_another_label_is_not_guessed_at():
+    numbered = slalom.FunctionClassifier(
+        lambda texts: np.full((len(texts), 2), 0.5), labels=["1", "2"]
+    )
+    with pytest.raises(slalom.SlalomError, match="the label as a str, '1'"):
+        slalom.explain(numbered, TEXT, target=1)
+    assert slalom.explain(numbered, TEXT, target="1", n_queries=20).target_index == 0
+
+
 def test_a_wrong_target_costs_nothing():
     oracle = slalom_oracle()
     with pytest.raises(slalom.SlalomError, match="neutral"):
@@ -169,6 +196,7 @@ def test_a_poor_fit_is_warned_about_once():
         ({"text": "  \n"}, "empty"),
         ({"text": 7}, "must be a str, not int"),
         ({"method": "slalum"}, "did you mean 'slalom'"),
+        ({"method": 3}, "a name of slalom.METHODS"),
         ({"target": "neutral"}, "neg, pos, all"),
         ({"target": 2}, "out of range"),
         ({"n_queries": 0}, "at least 1"),

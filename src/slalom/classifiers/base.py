@@ -81,6 +81,11 @@ def target_of(
         raise UnknownNameError("target", wanted, [*labels, "all"])
     if isinstance(wanted, bool) or not isinstance(wanted, (int, np.integer)):
         raise InputError(f"target must be a label, an index, 'all' or None, not {wanted!r}")
+    if str(wanted) in labels and list(labels).index(str(wanted)) != wanted:
+        raise InputError(
+            f"target {wanted} is a label and the number of another class: "
+            f"give the label as a str, {str(wanted)!r}, or another number"
+        )
     if not 0 <= wanted < len(labels):
         raise InputError(
             f"target {wanted} is out of range: the classes are 0 to {len(labels) - 1} "

@@ -43,6 +43,8 @@ class FunctionClassifier:
             )
         if labels is not None and (isinstance(labels, str) or len(labels) < 2):
             raise InputError(f"labels must be a list of two names or more, not {labels!r}")
+        if labels is not None and len(set(map(str, labels))) < len(labels):
+            raise InputError(f"labels must differ from each other: {list(labels)!r}")
         self.f = f
         self.gives = gives
         self.batch_size = batch_size

@@ -102,9 +102,14 @@ def as_classifier(thing: Any) -> Classifier:
     if callable(thing):
         return FunctionClassifier(thing)
     raise InputError(
-        f"{thing!r} is no classifier: give slalom.load(…), a transformers or scikit-learn "
+        f"{_briefly(thing)} is no classifier: give slalom.load(…), a transformers or scikit-learn "
         "pipeline, or a function from a list of texts to probabilities"
     )
+
+
+def _briefly(thing: object) -> str:
+    told = repr(thing)
+    return told if len(told) <= 60 and "\n" not in told else f"a {type(thing).__name__}"
 
 
 def _comes_from(thing: object, module: str) -> bool:
@@ -155,6 +160,11 @@ def _pretrained(name: str, form: Any, kind: str) -> tuple[Any, Any]:
         lacks = ", ".join(sorted(found["missing_keys"]))
         raise FileError(
             f"{name!r} is no trained {kind}, it lacks {lacks}: give a model that was trained as one"
+        )
+    if len(tokenizer) <= len(tokenizer.all_special_tokens):  # what is made of no files at all
+        raise FileError(
+            f"{name!r} holds no tokenizer: save it beside the model with "
+            "tokenizer.save_pretrained(folder)"
         )
     return model.eval(), tokenizer
 

@@ -86,6 +86,8 @@ def explain_many(
 def method_named(method: str | Explainer) -> Explainer:
     """A method of the table by its name, or an explainer of the caller's own."""
     if not isinstance(method, str):
+        if not hasattr(method, "explain"):
+            raise InputError(f"method must be a name of slalom.METHODS, not {method!r}")
         return method
     if method not in METHODS:
         raise UnknownNameError("method", method, METHODS)
@@ -144,7 +146,8 @@ def _warn_of_poor_fits(explanations: Sequence[Explanation]) -> None:
         worst = min(e.quality.r2 for e in poor if e.quality.r2 is not None)
         warnings.warn(
             f"{len(poor)} of {len(explanations)} explanations describe the classifier poorly "
-            f"(lowest leave-one-out R² {worst:.2f}): allow more queries, or another method",
+            f"(lowest leave-one-out R² {np.floor(100 * worst) / 100:.2f}): read them with care; "
+            "more queries or another method may do better",
             SlalomWarning,
             stacklevel=3,
         )

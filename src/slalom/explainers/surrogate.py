@@ -33,7 +33,10 @@ class Budget:
 
 @dataclass(frozen=True)
 class SurrogateExplainer:
-    """Any sampler with any surrogate; `tied` lets equal units share one feature."""
+    """Any sampler with any surrogate; `tied` lets equal units share one feature.
+
+    `shown` names the score to look at first, where the design does not bear out all of them.
+    """
 
     name: str
     summary: str
@@ -41,6 +44,7 @@ class SurrogateExplainer:
     surrogate: Surrogate
     budget: Budget
     tied: bool = True
+    shown: str | None = None
 
     def explain(
         self,
@@ -111,6 +115,7 @@ class SurrogateExplainer:
             seed=seed,
             classifier=classifier.name,
             independent=classifier.independent,
+            shown=self.shown,
             model=spread,
         )
 
@@ -142,14 +147,23 @@ def _check_budget(document: Document, n_queries: int | None) -> None:
 def _out_of_reach(
     samples: Samples, fit: Fit, document: Document, scores: FloatArray
 ) -> tuple[str, ...]:
-    """Where the full text was asked but not fitted, how far the model is from it."""
-    if samples.weights[0] > 0 or scores.ndim > 1:
+    """What a design of short sequences, or of few deletions, says nothing about."""
+    fitted = document.count(samples.queries[samples.weights > 0]).sum(axis=1)
+    if scores.ndim > 1 or not len(fitted):
         return ()
-    said = float(fit.model.predict(document.count(document.full()) * fit.identified)[0])
-    return (
-        f"fitted to short sequences only, and so is R²: for the full text the model says "
-        f"{said:+.2f}, the classifier {scores[0]:+.2f}",
-    )
+    if fitted.max() < document.n_units / 2:
+        full = document.count(document.full()) * fit.identified
+        return (
+            "fitted to short sequences only, and so is R²: for the full text the model says "
+            f"{fit.model.predict(full)[0]:+.2f}, the classifier {scores[0]:+.2f}",
+        )
+    if fitted.min() > document.n_units / 2 and "shapley" in fit.scores:
+        return (
+            f"fitted to the text with up to {document.n_units - int(fitted.min())} units removed, "
+            "and so is R²: read removal and gradient; values and Shapley values, which "
+            "speak of much shorter texts, are out of its reach",
+        )
+    return ()
 
 
 def _over_everything(fit: Fit, counts: FloatArray, scores: FloatArray) -> Fit:

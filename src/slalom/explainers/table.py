@@ -48,6 +48,7 @@ METHODS: dict[str, Explainer] = {
             SlalomSurrogate(solver=AS_THE_DATA_SAY),
             Budget(least=300, a_unit=5, most=3000),
             tied=False,
+            shown="removal",
         ),
         SurrogateExplainer(
             "slalom-fast",

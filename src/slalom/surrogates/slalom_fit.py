@@ -14,6 +14,7 @@ from slalom.surrogates.slalom_readouts import read_outs, standard_errors
 from slalom.surrogates.slalom_solvers import LevenbergMarquardt, Solver
 
 DEFAULT_SOLVER = LevenbergMarquardt()
+NOTHING_LEFT = "too few different answers to say how good the fit is or how sure its scores are"
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,10 +44,11 @@ class SlalomSurrogate:
         return Fit(
             model=model,
             scores=read_outs(model, at),
-            errors=standard_errors(model, at, sure.covariances),
+            errors={} if sure.r2 is None else standard_errors(model, at, sure.covariances),
             identified=np.ones(len(at), dtype=bool),
             r2=sure.r2,
             rmse=sure.rmse,
+            notes=(NOTHING_LEFT,) if sure.r2 is None else (),
         )
 
     def problem(

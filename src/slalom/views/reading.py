@@ -76,6 +76,8 @@ def colouring(explanation: Explanation, wanted: Sequence[str] = ()) -> str:
     """The score that colours the text and orders the table."""
     if wanted:
         return wanted[0]
+    if explanation.shown in explanation.scores:
+        return str(explanation.shown)
     return next(
         (n for n in COLOURS_FIRST if n in explanation.scores), next(iter(explanation.scores))
     )
