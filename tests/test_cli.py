@@ -102,6 +102,26 @@ def test_the_text_comes_from_a_file_or_from_standard_input(
         assert json.loads(run("explain", "-", "--json", "-")[1])["text"] == TEXT
 
 
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        (b"good\r\nfilm\r\n", "good\r\nfilm"),
+        (b"good film\n", "good film"),
+        (b"good film\n\n", "good film\n"),
+        (b"good film \r", "good film \r"),
+    ],
+)
+def test_only_the_last_line_end_of_a_file_is_left_out(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes, text: str
+) -> None:
+    file = tmp_path / "text.txt"
+    file.write_bytes(content)
+    assert json.loads(run("explain", "--file", str(file), "--json", "-")[1])["text"] == text
+    with file.open() as standard_input:
+        monkeypatch.setattr("sys.stdin", standard_input)
+        assert json.loads(run("explain", "-", "--json", "-")[1])["text"] == text
+
+
 def test_files_are_written_and_can_be_read_back(run: Run, tmp_path: Path) -> None:
     page, record = tmp_path / "x.html", tmp_path / "x.json"
     status, out, _ = run("explain", TEXT, "--html", str(page), "--json", str(record))

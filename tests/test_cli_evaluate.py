@@ -62,6 +62,21 @@ def test_compare_writes_explanations(run, tmp_path):
     assert [line["method"] for line in lines] == ["lime", "linear"]
 
 
+def test_compare_writes_to_standard_output_alone(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    status, out, err = run("compare", TEXT, "--methods", "lime,linear", "--json", "-")
+    assert (status, err) == (0, "")
+    assert [json.loads(line)["method"] for line in out.splitlines()] == ["lime", "linear"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_compare_reads_a_file_without_its_last_line_end(run, tmp_path):
+    path = tmp_path / "text.txt"
+    path.write_bytes(b"a great film\r\nan awful end\r\n")
+    line = ("compare", "--file", str(path), "--methods", "linear", "--json", "-")
+    assert json.loads(run(*line)[1])["text"] == "a great film\r\nan awful end"
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -69,6 +84,8 @@ def test_compare_writes_explanations(run, tmp_path):
         (("compare", TEXT, "--methods", "lame"), "did you mean 'lime'"),
         (("compare", TEXT, "--metrics", "UNO"), "unknown metric"),
         (("compare", TEXT, "--target", "ugly"), "unknown target"),
+        (("compare", TEXT, "--target", "all"), "give one label (bad, good) or its number"),
+        (("compare", TEXT, "--json", "."), "it is a folder"),
         (("compare", "--file", "nowhere.txt"), "No such file"),
         (("compare", TEXT, "--methods", "attention-max"), "none of these methods"),
         (("evaluate", "--data", "nowhere.jsonl", "--out", "x"), "no such file"),

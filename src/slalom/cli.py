@@ -6,19 +6,24 @@ is needed, so that `slalom --help` answers at once.
 
 import os
 import sys
-import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from slalom.cli_evaluate import compare, evaluate
-from slalom.errors import FileError, InputError, SlalomError, SlalomWarning, UnknownNameError
-from slalom.files import is_device, write_whole
+from slalom.cli_evaluate import (
+    STANDARD,
+    check_writable,
+    compare,
+    evaluate,
+    target_typed,
+    text_typed,
+    write,
+)
+from slalom.errors import SlalomError, SlalomWarning, UnknownNameError
 
 if TYPE_CHECKING:
     from slalom.classifiers.base import Classifier
@@ -27,7 +32,6 @@ if TYPE_CHECKING:
     from slalom.explanation import Explanation
 
 SCORES = ("value", "importance", "shapley", "removal", "gradient", "linearised", "score")
-STANDARD = "-"  # standard input or output
 WIDEST = 100  # columns; longer lines are hard to read
 WRONG_USE, INTERRUPTED, PIPE_CLOSED = 2, 130, 1
 
@@ -121,9 +125,9 @@ def explain(
     files = [name for name in (json_file, html_file) if name is not None]
     if files.count(STANDARD) > 1:
         raise click.UsageError("only one of --json and --html can go to standard output")
-    content = _text(text, file)
+    content = text_typed(text, file)
     for name in files:
-        _check_writable(name)
+        check_writable(name)
     columns = _columns(scores)
     with _sentences_for_warnings(), _status("loading the model") as say:
         from slalom.explainers.methods import explain, method_named
@@ -141,7 +145,7 @@ def explain(
             classifier,
             content,
             method=chosen,
-            target=_target(target, classifier.labels),
+            target=target_typed(target, classifier.labels),
             n_queries=queries,
             units=units,
             too_long=too_long,
@@ -149,9 +153,9 @@ def explain(
         )
         checked_names(explanation, columns)
     if json_file is not None:
-        _write(json_file, _json(explanation))
+        write(json_file, _json(explanation))
     if html_file is not None:
-        _write(html_file, _html(explanation))
+        write(html_file, _html(explanation))
     if STANDARD not in files:
         _show(explanation, columns)
 
@@ -239,45 +243,12 @@ def _cost(
     )
 
 
-def _text(text: str | None, file: str | None) -> str:
-    if (text is None) == (file is None):
-        raise click.UsageError(
-            "give one text: as an argument, as - for standard input, or by --file"
-        )
-    if text is not None and text != STANDARD:
-        content = text.encode("utf-8", "surrogateescape")
-    elif text is not None:
-        content = sys.stdin.buffer.read()
-    else:
-        content = _file_bytes(Path(str(file)))
-    try:
-        return content.decode("utf-8-sig").rstrip("\n")
-    except UnicodeDecodeError as problem:
-        raise InputError(
-            f"the text is not UTF-8 (byte {problem.start}): convert it, for example with iconv"
-        ) from problem
-
-
-def _file_bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as problem:
-        raise FileError(f"cannot read {path}: {problem.strerror or problem}") from problem
-
-
 def _columns(scores: str | None) -> tuple[str, ...]:
     names = () if scores is None else tuple(name.strip() for name in scores.split(","))
     for name in names:
         if name not in SCORES:
             raise UnknownNameError("score", name, SCORES)
     return names
-
-
-def _target(target: str | None, labels: Sequence[str]) -> str | int | None:
-    """A number is an index, unless a label looks just like it."""
-    if target is not None and target not in labels and target.isdecimal():
-        return int(target)
-    return target
 
 
 def _json(explanation: "Explanation") -> str:
@@ -301,26 +272,6 @@ def _show(explanation: "Explanation", columns: tuple[str, ...]) -> None:
         sys.stdout.reconfigure(errors="replace")  # a terminal without emoji still gets the rest
     console = Console(highlight=False)
     console.print(TerminalView(explanation, columns), width=min(console.width, WIDEST))
-
-
-def _check_writable(name: str) -> None:
-    """Find out before the work, not after it, that a result has nowhere to go."""
-    path = Path(name)
-    if name == STANDARD or is_device(path):
-        return
-    if path.is_dir():
-        raise FileError(f"cannot write {path}: it is a folder, name a file in it")
-    try:
-        tempfile.TemporaryFile(dir=path.resolve().parent).close()
-    except OSError as problem:
-        raise FileError(f"cannot write {path}: {problem.strerror or problem}") from problem
-
-
-def _write(name: str, content: str) -> None:
-    if name == STANDARD:
-        sys.stdout.buffer.write(content.encode())
-    else:
-        write_whole(name, content)
 
 
 @contextmanager

@@ -1,11 +1,14 @@
 """The commands that put methods beside each other: `slalom compare` and `slalom evaluate`.
 
 Like cli.py, which adds them to the command: reads what was typed, calls the library, prints.
+What every command reads and writes in the same way (text, target, files) is here too.
 """
 
 import hashlib
 import json
+import re
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from slalom.errors import FileError, InputError, MissingExtraError, SlalomError, UnknownNameError
+from slalom.files import is_device, write_whole
 
 if TYPE_CHECKING:
     from slalom.classifiers.base import Classifier
@@ -26,6 +30,7 @@ if TYPE_CHECKING:
 COMPARED = "slalom,slalom-fast,lime,kernel-shap,leave-one-out,integrated-gradients,attention-lrp"
 EVALUATED = "slalom,slalom-local,slalom-fast,lime,kernel-shap,linear"
 MEASURED = "UNI,WIDE,REM,deletion,insertion"
+STANDARD = "-"  # standard input or output
 MODEL = click.option("--model", metavar="NAME", help="Name or folder.  [default: the bundled one]")
 DEVICE = click.option("--device", help="Where the model runs, such as cpu or cuda.")
 SEED = click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
@@ -44,7 +49,9 @@ UNITS = click.option("--units", type=click.Choice(["token", "word", "sentence"])
 @UNITS
 @SEED
 @DEVICE
-@click.option("--json", "json_file", metavar="FILE", help="Write all explanations, one a line.")
+@click.option(
+    "--json", "json_file", metavar="FILE", help="Write all explanations, one a line; - for stdout."
+)
 def compare(
     text: str | None,
     file: str | None,
@@ -62,9 +69,12 @@ def compare(
     from slalom.classifiers.load import load
     from slalom.metrics.table import METRICS
 
-    content = _text(text, file)
+    content = text_typed(text, file)
+    if json_file is not None:
+        check_writable(json_file)
     chosen, wanted = _methods(methods), _names(metrics, METRICS, "metric")
     classifier = load(model, device=device)
+    wanted_class = _one_class(target, classifier.labels)
     document = classifier.split(content, units)
     explanations: list[Explanation] = []
     for method in chosen:
@@ -72,7 +82,7 @@ def compare(
             explanations += method.explain(
                 classifier,
                 [document],
-                target=_target(target, classifier.labels),
+                target=wanted_class,
                 n_queries=queries,
                 seed=seed,
             )
@@ -82,8 +92,9 @@ def compare(
         raise InputError("none of these methods can explain this text with this classifier")
     if json_file is not None:
         lines = [json.dumps(e.to_json(), ensure_ascii=False) + "\n" for e in explanations]
-        _write(Path(json_file), "".join(lines))
-    _show(explanations, _measured(classifier, explanations, wanted))
+        write(json_file, "".join(lines))
+    if json_file != STANDARD:
+        _show(explanations, _measured(classifier, explanations, wanted))
 
 
 @click.command()
@@ -138,7 +149,7 @@ def evaluate(
         budgets=budgets,
         metrics=tuple(METRICS[name] for name in wanted),
         curves=tuple(CURVES),
-        target=_target(target, classifier.labels),
+        target=_one_class(target, classifier.labels),
         units=units,
         too_long=too_long,
         seed=seed,
@@ -236,32 +247,68 @@ def _budgets(typed: str) -> tuple[int | None, ...]:
     return tuple(None if part == "auto" else int(part) for part in parts)
 
 
-def _target(target: str | None, labels: Sequence[str]) -> str | int | None:
+def _one_class(target: str | None, labels: Sequence[str]) -> str | int | None:
+    if target == "all" and target not in labels:
+        raise click.UsageError(
+            f"--target all is for explain: give one label ({', '.join(labels)}) or its number"
+        )
+    return target_typed(target, labels)
+
+
+def target_typed(target: str | None, labels: Sequence[str]) -> str | int | None:
+    """A number is an index, unless a label looks just like it."""
     if target is not None and target not in labels and target.isdecimal():
         return int(target)
     return target
 
 
-def _text(text: str | None, file: str | None) -> str:
+def text_typed(text: str | None, file: str | None) -> str:
+    """The text as it is; the line end that closes a file is not part of it."""
     if (text is None) == (file is None):
         raise click.UsageError(
             "give one text: as an argument, as - for standard input, or by --file"
         )
+    if text is not None and text != STANDARD:
+        return _decoded(text.encode("utf-8", "surrogateescape"))
+    content = sys.stdin.buffer.read() if file is None else _file_bytes(Path(file))
+    return re.sub(r"\r?\n\Z", "", _decoded(content))
+
+
+def _decoded(content: bytes) -> str:
     try:
-        if file is not None:
-            return Path(file).read_text(encoding="utf-8-sig").rstrip("\n")
-        return sys.stdin.read().rstrip("\n") if text == "-" else str(text)
-    except OSError as problem:
-        raise FileError(f"cannot read {file}: {problem.strerror or problem}") from problem
+        return content.decode("utf-8-sig")
     except UnicodeDecodeError as problem:
-        raise InputError(f"the text is not UTF-8 (byte {problem.start}): convert it") from problem
+        raise InputError(
+            f"the text is not UTF-8 (byte {problem.start}): convert it, for example with iconv"
+        ) from problem
 
 
-def _write(path: Path, content: str) -> None:
+def _file_bytes(path: Path) -> bytes:
     try:
-        path.write_text(content, encoding="utf-8")
+        return path.read_bytes()
+    except OSError as problem:
+        raise FileError(f"cannot read {path}: {problem.strerror or problem}") from problem
+
+
+def check_writable(name: str) -> None:
+    """Find out before the work, not after it, that a result has nowhere to go."""
+    path = Path(name)
+    if name == STANDARD or is_device(path):
+        return
+    if path.is_dir():
+        raise FileError(f"cannot write {path}: it is a folder, name a file in it")
+    try:
+        tempfile.TemporaryFile(dir=path.resolve().parent).close()
     except OSError as problem:
         raise FileError(f"cannot write {path}: {problem.strerror or problem}") from problem
+
+
+def write(name: str, content: str) -> None:
+    """To a file, or to standard output."""
+    if name == STANDARD:
+        sys.stdout.buffer.write(content.encode())
+    else:
+        write_whole(name, content)
 
 
 def _measured(
