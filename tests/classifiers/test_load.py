@@ -100,6 +100,13 @@ def test_folders_without_a_classifier(folder: Path, tmp_path: Path) -> None:
         load(folder)
 
 
+def test_a_folder_without_a_tokenizer(folder: Path, tmp_path: Path) -> None:
+    for name in ("config.json", "model.safetensors"):
+        (tmp_path / name).write_bytes((folder / name).read_bytes())
+    with pytest.raises(FileError, match="holds no tokenizer"):
+        load(tmp_path)
+
+
 @pytest.mark.parametrize("narrow", [torch.float16, torch.bfloat16])
 def test_a_cpu_computes_in_32_bits(folder: Path, narrow: torch.dtype) -> None:
     """16 bits are many times slower there; what was stored narrow is widened on loading."""
