@@ -178,9 +178,10 @@ def test_help_and_version(run: Run) -> None:
         (["explain", TEXT, "--target", "ugly"], "expected one of bad, good, all"),
         (["explain", TEXT, "--target", "7"], "out of range"),
         (["explain", TEXT, "--units", "letter"], "'token', 'word', 'sentence'"),
-        (["explain", TEXT, "--queries", "0"], "0 is not in the range"),
-        (["explain", TEXT, "--queries", "many"], "not a valid integer"),
-        (["explain", TEXT, "--seed", "-1"], "-1 is not in the range"),
+        (["explain", TEXT, "--queries", "0"], "'0' is not a whole number of at least 1"),
+        (["explain", TEXT, "--queries", "many"], "'many' is not a whole number"),
+        (["explain", TEXT, "--queries", "3"], "or leave --queries out"),
+        (["explain", TEXT, "--seed", "-1"], "'-1' is not a whole number of at least 0"),
         (["explain", TEXT, "--scores", "valeu"], "did you mean 'value'"),
         (["explain", TEXT, "--scores", ""], "unknown score"),
         (["explain", TEXT, "--json", "-", "--html", "-"], "only one of"),
@@ -202,6 +203,18 @@ def test_wrong_use_is_one_sentence_and_status_2(
     assert err.startswith("slalom: ")
     assert sentence in err
     assert err.count("\n") == 1
+
+
+def test_errors_speak_the_words_of_the_command_line(capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["explain", "film " * 3000])
+    err = capfd.readouterr().err
+    assert "cut it with --too-long truncate or read it with --too-long windows" in err
+    assert "too_long" not in err
+
+
+def test_names_of_files_are_left_as_they_are(run: Run) -> None:
+    assert "cannot read base_url.txt: " in run("explain", "--file", "base_url.txt")[2]
 
 
 def test_what_cannot_be_written_is_found_before_the_work(

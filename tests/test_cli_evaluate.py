@@ -77,12 +77,22 @@ def test_compare_reads_a_file_without_its_last_line_end(run, tmp_path):
     assert json.loads(run(*line)[1])["text"] == "a great film\r\nan awful end"
 
 
+def test_methods_that_cannot_say_so_in_the_words_of_the_command_line(run):
+    line = ("--methods", "exact-shapley,linear", "--queries", "30")
+    status, _, err = run("compare", TEXT + " and a slow start", *line)
+    assert status == 0
+    assert "larger units (--units sentence)" in err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("compare",), "give one text"),
         (("compare", TEXT, "--methods", "lame"), "did you mean 'lime'"),
         (("compare", TEXT, "--metrics", "UNO"), "unknown metric"),
+        (("compare", TEXT, "--methods", ""), "--methods '' lacks a name: give methods with commas"),
+        (("compare", TEXT, "--metrics", "UNI,"), "--metrics 'UNI,' lacks a name"),
+        (("compare", TEXT, "--queries", "many"), "'many' is not a whole number of at least 1"),
         (("compare", TEXT, "--target", "ugly"), "unknown target"),
         (("compare", TEXT, "--target", "all"), "give one label (bad, good) or its number"),
         (("compare", TEXT, "--json", "."), "it is a folder"),
@@ -130,7 +140,7 @@ def test_an_interrupt_keeps_rows_and_the_same_command_goes_on(run, data, tmp_pat
         patched.setattr("slalom.evaluation.run.evaluate", interrupted)
         status, _, err = run(*line)
     assert status == 130
-    assert "1 rows are kept: the same command goes on" in err
+    assert "1 row is kept: the same command goes on" in err
     first = (out / "rows.jsonl").read_text()
     assert run(*line)[0] == 0
     rows = (out / "rows.jsonl").read_text()

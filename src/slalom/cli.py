@@ -16,8 +16,10 @@ import click
 
 from slalom.cli_evaluate import (
     STANDARD,
+    at_least,
     check_writable,
     compare,
+    complain,
     evaluate,
     target_typed,
     text_typed,
@@ -43,9 +45,11 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         sys.stdout.flush()
     except click.UsageError as problem:
         asked = f" (see  {problem.ctx.command_path} --help)" if problem.ctx else ""
-        status = _complain(problem.format_message().rstrip(".") + asked)
+        complain(problem.format_message().rstrip(".") + asked)
+        status = WRONG_USE
     except (click.ClickException, SlalomError) as problem:
-        status = _complain(str(problem))
+        complain(problem)
+        status = WRONG_USE
     except (click.Abort, KeyboardInterrupt):
         status = INTERRUPTED
     except BrokenPipeError:  # the reader has seen enough
@@ -77,8 +81,8 @@ def commands(context: click.Context) -> None:
 @click.option(
     "--units", type=click.Choice(["token", "word", "sentence"]), help="What gets a score."
 )
-@click.option("--queries", type=click.IntRange(min=1), metavar="N", help="Ask at most N questions.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option("--queries", type=at_least(1), metavar="N", help="Ask at most N questions.")
+@click.option("--seed", type=at_least(0), metavar="N", default=0, show_default=True)
 @click.option(
     "--too-long",
     type=click.Choice(["error", "truncate", "windows"]),
@@ -90,7 +94,7 @@ def commands(context: click.Context) -> None:
 @click.option("--base-url", metavar="URL", help="Ask a chat model there, in OpenAI's protocol.")
 @click.option("--labels", metavar="A=X,B=Y", help="What the model answers for each label.")
 @click.option("--prompt", metavar="TEXT", help="What the model is asked; {text} is the text.")
-@click.option("--samples", type=click.IntRange(min=1), metavar="N", help="Count N answers each.")
+@click.option("--samples", type=at_least(1), metavar="N", help="Count N answers each.")
 @click.option("--cache", metavar="FILE", help="Keep a chat model's replies, pay for none twice.")
 @click.option("--dry-run", is_flag=True, help="Say what it would cost, and ask nothing.")
 @click.option("--scores", metavar="A,B", help="Columns to show; the first colours the text.")
@@ -282,7 +286,7 @@ def _sentences_for_warnings() -> Iterator[None]:
         yield
     for warning in caught:
         if issubclass(warning.category, SlalomWarning):
-            click.echo(f"slalom: {warning.message}", err=True)
+            complain(warning.message)
         else:
             warnings.showwarning(
                 warning.message, warning.category, warning.filename, warning.lineno
@@ -299,8 +303,3 @@ def _status(first: str) -> Iterator[Callable[[str], None]]:
 
     with Console(stderr=True).status(f"{first} …") as status:
         yield lambda now: status.update(f"{now} …")
-
-
-def _complain(sentence: str) -> int:
-    click.echo(f"slalom: {sentence}", err=True)
-    return WRONG_USE

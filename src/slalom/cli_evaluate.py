@@ -9,7 +9,7 @@ import json
 import re
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,10 +31,36 @@ COMPARED = "slalom,slalom-fast,lime,kernel-shap,leave-one-out,integrated-gradien
 EVALUATED = "slalom,slalom-local,slalom-fast,lime,kernel-shap,linear"
 MEASURED = "UNI,WIDE,REM,deletion,insertion"
 STANDARD = "-"  # standard input or output
+AS_TYPED = {  # how the library names a thing, and how it is typed
+    'too_long="truncate"': "--too-long truncate",
+    'too_long="windows"': "--too-long windows",
+    'units="sentence"': "--units sentence",
+    "n_queries": "--queries",
+    "n_samples=32": "--samples 32",
+    "or give api_key=…, or base_url=…": "or give another --base-url",
+    "base_url": "--base-url",
+    "labels and prompt": "--labels and --prompt",
+}
+
+
+def at_least(least: int) -> Callable[[str], int]:
+    """The type of an option that counts; says in one sentence what it takes."""
+
+    def number(typed: str) -> int:
+        if not str(typed).isdecimal() or int(typed) < least:
+            raise click.BadParameter(f"{typed!r} is not a whole number of at least {least}")
+        return int(typed)
+
+    return number
+
+
 MODEL = click.option("--model", metavar="NAME", help="Name or folder.  [default: the bundled one]")
 DEVICE = click.option("--device", help="Where the model runs, such as cpu or cuda.")
-SEED = click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+SEED = click.option("--seed", type=at_least(0), metavar="N", default=0, show_default=True)
 TARGET = click.option("--target", help="A label or its number.  [default: the predicted class]")
+TOO_LONG = click.option(
+    "--too-long", type=click.Choice(["error", "truncate", "windows"]), default="error"
+)
 UNITS = click.option("--units", type=click.Choice(["token", "word", "sentence"]))
 
 
@@ -43,10 +69,11 @@ UNITS = click.option("--units", type=click.Choice(["token", "word", "sentence"])
 @click.option("--file", metavar="FILE", help="Read the text from a file.")
 @MODEL
 @click.option("--methods", default=COMPARED, show_default=True, help="Names, or all.")
-@click.option("--queries", type=click.IntRange(min=1), metavar="N", help="Ask at most N each.")
+@click.option("--queries", type=at_least(1), metavar="N", help="Ask at most N each.")
 @click.option("--metrics", metavar="A,B", help="Measure too, such as UNI,deletion; or all.")
 @TARGET
 @UNITS
+@TOO_LONG
 @SEED
 @DEVICE
 @click.option(
@@ -61,6 +88,7 @@ def compare(
     metrics: str | None,
     target: str | None,
     units: str | None,
+    too_long: str,
     seed: int,
     device: str | None,
     json_file: str | None,
@@ -75,7 +103,7 @@ def compare(
     chosen, wanted = _methods(methods), _names(metrics, METRICS, "metric")
     classifier = load(model, device=device)
     wanted_class = _one_class(target, classifier.labels)
-    document = classifier.split(content, units)
+    document = classifier.split(content, units, too_long=too_long)
     explanations: list[Explanation] = []
     for method in chosen:
         try:
@@ -87,7 +115,7 @@ def compare(
                 seed=seed,
             )
         except SlalomError as problem:
-            click.echo(f"slalom: {method.name}: {problem}", err=True)
+            complain(f"{method.name}: {problem}")
     if not explanations:
         raise InputError("none of these methods can explain this text with this classifier")
     if json_file is not None:
@@ -106,15 +134,13 @@ def compare(
 @click.option("--methods", default=EVALUATED, show_default=True, help="Names, or all.")
 @click.option("--queries", default="auto", show_default=True, metavar="N,M", help="Budgets.")
 @click.option("--metrics", default=MEASURED, show_default=True, help="Names, or all.")
-@click.option(
-    "--documents", type=click.IntRange(min=1), metavar="N", help="Only the first N texts."
-)
+@click.option("--documents", type=at_least(1), metavar="N", help="Only the first N texts.")
 @TARGET
 @UNITS
-@click.option("--too-long", type=click.Choice(["error", "truncate", "windows"]), default="error")
+@TOO_LONG
 @SEED
 @DEVICE
-@click.option("--jobs", type=click.IntRange(min=1), default=1, help="Documents at a time.")
+@click.option("--jobs", type=at_least(1), metavar="N", default=1, help="Documents at a time.")
 def evaluate(
     data: str,
     out: str,
@@ -185,7 +211,8 @@ def _work(
                 store.add(row)
                 advance()
     except KeyboardInterrupt:
-        click.echo(f"slalom: {len(store.rows)} rows are kept: the same command goes on", err=True)
+        kept = "1 row is" if len(store.rows) == 1 else f"{len(store.rows)} rows are"
+        complain(f"{kept} kept: the same command goes on")
         raise
 
 
@@ -215,9 +242,9 @@ def _report(
     try:
         store.write("table.parquet", parquet(rows, metrics))
     except MissingExtraError as problem:
-        click.echo(f"slalom: no table.parquet: {problem}", err=True)
+        complain(f"no table.parquet: {problem}")
     for sentence in summary_of(bad):
-        click.echo(f"slalom: {sentence}", err=True)
+        complain(sentence)
     click.echo(text, nl=False)
 
 
@@ -234,6 +261,11 @@ def _names(typed: str | None, known: Any, what: str) -> tuple[str, ...]:
     if typed == "all":
         return tuple(known)
     names = tuple(dict.fromkeys(name.strip() for name in typed.split(",")))
+    if "" in names:
+        raise click.UsageError(
+            f"--{what}s {typed!r} lacks a name: give {what}s with commas between, or all "
+            f"({', '.join(known)})"
+        )
     for name in names:
         if name not in known:
             raise UnknownNameError(what, name, known)
@@ -245,6 +277,13 @@ def _budgets(typed: str) -> tuple[int | None, ...]:
     if not all(part == "auto" or (part.isdecimal() and int(part) > 0) for part in parts):
         raise click.UsageError(f"--queries {typed!r}: give numbers with commas between, or auto")
     return tuple(None if part == "auto" else int(part) for part in parts)
+
+
+def complain(sentence: object) -> None:
+    """One line on standard error, in the words of the command line."""
+    names = "|".join(map(re.escape, AS_TYPED))
+    told = re.sub(rf"(?<![\w./\\-])({names})(?![\w./\\-])", lambda m: AS_TYPED[m[1]], str(sentence))
+    click.echo(f"slalom: {told}", err=True)
 
 
 def _one_class(target: str | None, labels: Sequence[str]) -> str | int | None:
