@@ -40,6 +40,22 @@ def test_json_lines_good_and_bad(tmp_path):
         assert word in reasons
 
 
+@pytest.mark.parametrize("span", [[5, 900], [-3, 2], [5, 2], [5, 5], [0, 0, 4], [0, float("inf")]])
+def test_rationales_outside_the_text_are_left_out_and_named(tmp_path, span):
+    path = tmp_path / "reviews.jsonl"
+    records = [
+        {"text": "good films", "rationales": [[0, 10]]},
+        {"text": "good films", "rationales": [[0, 4], span]},
+        {"text": ["good", "films"], "rationales": [[0, 0, 4], [1, 0, 5]]},
+        {"text": ["good", "films"], "rationales": [[2, 0, 4]]},
+    ]
+    path.write_text("\n".join(map(json.dumps, records)))
+    items, bad = read_items(path, LABELS)
+    assert [item.number for item in items] == [1, 3]
+    assert [line.number for line in bad] == [2, 4]
+    assert all("rationales must" in line.reason for line in bad)
+
+
 def test_tables_and_compressed_files(tmp_path):
     path = tmp_path / "reviews.csv"
     path.write_text(

@@ -2,7 +2,7 @@
 
 JSON lines (`.jsonl`) or a table (`.csv`), also compressed (`.gz`). A line has `text` (for a
 pair, a list of two) and may have `label`, one of the model's labels or its number, and
-`rationales`, the spans people marked: [[start, end], …].
+`rationales`, the spans people marked: [[start, end], …], for a pair [[side, start, end], …].
 """
 
 import csv
@@ -110,7 +110,8 @@ def _item(number: int, record: Any, labels: Sequence[str]) -> Item:
         raise InputError("has no 'text'")
     text = record["text"]
     text = checked_text(tuple(text) if isinstance(text, list) else text)
-    return Item(number, text, _label(record.get("label"), labels), _spans(record.get("rationales")))
+    spans = _spans(record.get("rationales"), text)
+    return Item(number, text, _label(record.get("label"), labels), spans)
 
 
 def _label(label: Any, labels: Sequence[str]) -> int | None:
@@ -124,13 +125,22 @@ def _label(label: Any, labels: Sequence[str]) -> int | None:
     raise InputError(f"the label {label!r} is none of the model's: {', '.join(labels)}")
 
 
-def _spans(spans: Any) -> tuple[Span, ...] | None:
+def _spans(spans: Any, text: Text) -> tuple[Span, ...] | None:
     if spans is None:
         return None
+    sides = (text,) if isinstance(text, str) else text
+    form = "start, end" if len(sides) == 1 else "side, start, end"
     try:
         read = tuple(tuple(int(at) for at in span) for span in spans)
-    except (TypeError, ValueError) as problem:
-        raise InputError("rationales must be spans: [[start, end], …]") from problem
-    if not read or any(len(span) not in (2, 3) for span in read):
-        raise InputError("rationales must be spans: [[start, end], …]")
+    except (TypeError, ValueError, OverflowError) as problem:
+        raise InputError(f"rationales must be spans: [[{form}], …]") from problem
+    if not read or any(len(span) != 1 + len(sides) for span in read):
+        raise InputError(f"rationales must be spans: [[{form}], …]")
+    if not all(_is_inside(span, sides) for span in read):
+        raise InputError("rationales must lie in the text: 0 ≤ start < end ≤ its length")
     return read
+
+
+def _is_inside(span: Span, sides: Sequence[str]) -> bool:
+    side, start, end = span if len(sides) > 1 else (0, *span)
+    return 0 <= side < len(sides) and 0 <= start < end <= len(sides[side])
