@@ -3,6 +3,7 @@
 import io
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from rich.cells import cell_len
 from rich.console import Console
@@ -10,7 +11,8 @@ from rich.console import Console
 from explanations import NASTY, made, with_one_score, with_unidentified
 from slalom.errors import SlalomError
 from slalom.explanation import Explanation
-from slalom.views.terminal import TerminalView
+from slalom.views.side_by_side import SideBySide
+from slalom.views.terminal import N_ROWS, TerminalView
 
 
 def shown(
@@ -19,6 +21,7 @@ def shown(
     width: int = 80,
     colours: bool = False,
     encoding: str = "utf-8",
+    no_color: bool = False,
 ) -> str:
     raw = io.BytesIO()
     file = io.TextIOWrapper(raw, encoding=encoding, errors="replace", newline="")
@@ -27,6 +30,7 @@ def shown(
         width=width,
         force_terminal=colours,
         color_system="truecolor" if colours else None,
+        no_color=no_color,
         highlight=False,
     )
     console.print(TerminalView(explanation, scores))
@@ -61,10 +65,56 @@ def test_scores_errors_and_ties_are_in_the_table() -> None:
     ],
     ids=["plain", "nasty", "repeated", "wide", "all classes", "one score", "unidentified"],
 )
-@pytest.mark.parametrize("width", [80, 60])
+@pytest.mark.parametrize("width", [80, 60, 40, 20, 5])
 def test_it_fits(explanation: Explanation, width: int) -> None:
     for line in shown(explanation, width=width).splitlines():
         assert cell_len(line) <= width
+
+
+def sentences() -> Explanation:
+    """Two long units, with names, scores and errors that want more than 80 columns."""
+    first, second = "A slow start, but a great film.", "I liked the awful song."
+    return replace(
+        made("good bad"),
+        text=f"{first} {second}",
+        units=(first, second),
+        spans=((0, len(first)), (len(first) + 1, len(first) + 1 + len(second))),
+        scores={name: np.array([-0.036, 0.036]) for name in made().scores},
+        errors={name: np.array([0.011, 0.013]) for name in made().scores},
+    )
+
+
+@pytest.mark.parametrize(
+    ("width", "n_columns", "left_out"),
+    [
+        (100, 4, ""),
+        (80, 3, "no room for shapley"),
+        (40, 1, "no room for importance, removal, shapley"),
+        (20, 1, "no room for bars, importance, removal, shapley"),
+    ],
+)
+def test_long_names_are_shortened_and_numbers_never_cut(
+    width: int, n_columns: int, left_out: str
+) -> None:
+    out = shown(sentences(), width=width)
+    lines = out.splitlines()
+    first = next(line for line in lines if line.endswith("±0.011"))
+    assert first.startswith("A ")
+    assert "…" in first
+    assert first.count("−0.036 ±0.011") == n_columns
+    assert ("no room for" in out) == bool(left_out)
+    assert left_out in " ".join(line.strip() for line in lines)
+
+
+def test_a_shortened_name_still_says_how_often_it_is_there() -> None:
+    out = shown(made("unbelievably-long " * 2 + "x" * 50 + " and " + "x" * 50), width=40)
+    assert "xxx… ×2" in out
+
+
+@pytest.mark.parametrize(("n_more", "told"), [(1, "1 weaker unit\n"), (2, "2 weaker units\n")])
+def test_what_the_table_leaves_out_is_counted(n_more: int, told: str) -> None:
+    text = " ".join(f"word{n}" for n in range(N_ROWS + n_more))
+    assert f"… and {told}" in shown(made(text))
 
 
 def test_without_a_terminal_there_are_no_colours_and_bars_tell_sign_and_strength() -> None:
@@ -80,6 +130,14 @@ def test_on_a_terminal_the_text_is_painted() -> None:
     painted = shown(made(), colours=True)
     assert "\x1b[" in painted
     assert "coloured by shapley" in painted
+
+
+def test_the_legend_speaks_of_colours_only_where_there_are_some() -> None:
+    plain = shown(made(), colours=True, no_color=True)
+    assert "coloured by" not in plain
+    assert ": loud" in plain  # lines are still drawn
+    one_score = shown(with_one_score(made()), colours=True, no_color=True)
+    assert one_score.splitlines()[-1] == "note: a note"
 
 
 def test_nothing_of_the_text_steers_the_terminal() -> None:
@@ -128,3 +186,17 @@ def test_one_score_is_enough() -> None:
 def test_pairs_show_both_sides() -> None:
     pair = replace(made("good film"), text=("good", "film"), spans=((0, 0, 4), (1, 0, 4)))
     assert shown(pair).split("\n\n")[1].split() == ["good", "film"]
+
+
+@pytest.mark.parametrize(
+    ("width", "left_out"), [(80, ""), (40, "tokens, seconds"), (20, "queries")]
+)
+def test_methods_side_by_side_are_never_cut(width: int, left_out: str) -> None:
+    measured = {"slalom": {"UNI": 0.25, "deletion": None}, "attention": {"UNI": -12.5}}
+    console = Console(file=io.StringIO(), width=width, color_system=None, highlight=False)
+    with console.capture() as captured:
+        console.print(SideBySide([made(), with_one_score(made())], measured))
+    out = captured.get()
+    assert "…" not in out
+    assert ("no room for" in out) == bool(left_out)
+    assert left_out in " ".join(out.split())

@@ -231,6 +231,11 @@ def _hundredths(r2: float) -> int:
     return floor(100 * r2 + 1e-9)
 
 
+def counted(n: int, what: str) -> str:
+    """ "1 unit", "2 units"."""
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"
+
+
 def digits(scores: FloatArray) -> int:
     """How many decimals a column of scores needs for its largest to be seen."""
     peak = float(np.abs(scores).max(initial=0.0))

@@ -8,13 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from rich.console import Console, ConsoleOptions, RenderResult
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
 from slalom.explanation import Explanation
 from slalom.views import reading
-from slalom.views.terminal import painted_text
+from slalom.views.terminal import GAP, painted_text
 
 N_WORDS = 5
 
@@ -39,29 +40,37 @@ class SideBySide:
                 (explanation.method, "bold"), "  ", (strongest_words(explanation), "")
             )
             shown = reading.for_class(explanation, reading.shown_class(explanation))
-            if console.color_system is not None:
+            if console.color_system is not None and not console.no_color:
                 yield painted_text(shown, reading.colouring(shown))
         yield Text()
-        yield self._table()
+        yield self._table(options.max_width)
 
-    def _table(self) -> Table:
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    def _table(self, width: int) -> RenderableType:
+        """A row a method; columns that do not fit are named below, none is cut."""
         names = list(dict.fromkeys(name for row in self.measured.values() for name in row))
+        heads = ["R²", *names, "queries", "tokens", "seconds"]
+        rows = [self._row(explanation, names) for explanation in self.explanations]
+        wide = [max(map(cell_len, column)) for column in zip(heads, *rows, strict=True)]
+        room = width - max(map(len, ("method", *(e.method for e in self.explanations))))
+        n_shown = int((np.cumsum(wide) + GAP * np.arange(1, len(wide) + 1) <= room).sum())
+        table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="dim")
         table.add_column("method", no_wrap=True)
-        for head in ("R²", *names, "queries", "tokens", "seconds"):
+        for head in heads[:n_shown]:
             table.add_column(head, justify="right", no_wrap=True)
-        for explanation in self.explanations:
-            quality = explanation.quality
-            values = self.measured.get(explanation.method, {})
-            table.add_row(
-                explanation.method,
-                _number(quality.r2),
-                *(_number(values.get(name)) for name in names),
-                str(quality.n_queries),
-                str(quality.n_tokens),
-                f"{quality.seconds:.2f}",
-            )
-        return table
+        for explanation, row in zip(self.explanations, rows, strict=True):
+            table.add_row(explanation.method, *row[:n_shown])
+        left_out = f"no room for {', '.join(heads[n_shown:])}"
+        return Group(table, *([Text(left_out, style="dim")] if n_shown < len(heads) else []))
+
+    def _row(self, explanation: Explanation, names: Sequence[str]) -> list[str]:
+        quality, values = explanation.quality, self.measured.get(explanation.method, {})
+        return [
+            _number(quality.r2),
+            *(_number(values.get(name)) for name in names),
+            str(quality.n_queries),
+            str(quality.n_tokens),
+            f"{quality.seconds:.2f}",
+        ]
 
 
 def strongest_words(explanation: Explanation) -> str:

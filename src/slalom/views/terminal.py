@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
@@ -21,7 +22,7 @@ COLUMNS = ("value", "importance", "removal", "shapley")
 COLUMNS_ALL_CLASSES = ("importance", "shapley")
 N_ROWS = 12
 HALF_BAR = 5  # characters to each side of the axis
-BAR, GAP, NARROWEST_UNIT = 2 * HALF_BAR + 1, 2, 13
+BAR, GAP, NARROWEST_UNIT, WIDEST_UNIT = 2 * HALF_BAR + 1, 2, 12, 24
 FOR = ("#3b8eea", "white on #2f6fb7", "bold white on #0b4f9e")  # faint, clear, strong
 AGAINST = ("#d9822b", "black on #e08e3c", "bold black on #ff9d2e")
 LOUD = ("#9a86d8", "white on #7a63c0", "bold white on #5b3fb0")  # importance has no side
@@ -34,6 +35,15 @@ class Column:
     title: str
     scores: FloatArray  # (n_units,)
     errors: FloatArray | None
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What of a table there is room for."""
+
+    unit: int  # the width of the units' names
+    has_bars: bool
+    n_columns: int
 
 
 @dataclass(frozen=True)
@@ -52,7 +62,9 @@ class TerminalView:
         yield painted_text(shown, by)
         yield Text()
         yield _table(self.explanation, shown, wanted, by=by, options=options)
-        yield _footer(shown, by, coloured=console.color_system is not None)
+        if console.color_system is not None:
+            yield from _legend(shown, by, coloured=not console.no_color)
+        yield from (Text(f"note: {reading.label(note)}") for note in shown.quality.notes)
 
 
 def _header(explanation: Explanation) -> RenderableType:
@@ -106,25 +118,44 @@ def _table(
     by: str,
     options: ConsoleOptions,
 ) -> RenderableType:
-    columns, left_out = _fitting(_columns(whole, wanted), options.max_width)
-    table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="dim")
-    table.add_column("unit", no_wrap=True, overflow="ellipsis", max_width=24)
-    table.add_column(by, no_wrap=True, min_width=BAR, max_width=BAR)
-    for column in columns:
-        table.add_column(column.title, justify="right", no_wrap=True)
     rows = reading.rows(shown, by)
+    units = [row.unit for row in rows[:N_ROWS]]
+    columns = _columns(whole, wanted)
+    cells = [
+        [_cell(c, unit, known=bool(shown.identified[unit])) for unit in units] for c in columns
+    ]
+    names = [(row.label, f" ×{row.times}" if row.times > 1 else "") for row in rows[:N_ROWS]]
+    layout = _fitting(
+        max(map(cell_len, ("unit", *map("".join, names)))),
+        [_width(column, cells[place]) for place, column in enumerate(columns)],
+        options.max_width,
+    )
+    table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="dim")
+    table.add_column("unit", no_wrap=True, max_width=layout.unit)
+    if layout.has_bars:
+        table.add_column(by, no_wrap=True, min_width=BAR, max_width=BAR)
+    for column in columns[: layout.n_columns]:
+        table.add_column(column.title, justify="right", no_wrap=True)
     strengths, sided = reading.strengths(shown, by), reading.takes_sides(shown, by)
-    for row in rows[:N_ROWS]:
-        known = bool(shown.identified[row.unit])
+    for place, (unit, name) in enumerate(zip(units, names, strict=True)):
+        bar = _bar(float(strengths[unit]), sided=sided, ascii_only=options.ascii_only)
         table.add_row(
-            Text(row.label + (f" ×{row.times}" if row.times > 1 else "")),
-            _bar(float(strengths[row.unit]), sided=sided, ascii_only=options.ascii_only),
-            *(_cell(column, row.unit, known=known) for column in columns),
+            _shortened(*name, layout.unit),
+            *([bar] if layout.has_bars else []),
+            *(column[place] for column in cells[: layout.n_columns]),
         )
-    more = [f"… and {len(rows) - N_ROWS} weaker units"] if len(rows) > N_ROWS else []
-    if left_out:
-        more.append(f"no room for {', '.join(c.title.replace(chr(10), ' ') for c in left_out)}")
+    more = _left_out(columns, layout, n_rows=len(rows))
     return Group(table, *(Text(line, style="dim") for line in more))
+
+
+def _left_out(columns: Sequence[Column], layout: Layout, *, n_rows: int) -> list[str]:
+    missing = [] if layout.has_bars else ["bars"]
+    missing += [column.title.replace("\n", " ") for column in columns[layout.n_columns :]]
+    weaker = reading.counted(n_rows - N_ROWS, "weaker unit")
+    return [
+        *([f"… and {weaker}"] if n_rows > N_ROWS else []),
+        *([f"no room for {', '.join(missing)}"] if missing else []),
+    ]
 
 
 def _columns(explanation: Explanation, wanted: Sequence[str]) -> list[Column]:
@@ -142,14 +173,26 @@ def _columns(explanation: Explanation, wanted: Sequence[str]) -> list[Column]:
     return columns
 
 
-def _fitting(columns: list[Column], width: int) -> tuple[list[Column], list[Column]]:
-    """As many columns as fit beside the unit and its bar, at least one."""
-    room = width - NARROWEST_UNIT - BAR - GAP
-    for n_shown, column in enumerate(columns):
-        room -= GAP + max(*map(len, column.title.split("\n")), 6 if column.errors is None else 11)
-        if room < 0 and n_shown:
-            return columns[:n_shown], columns[n_shown:]
-    return columns, []
+def _fitting(longest: int, widths: Sequence[int], width: int) -> Layout:
+    """As many whole columns as fit; for the first of them bars and long names make room."""
+    for has_bars, unit in ((True, NARROWEST_UNIT), (False, NARROWEST_UNIT), (False, 1)):
+        room = width - (BAR + GAP if has_bars else 0)
+        ends = np.cumsum([GAP + column for column in widths])
+        n_columns = int((ends <= room - min(longest, unit)).sum())
+        if n_columns:
+            return Layout(min(room - int(ends[n_columns - 1]), WIDEST_UNIT), has_bars, n_columns)
+    return Layout(min(width, WIDEST_UNIT), False, 0)
+
+
+def _width(column: Column, cells: Sequence[Text]) -> int:
+    return max(*map(cell_len, column.title.split("\n")), *(cell.cell_len for cell in cells))
+
+
+def _shortened(name: str, times: str, width: int) -> Text:
+    """The name gives way, not how often it is there."""
+    short = Text(name)
+    short.truncate(max(width - cell_len(times), 1), overflow="ellipsis")
+    return short.append(times)
 
 
 def _cell(column: Column, unit: int, *, known: bool) -> Text:
@@ -174,20 +217,18 @@ def _bar(strength: float, *, sided: bool, ascii_only: bool) -> Text:
     return Text(" " * (HALF_BAR - len(drawn))) + Text(drawn, style=style) + Text(axis)
 
 
-def _footer(explanation: Explanation, by: str, *, coloured: bool) -> RenderableType:
-    notes = [Text(f"note: {reading.label(note)}") for note in explanation.quality.notes]
-    return Group(*([_legend(explanation, by)] if coloured else []), *notes)
+def _legend(explanation: Explanation, by: str, *, coloured: bool) -> list[Text]:
+    """What colours and lines mean, as far as the terminal shows any."""
+    parts = [_colours(explanation, by)] if coloured else []
+    if any(_loud(explanation)):
+        parts.append(Text.assemble(("underlined", "dim underline"), (": loud", "dim")))
+    return [Text(" · ", style="dim").join(parts)] if parts else []
 
 
-def _legend(explanation: Explanation, by: str) -> Text:
+def _colours(explanation: Explanation, by: str) -> Text:
     legend = Text.assemble((f"coloured by {by}: ", "dim"))
     if not reading.takes_sides(explanation, by):
-        legend.append("strong", style=LOUD[1])
-    else:
-        label = reading.label(explanation.labels[reading.shown_class(explanation)])
-        legend.append("for", style=FOR[1]).append(" ")
-        legend.append("against", style=AGAINST[1]).append(f" “{label}”", style="dim")
-    if any(_loud(explanation)):
-        legend.append(" · ", style="dim").append("underlined", style="dim underline")
-        legend.append(": loud", style="dim")
-    return legend
+        return legend.append("strong", style=LOUD[1])
+    label = reading.label(explanation.labels[reading.shown_class(explanation)])
+    legend.append("for", style=FOR[1]).append(" ")
+    return legend.append("against", style=AGAINST[1]).append(f" “{label}”", style="dim")
