@@ -120,6 +120,19 @@ def test_unidentified_units_have_no_score_and_no_point() -> None:
     assert found.texts["td"].count("–") == len(explanation.scores)
 
 
+def test_the_dashed_line_is_what_the_model_says_not_the_classifier() -> None:
+    explanation = replace(made(), logits=np.array([0.0, 9.0]))
+    score = reading.number(float(plane.whole_text(explanation)[0]))
+    found = Page(html.body(explanation))
+    assert f"model of the whole text {score}" in found.texts["g.whole"]
+    assert "what this model says of the whole text" in found.texts["figcaption"]
+    assert "`model of the whole text ${" in html.page(explanation)  # as the script says it
+
+
+def test_one_unit_is_not_called_units() -> None:
+    assert "All scores of the 1 different unit<" in html.body(made("good"))
+
+
 def test_a_fragment_is_a_page_without_head() -> None:
     fragment = made()._repr_html_()
     Page(fragment)

@@ -104,7 +104,8 @@ def table(explanation: Explanation, rows: list[Row]) -> str:
         for number, row in enumerate(rows)
     )
     return (
-        f"<details><summary>All scores of the {len(rows)} different units</summary>"
+        "<details><summary>"
+        f"All scores of the {reading.counted(len(rows), 'different unit')}</summary>"
         f'<div class="scroll"><table><thead><tr><th scope="col">unit</th>{heads}</tr></thead>'
         f"<tbody>{lines}</tbody></table></div></details>"
     )
@@ -187,8 +188,9 @@ def _caption(explanation: Explanation) -> str:
         else (" The anchor is what is always there: special tokens, the prompt.")
     )
     return (
-        "<figcaption>A word right of the dashed line raises the score of the whole text, one left "
-        f"of it lowers it; the higher up, the more.{anchor}</figcaption>"
+        "<figcaption>The dashed line is what this model says of the whole text; what the "
+        "classifier says is at the top. A word right of the line raises the score, one left of it "
+        f"lowers it; the higher up, the more.{anchor}</figcaption>"
     )
 
 

@@ -52,6 +52,7 @@
       const place = (element, value) => {
         const x = first + ((last - first) * (Math.min(Math.max(value, low), high) - low)) / (high - low);
         element.style.transform = element.style.transform.replace(/\([^,]*/, `(${x.toFixed(1)}px`);
+        return x;
       };
       all("g.p").forEach((point) => {
         const f = point.dataset.f;
@@ -64,8 +65,11 @@
       });
       all("g.anchor").forEach((anchor) => place(anchor, data.anchor[shown]));
       all("g.whole").forEach((whole) => {
-        place(whole, data.whole[shown]);
-        whole.querySelector("text").textContent = `whole text ${number(data.whole[shown])}`;
+        const ends = place(whole, data.whole[shown]) > (first + last) / 2;
+        const text = whole.querySelector("text");
+        text.textContent = `model of the whole text ${number(data.whole[shown])}`;
+        text.setAttribute("class", ends ? "end" : "");
+        text.setAttribute("x", ends ? -5 : 5);
       });
     };
 

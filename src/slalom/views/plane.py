@@ -3,9 +3,10 @@
     across  value        what a unit says: against the target on the left, for it on the right
     up      importance   how loudly it says it
 
-A unit's presence raises the score where it lies right of the whole text (the dashed line) and
-lowers it where it lies left: F(c) − F(c − e_i) has the sign of v_i − F. Points carry `data-f`,
-their row in the page's data, so that a script can link them to the words.
+A unit's presence raises the score where it lies right of the dashed line, what the model (not the
+classifier) says of the whole text, and lowers it where it lies left: F(c) − F(c − e_i) has the
+sign of v_i − F. Points carry `data-f`, their row in the page's data, so that a script can link
+them to the words.
 """
 
 from collections.abc import Sequence
@@ -104,7 +105,8 @@ def plane(explanation: Explanation, rows: Sequence[Row]) -> str:
     return "".join(
         [
             f'<svg class="plane" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="'
-            f"The {len(known)} different units: across what each says of {label} (value), "
+            f"The {reading.counted(len(known), 'different unit')}: "
+            f"across what each says of {label} (value), "
             f'up how loudly it says it (importance)">',
             *_frame(across, up, label),
             "" if line is None else _whole(across, float(line)),
@@ -123,7 +125,7 @@ def bars(explanation: Explanation, rows: Sequence[Row], by: str) -> str:
     middle, reach, height = WIDTH * 0.63, WIDTH * 0.36, BAR_HEIGHT * len(first) + 8
     parts = [
         f'<svg class="plane" viewBox="0 0 {WIDTH} {height}" role="img" '
-        f'aria-label="The {len(first)} strongest units by {escape(by)}">',
+        f'aria-label="The {reading.counted(len(first), "strongest unit")} by {escape(by)}">',
         f'<line class="zero" x1="{middle}" x2="{middle}" y1="0" y2="{height}"/>',
     ]
     for place, (number, row) in enumerate(first):
@@ -197,11 +199,11 @@ def _frame(across: Axis, up: Axis, label: str) -> list[str]:
 
 def _whole(across: Axis, score: float) -> str:
     x, bottom = across(score), HEIGHT - BOTTOM
-    anchor, nudge = ("end", -5) if x > WIDTH * 0.7 else ("", 5)
+    anchor, nudge = ("end", -5) if x > (across.start + across.end) / 2 else ("", 5)
     return (
         f'<g class="whole" style="transform:translate({x:.1f}px,0px)">'
         f'<line y1="{TOP}" y2="{bottom}"/><text class="{anchor}" x="{nudge}" y="{bottom - 7}">'
-        f"whole text {reading.number(score)}</text></g>"
+        f"model of the whole text {reading.number(score)}</text></g>"
     )
 
 

@@ -18,8 +18,8 @@ SAYS = {  # in the order in which views offer them
     "value": "what the unit says on its own",
     "importance": "how strongly it outweighs the others",
     "shapley": "its fair share of the whole prediction",
-    "removal": "what changes when it is removed",
-    "gradient": "what changes when it is faded out a little",
+    "removal": "how far the score falls when it is removed",
+    "gradient": "how far the score falls when it is faded out a little",
     "linearised": "value times the weight of the importance",
     "score": "the method's one score",
 }
