@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from explanations import NASTY, REVIEW, made, with_one_score, with_unidentified
-from slalom.explanation import Explanation
+from slalom.explanation import Anchor, Explanation
 from slalom.views import html, plane, reading
 
 VOID = {"meta", "input", "br"}
@@ -175,3 +175,12 @@ def test_golden_body() -> None:
     if os.environ.get("SLALOM_GOLDEN") == "write":
         GOLDEN.write_text(source, encoding="utf-8")
     assert source == GOLDEN.read_text(encoding="utf-8")
+
+
+def test_an_anchor_far_out_does_not_squash_the_plane() -> None:
+    """Local fits extrapolate: their anchor may lie a thousand times farther out than any word."""
+    near = made()
+    far = replace(near, anchor=Anchor(-1e4, -4.0), shown="removal")
+    assert 'class="anchor"' in html.page(near)
+    assert 'class="anchor"' not in html.page(far)
+    assert "−10000" not in html.page(far).split("<svg")[1].split("</svg>")[0]

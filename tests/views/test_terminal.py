@@ -200,3 +200,9 @@ def test_methods_side_by_side_are_never_cut(width: int, left_out: str) -> None:
     assert "…" not in out
     assert ("no room for" in out) == bool(left_out)
     assert left_out in " ".join(out.split())
+
+
+def test_a_method_that_says_what_to_look_at_shows_what_it_reaches() -> None:
+    plain = shown(replace(made(), shown="removal"))
+    assert "gradient" in plain
+    assert "shapley" not in plain

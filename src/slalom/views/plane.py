@@ -63,6 +63,7 @@ class Axis:
         return [step * i for i in range(first, last + 1)]
 
 
+FARTHEST = 3.0  # of the anchor's value over the largest of the units', or it is not drawn
 Box = tuple[float, float, float, float]  # left, top, right, bottom
 
 
@@ -73,8 +74,15 @@ def has_plane(explanation: Explanation) -> bool:
 def value_axis(explanation: Explanation) -> Axis:
     """One axis for all classes, so that choosing another class only moves the points."""
     anchor = np.ravel(() if explanation.anchor is None else explanation.anchor.value)
-    always = [0.0, *whole_text(explanation).tolist(), *anchor.tolist()]
-    return _axis(explanation.scores["value"][explanation.identified], always, LEFT, WIDTH - RIGHT)
+    always = [0.0, *whole_text(explanation).tolist()]
+    values = explanation.scores["value"][explanation.identified]
+    always += [value for value in anchor.tolist() if _in_sight(value, values)]
+    return _axis(values, always, LEFT, WIDTH - RIGHT)
+
+
+def _in_sight(value: float, values: FloatArray) -> bool:
+    """A local fit may put its anchor a thousand times farther out than any word."""
+    return bool(abs(value) <= FARTHEST * max(1.0, np.abs(values).max(initial=0.0)))
 
 
 def whole_text(explanation: Explanation) -> FloatArray:
@@ -89,7 +97,9 @@ def plane(explanation: Explanation, rows: Sequence[Row]) -> str:
     across = value_axis(explanation)
     index = reading.shown_class(explanation)
     shown = reading.for_class(explanation, index)
-    anchor = [] if shown.anchor is None else [shown.anchor.importance]
+    values = explanation.scores["value"][explanation.identified]
+    seen = shown.anchor is not None and _in_sight(float(np.ravel(shown.anchor.value)[0]), values)
+    anchor = [shown.anchor.importance] if shown.anchor is not None and seen else []
     loud = shown.scores["importance"][shown.identified]
     up = _axis(loud, anchor, HEIGHT - BOTTOM, TOP)
     known = [(number, row) for number, row in enumerate(rows) if shown.identified[row.unit]]
@@ -111,7 +121,7 @@ def plane(explanation: Explanation, rows: Sequence[Row]) -> str:
             *_frame(across, up, label),
             "" if line is None else _whole(across, float(line)),
             *reversed(points),  # the strongest are painted last, on top
-            "" if shown.anchor is None else _anchor(shown, across, up),
+            _anchor(shown, across, up) if seen else "",
             "</svg>",
         ]
     )

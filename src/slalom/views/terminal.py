@@ -19,7 +19,8 @@ from slalom.explanation import Explanation
 from slalom.views import reading
 
 COLUMNS = ("value", "importance", "removal", "shapley")
-COLUMNS_ALL_CLASSES = ("importance", "shapley")
+COLUMNS_NEAR_THE_TEXT = ("value", "importance", "removal", "gradient")  # for local fits
+COLUMNS_ALL_CLASSES: tuple[str, ...] = ("importance", "shapley")
 N_ROWS = 12
 HALF_BAR = 5  # characters to each side of the axis
 BAR, GAP, NARROWEST_UNIT, WIDEST_UNIT = 2 * HALF_BAR + 1, 2, 12, 24
@@ -160,6 +161,8 @@ def _left_out(columns: Sequence[Column], layout: Layout, *, n_rows: int) -> list
 
 def _columns(explanation: Explanation, wanted: Sequence[str]) -> list[Column]:
     usual = COLUMNS_ALL_CLASSES if explanation.target_index is None else COLUMNS
+    if explanation.shown == "removal":
+        usual = COLUMNS_NEAR_THE_TEXT
     names = wanted or [name for name in usual if name in explanation.scores] or explanation.scores
     columns = []
     for name in names:
