@@ -12,7 +12,7 @@
 
 Random subsets depend on the seed and the number of units only, so every method is asked the
 same ones. Where the order of units matters and the model is a SLALOM, it is the model's best
-order (slalom_orders.py), else descending scores, first come first.
+order (slalom_orders.py) unless it is a local one, else descending scores, first come first.
 """
 
 from collections.abc import Sequence
@@ -180,7 +180,7 @@ def removal_spearman(classifier: Classifier, explanation: Explanation) -> Measur
 
 
 def _order(explanation: Explanation, score: str | None, *, inserting: bool) -> NDArray[np.intp]:
-    model = explanation.model
+    model, score = explanation.model, score or explanation.shown  # a local fit names its score
     if score is None and isinstance(model, SlalomModel) and explanation.identified.all():
         return insertion_order(model) if inserting else removal_order(model)
     return np.argsort(-unit_scores(explanation, score), kind="stable")
