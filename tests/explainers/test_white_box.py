@@ -173,3 +173,12 @@ def test_a_single_output_is_a_log_odds():
         slalom.explain(classifier, TEXT, "gradient-input", target=t).scores["score"] for t in (1, 0)
     )
     np.testing.assert_allclose(up, -down, atol=1e-7)
+
+
+def test_scores_that_are_rounding_errors_say_so() -> None:
+    text = "A slow start, but a great film."
+    classifier = slalom.load()
+    mean = slalom.explain(classifier, text, "gradient-mean")
+    assert any("rounding errors" in note for note in mean.quality.notes)
+    norm = slalom.explain(classifier, text, "gradient-l2")
+    assert not any("rounding errors" in note for note in norm.quality.notes)

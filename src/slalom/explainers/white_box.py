@@ -24,6 +24,11 @@ if TYPE_CHECKING:
 Outcome = Callable[["Tensor"], "Tensor"]  # (n, n_classes) logits → (n,) what is explained
 Scorer = Callable[["LookedInto", FullText], tuple[FloatArray, int]]  # unit scores, tokens asked
 
+RESOLUTION = 1e-6  # single precision, over gradients of the order of 1
+ROUNDING = (
+    "all scores are rounding errors: behind a layer norm the mean of a gradient is 0 by nature"
+)
+
 
 @dataclass(frozen=True)
 class WhiteBox:
@@ -53,8 +58,11 @@ class WhiteBox:
         for case in full_texts(classifier, documents, target):
             scores, n_tokens = self.score(inside, case)
             model = case.additive(scores) if self.additive else None
+            notes = (ROUNDING,) if np.abs(scores).max(initial=0.0) < RESOLUTION else ()
             explanations.append(
-                case.explanation(self.name, scores, seed=seed, model=model, n_tokens=n_tokens)
+                case.explanation(
+                    self.name, scores, seed=seed, model=model, n_tokens=n_tokens, notes=notes
+                )
             )
         return explanations
 
