@@ -19,6 +19,7 @@ LAYERS = (  # imports point up this list; parts of one line do not import each o
     {"metrics", "views"},
     {"corpus", "evaluation"},
     {"web"},
+    {"cli_typed"},
     {"cli_evaluate"},
     {"cli"},
 )
@@ -47,7 +48,7 @@ HOMES = {  # a library and the only places that may import it
     "pyarrow": ("corpus.py", "evaluation/"),
     "starlette": ("web/",),
     "uvicorn": ("web/",),
-    "click": ("cli.py", "cli_evaluate.py"),
+    "click": ("cli.py", "cli_evaluate.py", "cli_typed.py"),
     "rich": (
         "cli.py",
         "cli_evaluate.py",

@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from slalom.cli_evaluate import (
+from slalom.cli_evaluate import compare, evaluate
+from slalom.cli_typed import (
     STANDARD,
     at_least,
     check_writable,
-    compare,
     complain,
-    evaluate,
     target_typed,
     text_typed,
     write,
