@@ -1,7 +1,7 @@
 """What the reused prompt saves: seconds for the queries of one explanation, with and without.
 
-    python benchmarks/causal_prefix.py                     a random Llama of 6 layers
-    python benchmarks/causal_prefix.py --gguf FILE.gguf    a real model (needs gguf, accelerate)
+    python -m benchmarks.causal_prefix                     a random Llama of 6 layers
+    python -m benchmarks.causal_prefix --gguf FILE.gguf    a real model (needs gguf, accelerate)
 
 Both runs ask the same queries of the same text in one process; only the memory of the prompt
 is switched off for the second. Scores must agree.

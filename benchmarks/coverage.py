@@ -1,6 +1,6 @@
 """Are the error bars and the trust figure honest? On real reviews and the bundled model.
 
-    python benchmarks/coverage.py --data FOLDER [--documents 10] [--device cuda]
+    python -m benchmarks.coverage --data FOLDER [--documents 10] [--device cuda]
 
 Error bars: the share of units whose 90 % interval at 500 queries holds the answer of 20 000
 queries (85–95 % is right). Trust: leave-one-out R² at 500 queries against R² on 2000 queries

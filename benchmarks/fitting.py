@@ -1,6 +1,6 @@
 """What fitting costs beside asking: the share of a 500-query explanation that is not the model.
 
-    python benchmarks/fitting.py [--device cuda] [--queries 500] [--repeats 5]
+    python -m benchmarks.fitting [--device cuda] [--queries 500] [--repeats 5]
 
 Sampling, choice of ridges, Newton steps, read-outs, errors and Shapley values all count as
 fitting. Best of several runs, bundled model, one review of about 120 tokens.

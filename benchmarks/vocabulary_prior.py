@@ -1,6 +1,6 @@
 """How many queries a vocabulary saves: fresh-query error of explanations with and without it.
 
-    python benchmarks/vocabulary_prior.py reviews.csv[.xz] --documents 800
+    python -m benchmarks.vocabulary_prior reviews.csv[.xz] --documents 800
 
 A vocabulary is made from some texts of the file (a column `text`), then other texts are
 explained at several budgets, from scratch and from the vocabulary. Both are judged on queries
