@@ -39,6 +39,18 @@ def test_an_exact_slalom_comes_back(anchored):
     assert fit.r2 > 0.9999
 
 
+@pytest.mark.parametrize("loudness", [-1.0, 0.0, 1.0, 3.0])
+@pytest.mark.parametrize("seed", range(4))
+def test_exact_models_come_back_whatever_the_anchor(seed, loudness):
+    """Quiet and loud anchors, quiet words included: the ridges must fall to nothing."""
+    rng = np.random.default_rng(seed)
+    model = replace(truth(36, True, rng), anchor=Anchor(-0.7, loudness))
+    counts = subsets(498, 36, rng)
+    fit = SlalomSurrogate().fit(counts, model.predict(counts), weights=np.ones(500), at=np.ones(36))
+    np.testing.assert_allclose(fit.scores["value"], model.values, atol=1e-2)
+    np.testing.assert_allclose(fit.scores["importance"], model.importances, atol=1e-2)
+
+
 def test_several_classes_share_their_importances():
     rng = np.random.default_rng(1)
     values = rng.normal(size=(12, 3))

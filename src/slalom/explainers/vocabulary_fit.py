@@ -36,7 +36,7 @@ QUERIES = 20  # a document: many documents asked a little tell more than few ask
 FOLD = 5  # one document in so many is held out
 CHUNK = 500  # documents asked together
 SOLVERS = tuple(  # strong and weak ridges
-    LevenbergMarquardt(bounded=bounded, n_rounds=4, max_steps=10, tolerance=1e-6)
+    LevenbergMarquardt(bounded=bounded, most_rounds=4, max_steps=10, tolerance=1e-6)
     for bounded in (True, False)
 )
 

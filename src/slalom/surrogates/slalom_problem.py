@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from slalom.document import FloatArray
+from slalom.errors import ClassifierError
 from slalom.surrogates.rows import Rows
 
 LOUDEST = 25.0  # |s| beyond this is exp(25) : 1, no query can tell
@@ -62,6 +63,13 @@ class Ridges:
         free = problem.padded(np.ones(problem.n_features))
         return cls(value * free, importance * free)
 
+    def close_to(self, other: "Ridges", tolerance: float) -> bool:
+        """Whether no ridge differs by more than this part of itself."""
+        return bool(
+            np.allclose(self.values, other.values, rtol=tolerance, atol=0)
+            and np.allclose(self.importances, other.importances, rtol=tolerance, atol=0)
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class State:
@@ -95,13 +103,12 @@ class Curvature:
 
 def project(problem: Problem, importances: FloatArray, ridges: Ridges) -> State:
     """Eliminate the values: one weighted ridge regression on the attention."""
-    from scipy.linalg import cho_factor, cho_solve
+    from scipy.linalg import cho_solve
 
     attention = attention_of(problem.counts, importances)
     weighted = attention.times(problem.weights, 1.0)
     gram = attention.gram(weighted) + np.diag(ridges.values)
-    gram[np.diag_indices_from(gram)] += TINY * (1.0 + gram.diagonal().max())
-    factor = cho_factor(gram, lower=True, check_finite=False)
+    factor = _factor(gram)
     # shrinking v to the prior is shrinking v − prior to 0
     centred = problem.scores - attention.apply(problem.prior)
     shift = cho_solve(factor, weighted.apply_transposed(centred), check_finite=False)
@@ -112,6 +119,19 @@ def project(problem: Problem, importances: FloatArray, ridges: Ridges) -> State:
         + float(ridges.importances @ (importances - problem.loudness) ** 2)
     )
     return State(importances, shift + problem.prior, attention, residuals, factor, objective)
+
+
+def _factor(gram: FloatArray) -> Any:
+    """Cholesky; where features cannot be told apart, with as little added as it takes."""
+    from scipy.linalg import LinAlgError, cho_factor
+
+    for jitter in (TINY, 1e-10, 1e-8, 1e-6):
+        padded = gram + np.diag(np.full(len(gram), jitter * (1.0 + gram.diagonal().max())))
+        try:
+            return cho_factor(padded, lower=True, check_finite=False)
+        except LinAlgError:
+            continue
+    raise ClassifierError("the answers are too large or too odd for a fit: look at the scores")
 
 
 def attention_of(counts: Rows, importances: FloatArray) -> Rows:

@@ -22,7 +22,7 @@ import numpy as np
 from slalom.document import FloatArray
 from slalom.surrogates.slalom_problem import Curvature, Problem, Ridges, State, curvature
 
-WEAKEST, STRONGEST = 1e-8, 1e3
+WEAKEST, STRONGEST = 1e-11, 1e3
 UNSEEN = 10.0  # p
 MOST = 6.0  # spread of the values over that of the scores
 ENOUGH = 500  # queries

@@ -35,7 +35,8 @@ class LevenbergMarquardt:
 
     ridges: tuple[float, float] | None = None  # (values, importances); None: from the data
     bounded: bool = True  # False: the data's word on the ridges is the last (slalom_ridges)
-    n_rounds: int = 6  # of choosing ridges, two steps each
+    most_rounds: int = 40  # of choosing ridges, two steps each
+    settled: float = 0.2  # relative change of the ridges that ends them
     max_steps: int = 60
     tolerance: float = 1e-13  # relative fall of the objective that ends the descent
 
@@ -43,14 +44,27 @@ class LevenbergMarquardt:
         ridges = Ridges.of(problem, *(self.ridges or FIRST_RIDGES))
         state = project(problem, problem.loudness, ridges)
         if self.ridges is None:
-            for _ in range(self.n_rounds):
-                state = self.descend(problem, state, ridges, n_steps=2)
-                ridges = by_evidence(problem, state, ridges)
-                state = project(problem, state.importances, ridges)
+            state, ridges = self.choose(problem, state, ridges)
             if self.bounded:
                 ridges = modest(problem, state, ridges)
                 state = project(problem, state.importances, ridges)
         return Solution(self.descend(problem, state, ridges, n_steps=self.max_steps), ridges)
+
+    def choose(self, problem: Problem, state: State, ridges: Ridges) -> tuple[State, Ridges]:
+        """Rounds of two steps until the ridges settle, and stay settled where descent ends.
+
+        Five rounds are usual; exact data need many, their ridges fall to nothing.
+        """
+        settled = False
+        for _ in range(self.most_rounds):
+            state = self.descend(problem, state, ridges, n_steps=self.max_steps if settled else 2)
+            before, ridges = ridges, by_evidence(problem, state, ridges)
+            state = project(problem, state.importances, ridges)
+            close = ridges.close_to(before, self.settled)
+            if close and settled:
+                break
+            settled = close
+        return state, ridges
 
     def descend(self, problem: Problem, state: State, ridges: Ridges, *, n_steps: int) -> State:
         """Downhill only, ridges fixed."""
