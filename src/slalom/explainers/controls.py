@@ -4,24 +4,28 @@ random     independent normal scores: the bottom of every ranking metric
 constant   no unit matters: it predicts no change, the 1.00 of every removal error
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from slalom.classifiers.base import Classifier
-from slalom.document import Document
+from slalom.document import Document, FloatArray
 from slalom.explainers.base import TargetName
 from slalom.explainers.full_text import full_texts
 from slalom.explanation import Explanation
 
+Scores = Callable[[tuple[int, ...], int], FloatArray]  # a shape and the seed → scores
+
 
 @dataclass(frozen=True)
-class Random:
-    """Scores drawn at random; the same seed draws the same."""
+class Control:
+    """Scores made without looking at the classifier; `additive` ones predict subsets too."""
 
-    name: str = "random"
-    summary: str = "control: random scores"
+    name: str
+    summary: str
+    scores: Scores
+    additive: bool = False
 
     def budget(self, document: Document) -> int:
         return 1
@@ -37,34 +41,16 @@ class Random:
     ) -> list[Explanation]:
         explanations = []
         for case in full_texts(classifier, documents, target):
-            rng = np.random.default_rng((seed, 1))  # apart from every other use of the seed
-            scores = rng.normal(size=(case.document.n_units, *case.score.shape))
-            explanations.append(case.explanation(self.name, scores, seed=seed))
-        return explanations
-
-
-@dataclass(frozen=True)
-class Constant:
-    """Every unit scores 0."""
-
-    name: str = "constant"
-    summary: str = "control: no unit matters, every subset scores what the full text does"
-
-    def budget(self, document: Document) -> int:
-        return 1
-
-    def explain(
-        self,
-        classifier: Classifier,
-        documents: Sequence[Document],
-        *,
-        target: TargetName,
-        n_queries: int | None,
-        seed: int,
-    ) -> list[Explanation]:
-        explanations = []
-        for case in full_texts(classifier, documents, target):
-            scores = np.zeros((case.document.n_units, *case.score.shape))
-            model = case.additive(scores)
+            scores = self.scores((case.document.n_units, *case.score.shape), seed)
+            model = case.additive(scores) if self.additive else None
             explanations.append(case.explanation(self.name, scores, seed=seed, model=model))
         return explanations
+
+
+def at_random(shape: tuple[int, ...], seed: int) -> FloatArray:
+    """The same seed draws the same, apart from every other use of the seed."""
+    return np.random.default_rng((seed, 1)).normal(size=shape)
+
+
+def all_zero(shape: tuple[int, ...], seed: int) -> FloatArray:
+    return np.zeros(shape)

@@ -169,6 +169,7 @@ def _out_of_reach(
 def _over_everything(fit: Fit, counts: FloatArray, scores: FloatArray) -> Fit:
     """Where every subset was asked nothing is left out: R² is a fact, not an estimate."""
     misses = (fit.model.predict(counts) - scores) ** 2
-    r2 = fit.r2 and 1.0 - float(misses.sum() / ((scores - scores.mean(axis=0)) ** 2).sum())
+    spread = float(((scores - scores.mean(axis=0)) ** 2).sum())
+    r2 = None if fit.r2 is None else 1.0 - float(misses.sum()) / spread
     note = f"all {len(counts)} subsets of the units were asked"
     return replace(fit, r2=r2, rmse=float(np.sqrt(misses.mean())), notes=(*fit.notes, note))

@@ -7,7 +7,7 @@ from functools import partial
 
 from slalom.explainers import attention, gradients
 from slalom.explainers.base import Explainer
-from slalom.explainers.controls import Constant, Random
+from slalom.explainers.controls import Control, all_zero, at_random
 from slalom.explainers.surrogate import Budget, SurrogateExplainer
 from slalom.explainers.white_box import WhiteBox
 from slalom.samplers import (
@@ -195,7 +195,12 @@ METHODS: dict[str, Explainer] = {
             attention.relevance,
             additive=True,
         ),
-        Random(),
-        Constant(),
+        Control("random", "control: random scores", at_random),
+        Control(
+            "constant",
+            "control: no unit matters, every subset scores what the full text does",
+            all_zero,
+            additive=True,
+        ),
     )
 }
