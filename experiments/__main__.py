@@ -1,16 +1,27 @@
 """The command line of the experiments: `python -m experiments NAME --scale small|paper`."""
 
+import functools
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from experiments import fidelity, human
 
+if TYPE_CHECKING:
+    from experiments.models import Bench
+
 
 def common(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options that every experiment takes."""
+    """The options that every group takes, handed on as one `Bench`."""
+
+    @functools.wraps(command)
+    def on_bench(scale: str, data: Path | None, cache: Path, seed: int, **own: Any) -> None:
+        from experiments.models import Bench  # torch and transformers: not for --help
+
+        command(Bench(data, cache, scale == "small", seed), **own)
+
     options = (
         click.option("--scale", type=click.Choice(["small", "paper"]), default="small"),
         click.option(
@@ -23,12 +34,13 @@ def common(command: Callable[..., Any]) -> Callable[..., Any]:
             type=click.Path(file_okay=False, path_type=Path),
             default=Path("cache"),
             show_default=True,
-            help="Where trained models are kept and looked for.",
+            help="Where trained models are kept and looked for; one folder a seed.",
         ),
+        click.option("--seed", default=0, show_default=True),
     )
     for option in reversed(options):
-        command = option(command)
-    return command
+        on_bench = option(on_bench)
+    return on_bench
 
 
 @click.group()
@@ -44,71 +56,62 @@ def train() -> None:
 @train.command("bundled")
 @common
 @click.option("--layers", multiple=True, type=int, help="Depths to train; repeatable.")
-def train_bundled(scale: str, data: Path | None, cache: Path, layers: tuple[int, ...]) -> None:
+def train_bundled(bench: "Bench", layers: tuple[int, ...]) -> None:
     """The classifier that ships with the package."""
     from experiments import bundled
-    from experiments.models import Bench
 
-    small = scale == "small"
-    plan = bundled.SMALL if small else bundled.PAPER
-    bundled.make(Bench(data, cache, small), layers or (bundled.SHIPPED,), plan)
+    plan = bundled.SMALL if bench.small else bundled.PAPER
+    bundled.make(bench, layers or (bundled.SHIPPED,), plan)
 
 
 @train.command("minilm")
 @common
 @click.option("--layers", multiple=True, type=int, default=(6, 2, 1), show_default=True)
-def train_minilm(scale: str, data: Path | None, cache: Path, layers: tuple[int, ...]) -> None:
+def train_minilm(bench: "Bench", layers: tuple[int, ...]) -> None:
     """MiniLM fine-tuned on IMDB."""
     from experiments import groups
-    from experiments.models import Bench
 
-    groups.train_minilm(Bench(data, cache, scale == "small"), layers)
+    groups.train_minilm(bench, layers)
 
 
 @train.command("synthetic")
 @common
 @click.option("--kind", "kinds", multiple=True, help="bert, distilbert, gpt2; default all.")
 @click.option("--layers", multiple=True, type=int, help="Default 1, 2, 6 and 12.")
-def train_synthetic(
-    scale: str, data: Path | None, cache: Path, kinds: tuple[str, ...], layers: tuple[int, ...]
-) -> None:
+def train_synthetic(bench: "Bench", kinds: tuple[str, ...], layers: tuple[int, ...]) -> None:
     """Transformers and ReLU nets on the linear and the SLALOM data set."""
     from experiments import groups
-    from experiments.models import Bench
 
-    groups.train_synthetic(Bench(data, cache, scale == "small"), kinds, layers)
+    groups.train_synthetic(bench, kinds, layers)
 
 
 @train.command("imdb")
 @common
 @click.option("--only", multiple=True, help="For example bert-2; default all.")
-def train_imdb(scale: str, data: Path | None, cache: Path, only: tuple[str, ...]) -> None:
+def train_imdb(bench: "Bench", only: tuple[str, ...]) -> None:
     """Small BERT, DistilBERT, GPT-2, BLOOM and Mamba from scratch on IMDB."""
     from experiments import groups
-    from experiments.models import Bench
 
-    groups.train_imdb(Bench(data, cache, scale == "small"), only)
+    groups.train_imdb(bench, only)
 
 
 @train.command("smollm")
 @common
-def train_smollm(scale: str, data: Path | None, cache: Path) -> None:
+def train_smollm(bench: "Bench") -> None:
     """SmolLM2-135M with a classification head, fine-tuned on IMDB."""
     from experiments import groups
-    from experiments.models import Bench
 
-    groups.train_smollm(Bench(data, cache, scale == "small"))
+    groups.train_smollm(bench)
 
 
 @train.command("classic")
 @common
 @click.option("--only", multiple=True, help="For example naive-bayes; default all.")
-def train_classic(scale: str, data: Path | None, cache: Path, only: tuple[str, ...]) -> None:
+def train_classic(bench: "Bench", only: tuple[str, ...]) -> None:
     """Naive Bayes, logistic regression, a net on TF-IDF, an LSTM."""
     from experiments import groups
-    from experiments.models import Bench
 
-    groups.train_classic(Bench(data, cache, scale == "small"), only)
+    groups.train_classic(bench, only)
 
 
 main.add_command(fidelity.command)

@@ -73,9 +73,9 @@ PAPER = Plan(
     n_workers=6,
     n_pool=12_288,
     teacher_depth=6,
-    teaching=Schedule(800, 45, 4e-5),
+    teaching=Schedule(800, 4e-5),
     teaching_tokens=24_576,
-    learning=Schedule(8000, 180, 2e-4),
+    learning=Schedule(6000, 2e-4),
     learning_tokens=65_536,
 )
 SMALL = Plan(
@@ -86,9 +86,9 @@ SMALL = Plan(
     n_workers=0,
     n_pool=32,
     teacher_depth=1,
-    teaching=Schedule(3, 60, 4e-5, watch_every=1),
+    teaching=Schedule(3, 4e-5, watch_every=1),
     teaching_tokens=1024,
-    learning=Schedule(3, 60, 2e-4, watch_every=1),
+    learning=Schedule(3, 2e-4, watch_every=1),
     learning_tokens=1024,
 )
 

@@ -6,9 +6,9 @@ and learns with its word embeddings rounded as they will be stored.
 """
 
 import copy
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import torch
 from torch import Tensor, nn
@@ -28,17 +28,13 @@ Loss = Callable[[Bert, Tensor, Tensor], Tensor]  # model, ids, labels
 
 @dataclass(frozen=True)
 class Schedule:
-    """Ends after so many steps or seconds, whichever comes first; the rate falls accordingly."""
+    """How many steps, and the rate that rises and falls over them."""
 
     n_steps: int
-    n_seconds: float
     learning_rate: float
     warmup: float = 0.05
     averaging: float = 0.998  # of the exponential mean of weights
     watch_every: int = 200
-
-    def progress(self, step: int, started: float) -> float:
-        return max(step / self.n_steps, (time.monotonic() - started) / self.n_seconds)
 
 
 def stream_batches(stream: SpanStream, n_workers: int) -> Iterator[Batch]:
@@ -58,18 +54,16 @@ def learn(
     `losses` makes the loss of a batch from its ids and labels, so that what the models share (a
     teacher's answer) is worked out once.
     """
-    device, started = models[0].device, time.monotonic()
+    device = models[0].device
     means = [copy.deepcopy(model).eval() for model in models]
     optimisers = [adam(model.train(), schedule.learning_rate) for model in models]
-    for step, batch in enumerate(stream):
-        progress = schedule.progress(step, started)
-        if progress >= 1:
-            break
+    for step, batch in enumerate(islice(stream, schedule.n_steps)):
+        rate = schedule.learning_rate * warm_cosine(step / schedule.n_steps, schedule.warmup)
         ids, labels = batch.on(device)
         loss_of = losses(ids, labels)
         for model, mean, optimiser in zip(models, means, optimisers, strict=True):
             for group in optimiser.param_groups:
-                group["lr"] = schedule.learning_rate * warm_cosine(progress, schedule.warmup)
+                group["lr"] = rate
             with half_on_gpu(device):
                 loss = loss_of(model, ids, labels)
             descend(model, optimiser, loss)
