@@ -9,6 +9,7 @@ import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 
@@ -16,12 +17,13 @@ import click
 import numpy as np
 
 from experiments import data
+from experiments.many import Model, rows_of_each
 from slalom.classifiers.base import Classifier
-from slalom.classifiers.load import load
+from slalom.document import FloatArray
 from slalom.errors import SlalomError
 from slalom.evaluation.items import Item
 from slalom.evaluation.rows import Row, markdown
-from slalom.evaluation.run import Plan, evaluate
+from slalom.evaluation.run import Plan
 from slalom.explainers.base import Explainer
 from slalom.explainers.methods import method_named
 from slalom.explainers.surrogate import Budget, SurrogateExplainer
@@ -97,39 +99,80 @@ def reviews(
     return found
 
 
-def run(
-    model: str | None, folder: Path | None, setting: Setting, *, device: str | None
-) -> list[Row]:
-    """Every row, with a line on standard error whenever a document is done."""
-    classifier = load(model, device=device)
-    texts = reviews(classifier, folder, setting.n_documents, seed=setting.seed)
-    plan = Plan(
+def plan(setting: Setting) -> Plan:
+    return Plan(
         methods=tuple(VARIANTS.get(name) or method_named(name) for name in setting.methods),
         budgets=setting.budgets,
         metrics=tuple(METRICS[name] for name in MEASURED),
         seed=setting.seed,
     )
+
+
+def run(model: Model, folder: Path | None, setting: Setting) -> list[Row]:
+    """Every row, with a line on standard error whenever a document is done."""
+    plan(setting)  # a wrong name ends here, before anything is loaded
+    texts = reviews(model.load(), folder, setting.n_documents, seed=setting.seed)
     items = [Item(number, text) for number, text in enumerate(texts)]
     start, rows = perf_counter(), []
-    n_each = len(plan.methods) * len(plan.budgets)
-    for row in evaluate(classifier, items, plan, jobs=setting.jobs):
-        rows.append(row)
-        if len(rows) % n_each == 0:
-            taken = perf_counter() - start
-            click.echo(f"{len(rows) // n_each} of {len(texts)} documents, {taken:.0f} s", err=True)
+    by_document = rows_of_each(model, items, partial(plan, setting), jobs=setting.jobs)
+    for done, found in enumerate(by_document, start=1):
+        rows += found
+        click.echo(f"{done} of {len(texts)} documents, {perf_counter() - start:.0f} s", err=True)
     return rows
 
 
 def report(rows: Sequence[Row], out: Path | None) -> str:
-    """The table as Markdown, what went wrong under it, and everything as JSON."""
+    """The table as Markdown, who is ahead and what went wrong under it, all rows as JSON."""
     ordered = sorted(rows, key=lambda row: (row.budget or 0, place(row.method)))
-    parts = [markdown(ordered, MEASURED)]
+    parts = [markdown(ordered, MEASURED), "", *standings(rows), ""]
     problems = {f"{row.method} at {row.budget}: {row.problem}" for row in rows if row.problem}
     parts += [f"- {problem}" for problem in sorted(problems)]
     if out is not None:
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(json.dumps([row.to_json() for row in ordered], indent=1), encoding="utf-8")
     return "\n".join(parts)
+
+
+def standings(rows: Sequence[Row]) -> list[str]:
+    """For every budget and question, how far SLALOM is from the best rival, paired by document."""
+    lines = []
+    for budget in sorted({row.budget or 0 for row in rows}):
+        for name in MEASURED:
+            ours = "slalom-local" if name == "REM" else "slalom"
+            values = _values(rows, budget, name)
+            rivals = {method: v for method, v in values.items() if not method.startswith("slalom")}
+            if ours not in values or not rivals:
+                continue
+            sign = 1 if METRICS[name].better == "higher" else -1
+            means = {method: sign * (v[0] @ v[1] / v[1].sum()) for method, v in rivals.items()}
+            best = max(means, key=lambda method: means[method])
+            gap, error = _paired(values[ours], rivals[best])
+            lines.append(f"- {name} at {budget}: {ours} {sign * gap:+.3f} ± {error:.3f} on {best}")
+    return ["SLALOM against the best other method (paired, ± standard error, + is better):", *lines]
+
+
+def _values(
+    rows: Sequence[Row], budget: int, name: str
+) -> dict[str, tuple[FloatArray, FloatArray]]:
+    """Of every method that has a number for every document: the numbers and their weights."""
+    found: dict[str, list[tuple[float, float]]] = {}
+    for row in sorted(rows, key=lambda row: row.document):
+        if row.budget == budget:
+            value = row.values.get(name)
+            number = float("nan") if value is None else value
+            found.setdefault(row.method, []).append((number, row.weights.get(name, 1.0)))
+    columns = {method: np.array(pairs).T for method, pairs in found.items()}
+    return {method: (v, w) for method, (v, w) in columns.items() if np.isfinite(v).all()}
+
+
+def _paired(
+    ours: tuple[FloatArray, FloatArray], theirs: tuple[FloatArray, FloatArray]
+) -> tuple[float, float]:
+    """The weighted mean of the differences and its standard error over documents."""
+    weights = ours[1] / ours[1].sum()
+    gaps = ours[0] - theirs[0]
+    mean = float(weights @ gaps)
+    return mean, float(np.sqrt((weights**2) @ (gaps - mean) ** 2))
 
 
 def place(method: str) -> int:
@@ -169,4 +212,4 @@ def command(
         seed=seed,
         jobs=jobs or max(1, (os.cpu_count() or 2) - 1),
     )
-    click.echo(report(run(model, folder, setting, device=device), out))
+    click.echo(report(run(Model(model, device), folder, setting), out))

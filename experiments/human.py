@@ -9,16 +9,17 @@ is compared is methods on one classifier, not the classifier with people.
 import csv
 import html
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import click
 
 from experiments import data
-from slalom.classifiers.load import load
+from experiments.many import Model, rows_of_each
 from slalom.evaluation.items import Item
 from slalom.evaluation.rows import markdown
-from slalom.evaluation.run import Plan, evaluate
+from slalom.evaluation.run import Plan
 from slalom.explainers.methods import method_named
 
 PARTS = ("hat_50_words", "hat_100_words", "hat_200_words", "hat_mixed")
@@ -80,11 +81,19 @@ def command(
     jobs: int,
 ) -> None:
     """Agreement of every method with human rationales (Yelp-HAT)."""
-    classifier = load(model, device=device)
-    items = marked_reviews(folder, part)[:documents]
-    chosen = tuple(method_named(name) for name in methods.split(","))
-    plan = Plan(methods=chosen, budgets=(queries,), metrics=(), too_long="truncate")
-    rows = list(evaluate(classifier, items, plan, jobs=jobs))
+    items, reader = marked_reviews(folder, part)[:documents], Model(model, device)
+    planned = partial(plan, tuple(methods.split(",")), queries)
+    planned()  # a wrong name ends here, before anything is loaded
+    rows = []
+    for done, found in enumerate(rows_of_each(reader, items, planned, jobs=jobs), start=1):
+        rows += found
+        click.echo(f"{done} of {len(items)} reviews", err=True)
     right = {row.document: row.correct for row in rows}
     click.echo(markdown(rows, AGREEMENT))
-    click.echo(f"\n{classifier.name} is right about {sum(map(bool, right.values()))}/{len(right)}.")
+    name = reader.load().name
+    click.echo(f"\n{name} is right about {sum(map(bool, right.values()))}/{len(right)}.")
+
+
+def plan(methods: Sequence[str], n_queries: int) -> Plan:
+    chosen = tuple(method_named(name) for name in methods)
+    return Plan(methods=chosen, budgets=(n_queries,), metrics=(), too_long="truncate")

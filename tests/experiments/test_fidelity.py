@@ -6,8 +6,9 @@ import pytest
 from click.testing import CliRunner
 from experiments.__main__ import main
 
-from experiments import fidelity
+from experiments import fidelity, many
 from oracles import WORDS, slalom_oracle
+from slalom.evaluation.rows import Row
 
 LONG = " ".join(WORDS)
 
@@ -23,7 +24,7 @@ def folder(tmp_path):
 
 
 def test_a_table_and_the_rows_behind_it(folder, monkeypatch):
-    monkeypatch.setattr(fidelity, "load", lambda model, device: slalom_oracle().classifier)
+    monkeypatch.setattr(many, "_loaded", lambda name, device: slalom_oracle().classifier)
     out = folder / "rows.json"
     line = ["fidelity", "--data", str(folder), "--queries", "60,120", "--out", str(out)]
     line += ["--methods", "slalom,linear-uniform,permutation-shapley,exact-shapley", "--jobs", "1"]
@@ -37,3 +38,17 @@ def test_a_table_and_the_rows_behind_it(folder, monkeypatch):
     assert {row["document"] for row in rows} == {0}
     assert "| slalom | 120 |" in told
     assert "exact Shapley values of 36 units need 2^36" in told
+
+
+def test_standings_are_paired_and_signed_so_that_more_is_better():
+    def row(document, method, uni, deletion):
+        return Row(document, method, 500, values={"UNI": uni, "deletion": deletion})
+
+    rows = [
+        *(row(0, "slalom", 0.2, 0.9), row(1, "slalom", 0.4, 0.7)),
+        *(row(0, "lime", 0.3, 0.95), row(1, "lime", 0.6, 0.85)),
+        *(row(0, "random", 0.9, 0.1), row(1, "random", 0.9, 0.1)),
+    ]
+    _, uni, deletion = fidelity.standings(rows)
+    assert uni == "- UNI at 500: slalom +0.150 ± 0.035 on lime"  # gaps .1 and .2
+    assert deletion == "- deletion at 500: slalom -0.100 ± 0.035 on lime"  # −.05 and −.15

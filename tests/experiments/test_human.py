@@ -2,6 +2,7 @@
 
 import csv
 
+import pytest
 from click.testing import CliRunner
 from experiments.__main__ import main
 
@@ -34,12 +35,14 @@ def test_only_what_all_annotators_marked(tmp_path):
     assert item.rationales[0][0] == TEXT.index("good")  # the second of the two
 
 
-def test_a_table_of_agreement(tmp_path):
-    folder = folder_with(tmp_path, [("1", "A wonderful film", "yes", PAGE)])
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_table_of_agreement(tmp_path, jobs):
+    rows = [("1", text, "yes", PAGE) for text in ("A wonderful film", "A wonderful  film")]
+    folder = folder_with(tmp_path, rows)
     line = ["human", "--data", str(folder), "--methods", "leave-one-out,random", "--queries", "50"]
-    told = CliRunner().invoke(main, line, catch_exceptions=False).output
+    told = CliRunner().invoke(main, [*line, "--jobs", str(jobs)], catch_exceptions=False).output
     assert "| leave-one-out | 50 | 1.000 ±0.000 |" in told
-    assert "is right about 1/1" in told
+    assert "is right about 2/2" in told
 
 
 PAGE = '<span>A</span> <span class="active">wonderful</span> <span>film</span>'

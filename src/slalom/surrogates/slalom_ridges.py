@@ -24,7 +24,7 @@ from slalom.surrogates.slalom_problem import Curvature, Problem, Ridges, State, 
 
 WEAKEST, STRONGEST = 1e-11, 1e3
 UNSEEN = 10.0  # p
-MOST = 6.0  # spread of the values over that of the scores
+MOST = 9.0  # spread of the values over that of the scores
 ENOUGH = 500  # queries
 LEAST_FREEDOM = 0.05  # of the rows
 GUESS = 0.2  # misfit over the spread of the scores, before any row has come in
