@@ -2,6 +2,7 @@
 
 import functools
 import multiprocessing
+import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -38,8 +39,13 @@ def rows_of_each(
         yield from map(work, items)
         return
     fresh = multiprocessing.get_context("spawn")  # CUDA does not survive a fork
-    with ProcessPoolExecutor(min(jobs, len(items)), fresh) as pool:
+    with ProcessPoolExecutor(min(jobs, len(items)), fresh, _share_cores, (jobs,)) as pool:
         yield from pool.map(work, items)
+
+
+def _share_cores(jobs: int) -> None:
+    """Before torch is loaded: processes that each use all cores wait for one another."""
+    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // jobs)))
 
 
 def _rows(model: Model, plan: Callable[[], Plan], item: Item) -> list[Row]:

@@ -28,6 +28,7 @@ from slalom.document import END, BoolArray, Document, FloatArray, Queries, queri
 from slalom.errors import BudgetError
 
 ROUNDS = 20  # how often a sampler draws again to replace repeats before it gives up
+PAIRED_FROM = 4  # rows a unit
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,7 +235,8 @@ class Coalitions:
 
     Sizes that the budget covers wholly are asked wholly, the outermost first; the rest are
     drawn, their weights the number of times they came up. The full and the empty text have
-    weight 0: they are constraints.
+    weight 0: they are constraints. A complement brings no equation of its own for an additive
+    model, so that a budget under PAIRED_FROM rows a unit is spent on single subsets.
     """
 
     def sample(self, document: Document, n_queries: int, rng: np.random.Generator) -> Samples:
@@ -281,7 +283,8 @@ class Coalitions:
     def _drawn(
         self, n_units: int, smallest: int, n_rows: int, rng: np.random.Generator
     ) -> tuple[list[BoolArray], FloatArray]:
-        """Subsets with their complements until n_rows differ, and how often each came up."""
+        """Subsets until n_rows differ, and how often each came up."""
+        paired = n_rows >= PAIRED_FROM * n_units
         sizes = np.arange(smallest, n_units - smallest + 1)
         chances = 1.0 / (sizes * (n_units - sizes))
         found: dict[bytes, BoolArray] = {}
@@ -289,9 +292,10 @@ class Coalitions:
         for _ in range(ROUNDS):
             drawn = rng.choice(sizes, size=n_rows, p=chances / chances.sum())
             for mask in _subsets(drawn, n_units, rng):
-                if len(found) + 2 > n_rows and mask.tobytes() not in found:
+                rows = (mask, ~mask) if paired else (mask,)
+                if len(found) + len(rows) > n_rows and mask.tobytes() not in found:
                     return list(found.values()), np.array(list(times.values()), dtype=float)
-                for row in (mask, ~mask):
+                for row in rows:
                     found.setdefault(row.tobytes(), row)
                     times[row.tobytes()] = times.get(row.tobytes(), 0) + 1
         return list(found.values()), np.array(list(times.values()), dtype=float)
