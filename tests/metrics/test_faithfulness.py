@@ -38,6 +38,15 @@ def test_saying_nothing_has_error_one():
     assert level.predict(masks) == pytest.approx(np.zeros(5))
 
 
+def test_infidelity_is_of_the_scores_whatever_their_scale(linear):
+    classifier, found = linear
+    assert faithfulness.infidelity(*linear).value < 1e-6
+    scaled = replace(found, scores={"score": -7.0 * found.scores["score"]}, model=None)
+    assert faithfulness.infidelity(classifier, scaled).value < 1e-6
+    lost = slalom.explain(classifier, TEXT, method="random", target="pos")
+    assert 0.5 < faithfulness.infidelity(classifier, lost).value <= 1.0
+
+
 def test_deletion_follows_the_bag_of_words(linear):
     classifier, found = linear
     curve = faithfulness.deletion(classifier, found)

@@ -9,6 +9,9 @@
     subset_error            predicted against true log-odds of random subsets, relative to
                             predicting their mean
     removal_spearman        rank correlation of predicted and true effects of single removals
+    infidelity              summed scores of 1 … 10 random units against the true change when
+                            they go (Yeh et al. 2019), at the factor that suits the scores best,
+                            relative to predicting no change; needs no model
 
 Random subsets depend on the seed and the number of units only, so every method is asked the
 same ones. Where the order of units matters and the model is a SLALOM, it is the model's best
@@ -128,16 +131,33 @@ def removal_error(
 ) -> RemovalErrors:
     """Remove 1 … `most` random units, `n_each` times each."""
     subject = subject_of(classifier, explanation)
-    n_units = subject.n_units
-    most = min(most, n_units if subject.document.can_be_empty else n_units - 1)
-    removed = np.repeat(np.arange(1, most + 1), n_each)
-    masks = ~_random(removed, n_units, seed=seed, stream=1)
-    whole = np.ones((1, n_units), dtype=bool)
-    true = subject.scores(masks) - subject.scores(whole)
-    said = explanation.predict(masks) - explanation.predict(whole)
-    squared = ((said - true) ** 2).reshape(most, n_each, -1).mean(axis=(1, 2))
-    no_change = (true**2).reshape(most, n_each, -1).mean(axis=(1, 2))
-    return RemovalErrors(np.arange(1, most + 1), squared, no_change, subject.n_queries)
+    masks, true = _removals(subject, most, n_each, seed)
+    said = explanation.predict(masks) - explanation.predict(np.ones((1, subject.n_units), bool))
+    by_size = (len(masks) // n_each, n_each, *true.shape[1:])
+    within = tuple(range(1, len(by_size)))
+    squared = ((said - true) ** 2).reshape(by_size).mean(axis=within)
+    no_change = (true**2).reshape(by_size).mean(axis=within)
+    return RemovalErrors(np.arange(1, len(squared) + 1), squared, no_change, subject.n_queries)
+
+
+def infidelity(
+    classifier: Classifier,
+    explanation: Explanation,
+    *,
+    score: str | None = None,
+    most: int = 10,
+    n_each: int = 20,
+    seed: int = 0,
+) -> Measure:
+    """The scores of what went, added up, against what changed; over several seeds of a method
+    its mean says how good, its spread how stable the scores are."""
+    subject = subject_of(classifier, explanation)
+    masks, true = _removals(subject, most, n_each, seed)
+    said = -(~masks).astype(np.float64) @ unit_scores(explanation, score)
+    power = float((said**2).sum())
+    factor = float((said * true).sum()) / power if power > 0 else 0.0
+    missed = float(((factor * said - true) ** 2).sum())
+    return Measure(_ratio(missed, float((true**2).sum())), subject.n_queries)
 
 
 def subset_error(
@@ -211,6 +231,14 @@ def _lost(subject: Subject, masks: BoolArray) -> Measure:
     whole = np.ones((1, subject.n_units), dtype=bool)
     probabilities = subject.probabilities(np.vstack([whole, masks]))
     return Measure(float((probabilities[0] - probabilities[1:]).mean()), subject.n_queries)
+
+
+def _removals(subject: Subject, most: int, n_each: int, seed: int) -> tuple[BoolArray, FloatArray]:
+    """What is left when 1 … `most` random units go, `n_each` times each, and the true change."""
+    n_units = subject.n_units
+    most = min(most, n_units if subject.document.can_be_empty else n_units - 1)
+    masks = ~_random(np.repeat(np.arange(1, most + 1), n_each), n_units, seed=seed, stream=1)
+    return masks, subject.scores(masks) - subject.scores(np.ones((1, n_units), dtype=bool))
 
 
 def _random(sizes: NDArray[np.int_], n_units: int, *, seed: int, stream: int) -> BoolArray:

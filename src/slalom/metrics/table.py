@@ -9,6 +9,7 @@ from slalom.metrics.faithfulness import (
     Curve,
     comprehensiveness,
     deletion,
+    infidelity,
     insertion,
     removal_error,
     removal_spearman,
@@ -103,6 +104,12 @@ METRICS: dict[str, Metric] = {
             "rank correlation with the true effect of removing each unit",
             "higher",
             _alike(lambda classifier, explanation: removal_spearman(classifier, explanation).value),
+        ),
+        Metric(
+            "infidelity",
+            "error of summed scores when 1 to 10 random units go; 1 is predicting no change",
+            "lower",
+            _alike(lambda classifier, explanation: infidelity(classifier, explanation).value),
         ),
     )
 }
