@@ -76,6 +76,14 @@ def test_coalitions_come_in_pairs_with_their_complements():
     assert (np.minimum(sizes, 30 - sizes) <= 3).mean() > 0.4, "the outermost sizes weigh most"
 
 
+def test_a_small_budget_is_not_spent_on_complements():
+    counts, samples = sampled(Coalitions(), document_of(60), 200)
+    drawn = {tuple(row) for row in counts[samples.weights > 0]}
+    assert len(drawn) == 198
+    paired = [row for row in drawn if tuple(1 - x for x in row) in drawn]
+    assert len(paired) < 40  # single units and all but one meet by chance
+
+
 def test_outer_sizes_are_asked_wholly_where_the_budget_reaches():
     counts, samples = sampled(Coalitions(), document_of(12), 400)
     sizes = counts.sum(axis=1)
