@@ -5,19 +5,17 @@ log-odds: UNI and WIDE relative to predicting the mean, REM to predicting no cha
 and insertion as areas over the curve. A wrongly explained unit shows up nowhere else.
 """
 
-import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from time import perf_counter
 
 import click
 import numpy as np
 
 from experiments import data
-from experiments.many import Model, rows_of_each
+from experiments.many import Model, collect
 from slalom.classifiers.base import Classifier
 from slalom.document import FloatArray
 from slalom.errors import SlalomError
@@ -108,29 +106,19 @@ def plan(setting: Setting) -> Plan:
     )
 
 
-def run(model: Model, folder: Path | None, setting: Setting) -> list[Row]:
-    """Every row, with a line on standard error whenever a document is done."""
+def run(model: Model, folder: Path | None, setting: Setting, out: Path | None) -> list[Row]:
     plan(setting)  # a wrong name ends here, before anything is loaded
     texts = reviews(model.load(), folder, setting.n_documents, seed=setting.seed)
     items = [Item(number, text) for number, text in enumerate(texts)]
-    start, rows = perf_counter(), []
-    by_document = rows_of_each(model, items, partial(plan, setting), jobs=setting.jobs)
-    for done, found in enumerate(by_document, start=1):
-        rows += found
-        click.echo(f"{done} of {len(texts)} documents, {perf_counter() - start:.0f} s", err=True)
-    return rows
+    return collect(model, items, partial(plan, setting), jobs=setting.jobs, out=out)
 
 
-def report(rows: Sequence[Row], out: Path | None) -> str:
-    """The table as Markdown, who is ahead and what went wrong under it, all rows as JSON."""
+def report(rows: Sequence[Row]) -> str:
+    """The table as Markdown, who is ahead, and what went wrong."""
     ordered = sorted(rows, key=lambda row: (row.budget or 0, place(row.method)))
     parts = [markdown(ordered, MEASURED), "", *standings(rows), ""]
     problems = {f"{row.method} at {row.budget}: {row.problem}" for row in rows if row.problem}
-    parts += [f"- {problem}" for problem in sorted(problems)]
-    if out is not None:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(json.dumps([row.to_json() for row in ordered], indent=1), encoding="utf-8")
-    return "\n".join(parts)
+    return "\n".join([*parts, *(f"- {problem}" for problem in sorted(problems))])
 
 
 def standings(rows: Sequence[Row]) -> list[str]:
@@ -190,7 +178,9 @@ def place(method: str) -> int:
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--device", help="cpu or cuda.")
 @click.option("--jobs", type=int, help="Documents at a time.  [default: all cores but one]")
-@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Rows as JSON.")
+@click.option(
+    "--out", type=click.Path(dir_okay=False, path_type=Path), help="Rows as JSON; resumes."
+)
 def command(
     model: str | None,
     folder: Path | None,
@@ -212,4 +202,4 @@ def command(
         seed=seed,
         jobs=jobs or max(1, (os.cpu_count() or 2) - 1),
     )
-    click.echo(report(run(Model(model, device), folder, setting), out))
+    click.echo(report(run(Model(model, device), folder, setting, out)))

@@ -16,7 +16,7 @@ from pathlib import Path
 import click
 
 from experiments import data
-from experiments.many import Model, rows_of_each
+from experiments.many import Model, collect
 from slalom.evaluation.items import Item
 from slalom.evaluation.rows import markdown
 from slalom.evaluation.run import Plan
@@ -70,6 +70,7 @@ def _marked(text: str, page: str) -> Iterator[tuple[int, int]]:
 @click.option("--documents", default=50, show_default=True)
 @click.option("--device", help="cpu or cuda.")
 @click.option("--jobs", default=1, show_default=True)
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Rows; resumes.")
 def command(
     model: str | None,
     folder: Path | None,
@@ -79,15 +80,13 @@ def command(
     documents: int,
     device: str | None,
     jobs: int,
+    out: Path | None,
 ) -> None:
     """Agreement of every method with human rationales (Yelp-HAT)."""
     items, reader = marked_reviews(folder, part)[:documents], Model(model, device)
     planned = partial(plan, tuple(methods.split(",")), queries)
     planned()  # a wrong name ends here, before anything is loaded
-    rows = []
-    for done, found in enumerate(rows_of_each(reader, items, planned, jobs=jobs), start=1):
-        rows += found
-        click.echo(f"{done} of {len(items)} reviews", err=True)
+    rows = collect(reader, items, planned, jobs=jobs, out=out)
     right = {row.document: row.correct for row in rows}
     click.echo(markdown(rows, AGREEMENT))
     name = reader.load().name

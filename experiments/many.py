@@ -1,17 +1,26 @@
-"""Rows of many documents at once, a process for each: fits do not wait for one another."""
+"""Rows of many documents at once, a process for each: fits do not wait for one another.
+
+What is done is kept in a file after every document, and the same command goes on from there.
+"""
 
 import functools
+import json
 import multiprocessing
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+
+import click
 
 from slalom.classifiers.base import Classifier
 from slalom.classifiers.load import load
 from slalom.evaluation.items import Item
-from slalom.evaluation.rows import Row
+from slalom.evaluation.rows import Key, Row
 from slalom.evaluation.run import Plan, evaluate
+from slalom.files import write_whole
 
 
 @dataclass(frozen=True)
@@ -30,12 +39,46 @@ def _loaded(name: str | None, device: str | None) -> Classifier:
     return load(name, device=device)
 
 
-def rows_of_each(
-    model: Model, items: Sequence[Item], plan: Callable[[], Plan], *, jobs: int
+def collect(
+    model: Model,
+    items: Sequence[Item],
+    plan: Callable[[], Plan],
+    *,
+    jobs: int,
+    out: Path | None = None,
+) -> list[Row]:
+    """All rows, with a line on standard error whenever a document is done.
+
+    `plan` is called where the work is done: what it holds does not travel.
+    """
+    planned, settings = plan(), {"model": model.name or "bundled", "seed": plan().seed}
+    rows = _kept(out, settings)
+    have = {row.key for row in rows}
+    left = [item for item in items if not _keys(item, planned) <= have]
+    start = perf_counter()
+    for n_done, found in enumerate(_by_document(model, left, plan, have, jobs=jobs), start=1):
+        rows += found
+        _keep(out, settings, rows)
+        taken = perf_counter() - start
+        click.echo(f"{n_done} of {len(left)} documents, {taken:.0f} s", err=True)
+    asked = set().union(*(_keys(item, planned) for item in items))
+    return sorted((row for row in rows if row.key in asked), key=lambda row: row.document)
+
+
+def _keys(item: Item, plan: Plan) -> set[Key]:
+    return {(item.number, m.name, budget) for m in plan.methods for budget in plan.budgets}
+
+
+def _by_document(
+    model: Model,
+    items: Sequence[Item],
+    plan: Callable[[], Plan],
+    have: Collection[Key],
+    *,
+    jobs: int,
 ) -> Iterator[list[Row]]:
-    """The rows of every document, in order; `plan` is called where the work is done."""
-    work = functools.partial(_rows, model, plan)
-    if jobs == 1:
+    work = functools.partial(_rows, model, plan, have)
+    if jobs == 1 or len(items) < 2:
         yield from map(work, items)
         return
     fresh = multiprocessing.get_context("spawn")  # CUDA does not survive a fork
@@ -48,5 +91,23 @@ def _share_cores(jobs: int) -> None:
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // jobs)))
 
 
-def _rows(model: Model, plan: Callable[[], Plan], item: Item) -> list[Row]:
-    return list(evaluate(model.load(), [item], plan()))
+def _rows(model: Model, plan: Callable[[], Plan], have: Collection[Key], item: Item) -> list[Row]:
+    return list(evaluate(model.load(), [item], plan(), done=have))
+
+
+def _kept(out: Path | None, settings: dict[str, object]) -> list[Row]:
+    if out is None or not out.exists():
+        return []
+    stored = json.loads(out.read_text(encoding="utf-8"))
+    if stored["settings"] != settings:
+        raise click.ClickException(
+            f"{out} holds rows of {stored['settings']}, not of {settings}: give another file"
+        )
+    return [Row.from_json(record) for record in stored["rows"]]
+
+
+def _keep(out: Path | None, settings: dict[str, object], rows: Sequence[Row]) -> None:
+    if out is not None:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        content = {"settings": settings, "rows": [row.to_json() for row in rows]}
+        write_whole(out, json.dumps(content))

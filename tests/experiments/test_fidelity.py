@@ -29,7 +29,7 @@ def test_a_table_and_the_rows_behind_it(folder, monkeypatch):
     line = ["fidelity", "--data", str(folder), "--queries", "60,120", "--out", str(out)]
     line += ["--methods", "slalom,linear-uniform,permutation-shapley,exact-shapley", "--jobs", "1"]
     told = CliRunner().invoke(main, line, catch_exceptions=False).output
-    rows = json.loads(out.read_text())
+    rows = json.loads(out.read_text())["rows"]
     assert {(row["method"], row["budget"]) for row in rows} == {
         (method, budget)
         for method in ("slalom", "linear-uniform", "permutation-shapley", "exact-shapley")
@@ -38,6 +38,14 @@ def test_a_table_and_the_rows_behind_it(folder, monkeypatch):
     assert {row["document"] for row in rows} == {0}
     assert "| slalom | 120 |" in told
     assert "exact Shapley values of 36 units need 2^36" in told
+
+    before = out.read_bytes()
+    again = CliRunner().invoke(main, line, catch_exceptions=False).output
+    assert again == told.split("\n", 1)[1], "nothing is asked again"
+    assert out.read_bytes() == before
+    other = CliRunner().invoke(main, [*line, "--seed", "1"])
+    assert other.exit_code == 1
+    assert "give another file" in other.output
 
 
 def test_standings_are_paired_and_signed_so_that_more_is_better():
