@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from slalom.surrogates.closed_form import ClosedForm
+from slalom.surrogates.linear import LinearSurrogate
 from slalom.surrogates.rows import Rows
 from slalom.surrogates.slalom import Anchor, SlalomModel
 from slalom.surrogates.slalom_certainty import certainty
@@ -111,6 +112,30 @@ def test_intervals_cover_the_truth():
             hits += list(np.abs(fit.scores[name] - true[name]) < 1.645 * fit.errors[name])
     for name, hits in inside.items():
         assert 0.84 <= np.mean(hits) <= 0.995, (name, np.mean(hits))
+
+
+def test_what_nearly_adds_up_is_described_by_effects_beside_a_loud_anchor():
+    rng = np.random.default_rng(0)
+    effects, strengths = 0.3 * rng.normal(size=80), 0.4 * rng.normal(size=40)
+    pairs = rng.integers(0, 80, (40, 2))
+
+    def scored(counts):
+        together = counts[:, pairs[:, 0]] * counts[:, pairs[:, 1]]
+        return counts @ (effects - effects.mean()) + together @ strengths
+
+    def drawn(n_rows):
+        sizes = np.exp(rng.uniform(0, np.log(81), n_rows)).astype(int)
+        return (rng.random((n_rows, 80)).argsort(axis=1) < sizes[:, None]).astype(float)
+
+    counts, fresh = np.vstack([np.zeros((1, 80)), drawn(499)]), drawn(1000)
+    settings = {"weights": np.ones(500), "at": np.ones(80)}
+    problem = SlalomSurrogate().problem(counts, scored(counts), **settings)
+    assert LevenbergMarquardt().solve(problem).ridges.beside
+    found = SlalomSurrogate().fit(counts, scored(counts), **settings)
+    line = LinearSurrogate().fit(counts, scored(counts), **settings)
+    missed = [np.mean((f.model.predict(fresh) - scored(fresh)) ** 2) for f in (found, line)]
+    assert found.model.anchor.importance > 3
+    assert missed[0] < 1.3 * missed[1]
 
 
 def test_permuting_units_permutes_scores():

@@ -59,17 +59,24 @@ class SlalomSurrogate:
         if not self.anchored:
             used &= counts.sum(axis=1) > 0
         columns = scores.reshape(len(scores), -1)
-        values, loudness = self._believed(self._common(counts, columns, weights, at), len(at))
+        common = self._common(counts, columns, weights, at)
         counts, columns, weights = counts[used], columns[used], weights[used]
+        values, loudness = self._believed(common, counts)
         if self.anchored:
             counts = np.hstack([counts, np.ones((len(counts), 1))])
         weights = weights / weights.mean()
         return Problem(Rows.of(counts), columns, weights, values, loudness, self.anchored)
 
-    def _believed(self, common: FloatArray, n_features: int) -> tuple[FloatArray, FloatArray]:
-        """The priors of values and importances, the anchor's included."""
+    def _believed(self, common: FloatArray, counts: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The priors of values and importances, the anchor's included.
+
+        It begins as loud as all the others together: from a silent one, texts of mixed opinions
+        do not find their way to the loud one they need.
+        """
+        n_features = counts.shape[1]
         k = n_features + self.anchored
         values, loudness = np.tile(common, (k, 1)), np.zeros(k)
+        loudness[n_features:] = np.log(max(1.0, float(counts.sum(axis=1).mean())))
         if self.prior is not None:
             told = self.prior.values.reshape(n_features, -1)
             values[:n_features] = np.where(np.isfinite(told), told, common)
