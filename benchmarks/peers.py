@@ -16,7 +16,7 @@ by document. Two kinds of peers:
 import contextlib
 import io
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import mean
@@ -273,7 +273,7 @@ class Line:
 def measured(peer: Peer, jobs: Sequence[Job], remembered: Classifier) -> Line:
     line = Line()
     for job in jobs:
-        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+        with warnings.catch_warnings(), quiet():
             warnings.simplefilter("ignore")  # other packages' warnings are not the subject
             start = perf_counter()
             try:
@@ -286,6 +286,13 @@ def measured(peer: Peer, jobs: Sequence[Job], remembered: Classifier) -> Line:
             line.errors.append(subset_error(remembered, explanation).value)
         line.aopc.append(deletion(remembered, explanation).aopc)
     return line
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Without other packages' words and progress bars."""
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        yield
 
 
 def table(lines: dict[str, Line], peers: Sequence[Peer]) -> str:

@@ -48,28 +48,24 @@ def by_evidence(problem: Problem, state: State, ridges: Ridges) -> Ridges:
     """One step of the fixed point, under the prior that the ridges are of."""
     free, n_classes = slice(0, problem.n_features), problem.scores.shape[1]
     shift = state.values - problem.prior
+    turning = shift if ridges.beside else np.zeros_like(shift)
     pull = ridges.on_effects(state.importances) if ridges.beside else ridges.values
-    own_values, own_importances = _variances(
-        state, curvature(problem, state, ridges), shift if ridges.beside else np.zeros_like(shift)
-    )
-    spent_values = (1 - pull[free, None] * own_values[free]).clip(0, 1).sum()
+    own, own_importances = _variances(state, curvature(problem, state, ridges), turning)
+    spent_values = (1 - pull[free, None] * own[free]).clip(0, 1).sum()
     spent_importances = (1 - ridges.importances[free] * own_importances[free]).clip(0, 1).sum()
     spent = spent_values + spent_importances + problem.anchored * (n_classes + 1)
     noise = _noise(problem, state, float(spent))
     loudness = float(((state.importances - problem.loudness)[free] ** 2).sum())
     importance = _ratio(noise, (loudness + UNSEEN) / (spent_importances + UNSEEN))
-    unseen = UNSEEN * n_classes
     if ridges.beside:
-        moved = float(
-            ((shift * np.exp(state.importances - state.importances[-1])[:, None]) ** 2).sum()
-        )
-        effect = _ratio(noise, (moved + unseen * _step(problem)) / (spent_values + unseen))
-        return Ridges.of(
-            problem, value=_least(problem, state, ridges), importance=importance, effect=effect
-        )
-    moved = float((shift[free] ** 2).sum())
-    value = _ratio(noise, (moved + unseen * _spread(problem)) / (spent_values + unseen))
-    return Ridges.of(problem, value=value, importance=importance)
+        shift = shift * np.exp(state.importances - state.importances[-1])[:, None]
+    typical = _step(problem) if ridges.beside else _spread(problem)
+    unseen, moved = UNSEEN * n_classes, float((shift[free] ** 2).sum())
+    ridge = _ratio(noise, (moved + unseen * typical) / (spent_values + unseen))
+    if not ridges.beside:
+        return Ridges.of(problem, value=ridge, importance=importance)
+    least = _least(problem, state, ridges)
+    return Ridges.of(problem, value=least, importance=importance, effect=ridge)
 
 
 def beside(problem: Problem, found: Solution) -> Ridges:
@@ -127,7 +123,7 @@ def _ratio(noise: float, spread: float) -> float:
 def _variances(state: State, system: Curvature, shift: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Posterior variances over the noise's: (k, n_classes) of values, (k,) of importances.
 
-    With a shift, of the values plus the shift times the importance over the anchor's.
+    With a shift, of values + shift · (importances − the anchor's): of effects, over exp(s − s_0).
     """
     from scipy.linalg import cho_solve
 
