@@ -20,6 +20,7 @@ def common(command: Callable[..., Any]) -> Callable[..., Any]:
     def on_bench(scale: str, data: Path | None, cache: Path, seed: int, **own: Any) -> None:
         from experiments.models import Bench  # torch and transformers: not for --help
 
+        claim(cache, seed)
         command(Bench(data, cache, scale == "small", seed), **own)
 
     options = (
@@ -34,13 +35,28 @@ def common(command: Callable[..., Any]) -> Callable[..., Any]:
             type=click.Path(file_okay=False, path_type=Path),
             default=Path("cache"),
             show_default=True,
-            help="Where trained models are kept and looked for; one folder a seed.",
+            help="Where trained models are kept and looked for.",
         ),
-        click.option("--seed", default=0, show_default=True),
+        click.option("--seed", default=0, show_default=True, help="Each needs its own cache."),
     )
     for option in reversed(options):
         on_bench = option(on_bench)
     return on_bench
+
+
+def claim(cache: Path, seed: int) -> None:
+    """A cache is of one seed: what it holds is taken as it is."""
+    mark = cache / "seed"
+    if mark.exists():
+        held = int(mark.read_text())
+    else:
+        held = 0 if cache.exists() and any(cache.iterdir()) else seed
+    if held != seed:
+        raise click.ClickException(
+            f"{cache} holds models of seed {held}: give seed {seed} a --cache of its own"
+        )
+    cache.mkdir(parents=True, exist_ok=True)
+    mark.write_text(f"{seed}\n")
 
 
 @click.group()

@@ -110,13 +110,14 @@ def run(model: Model, folder: Path | None, setting: Setting, out: Path | None) -
     plan(setting)  # a wrong name ends here, before anything is loaded
     texts = reviews(model.load(), folder, setting.n_documents, seed=setting.seed)
     items = [Item(number, text) for number, text in enumerate(texts)]
-    return collect(model, items, partial(plan, setting), jobs=setting.jobs, out=out)
+    planned = partial(plan, setting)
+    return collect(model, items, planned, jobs=setting.jobs, out=out, about="fidelity, IMDB")
 
 
 def report(rows: Sequence[Row]) -> str:
     """The table as Markdown, who is ahead, and what went wrong."""
     ordered = sorted(rows, key=lambda row: (row.budget or 0, place(row.method)))
-    parts = [markdown(ordered, MEASURED), "", *standings(rows), ""]
+    parts = [markdown(ordered, MEASURED), *standings(rows), ""]
     problems = {f"{row.method} at {row.budget}: {row.problem}" for row in rows if row.problem}
     return "\n".join([*parts, *(f"- {problem}" for problem in sorted(problems))])
 
@@ -136,7 +137,8 @@ def standings(rows: Sequence[Row]) -> list[str]:
             best = max(means, key=lambda method: means[method])
             gap, error = _paired(values[ours], rivals[best])
             lines.append(f"- {name} at {budget}: {ours} {sign * gap:+.3f} ± {error:.3f} on {best}")
-    return ["SLALOM against the best other method (paired, ± standard error, + is better):", *lines]
+    head = "SLALOM against the best other method (paired, ± standard error, + is better):"
+    return ["", head, *lines] if lines else []
 
 
 def _values(
@@ -160,7 +162,8 @@ def _paired(
     weights = ours[1] / ours[1].sum()
     gaps = ours[0] - theirs[0]
     mean = float(weights @ gaps)
-    return mean, float(np.sqrt((weights**2) @ (gaps - mean) ** 2))
+    unbiased = len(gaps) / max(1, len(gaps) - 1)
+    return mean, float(np.sqrt(unbiased * (weights**2) @ (gaps - mean) ** 2))
 
 
 def place(method: str) -> int:

@@ -69,7 +69,7 @@ def _marked(text: str, page: str) -> Iterator[tuple[int, int]]:
 @click.option("--queries", default=500, show_default=True)
 @click.option("--documents", default=50, show_default=True)
 @click.option("--device", help="cpu or cuda.")
-@click.option("--jobs", default=1, show_default=True)
+@click.option("--jobs", type=click.IntRange(1), default=1, show_default=True)
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Rows; resumes.")
 def command(
     model: str | None,
@@ -86,8 +86,8 @@ def command(
     items, reader = marked_reviews(folder, part)[:documents], Model(model, device)
     planned = partial(plan, tuple(methods.split(",")), queries)
     planned()  # a wrong name ends here, before anything is loaded
-    rows = collect(reader, items, planned, jobs=jobs, out=out)
-    right = {row.document: row.correct for row in rows}
+    rows = collect(reader, items, planned, jobs=jobs, out=out, about=f"human, {part}")
+    right = {row.document: row.correct for row in rows if row.correct is not None}
     click.echo(markdown(rows, AGREEMENT))
     name = reader.load().name
     click.echo(f"\n{name} is right about {sum(map(bool, right.values()))}/{len(right)}.")

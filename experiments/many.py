@@ -1,6 +1,6 @@
-"""Rows of many documents at once, a process for each: fits do not wait for one another.
+"""Rows of many documents, several processes at work: fits do not wait for one another.
 
-What is done is kept in a file after every document, and the same command goes on from there.
+Documents are kept in a file as they are finished, and the same command goes on from there.
 """
 
 import functools
@@ -8,13 +8,14 @@ import json
 import multiprocessing
 import os
 from collections.abc import Callable, Collection, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 
 import click
 
+import slalom
 from slalom.classifiers.base import Classifier
 from slalom.classifiers.load import load
 from slalom.evaluation.items import Item
@@ -46,12 +47,16 @@ def collect(
     *,
     jobs: int,
     out: Path | None = None,
+    about: str = "",
 ) -> list[Row]:
     """All rows, with a line on standard error whenever a document is done.
 
-    `plan` is called where the work is done: what it holds does not travel.
+    `plan` is called where the work is done: what it holds does not travel. Rows in the file
+    must be of the same model, seed and release, and `about` the same.
     """
-    planned, settings = plan(), {"model": model.name or "bundled", "seed": plan().seed}
+    planned = plan()
+    settings = {"about": about, "model": model.name or "bundled", "seed": planned.seed}
+    settings["release"] = slalom.__version__
     rows = _kept(out, settings)
     have = {row.key for row in rows}
     left = [item for item in items if not _keys(item, planned) <= have]
@@ -82,8 +87,10 @@ def _by_document(
         yield from map(work, items)
         return
     fresh = multiprocessing.get_context("spawn")  # CUDA does not survive a fork
-    with ProcessPoolExecutor(min(jobs, len(items)), fresh, _share_cores, (jobs,)) as pool:
-        yield from pool.map(work, items)
+    jobs = min(jobs, len(items))
+    with ProcessPoolExecutor(jobs, fresh, _share_cores, (jobs,)) as pool:
+        for done in as_completed([pool.submit(work, item) for item in items]):
+            yield done.result()
 
 
 def _share_cores(jobs: int) -> None:

@@ -45,4 +45,15 @@ def test_a_table_of_agreement(tmp_path, jobs):
     assert "is right about 2/2" in told
 
 
+def test_rows_of_one_part_are_not_taken_for_another(tmp_path):
+    folder = folder_with(tmp_path, [("1", "A wonderful film", "yes", PAGE)])
+    parts = folder / "yelp_hat"
+    (parts / "hat_100_words.csv").write_bytes((parts / "hat_50_words.csv").read_bytes())
+    line = ["human", "--data", str(folder), "--methods", "random", "--out", str(folder / "x.json")]
+    assert CliRunner().invoke(main, line, catch_exceptions=False).exit_code == 0
+    other = CliRunner().invoke(main, [*line, "--part", "hat_100_words"])
+    assert other.exit_code == 1
+    assert "give another file" in other.output
+
+
 PAGE = '<span>A</span> <span class="active">wonderful</span> <span>film</span>'

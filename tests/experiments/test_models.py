@@ -1,9 +1,10 @@
 """Architectures, and training that is done once."""
 
+import click
 import pytest
 import torch
 from click.testing import CliRunner
-from experiments.__main__ import main
+from experiments.__main__ import claim, main
 from experiments.architectures import ARCHITECTURES, Size
 from experiments.models import load, minilm, scratch
 from experiments.training import logits_of, pad, read_record
@@ -51,3 +52,14 @@ def test_command_line_names_every_group():
     result = CliRunner().invoke(main, ["train", "--help"])
     for group in ("bundled", "minilm", "synthetic", "imdb", "smollm", "classic"):
         assert group in result.output
+
+
+def test_a_cache_is_of_one_seed(tmp_path):
+    cache = tmp_path / "cache"
+    claim(cache, 3)
+    claim(cache, 3)
+    with pytest.raises(click.ClickException, match="holds models of seed 3"):
+        claim(cache, 0)
+    older = tmp_path / "older"  # from before caches were marked
+    (older / "minilm-6").mkdir(parents=True)
+    claim(older, 0)

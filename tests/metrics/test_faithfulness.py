@@ -41,8 +41,14 @@ def test_saying_nothing_has_error_one():
 def test_infidelity_is_of_the_scores_whatever_their_scale(linear):
     classifier, found = linear
     assert faithfulness.infidelity(*linear).value < 1e-6
-    scaled = replace(found, scores={"score": -7.0 * found.scores["score"]}, model=None)
+    scaled = replace(found, scores={"score": 7.0 * found.scores["score"]}, model=None)
     assert faithfulness.infidelity(classifier, scaled).value < 1e-6
+    turned = replace(found, scores={"score": -found.scores["score"]}, model=None)
+    assert faithfulness.infidelity(classifier, turned).value == 1.0
+    local = slalom.explain(classifier, TEXT, method="slalom-local", target="pos", n_queries=300)
+    assert local.shown == "removal"
+    shown = faithfulness.infidelity(classifier, local, score="removal")
+    assert faithfulness.infidelity(classifier, local).value == shown.value
     lost = slalom.explain(classifier, TEXT, method="random", target="pos")
     assert 0.5 < faithfulness.infidelity(classifier, lost).value <= 1.0
 

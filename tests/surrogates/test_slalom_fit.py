@@ -114,7 +114,7 @@ def test_intervals_cover_the_truth():
         assert 0.84 <= np.mean(hits) <= 0.995, (name, np.mean(hits))
 
 
-def test_what_nearly_adds_up_is_described_by_effects_beside_a_loud_anchor():
+def test_what_nearly_adds_up_gets_a_loud_anchor():
     rng = np.random.default_rng(0)
     effects, strengths = 0.3 * rng.normal(size=80), 0.4 * rng.normal(size=40)
     pairs = rng.integers(0, 80, (40, 2))
@@ -129,13 +129,11 @@ def test_what_nearly_adds_up_is_described_by_effects_beside_a_loud_anchor():
 
     counts, fresh = np.vstack([np.zeros((1, 80)), drawn(499)]), drawn(1000)
     settings = {"weights": np.ones(500), "at": np.ones(80)}
-    problem = SlalomSurrogate().problem(counts, scored(counts), **settings)
-    assert LevenbergMarquardt().solve(problem).ridges.beside
     found = SlalomSurrogate().fit(counts, scored(counts), **settings)
     line = LinearSurrogate().fit(counts, scored(counts), **settings)
     missed = [np.mean((f.model.predict(fresh) - scored(fresh)) ** 2) for f in (found, line)]
     assert found.model.anchor.importance > 3
-    assert missed[0] < 1.3 * missed[1]
+    assert missed[0] < 1.5 * missed[1]
 
 
 def test_permuting_units_permutes_scores():

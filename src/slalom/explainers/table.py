@@ -117,7 +117,7 @@ METHODS: dict[str, Explainer] = {
         ),
         SurrogateExplainer(
             "kernel-shap",
-            "KernelSHAP: Shapley values by weighted regression on paired coalitions",
+            "KernelSHAP: Shapley values by weighted regression on coalitions",
             Coalitions(),
             ShapleyRegression(),
             Budget(least=500, a_unit=20, most=5000),

@@ -10,7 +10,7 @@
                             predicting their mean
     removal_spearman        rank correlation of predicted and true effects of single removals
     infidelity              summed scores of 1 … 10 random units against the true change when
-                            they go (Yeh et al. 2019), at the factor that suits the scores best,
+                            they go (Yeh et al. 2019), at the factor ≥ 0 that suits them best,
                             relative to predicting no change; needs no model
 
 Random subsets depend on the seed and the number of units only, so every method is asked the
@@ -155,7 +155,7 @@ def infidelity(
     masks, true = _removals(subject, most, n_each, seed)
     said = -(~masks).astype(np.float64) @ unit_scores(explanation, score)
     power = float((said**2).sum())
-    factor = float((said * true).sum()) / power if power > 0 else 0.0
+    factor = max(0.0, float((said * true).sum()) / power) if power > 0 else 0.0
     missed = float(((factor * said - true) ** 2).sum())
     return Measure(_ratio(missed, float((true**2).sum())), subject.n_queries)
 

@@ -72,7 +72,8 @@ def subject_of(classifier: Classifier, explanation: Explanation) -> Subject:
 
 
 def unit_scores(explanation: Explanation, name: str | None = None) -> FloatArray:
-    """One score a unit: the named one, else the method's own, else the Shapley value."""
+    """One score a unit: the named one, else the one the method shows, its own, or Shapley's."""
+    name = name or explanation.shown
     if name is None:
         name = next((n for n in SINGLE if n in explanation.scores), None)
     if name not in explanation.scores:

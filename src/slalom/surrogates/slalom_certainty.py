@@ -18,14 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from slalom.document import FloatArray
-from slalom.surrogates.slalom_problem import (
-    TINY,
-    Curvature,
-    Problem,
-    Solution,
-    curvature,
-    louder,
-)
+from slalom.surrogates.slalom_problem import Curvature, Problem, Solution, curvature
 
 HIDDEN = 0.5  # h
 
@@ -39,45 +32,26 @@ class Certainty:
     covariances: tuple[FloatArray, ...]  # one (2k, 2k) a class
 
 
-@dataclass(frozen=True, eq=False)
-class _Parts:
-    """What quality and covariance are made of."""
-
-    system: Curvature
-    gram_inverse: FloatArray  # (k, k) G⁻¹
-    schur_inverse: FloatArray  # (k, k) S⁻¹
-    reduced: FloatArray  # (n_classes, n, k) b̃
-    residuals: FloatArray  # (n, n_classes) leave-one-out
-
-
 def certainty(problem: Problem, solution: Solution) -> Certainty:
     """Everything §6 of the theory asks for, from one factorisation."""
-    parts = _parts(problem, solution)
-    r2, rmse = _quality(problem, parts.residuals)
-    return Certainty(r2, rmse, _covariances(problem, solution, parts))
-
-
-def loo_error(problem: Problem, solution: Solution) -> float:
-    """The mean square of the leave-one-out residuals."""
-    residuals = _parts(problem, solution).residuals
-    return float(problem.weights @ (residuals**2).sum(axis=1)) / residuals.size
-
-
-def _parts(problem: Problem, solution: Solution) -> _Parts:
     from scipy.linalg import cho_solve
 
-    state = solution.state
-    system = curvature(problem, state, solution.ridges)
+    state, ridges = solution.state, solution.ridges
+    system = curvature(problem, state, ridges)
     schur_inverse: FloatArray = np.asarray(np.linalg.inv(system.schur), np.float64)
     gram_inverse = cho_solve(state.factor, np.eye(len(state.importances)), check_finite=False)
-    reduced = np.stack(
+    reduced = np.stack(  # (n_classes, n, k) b̃
         [
             slope.dense() - state.attention.apply(coupling)
             for slope, coupling in zip(system.slopes, system.coupling, strict=True)
         ]
     )
     residuals = loo_residuals(problem, solution, reduced, gram_inverse, schur_inverse)
-    return _Parts(system, gram_inverse, schur_inverse, reduced, residuals)
+    r2, rmse = _quality(problem, residuals)
+    covariances = _covariances(
+        problem, solution, system, (reduced, residuals, gram_inverse, schur_inverse)
+    )
+    return Certainty(r2, rmse, covariances)
 
 
 def loo_residuals(
@@ -117,27 +91,26 @@ def _quality(problem: Problem, residuals: FloatArray) -> tuple[float | None, flo
     return 1.0 - squared / (spread * alone**2), rmse
 
 
-def _covariances(problem: Problem, solution: Solution, parts: _Parts) -> tuple[FloatArray, ...]:
+def _covariances(
+    problem: Problem,
+    solution: Solution,
+    system: Curvature,
+    parts: tuple[FloatArray, FloatArray, FloatArray, FloatArray],
+) -> tuple[FloatArray, ...]:
     """Every row, and every ridge as one more row of its own, moves the parameters by its noise."""
+    reduced, residuals, gram_inverse, schur_inverse = parts
     state, ridges = solution.state, solution.ridges
-    residuals, gram_inverse, schur_inverse = (
-        parts.residuals,
-        parts.gram_inverse,
-        parts.schur_inverse,
-    )
     noise = problem.weights[:, None] * residuals  # (n, n_classes)
     sigma = HIDDEN * np.sqrt(float(problem.weights @ (residuals**2).sum(axis=1)) / residuals.size)
-    pull_values = sigma * np.sqrt(ridges.values + ridges.on_effects(state.importances))
-    by_rows = schur_inverse @ np.einsum("cnk,nc->kn", parts.reduced, noise, optimize=True)
-    by_ridges = schur_inverse * (sigma * np.sqrt(ridges.importances))
-    by_values = [
-        schur_inverse @ (_turns(problem, solution, column) - coupling).T * pull_values
-        for column, coupling in enumerate(parts.system.coupling)
-    ]
+    pull_values = sigma * np.sqrt(ridges.values)
+    pull_importances = sigma * np.sqrt(ridges.importances)
+    by_rows = schur_inverse @ np.einsum("cnk,nc->kn", reduced, noise, optimize=True)
+    by_ridges = schur_inverse * pull_importances
+    by_values = [-(schur_inverse @ coupling.T) * pull_values for coupling in system.coupling]
     moved = np.hstack([by_rows, by_ridges, *by_values])  # (k, …) how each moved the importances
     k, n = by_rows.shape
     covariances = []
-    for column, coupling in enumerate(parts.system.coupling):
+    for column, coupling in enumerate(system.coupling):
         own = np.zeros_like(moved)
         own[:, :n] = gram_inverse @ state.attention.times(noise[:, column], 1.0).dense().T
         start = n + k * (1 + column)
@@ -145,11 +118,3 @@ def _covariances(problem: Problem, solution: Solution, parts: _Parts) -> tuple[F
         influence = np.vstack([own - coupling @ moved, moved])  # (2k, …)
         covariances.append(influence @ influence.T)
     return tuple(covariances)
-
-
-def _turns(problem: Problem, solution: Solution, column: int) -> FloatArray:
-    """How the pull on each value follows the importances: (k, k), 0 without one on effects."""
-    state, ridges = solution.state, solution.ridges
-    on_effects = ridges.on_effects(state.importances)
-    share = on_effects / np.maximum(on_effects + ridges.values, TINY)
-    return louder(share * (state.values[:, column] - problem.prior[:, column]))

@@ -70,8 +70,8 @@ class SlalomSurrogate:
     def _believed(self, common: FloatArray, counts: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The priors of values and importances, the anchor's included.
 
-        It begins as loud as all the others together: from a silent one, texts of mixed opinions
-        do not find their way to the loud one they need.
+        It begins as loud as the units of a typical query together: from a silent one, texts of
+        mixed opinions do not find their way to the loud one they need.
         """
         n_features = counts.shape[1]
         k = n_features + self.anchored

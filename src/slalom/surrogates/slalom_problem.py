@@ -7,8 +7,7 @@ every query, Π the weights, r the residuals, B = A ∘ (v − F) and ridges R:
     G = AᵀΠA + R_v      C = AᵀΠB      S = BᵀΠB − CᵀG⁻¹C + R_s      gradient = BᵀΠr − R_s (s − s̄)
 
 The anchor is the last column, present once in every query. Only differences of s matter:
-a term on Σs fixes the gauge Σ_{j≥1} s_j = 0 without touching the fit. Ridges on effects
-(v − v̄) exp(s − s_anchor) are ridges on v that turn with s: they add to C, S and the gradient.
+a term on Σs fixes the gauge Σ_{j≥1} s_j = 0 without touching the fit.
 """
 
 from dataclasses import dataclass
@@ -54,42 +53,22 @@ class Problem:
 
 @dataclass(frozen=True, eq=False)
 class Ridges:
-    """Strength of the pull on each parameter, 0 for the anchor's.
+    """Strength of the pull on each parameter: values and importances to their priors."""
 
-    Values and importances are pulled to their priors, effects (v − v̄) exp(s − s_anchor) to 0:
-    beside a loud anchor an effect is what one unit more adds to the score.
-    """
-
-    values: FloatArray  # (k,)
-    importances: FloatArray  # (k,)
-    effects: FloatArray  # (k,)
+    values: FloatArray  # (k,) 0 for the anchor
+    importances: FloatArray  # (k,) 0 for the anchor
 
     @classmethod
-    def of(
-        cls, problem: Problem, *, value: float, importance: float, effect: float = 0.0
-    ) -> "Ridges":
+    def of(cls, problem: Problem, value: float, importance: float) -> "Ridges":
         free = problem.padded(np.ones(problem.n_features))
-        return cls(value * free, importance * free, effect * free)
-
-    @property
-    def beside(self) -> bool:
-        """Whether it is effects, beside the anchor, that are pulled."""
-        return bool(self.effects.any())
-
-    def on_effects(self, importances: FloatArray) -> FloatArray:
-        """What the pull on the effects is to the values: (k,)."""
-        if not self.beside:
-            return self.effects
-        return np.asarray(self.effects * np.exp(2 * (importances - importances[-1])))
+        return cls(value * free, importance * free)
 
     def close_to(self, other: "Ridges", tolerance: float) -> bool:
         """Whether no ridge differs by more than this part of itself."""
-        pairs = (
-            (self.values, other.values),
-            (self.importances, other.importances),
-            (self.effects, other.effects),
+        return bool(
+            np.allclose(self.values, other.values, rtol=tolerance, atol=0)
+            and np.allclose(self.importances, other.importances, rtol=tolerance, atol=0)
         )
-        return all(np.allclose(one, two, rtol=tolerance, atol=0) for one, two in pairs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,8 +107,7 @@ def project(problem: Problem, importances: FloatArray, ridges: Ridges) -> State:
 
     attention = attention_of(problem.counts, importances)
     weighted = attention.times(problem.weights, 1.0)
-    pull = ridges.values + ridges.on_effects(importances)
-    gram = attention.gram(weighted) + np.diag(pull)
+    gram = attention.gram(weighted) + np.diag(ridges.values)
     factor = _factor(gram)
     # shrinking v to the prior is shrinking v − prior to 0
     centred = problem.scores - attention.apply(problem.prior)
@@ -137,7 +115,7 @@ def project(problem: Problem, importances: FloatArray, ridges: Ridges) -> State:
     residuals = centred - attention.apply(shift)
     objective = (
         float(problem.weights @ (residuals**2).sum(axis=1))
-        + float(pull @ (shift**2).sum(axis=1))
+        + float(ridges.values @ (shift**2).sum(axis=1))
         + float(ridges.importances @ (importances - problem.loudness) ** 2)
     )
     return State(importances, shift + problem.prior, attention, residuals, factor, objective)
@@ -171,7 +149,6 @@ def curvature(problem: Problem, state: State, ridges: Ridges, *, full: bool = Fa
     schur = np.diag(ridges.importances)
     gradient = -ridges.importances * (state.importances - problem.loudness)
     weighted = state.attention.times(problem.weights, 1.0)
-    on_effects, turns = ridges.on_effects(state.importances), 2.0 if full else 1.0
     slopes, couplings = [], []
     for column in range(problem.scores.shape[1]):
         slope = state.attention.times_difference(state.values[:, column], predictions[:, column])
@@ -183,25 +160,12 @@ def curvature(problem: Problem, state: State, ridges: Ridges, *, full: bool = Fa
             bend = pulled.gram(slope)
             schur += bend + bend.T - np.diag(slope.apply_transposed(pull))
             cross += pulled.gram(state.attention) - np.diag(state.attention.apply_transposed(pull))
-        if ridges.beside:
-            shift = state.values[:, column] - problem.prior[:, column]
-            turn = turns * louder(on_effects * shift)
-            cross += turn
-            schur += louder(shift).T @ turn
-            gradient -= louder(np.ones_like(shift)).T @ (on_effects * shift**2)
         coupling = cho_solve(state.factor, cross, check_finite=False)
         schur -= cross.T @ coupling
         gradient += slope.apply_transposed(pull)
         slopes.append(slope)
         couplings.append(coupling)
     return Curvature(tuple(slopes), np.stack(couplings), _gauged(problem, schur), gradient)
-
-
-def louder(shift: FloatArray) -> FloatArray:
-    """How shift · exp(s − s_anchor) follows the importances, over its own exp: (k, k)."""
-    slope = np.diag(shift)
-    slope[:, -1] -= shift
-    return slope
 
 
 def _gauged(problem: Problem, schur: FloatArray) -> FloatArray:

@@ -9,35 +9,22 @@ from how far the parameters lie from it, less what the data did not determine:
 p units that were never seen keep τ sane in short texts: their values spread like the
 scores, their importances like 1.
 
-Two priors compete (slalom_solvers). That values are alike suits a classifier whose loud words
-silence the others. Where it nearly adds up what words say, the anchor is loud, values are far
-beyond the scores, and it is the effects (v − v̄) exp(s − s_anchor) that are alike.
-
 What the residuals hold is misfit more than noise, and it does not average out. With enough
 queries the likelihood would buy the last of it with values a hundred times the scores and an
 anchor to drown them: one direction of the parameters is nearly free. So `modest` ends the
-search: values may spread MOST times as far as the scores (MOST_BESIDE under the prior on
-effects), and from ENOUGH queries on the ridges grow with the budget, so that more queries
-sharpen the answer and do not move it. Data that a SLALOM describes exactly leave no misfit,
-hence no ridge.
+search: values may spread MOST times as far as the scores, and from ENOUGH queries on the
+ridges grow with the budget, so that more queries sharpen the answer and do not move it. Data
+that a SLALOM describes exactly leave no misfit, hence no ridge.
 """
 
 import numpy as np
 
 from slalom.document import FloatArray
-from slalom.surrogates.slalom_problem import (
-    Curvature,
-    Problem,
-    Ridges,
-    Solution,
-    State,
-    curvature,
-    louder,
-)
+from slalom.surrogates.slalom_problem import Curvature, Problem, Ridges, State, curvature
 
 WEAKEST, STRONGEST = 1e-11, 1e3
 UNSEEN = 10.0  # p
-MOST, MOST_BESIDE = 9.0, 15.0  # spread of the values over that of the scores
+MOST = 9.0  # spread of the values over that of the scores
 ENOUGH = 500  # queries
 LEAST_FREEDOM = 0.05  # of the rows
 GUESS = 0.2  # misfit over the spread of the scores, before any row has come in
@@ -45,54 +32,30 @@ FEW = 16  # rows that all subsets of four units have: short texts are asked comp
 
 
 def by_evidence(problem: Problem, state: State, ridges: Ridges) -> Ridges:
-    """One step of the fixed point, under the prior that the ridges are of."""
-    free, n_classes = slice(0, problem.n_features), problem.scores.shape[1]
-    shift = state.values - problem.prior
-    turning = shift if ridges.beside else np.zeros_like(shift)
-    pull = ridges.on_effects(state.importances) if ridges.beside else ridges.values
-    own, own_importances = _variances(state, curvature(problem, state, ridges), turning)
-    spent_values = (1 - pull[free, None] * own[free]).clip(0, 1).sum()
+    """One step of the fixed point."""
+    free = slice(0, problem.n_features)
+    own_values, own_importances = _variances(state, curvature(problem, state, ridges))
+    spent_values = (1 - ridges.values[free, None] * own_values[free]).clip(0, 1).sum()
     spent_importances = (1 - ridges.importances[free] * own_importances[free]).clip(0, 1).sum()
+    n_classes = problem.scores.shape[1]
     spent = spent_values + spent_importances + problem.anchored * (n_classes + 1)
     noise = _noise(problem, state, float(spent))
+    moved = float(((state.values[free] - problem.prior[free]) ** 2).sum())
+    unseen = UNSEEN * n_classes
+    values = (moved + unseen * _spread(problem)) / (spent_values + unseen)
     loudness = float(((state.importances - problem.loudness)[free] ** 2).sum())
-    importance = _ratio(noise, (loudness + UNSEEN) / (spent_importances + UNSEEN))
-    if ridges.beside:
-        shift = shift * np.exp(state.importances - state.importances[-1])[:, None]
-    typical = _step(problem) if ridges.beside else _spread(problem)
-    unseen, moved = UNSEEN * n_classes, float((shift[free] ** 2).sum())
-    ridge = _ratio(noise, (moved + unseen * typical) / (spent_values + unseen))
-    if not ridges.beside:
-        return Ridges.of(problem, value=ridge, importance=importance)
-    least = _least(problem, state, ridges)
-    return Ridges.of(problem, value=least, importance=importance, effect=ridge)
-
-
-def beside(problem: Problem, found: Solution) -> Ridges:
-    """Where the search under the prior on effects begins, given the other's end."""
-    noise = _noise(problem, found.state, 0.0)
-    return Ridges.of(
-        problem,
-        value=float(found.ridges.values[0]),
-        importance=float(found.ridges.importances[0]),
-        effect=_ratio(noise, _step(problem)),
-    )
+    importances = (loudness + UNSEEN) / (spent_importances + UNSEEN)
+    return Ridges.of(problem, _ratio(noise, values), _ratio(noise, importances))
 
 
 def modest(problem: Problem, state: State, ridges: Ridges) -> Ridges:
     """The last word on the ridges: bounded values, and an answer that budgets do not move."""
     budget = max(1.0, len(problem.scores) / ENOUGH)
-    least = problem.padded(np.full(problem.n_features, _least(problem, state, ridges)))
+    least = _ratio(_noise(problem, state, 0.0), MOST**2 * _spread(problem))
     return Ridges(
-        np.maximum(ridges.values, least) * budget,
+        np.maximum(ridges.values, problem.padded(np.full(problem.n_features, least))) * budget,
         ridges.importances * budget,
-        ridges.effects * budget,
     )
-
-
-def _least(problem: Problem, state: State, ridges: Ridges) -> float:
-    most = MOST_BESIDE if ridges.beside else MOST
-    return _ratio(_noise(problem, state, 0.0), most**2 * _spread(problem))
 
 
 def _noise(problem: Problem, state: State, spent: float) -> float:
@@ -111,25 +74,16 @@ def _spread(problem: Problem) -> float:
     return float(((problem.scores - problem.expected()) ** 2).mean())
 
 
-def _step(problem: Problem) -> float:
-    """The spread of what one unit would add if units added up."""
-    return _spread(problem) / max(1.0, float(problem.counts.sums().mean()) - 1)
-
-
 def _ratio(noise: float, spread: float) -> float:
     return float(np.clip(noise / max(spread, 1e-300), WEAKEST, STRONGEST))
 
 
-def _variances(state: State, system: Curvature, shift: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Posterior variances over the noise's: (k, n_classes) of values, (k,) of importances.
-
-    With a shift, of values + shift · (importances − the anchor's): of effects, over exp(s − s_0).
-    """
+def _variances(state: State, system: Curvature) -> tuple[FloatArray, FloatArray]:
+    """Posterior variances over the noise's: (k, n_classes) of values, (k,) of importances."""
     from scipy.linalg import cho_solve
 
     gram_inverse = cho_solve(state.factor, np.eye(len(state.importances)), check_finite=False)
     schur_inverse: FloatArray = np.asarray(np.linalg.inv(system.schur), np.float64)
-    rows = [louder(shift[:, column]) - c for column, c in enumerate(system.coupling)]
-    through = [((row @ schur_inverse) * row).sum(axis=1) for row in rows]
+    through = [((c @ schur_inverse) * c).sum(axis=1) for c in system.coupling]
     values = gram_inverse.diagonal()[:, None] + np.stack(through, axis=1)
     return values, np.asarray(schur_inverse.diagonal())

@@ -1,14 +1,12 @@
 """Ways to fit a SLALOM; each knows the numbers of one problem and nothing else."""
 
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from slalom.document import FloatArray
-from slalom.surrogates.slalom_certainty import loo_error
 from slalom.surrogates.slalom_problem import (
     Problem,
     Ridges,
@@ -17,7 +15,7 @@ from slalom.surrogates.slalom_problem import (
     curvature,
     project,
 )
-from slalom.surrogates.slalom_ridges import WEAKEST, beside, by_evidence, modest
+from slalom.surrogates.slalom_ridges import WEAKEST, by_evidence, modest
 
 STEP_BOUND = 2.0
 FIRST_RIDGES = (1e-3, 1e-1)
@@ -43,25 +41,13 @@ class LevenbergMarquardt:
     tolerance: float = 1e-13  # relative fall of the objective that ends the descent
 
     def solve(self, problem: Problem) -> Solution:
-        """Under both priors of slalom_ridges; the one with the smaller leave-one-out error."""
-        first = self.ridges or FIRST_RIDGES
-        ridges = Ridges.of(problem, value=first[0], importance=first[1])
+        ridges = Ridges.of(problem, *(self.ridges or FIRST_RIDGES))
         state = project(problem, problem.loudness, ridges)
-        if self.ridges is not None:
-            return Solution(self.descend(problem, state, ridges, n_steps=self.max_steps), ridges)
-        found = self.settle(problem, state, ridges)
-        if not (self.bounded and problem.anchored):
-            return found
-        ridges = beside(problem, found)
-        other = self.settle(problem, project(problem, found.state.importances, ridges), ridges)
-        return min(found, other, key=partial(loo_error, problem))
-
-    def settle(self, problem: Problem, state: State, ridges: Ridges) -> Solution:
-        """Choose ridges, bound them, and go down to the end."""
-        state, ridges = self.choose(problem, state, ridges)
-        if self.bounded:
-            ridges = modest(problem, state, ridges)
-            state = project(problem, state.importances, ridges)
+        if self.ridges is None:
+            state, ridges = self.choose(problem, state, ridges)
+            if self.bounded:
+                ridges = modest(problem, state, ridges)
+                state = project(problem, state.importances, ridges)
         return Solution(self.descend(problem, state, ridges, n_steps=self.max_steps), ridges)
 
     def choose(self, problem: Problem, state: State, ridges: Ridges) -> tuple[State, Ridges]:
@@ -139,7 +125,7 @@ class Adam:
                 second += 0.001 * (slope**2 - second)
                 rate = self.learning_rate * np.sqrt(1 - 0.999**steps) / (1 - 0.9**steps)
                 parameters -= rate * first / (np.sqrt(second) + 1e-8)
-        ridges = Ridges.of(problem, value=WEAKEST, importance=WEAKEST)
+        ridges = Ridges.of(problem, WEAKEST, WEAKEST)
         state = project(problem, problem.in_gauge(parameters[:, -1]), ridges)
         values = parameters[:, :-1]
         residuals = problem.scores - state.attention.apply(values)
