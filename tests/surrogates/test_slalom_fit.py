@@ -114,6 +114,16 @@ def test_intervals_cover_the_truth():
         assert 0.84 <= np.mean(hits) <= 0.995, (name, np.mean(hits))
 
 
+@pytest.mark.parametrize("at", [[2], [1, 1], [2, 1], [1, 2, 1], [3, 1, 1]])
+def test_short_texts_whose_words_add_up_are_described(at):
+    at = np.array(at, dtype=float)
+    counts = np.array(list(np.ndindex(*(at + 1).astype(int))), dtype=float)
+    effects = np.arange(len(at), 0.0, -1.0)
+    found = SlalomSurrogate().fit(counts, counts @ effects, weights=np.ones(len(counts)), at=at)
+    np.testing.assert_allclose(found.scores["shapley"], effects, atol=0.05)
+    np.testing.assert_allclose(found.model.predict(counts), counts @ effects, atol=0.2)
+
+
 def test_what_nearly_adds_up_gets_a_loud_anchor():
     rng = np.random.default_rng(0)
     effects, strengths = 0.3 * rng.normal(size=80), 0.4 * rng.normal(size=40)

@@ -65,7 +65,8 @@ class SlalomSurrogate:
         if self.anchored:
             counts = np.hstack([counts, np.ones((len(counts), 1))])
         weights = weights / weights.mean()
-        return Problem(Rows.of(counts), columns, weights, values, loudness, self.anchored)
+        complete = _are_all(counts, at)
+        return Problem(Rows.of(counts), columns, weights, values, loudness, self.anchored, complete)
 
     def _believed(self, common: FloatArray, counts: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The priors of values and importances, the anchor's included.
@@ -96,6 +97,12 @@ class SlalomSurrogate:
         if rows.any():
             return np.asarray(scores[rows].mean(axis=0))
         return np.asarray(weights @ scores / weights.sum())
+
+
+def _are_all(counts: FloatArray, at: FloatArray) -> bool:
+    """Whether the rows hold every part of the document, the empty one perhaps left out."""
+    n_parts = np.prod(at + 1)
+    return bool(len(counts) >= n_parts - 1 and len(np.unique(counts, axis=0)) >= n_parts - 1)
 
 
 def _model(problem: Problem, solution: Solution, *, one_column: bool) -> SlalomModel:

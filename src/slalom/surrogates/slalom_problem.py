@@ -33,6 +33,7 @@ class Problem:
     prior: FloatArray  # (k, n_classes) values shrink towards it
     loudness: FloatArray  # (k,) s̄, importances shrink towards it; in the gauge
     anchored: bool
+    complete: bool = False  # every subset was asked: nothing is left to chance
 
     @property
     def n_features(self) -> int:
