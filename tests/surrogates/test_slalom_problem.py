@@ -3,7 +3,7 @@
 import numpy as np
 
 from slalom.surrogates.rows import Rows
-from slalom.surrogates.slalom_problem import Problem, Ridges, curvature, project
+from slalom.surrogates.slalom_problem import Problem, Ridges, attention_of, curvature, project
 
 
 def problem_of(rng, n_rows=60, n_features=5, n_classes=2):
@@ -42,3 +42,31 @@ def test_slope_and_curvature_are_those_of_the_objective():
     gauge = system.schur - np.array(bends) / 2  # a constant on every pair of features
     np.testing.assert_allclose(gauge[:5, :5], gauge[0, 1], atol=1e-4)
     np.testing.assert_allclose(gauge[5], 0.0, atol=1e-4)
+
+
+def test_gauss_newton_is_what_the_slopes_of_the_predictions_give():
+    rng = np.random.default_rng(1)
+    problem, at = problem_of(rng, n_classes=1), rng.normal(size=6)
+    ridges = Ridges.of(problem, 0.3, 0.2)
+    state = project(problem, at, ridges)
+
+    def predicted(values, importances):
+        return attention_of(problem.counts, importances).apply(values)[:, 0]
+
+    small = 1e-6 * np.eye(6)
+    by_value = attention_of(problem.counts, at).dense()
+    by_importance = np.stack(
+        [
+            (predicted(state.values, at + move) - predicted(state.values, at - move)) / 2e-6
+            for move in small
+        ],
+        axis=1,
+    )
+    weighted = problem.weights[:, None]
+    gram = by_value.T @ (weighted * by_value) + np.diag(ridges.values)
+    cross = by_value.T @ (weighted * by_importance)
+    both = by_importance.T @ (weighted * by_importance) + np.diag(ridges.importances)
+    schur = both - cross.T @ np.linalg.solve(gram, cross)
+    gauge = curvature(problem, state, ridges).schur - schur
+    np.testing.assert_allclose(gauge[:5, :5], gauge[0, 1], atol=1e-6)
+    np.testing.assert_allclose(gauge[5], 0.0, atol=1e-6)
