@@ -3,7 +3,8 @@
 Keeping k units so that F is smallest is a fractional programme (Dinkelbach): for the right λ
 these are the k units with the smallest w_i (v_i − λ). λ = F(N) gives the gradient's ranking,
 λ = 0 the linearised one. The best sets of different sizes are nearly always nested; for one
-order we take the λ whose whole path has the best mean of F.
+order we take the λ whose whole path has the best mean probability: beyond a few log-odds it
+does not matter how far F goes, but how soon it gets there.
 """
 
 import numpy as np
@@ -18,33 +19,34 @@ N_CANDIDATES = 128
 
 def removal_order(model: SlalomModel) -> NDArray[np.intp]:
     """Units in the order of removal that makes F small as early as it can."""
-    orders, paths = _candidates(model)
-    return np.asarray(orders[paths.mean(axis=1).argmin()][::-1])
+    orders = _candidates(model)
+    return np.asarray(orders[_probability(model, orders).argmin()][::-1])
 
 
 def insertion_order(model: SlalomModel) -> NDArray[np.intp]:
     """Units in the order of insertion that makes F large as early as it can."""
-    orders, _ = _candidates(model)
-    orders = orders[:, ::-1]
-    return np.asarray(orders[_paths(model, orders).mean(axis=1).argmax()])
+    orders = _candidates(model)[:, ::-1]
+    return np.asarray(orders[_probability(model, orders).argmax()])
 
 
-def _candidates(model: SlalomModel) -> tuple[NDArray[np.intp], FloatArray]:
-    """Orders of ascending w (v − λ), and F after the first 1, 2, … n of each are present."""
+def _candidates(model: SlalomModel) -> NDArray[np.intp]:
+    """Orders of ascending w (v − λ)."""
     if model.values.ndim != 1:
         raise InputError("an order of removal needs one target: explain one class, not all")
     weights, _ = model.weights()
     reach = np.append(model.values, model.anchor_values())
     levels = np.linspace(reach.min(), reach.max(), N_CANDIDATES)
     pulls = weights * (model.values - levels[:, None])  # (n_candidates, n_units)
-    orders = np.argsort(pulls, axis=1, kind="stable")
-    orders = np.unique(orders, axis=0)
-    return orders, _paths(model, orders)
+    return np.unique(np.argsort(pulls, axis=1, kind="stable"), axis=0)
 
 
-def _paths(model: SlalomModel, orders: NDArray[np.intp]) -> FloatArray:
-    """F as the units of each order come in one by one: (n_orders, n_units)."""
+def _probability(model: SlalomModel, orders: NDArray[np.intp]) -> FloatArray:
+    """The mean probability as the units of each order come in one by one: (n_orders,).
+
+    A trace of F itself decides where all of them are saturated.
+    """
     weights, anchor_weight = model.weights()
     total = anchor_weight + np.cumsum(weights[orders], axis=1)
     said = np.cumsum((weights * model.values)[orders], axis=1)
-    return np.asarray((said + anchor_weight * float(model.anchor_values())) / total)
+    path = (said + anchor_weight * float(model.anchor_values())) / total  # F, (n_orders, n_units)
+    return np.asarray((np.tanh(path / 2) / 2 + 1e-6 * path).mean(axis=1))
