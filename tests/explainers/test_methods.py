@@ -160,6 +160,14 @@ def test_too_few_answers_have_no_error_bars():
     assert found.errors == {}
 
 
+def test_two_units_of_which_all_is_known_have_an_r2_but_no_error_bars():
+    found = slalom.explain(slalom_sentiment(), "good film", target="pos")
+    assert found.quality.n_queries == 4
+    assert found.quality.r2 is not None
+    assert found.quality.r2 > 0.9
+    assert found.errors == {}
+
+
 def test_a_number_that_is_another_label_is_not_guessed_at():
     numbered = slalom.FunctionClassifier(
         lambda texts: np.full((len(texts), 2), 0.5), labels=["1", "2"]

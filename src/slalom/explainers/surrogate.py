@@ -167,9 +167,14 @@ def _out_of_reach(
 
 
 def _over_everything(fit: Fit, counts: FloatArray, scores: FloatArray) -> Fit:
-    """Where every subset was asked nothing is left out: R² is a fact, not an estimate."""
+    """Where every subset was asked nothing is left out: R² is a fact, not an estimate.
+
+    Of a single unit any model describes everything; that is not worth a figure.
+    """
     misses = (fit.model.predict(counts) - scores) ** 2
     spread = float(((scores - scores.mean(axis=0)) ** 2).sum())
-    r2 = None if fit.r2 is None else 1.0 - float(misses.sum()) / spread
+    is_flat = spread <= (1e-9 * max(1.0, float(np.abs(scores).max()))) ** 2 * len(scores)
+    is_judged = len(counts) > counts.shape[1] + 1 and not is_flat
+    r2 = 1.0 - float(misses.sum()) / spread if is_judged else None
     note = f"all {len(counts)} subsets of the units were asked"
     return replace(fit, r2=r2, rmse=float(np.sqrt(misses.mean())), notes=(*fit.notes, note))

@@ -14,7 +14,7 @@ from slalom.surrogates.slalom_readouts import read_outs, standard_errors
 from slalom.surrogates.slalom_solvers import LevenbergMarquardt, Solver
 
 DEFAULT_SOLVER = LevenbergMarquardt()
-NOTHING_LEFT = "too few different answers to say how good the fit is or how sure its scores are"
+UNSURE = "too few different answers to say how sure the scores are"
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +48,7 @@ class SlalomSurrogate:
             identified=np.ones(len(at), dtype=bool),
             r2=sure.r2,
             rmse=sure.rmse,
-            notes=(NOTHING_LEFT,) if sure.r2 is None else (),
+            notes=(UNSURE,) if sure.r2 is None else (),
         )
 
     def problem(
