@@ -37,6 +37,6 @@ $(VENV)/.hf $(VENV)/.dev: pyproject.toml constraints.txt
 	  { echo "slalom needs Python 3.11 or newer; name one: make PYTHON=python3.12" >&2; exit 1; }
 	@echo "Installing [$(EXTRAS)] into $(VENV), this once ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(PIP) install -qq -c constraints.txt hatchling editables
+	@$(PIP) install -qq -c constraints.txt hatchling editables setuptools
 	@$(PIP) install -qq -c constraints.txt --no-build-isolation -e '.[$(EXTRAS)]'
 	@touch $@
