@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 from transformers import (
     BertConfig,
     BertForSequenceClassification,
@@ -20,6 +21,7 @@ from transformers import (
     PreTrainedModel,
 )
 from transformers.modeling_outputs import SequenceClassifierOutput
+from transformers.models.mamba import modeling_mamba
 
 PAD = 0  # of every vocabulary here
 LABELS = {0: "negative", 1: "positive"}
@@ -119,13 +121,45 @@ class MambaForSequenceClassification(MambaPreTrainedModel):
     def forward(
         self, input_ids: Tensor, attention_mask: Tensor | None = None
     ) -> SequenceClassifierOutput:
-        states = self.backbone(input_ids, attention_mask=attention_mask).last_hidden_state
+        found = self.backbone(input_ids, attention_mask=attention_mask, use_cache=False)
+        states = found.last_hidden_state
         if attention_mask is None:
             attention_mask = torch.ones_like(input_ids)
         shown = attention_mask[:, :, None].to(states.dtype)  # (n, width, 1)
         mean = (states * shown).sum(dim=1) / shown.sum(dim=1).clamp(min=1)
         return SequenceClassifierOutput(logits=self.score(mean))
 
+
+def selective_scan(
+    states: Tensor,
+    step: Tensor,
+    decay: Tensor,
+    entry: Tensor,
+    exit_: Tensor,
+    *,
+    D: Tensor,
+    z: Tensor,
+    delta_bias: Tensor,
+    **_: object,
+) -> Tensor:
+    """Mamba's recurrence, one token after the other; the names are those transformers calls by.
+
+    transformers' own, without its CUDA kernels, spreads every token's gradient over all tokens
+    of all channels: its time grows with the square of the length.
+    """
+    step = functional.softplus(step + delta_bias[:, None])  # (batch, channel, token)
+    state = states.new_zeros(())
+    seen = []
+    per_token = zip(step.unbind(2), states.unbind(2), entry.unbind(2), exit_.unbind(2), strict=True)
+    for width, shown, writes, reads in per_token:
+        written = (width * shown)[:, :, None] * writes[:, None, :]
+        state = torch.exp(decay * width[:, :, None]) * state + written
+        seen.append((state @ reads[:, :, None])[:, :, 0])
+    read: Tensor = torch.stack(seen, dim=2) + states * D[:, None]
+    return read * functional.silu(z)
+
+
+modeling_mamba.mamba_selective_scan = selective_scan
 
 ARCHITECTURES: dict[str, Callable[[Size], PreTrainedModel]] = {
     "bert": bert,

@@ -1,11 +1,13 @@
 """Architectures, and training that is done once."""
 
+import importlib.util
+
 import click
 import pytest
 import torch
 from click.testing import CliRunner
 from experiments.__main__ import claim, main
-from experiments.architectures import ARCHITECTURES, Size
+from experiments.architectures import ARCHITECTURES, Size, selective_scan
 from experiments.models import load, minilm, scratch
 from experiments.training import logits_of, pad, read_record
 
@@ -19,6 +21,28 @@ def test_padding_changes_nothing(kind):
         together = forward(*pad([[5, 6, 7], [5, 6, 7, 8, 9, 10]], torch.device("cpu")))
         alone = forward(*pad([[5, 6, 7]], torch.device("cpu")))
     torch.testing.assert_close(together[:1], alone, rtol=1e-4, atol=1e-5)
+
+
+def test_the_scan_is_that_of_transformers():
+    spec = importlib.util.find_spec("transformers.models.mamba.modeling_mamba")
+    untouched = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(untouched)
+    draw = torch.Generator().manual_seed(0)
+    arguments = [
+        torch.randn(shape, generator=draw, dtype=torch.double).requires_grad_()
+        for shape in [(2, 6, 9), (2, 6, 9), (6, 4), (2, 4, 9), (2, 4, 9), (6,), (2, 6, 9), (6,)]
+    ]
+    arguments[2].data = -arguments[2].data.exp()  # decays
+
+    def found(scan):
+        *positional, D, z, delta_bias = arguments
+        options = {"D": D, "z": z, "delta_bias": delta_bias, "delta_softplus": True}
+        result = scan(*positional, **options)
+        return result, torch.autograd.grad(result.square().sum(), arguments)
+
+    torch.testing.assert_close(
+        found(selective_scan), found(untouched.mamba_selective_scan), rtol=1e-4, atol=1e-5
+    )
 
 
 def test_minilm_is_trained_once_and_loads_in_full_precision(bench):
