@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import click
 import numpy as np
 import torch
 from numpy.random import Generator
@@ -22,6 +23,7 @@ from transformers import PreTrainedModel
 
 Documents = Sequence[Sequence[int]]  # ids, special tokens included
 Forward = Callable[[Tensor, Tensor], Tensor]  # ids, mask (n, width) → logits (n, 2)
+SILENCE = 20.0  # seconds of training between two lines about it
 
 
 @dataclass(frozen=True)
@@ -89,8 +91,9 @@ def logits_of(model: PreTrainedModel) -> Forward:
 def fit(
     model: nn.Module, forward: Forward, documents: Documents, labels: Sequence[int], recipe: Recipe
 ) -> float:
-    """Trains in place with cross-entropy; seconds taken."""
-    device, started = next(model.parameters()).device, time.monotonic()
+    """Trains in place with cross-entropy, and says how far it is; seconds taken."""
+    device = next(model.parameters()).device
+    started = said = time.monotonic()
     rng = np.random.default_rng(recipe.seed)
     torch.manual_seed(recipe.seed)
     epochs = [
@@ -107,7 +110,12 @@ def fit(
         target = torch.tensor([labels[row] for row in rows], device=device)
         with half_on_gpu(device):
             logits = forward(ids, mask)
-        descend(model, optimiser, nn.functional.cross_entropy(logits.float(), target))
+        loss = nn.functional.cross_entropy(logits.float(), target)
+        descend(model, optimiser, loss)
+        if (now := time.monotonic()) - said > SILENCE:
+            said, taken = now, now - started
+            line = f"step {step + 1} of {n_steps}, loss {loss.item():.3f}, {taken:.0f} s"
+            click.echo(line, err=True)
     model.eval()
     return time.monotonic() - started
 

@@ -71,6 +71,12 @@ def test_fit_learns_which_token_decides_and_scores_keep_their_order():
     assert alone[0] == pytest.approx(scores[7], abs=1e-6)
 
 
+def test_long_training_says_how_far_it_is(monkeypatch, capsys):
+    monkeypatch.setattr("experiments.training.SILENCE", -1.0)
+    fit(model := Bag(), model, [[4, 1], [5, 2]], [0, 1], Recipe(3, 0.05))
+    assert capsys.readouterr().err.splitlines()[-1].startswith("step 3 of 3, loss 0.")
+
+
 def test_record_reads_back(tmp_path):
     record = Record("m", 0.5, 10, 4, 0, 1.5, "CPU", "notes")
     record.write(tmp_path / "m")
