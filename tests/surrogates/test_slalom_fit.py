@@ -65,6 +65,63 @@ def test_several_classes_share_their_importances():
     np.testing.assert_allclose(fit.scores["importance"], model.importances, atol=1e-2)
 
 
+def two_heads(counts, rng):
+    """What no SLALOM describes exactly."""
+    n_features = counts.shape[1]
+    return sum(truth(n_features, True, rng).predict(counts) for _ in range(2))
+
+
+def test_two_classes_say_what_one_target_says():
+    rng = np.random.default_rng(7)
+    counts = subsets(60, 8, rng)
+    scores = two_heads(counts, rng)
+    options = {"weights": np.ones(62), "at": np.ones(8)}
+    one = SlalomSurrogate().fit(counts, scores, **options)
+    both = SlalomSurrogate().fit(counts, np.column_stack([-scores, scores]) / 2, **options)
+    assert both.r2 == pytest.approx(one.r2, abs=1e-6)
+    for name in ("value", "shapley"):
+        np.testing.assert_allclose(both.scores[name][:, 1], one.scores[name] / 2, atol=1e-5)
+        np.testing.assert_allclose(both.errors[name][:, 1], one.errors[name] / 2, rtol=1e-4)
+    np.testing.assert_allclose(both.errors["importance"], one.errors["importance"], rtol=1e-4)
+
+
+def test_the_last_digits_of_the_answers_do_not_move_the_scores():
+    rng = np.random.default_rng(8)
+    counts = subsets(200, 20, rng)
+    scores = two_heads(counts, rng)
+    options = {"weights": np.ones(202), "at": np.ones(20)}
+    quiet = SlalomSurrogate().fit(counts, scores, **options).scores
+    for _ in range(5):
+        noisy = scores + 1e-7 * rng.normal(size=len(scores))
+        fit = SlalomSurrogate().fit(counts, noisy, **options)
+        for name, score in quiet.items():
+            np.testing.assert_allclose(fit.scores[name], score, atol=1e-5, rtol=1e-5)
+
+
+def test_an_anchor_that_was_never_asked_for_stays_near_the_scores():
+    counts = np.array(
+        [[1.0, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0], [1, 0, 1], [0, 1, 1], [1, 1, 1]]
+    )
+    scores = np.array([0.06, 0.4, -0.7, 0.5, -0.6, -0.1, -0.2])
+    fit = SlalomSurrogate().fit(counts, scores, weights=np.ones(7), at=np.ones(3))
+    assert np.abs(fit.scores["shapley"]).max() < 2 * np.abs(scores).max()
+
+
+def test_sequences_beside_the_document_are_not_parts_of_it():
+    """Twice the same word is more than the document has, and does not make up for a part."""
+    counts = np.array(
+        [[1.0, 0, 0], [0, 1, 0], [0, 0, 1], [2, 0, 0], [0, 2, 0], [0, 0, 2], [1, 1, 0]]
+    )
+    scores = np.arange(7.0)
+    at, weights = np.ones(3), np.ones(7)
+    assert not SlalomSurrogate().problem(counts, scores, weights=weights, at=at).complete
+    many = np.eye(1100)  # 2 ** 1100 is more than a float holds
+    problem = SlalomSurrogate().problem(
+        many, np.ones(1100), weights=np.ones(1100), at=np.ones(1100)
+    )
+    assert not problem.complete
+
+
 @pytest.mark.parametrize("n_classes", [1, 3])
 def test_leave_one_out_is_what_leaving_one_out_gives(n_classes):
     """But for rows of extreme leverage (the one empty query), where no first order holds."""
@@ -74,7 +131,7 @@ def test_leave_one_out_is_what_leaving_one_out_gives(n_classes):
     scores = model.predict(counts)[:, None] + 0.1 * rng.normal(size=(60, n_classes))
     surrogate = SlalomSurrogate(solver=LevenbergMarquardt(ridges=(1e-2, 1e-2)))
     problem = surrogate.problem(counts, scores, weights=np.ones(60), at=np.ones(5))
-    quick = certainty(problem, surrogate.solver.solve(problem)).rmse
+    quick = certainty(problem, surrogate.solver.solve(problem), np.eye(n_classes)).rmse
     misses = []
     shown = problem.counts.dense()
     for row in range(60):

@@ -37,10 +37,13 @@ class SlalomSurrogate:
     def fit(
         self, counts: FloatArray, scores: FloatArray, *, weights: FloatArray, at: FloatArray
     ) -> Fit:
-        problem = self.problem(counts, scores, weights=weights, at=at)
+        contrasts = _contrasts(scores.reshape(len(scores), -1))
+        columns = scores.reshape(len(scores), -1) @ contrasts
+        problem = self.problem(counts, columns, weights=weights, at=at)
         solution = self.solver.solve(problem)
-        model = _model(problem, solution, one_column=scores.ndim == 1)
-        sure = certainty(problem, solution)
+        values = solution.state.values @ contrasts.T
+        model = _model(problem, solution, values[:, 0] if scores.ndim == 1 else values)
+        sure = certainty(problem, solution, contrasts)
         return Fit(
             model=model,
             scores=read_outs(model, at),
@@ -55,18 +58,24 @@ class SlalomSurrogate:
         self, counts: FloatArray, scores: FloatArray, *, weights: FloatArray, at: FloatArray
     ) -> Problem:
         """Only rows that are fitted; without an anchor an empty query says nothing."""
-        used = weights > 0
+        used, empty = weights > 0, counts.sum(axis=1) == 0
         if not self.anchored:
-            used &= counts.sum(axis=1) > 0
+            used &= ~empty
         columns = scores.reshape(len(scores), -1)
         common = self._common(counts, columns, weights, at)
         counts, columns, weights = counts[used], columns[used], weights[used]
         values, loudness = self._believed(common, counts)
-        if self.anchored:
-            counts = np.hstack([counts, np.ones((len(counts), 1))])
-        weights = weights / weights.mean()
-        complete = _are_all(counts, at)
-        return Problem(Rows.of(counts), columns, weights, values, loudness, self.anchored, complete)
+        parts = np.hstack([counts, np.ones((len(counts), 1))]) if self.anchored else counts
+        return Problem(
+            Rows.of(parts),
+            columns,
+            weights / weights.mean(),
+            values,
+            loudness,
+            self.anchored,
+            grounded=bool(empty[used].any()),
+            complete=_are_all(counts, at),
+        )
 
     def _believed(self, common: FloatArray, counts: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The priors of values and importances, the anchor's included.
@@ -99,16 +108,30 @@ class SlalomSurrogate:
         return np.asarray(weights @ scores / weights.sum())
 
 
+def _contrasts(columns: FloatArray) -> FloatArray:
+    """(n_classes, n_columns) what of the scores to fit.
+
+    Scores of all classes that sum to 0 say one thing less than there are classes; fitted as
+    they are, every answer would count for more than it tells.
+    """
+    n_classes = columns.shape[1]
+    if n_classes == 1 or np.abs(columns.sum(axis=1)).max() > 1e-9 * np.abs(columns).max():
+        return np.eye(n_classes)
+    steps = np.eye(n_classes)[:, 1:] - 1 / n_classes
+    return np.asarray(np.linalg.qr(steps)[0])
+
+
 def _are_all(counts: FloatArray, at: FloatArray) -> bool:
     """Whether the rows hold every part of the document, the empty one perhaps left out."""
-    n_parts = np.prod(at + 1)
-    return bool(len(counts) >= n_parts - 1 and len(np.unique(counts, axis=0)) >= n_parts - 1)
+    if np.log2(at + 1).sum() > np.log2(len(counts) + 1):
+        return False
+    parts = counts[(counts <= at).all(axis=1)]  # sequences may repeat what the document has once
+    return bool(len(np.unique(parts, axis=0)) >= np.prod(at + 1) - 1)
 
 
-def _model(problem: Problem, solution: Solution, *, one_column: bool) -> SlalomModel:
-    values, importances = solution.state.values, solution.state.importances
-    values = values[:, 0] if one_column else values
+def _model(problem: Problem, solution: Solution, values: FloatArray) -> SlalomModel:
+    importances = solution.state.importances
     if not problem.anchored:
         return SlalomModel(values, importances, None)
-    value = float(values[-1]) if one_column else tuple(map(float, values[-1]))
+    value = float(values[-1]) if values.ndim == 1 else tuple(map(float, values[-1]))
     return SlalomModel(values[:-1], importances[:-1], Anchor(value, float(importances[-1])))

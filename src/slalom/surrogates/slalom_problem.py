@@ -25,14 +25,18 @@ TINY = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Counts and scores of one fit; columns of scores are classes that share importances."""
+    """Counts and scores of one fit; columns of scores share importances.
+
+    They are the classes, or orthonormal contrasts of them.
+    """
 
     counts: Rows  # (n, k) the anchor, if any, is the last column of ones
-    scores: FloatArray  # (n, n_classes)
+    scores: FloatArray  # (n, n_columns)
     weights: FloatArray  # (n,) of mean 1
-    prior: FloatArray  # (k, n_classes) values shrink towards it
+    prior: FloatArray  # (k, n_columns) values shrink towards it
     loudness: FloatArray  # (k,) s̄, importances shrink towards it; in the gauge
     anchored: bool
+    grounded: bool = True  # the empty query was asked: it says what the anchor is worth
     complete: bool = False  # every subset was asked: nothing is left to chance
 
     @property
@@ -44,7 +48,7 @@ class Problem:
         return np.append(features, 0.0) if self.anchored else features
 
     def expected(self) -> FloatArray:
-        """What the prior says of every query: (n, n_classes)."""
+        """What the prior says of every query: (n, n_columns)."""
         return attention_of(self.counts, self.loudness).apply(self.prior)
 
     def in_gauge(self, importances: FloatArray) -> FloatArray:
@@ -56,20 +60,15 @@ class Problem:
 class Ridges:
     """Strength of the pull on each parameter: values and importances to their priors."""
 
-    values: FloatArray  # (k,) 0 for the anchor
+    values: FloatArray  # (k,) 0 for an anchor whose score is known
     importances: FloatArray  # (k,) 0 for the anchor
+    strengths: tuple[float, float]  # on a value, on an importance
 
     @classmethod
     def of(cls, problem: Problem, value: float, importance: float) -> "Ridges":
         free = problem.padded(np.ones(problem.n_features))
-        return cls(value * free, importance * free)
-
-    def close_to(self, other: "Ridges", tolerance: float) -> bool:
-        """Whether no ridge differs by more than this part of itself."""
-        return bool(
-            np.allclose(self.values, other.values, rtol=tolerance, atol=0)
-            and np.allclose(self.importances, other.importances, rtol=tolerance, atol=0)
-        )
+        shrunk = free if problem.grounded else np.ones_like(free)
+        return cls(value * shrunk, importance * free, (value, importance))
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,9 +76,9 @@ class State:
     """The best values for given importances, and the residuals they leave."""
 
     importances: FloatArray  # (k,)
-    values: FloatArray  # (k, n_classes)
+    values: FloatArray  # (k, n_columns)
     attention: Rows  # (n, k) A
-    residuals: FloatArray  # (n, n_classes)
+    residuals: FloatArray  # (n, n_columns)
     factor: Any  # Cholesky factor of G
     objective: float
 
@@ -96,8 +95,8 @@ class Solution:
 class Curvature:
     """The system of the importances after the values are eliminated."""
 
-    slopes: tuple[Rows, ...]  # B, one a class
-    coupling: FloatArray  # (n_classes, k, k) G⁻¹C
+    slopes: tuple[Rows, ...]  # B, one a column
+    coupling: FloatArray  # (n_columns, k, k) G⁻¹C
     schur: FloatArray  # (k, k) S, gauge term included
     gradient: FloatArray  # (k,) downhill
 

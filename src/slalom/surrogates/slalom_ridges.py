@@ -18,6 +18,8 @@ that a SLALOM describes exactly leave no misfit, hence no ridge. Of short texts 
 asked; then misfit is a fact, nothing has to be guessed, and only the bounds are left.
 """
 
+from dataclasses import dataclass, field
+
 import numpy as np
 
 from slalom.document import FloatArray
@@ -30,6 +32,37 @@ ENOUGH = 500  # queries
 LEAST_FREEDOM = 0.05  # of the rows
 GUESS = 0.2  # misfit over the spread of the scores, before any row has come in
 FEW = 16  # rows that all subsets of four units have: short texts are asked completely
+NEAR = 0.2  # change of the logarithms from which on the last rounds foretell the next
+
+
+@dataclass
+class FixedPoint:
+    """Finds the strengths that the evidence gives back, by Anderson's mixing of three rounds.
+
+    Plain rounds come closer by a constant factor, and where they end would depend on the last
+    digits of the answers.
+    """
+
+    tried: list[FloatArray] = field(default_factory=list)  # logarithms
+    found: list[FloatArray] = field(default_factory=list)
+
+    def move(self, ridges: Ridges, evidence: Ridges) -> float:
+        """Takes in a round; by how much the evidence disagreed with what was tried."""
+        self.tried = [*self.tried[-2:], np.log(ridges.strengths)]
+        self.found = [*self.found[-2:], np.log(evidence.strengths)]
+        return float(np.abs(self.found[-1] - self.tried[-1]).max())
+
+    def guess(self, problem: Problem) -> Ridges:
+        """What to try next: where a straight line through the last rounds finds agreement."""
+        best = self.found[-1]
+        misses = np.array(self.found) - np.array(self.tried)
+        if len(misses) > 1 and np.abs(misses[-1]).max() < NEAR:
+            steps = np.diff(misses, axis=0).T
+            share = np.linalg.lstsq(steps, misses[-1], rcond=1e-8)[0]
+            best = best - np.diff(self.found, axis=0).T @ share
+            best = self.tried[-1] + (best - self.tried[-1]).clip(-1.5, 1.5)
+        value, importance = np.exp(best).clip(WEAKEST, STRONGEST)
+        return Ridges.of(problem, float(value), float(importance))
 
 
 def by_evidence(problem: Problem, state: State, ridges: Ridges) -> Ridges:
@@ -41,11 +74,11 @@ def by_evidence(problem: Problem, state: State, ridges: Ridges) -> Ridges:
     own_values, own_importances = _variances(state, curvature(problem, state, ridges))
     spent_values = (1 - ridges.values[free, None] * own_values[free]).clip(0, 1).sum()
     spent_importances = (1 - ridges.importances[free] * own_importances[free]).clip(0, 1).sum()
-    n_classes = problem.scores.shape[1]
-    spent = spent_values + spent_importances + problem.anchored * (n_classes + 1)
+    n_columns = problem.scores.shape[1]
+    spent = spent_values + spent_importances + problem.anchored * (n_columns + 1)
     noise = _noise(problem, state, float(spent))
     moved = float(((state.values[free] - problem.prior[free]) ** 2).sum())
-    unseen = UNSEEN * n_classes
+    unseen = UNSEEN * n_columns
     values = (moved + unseen * _spread(problem)) / (spent_values + unseen)
     loudness = float(((state.importances - problem.loudness)[free] ** 2).sum())
     importances = (loudness + UNSEEN) / (spent_importances + UNSEEN)
@@ -56,10 +89,8 @@ def modest(problem: Problem, state: State, ridges: Ridges) -> Ridges:
     """The last word on the ridges: bounded values, and an answer that budgets do not move."""
     budget = max(1.0, len(problem.scores) / ENOUGH)
     least = _ratio(_noise(problem, state, 0.0), MOST**2 * _spread(problem))
-    return Ridges(
-        np.maximum(ridges.values, problem.padded(np.full(problem.n_features, least))) * budget,
-        ridges.importances * budget,
-    )
+    value, importance = ridges.strengths
+    return Ridges.of(problem, max(value, least) * budget, importance * budget)
 
 
 def _noise(problem: Problem, state: State, spent: float) -> float:
@@ -83,7 +114,7 @@ def _ratio(noise: float, spread: float) -> float:
 
 
 def _variances(state: State, system: Curvature) -> tuple[FloatArray, FloatArray]:
-    """Posterior variances over the noise's: (k, n_classes) of values, (k,) of importances."""
+    """Posterior variances over the noise's: (k, n_columns) of values, (k,) of importances."""
     from scipy.linalg import cho_solve
 
     gram_inverse = cho_solve(state.factor, np.eye(len(state.importances)), check_finite=False)

@@ -15,7 +15,7 @@ from slalom.surrogates.slalom_problem import (
     curvature,
     project,
 )
-from slalom.surrogates.slalom_ridges import WEAKEST, by_evidence, modest
+from slalom.surrogates.slalom_ridges import WEAKEST, FixedPoint, by_evidence, modest
 
 STEP_BOUND = 2.0
 FIRST_RIDGES = (1e-3, 1e-1)
@@ -36,7 +36,7 @@ class LevenbergMarquardt:
     ridges: tuple[float, float] | None = None  # (values, importances); None: from the data
     bounded: bool = True  # False: the data's word on the ridges is the last (slalom_ridges)
     most_rounds: int = 40  # of choosing ridges, two steps each
-    settled: float = 0.2  # relative change of the ridges that ends them
+    settled: float = 1e-5  # relative change of the ridges that ends them
     max_steps: int = 60
     tolerance: float = 1e-13  # relative fall of the objective that ends the descent
 
@@ -53,14 +53,14 @@ class LevenbergMarquardt:
     def choose(self, problem: Problem, state: State, ridges: Ridges) -> tuple[State, Ridges]:
         """Rounds of two steps until the ridges settle, and stay settled where descent ends.
 
-        Five rounds are usual; exact data need many, their ridges fall to nothing.
+        Seven rounds are usual; exact data need many, their ridges fall to nothing.
         """
-        settled = False
+        search, settled = FixedPoint(), False
         for _ in range(self.most_rounds):
             state = self.descend(problem, state, ridges, n_steps=self.max_steps if settled else 2)
-            before, ridges = ridges, by_evidence(problem, state, ridges)
+            close = search.move(ridges, by_evidence(problem, state, ridges)) <= self.settled
+            ridges = search.guess(problem)
             state = project(problem, state.importances, ridges)
-            close = ridges.close_to(before, self.settled)
             if close and settled:
                 break
             settled = close
