@@ -140,8 +140,9 @@ def selective_scan(
     D: Tensor,
     z: Tensor,
     delta_bias: Tensor,
+    return_last_state: bool = False,
     **_: object,
-) -> Tensor:
+) -> Tensor | tuple[Tensor, Tensor]:
     """Mamba's recurrence, one token after the other; the names are those transformers calls by.
 
     transformers' own, without its CUDA kernels, spreads every token's gradient over all tokens
@@ -155,8 +156,8 @@ def selective_scan(
         written = (width * shown)[:, :, None] * writes[:, None, :]
         state = torch.exp(decay * width[:, :, None]) * state + written
         seen.append((state @ reads[:, :, None])[:, :, 0])
-    read: Tensor = torch.stack(seen, dim=2) + states * D[:, None]
-    return read * functional.silu(z)
+    read = (torch.stack(seen, dim=2) + states * D[:, None]) * functional.silu(z)
+    return (read, state) if return_last_state else read
 
 
 modeling_mamba.mamba_selective_scan = selective_scan

@@ -23,7 +23,7 @@ from slalom.evaluation.run import Plan
 from slalom.explainers.methods import method_named
 
 PARTS = ("hat_50_words", "hat_100_words", "hat_200_words", "hat_mixed")
-WORD = re.compile(r"<span(?P<marked> class=\"active\")?>(?P<word>.*?)</span>", re.DOTALL)
+WORD = re.compile(r"<span(?P<marks>[^>]*)>(?P<word>.*?)</span>", re.DOTALL)
 METHODS = "slalom,slalom-local,slalom-fast,lime,kernel-shap,linear,leave-one-out,random"
 AGREEMENT = ("AU-ROC", "AUPRC", "token F1", "AU-ROC importance")
 
@@ -57,7 +57,7 @@ def _marked(text: str, page: str) -> Iterator[tuple[int, int]]:
         start = text.find(word, reached) if word else -1
         if start >= 0:
             reached = start + len(word)
-            if match["marked"]:
+            if "active" in match["marks"]:
                 yield start, reached
 
 

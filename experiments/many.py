@@ -4,6 +4,7 @@ Documents are kept in a file as they are finished, and the same command goes on 
 """
 
 import functools
+import hashlib
 import json
 import multiprocessing
 import os
@@ -12,6 +13,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 import click
 
@@ -52,11 +54,16 @@ def collect(
     """All rows, with a line on standard error whenever a document is done.
 
     `plan` is called where the work is done: what it holds does not travel. Rows in the file
-    must be of the same model, seed and release, and `about` the same.
+    must be of the same texts, model, seed and release, and `about` the same.
     """
     planned = plan()
-    settings = {"about": about, "model": model.name or "bundled", "seed": planned.seed}
-    settings["release"] = slalom.__version__
+    settings: dict[str, Any] = {
+        "about": about,
+        "model": model.name or "bundled",
+        "seed": planned.seed,
+        "release": slalom.__version__,
+    }
+    settings["texts"] = {str(item.number): _digest(item) for item in items}
     rows = _kept(out, settings)
     have = {row.key for row in rows}
     left = [item for item in items if not _keys(item, planned) <= have]
@@ -68,6 +75,10 @@ def collect(
         click.echo(f"{n_done} of {len(left)} documents, {taken:.0f} s", err=True)
     asked = set().union(*(_keys(item, planned) for item in items))
     return sorted((row for row in rows if row.key in asked), key=lambda row: row.document)
+
+
+def _digest(item: Item) -> str:
+    return hashlib.sha256(repr(item.text).encode()).hexdigest()[:16]
 
 
 def _keys(item: Item, plan: Plan) -> set[Key]:
@@ -102,18 +113,24 @@ def _rows(model: Model, plan: Callable[[], Plan], have: Collection[Key], item: I
     return list(evaluate(model.load(), [item], plan(), done=have))
 
 
-def _kept(out: Path | None, settings: dict[str, object]) -> list[Row]:
+def _kept(out: Path | None, settings: dict[str, Any]) -> list[Row]:
     if out is None or not out.exists():
         return []
     stored = json.loads(out.read_text(encoding="utf-8"))
-    if stored["settings"] != settings:
+    before: dict[str, Any] = stored["settings"]
+    other = [name for name in settings if name != "texts" and before.get(name) != settings[name]]
+    texts = before.get("texts", {})
+    if any(settings["texts"].get(number, digest) != digest for number, digest in texts.items()):
+        other.append("set of texts")
+    if other:
         raise click.ClickException(
-            f"{out} holds rows of {stored['settings']}, not of {settings}: give another file"
+            f"{out} holds rows of other {', '.join(other)}: give another file"
         )
+    settings["texts"] = texts | settings["texts"]
     return [Row.from_json(record) for record in stored["rows"]]
 
 
-def _keep(out: Path | None, settings: dict[str, object], rows: Sequence[Row]) -> None:
+def _keep(out: Path | None, settings: dict[str, Any], rows: Sequence[Row]) -> None:
     if out is not None:
         out.parent.mkdir(parents=True, exist_ok=True)
         content = {"settings": settings, "rows": [row.to_json() for row in rows]}

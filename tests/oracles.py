@@ -1,7 +1,7 @@
 """Classifiers whose explanation is known, for every test that needs a right answer."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -71,4 +71,19 @@ class Counted(slalom.HuggingFaceClassifier):
 
     def logits(self, asked: Sequence[tuple[Document, Queries]]) -> list[FloatArray]:
         self.n_asked += sum(len(queries) for _, queries in asked)
+        return super().logits(asked)
+
+
+class NeverEmpty(slalom.FunctionClassifier):
+    """Like a decoder without special tokens: there must be something to read."""
+
+    def __init__(self, ask, labels):
+        super().__init__(ask, labels=labels, gives="logits")
+
+    def split(self, text, units=None, *, too_long="error"):
+        return replace(super().split(text, units, too_long=too_long), can_be_empty=False)
+
+    def logits(self, asked):
+        for document, queries in asked:
+            assert (queries < document.n_units).any(axis=1).all()
         return super().logits(asked)

@@ -184,7 +184,7 @@ def _work(
 ) -> None:
     from slalom.evaluation.run import evaluate
 
-    done = {row.key for row in store.rows}
+    done = {row.key for row in store.rows if row.problem is None}  # what failed is tried again
     total = len(items) * len(plan.methods) * len(plan.budgets)
     try:
         with _progress(total, min(len(done), total)) as advance:

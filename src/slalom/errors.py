@@ -5,6 +5,7 @@
     ├── UnknownNameError    a method, label or unit kind that does not exist; lists those that do
     ├── BudgetError         a limit on queries, requests or tokens leaves too little to go on
     ├── ClassifierError     the classifier raised, or returned something that is not a score
+    ├── NoModelError        the scores come without a model of subsets, and one was asked for
     ├── FileError           an explanation, model or data file that cannot be read or written
     └── MissingExtraError   an optional dependency is not installed; names its install command
 
@@ -45,6 +46,10 @@ class BudgetError(SlalomError):
 
 class ClassifierError(SlalomError):
     """The classifier raised, or returned something that is not a score."""
+
+
+class NoModelError(SlalomError):
+    """The scores come without a model of subsets, and one was asked for."""
 
 
 class FileError(SlalomError):

@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 
 from slalom.document import BoolArray, FloatArray, IntArray, Span, Text
-from slalom.errors import InputError, SlalomError
+from slalom.errors import InputError, NoModelError
 from slalom.files import Format, write_json
 from slalom.surrogates.base import Model
 from slalom.surrogates.gam import GamModel
@@ -37,9 +37,9 @@ class Quality:
 
 def trust_of(r2: float | None) -> str:
     """The word for a leave-one-out R²."""
-    if r2 is None or r2 < FAIR_TRUST:
-        return "low"
-    return "high" if r2 >= HIGH_TRUST else "fair"
+    if r2 is not None and r2 >= HIGH_TRUST:
+        return "high"
+    return "fair" if r2 is not None and r2 >= FAIR_TRUST else "low"
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +69,7 @@ class Explanation:
     def predict(self, present: object) -> FloatArray:
         """What the surrogate says of subsets: (k, n_units) of 0/1 → (k,) log-odds."""
         if self.model is None:
-            raise SlalomError(
+            raise NoModelError(
                 f"method {self.method!r} scores units but models no subset: "
                 "predict needs a surrogate such as 'slalom' or 'linear'"
             )

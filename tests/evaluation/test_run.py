@@ -1,10 +1,12 @@
 """The table of documents × methods × budgets."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import slalom
-from oracles import TEXT, WORDS, slalom_oracle
+from oracles import TEXT, WORDS, NeverEmpty, slalom_oracle
 from slalom.evaluation.items import Item
 from slalom.evaluation.rows import Row, markdown, mean_of
 from slalom.evaluation.run import Plan, evaluate
@@ -75,7 +77,7 @@ def test_a_relative_error_counts_by_what_it_is_relative_to():
     mean = mean_of(rows, "x")
     assert mean.value == pytest.approx((0.5 * 4 + 0.9) / 4.001)
     nothing = slalom.explain(slalom_oracle().classifier, TEXT, "constant", target="pos")
-    value, weight = METRICS["REM"].weighed(slalom_oracle().classifier, nothing)
+    value, weight = METRICS["REM"].weighed(slalom_oracle().classifier, nothing, 0)
     assert value == pytest.approx(1.0)
     assert weight > 0
 
@@ -88,8 +90,46 @@ def test_the_table_shows_cost_beside_quality():
         Row(0, "slalom", None, {"UNI": 250.0}, n_queries=1, n_tokens=1),
     ]
     lines = markdown(rows, ["UNI"]).splitlines()
-    assert lines[2] == "| lime | 500 | 0.500 ±0.000 | 400 | 6000 | 0.50 | 2 of 3 |"
-    assert lines[3].startswith("| slalom | auto | 250 ±0.000 |")
+    assert lines[2] == "| lime | 500 | 0.500 | 400 | 6000 | 0.50 | 2 of 3 |"
+    assert lines[3].startswith("| slalom | auto | 250 |")
+
+
+def test_a_text_of_one_unit_that_cannot_be_taken_away():
+    classifier = NeverEmpty(lambda texts: np.array([[0.0, 2.0]] * len(texts)), ["neg", "pos"])
+    plan = replace(
+        plan_of("slalom", "random"), metrics=tuple(METRICS.values()), curves=("deletion",)
+    )
+    for row in evaluate(classifier, items(["good"]), plan):
+        assert row.problem is None
+        assert row.values["deletion"] is None
+        assert row.values["comprehensiveness"] is None
+        assert row.curves == {}
+
+
+def test_answers_that_are_no_scores_are_named_and_the_rest_goes_on():
+    def ask(texts):
+        return np.array([[0.0, np.nan if text == "bad" else len(text)] for text in texts])
+
+    classifier = slalom.FunctionClassifier(ask, labels=["neg", "pos"], gives="logits")
+    everything = replace(
+        plan_of("random", "constant"), metrics=tuple(METRICS.values()), curves=("insertion",)
+    )
+    rows = list(evaluate(classifier, items(["bad good", "good film"]), everything))
+    assert [row.problem is None for row in rows] == [False, False, True, True]
+    assert "NaN" in rows[0].problem or "finite" in rows[0].problem
+
+
+def test_curves_begin_with_the_whole_text():
+    classifier = slalom.FunctionClassifier(
+        lambda texts: np.array([[0.0, 3.0 * len(text.split()) - 6] for text in texts]),
+        labels=["neg", "pos"],
+        gives="logits",
+    )
+    plan = replace(plan_of("leave-one-out"), curves=("deletion",))
+    (row,) = evaluate(classifier, items(["one two three"]), plan)
+    whole, first = 1 / (1 + np.exp(-3.0)), 0.5
+    expected = whole + (first - whole) * 0.05 * 3  # at 5 % of the units, between 0 and a third
+    assert row.curves["deletion"][0] == pytest.approx(expected, abs=1e-6)
 
 
 @pytest.mark.parametrize("name", list(METRICS))

@@ -75,6 +75,14 @@ def test_a_folder_that_cannot_be(tmp_path):
         Store(tmp_path / "file", SETTINGS)
 
 
+def test_a_row_that_is_made_again_takes_the_place_of_the_first(tmp_path):
+    store = Store(tmp_path, SETTINGS)
+    store.add(Row(3, "slalom", 500, problem="the server is down"))
+    store.add(Row(3, "slalom", 500, {"UNI": 0.5}))
+    for found in (store, Store(tmp_path, SETTINGS)):
+        assert [(row.problem, row.values) for row in found.rows] == [(None, {"UNI": 0.5})]
+
+
 def test_parquet_has_a_column_a_metric():
     table = pyarrow.parquet.read_table(io.BytesIO(parquet(ROWS, ["UNI"])))
     assert table["UNI"].to_pylist() == [0.25, None, None]
@@ -92,7 +100,7 @@ def test_reports_are_complete_and_escaped():
     assert page.count("<polyline") == 1
     assert "http" not in page
     text = report.markdown()
-    assert "| slalom | 500 | 0.250 ±0.000 | 400 | 2000 | 0.25 | 2 of 2 |" in text
+    assert "| slalom | 500 | 0.250 | 400 | 2000 | 0.25 | 2 of 2 |" in text
     assert "lower is better" in text
 
 

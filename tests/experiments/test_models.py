@@ -37,8 +37,8 @@ def test_the_scan_is_that_of_transformers():
     def found(scan):
         *positional, D, z, delta_bias = arguments
         options = {"D": D, "z": z, "delta_bias": delta_bias, "delta_softplus": True}
-        result = scan(*positional, **options)
-        return result, torch.autograd.grad(result.square().sum(), arguments)
+        result, last = scan(*positional, **options, return_last_state=True)
+        return result, last, torch.autograd.grad(result.square().sum(), arguments)
 
     torch.testing.assert_close(
         found(selective_scan), found(untouched.mamba_selective_scan), rtol=1e-4, atol=1e-5

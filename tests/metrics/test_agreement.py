@@ -26,6 +26,8 @@ def test_token_f1_takes_as_many_as_were_marked():
     marks = np.array([True, False, True, False])
     assert agreement.token_f1(np.array([4.0, 3.0, 2.0, 1.0]), marks) == 0.5
     assert agreement.token_f1(marks.astype(float), marks) == 1.0
+    for shifted in (marks, marks[::-1]):  # ties: wherever they stand
+        assert agreement.token_f1(np.zeros(len(marks)), shifted) == pytest.approx(marks.mean())
 
 
 def test_nothing_marked_has_no_number():

@@ -61,7 +61,7 @@ def test_deletion_follows_the_bag_of_words(linear):
     np.testing.assert_allclose(curve.probabilities, 1 / (1 + np.exp(-left)), atol=1e-5)
     np.testing.assert_allclose(curve.shares, np.arange(1, 37) / 36)
     assert curve.aopc == pytest.approx(1 - curve.probabilities.mean())
-    assert curve.n_queries == len(set(curve.shares))
+    assert curve.n_queries == 1 + len(set(curve.shares))  # the whole text is the start
 
 
 def test_insertion_is_deletion_backwards(linear):
@@ -84,6 +84,13 @@ def test_good_orders_beat_random_ones():
     best = faithfulness.deletion(classifier, found).aopc
     for score in ("value", "linearised", "gradient", "shapley"):
         assert best >= faithfulness.deletion(classifier, found, score=score).aopc - 1e-3
+
+
+def test_steps_are_as_even_as_they_can_be():
+    for most in range(1, 400):
+        sizes = faithfulness._sizes(most, 100)
+        assert (len(sizes), sizes[-1]) == (min(most, 100), most)
+        assert set(np.diff(sizes, prepend=0)) <= {most // len(sizes), -(-most // len(sizes))}
 
 
 def test_steps_of_a_long_text(linear):

@@ -9,6 +9,8 @@ import csv
 import gzip
 import io
 import json
+import operator
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,7 +75,7 @@ def _records(path: Path) -> Iterator[tuple[int, Any]]:
     try:
         content = path.read_bytes()
         content = gzip.decompress(content) if path.suffix == ".gz" else content
-    except (OSError, EOFError) as problem:
+    except (OSError, EOFError, zlib.error) as problem:
         reason = getattr(problem, "strerror", None) or problem
         raise FileError(f"cannot read {path}: {reason}") from problem
     if kind == ".csv":
@@ -93,7 +95,7 @@ def _table_records(path: Path, content: bytes) -> Iterator[tuple[int, Any]]:
     if "text" not in (table.fieldnames or ()):
         names = ", ".join(table.fieldnames or ()) or "none"
         raise FileError(f"{path} has no column 'text': its columns are {names}")
-    for row in table:
+    for row in _readable(table, path):
         record = {name: value for name, value in row.items() if value not in (None, "")}
         if isinstance(record.get("rationales"), str):
             try:
@@ -101,6 +103,13 @@ def _table_records(path: Path, content: bytes) -> Iterator[tuple[int, Any]]:
             except ValueError:
                 record["rationales"] = ()
         yield table.line_num, record
+
+
+def _readable(table: "csv.DictReader[str]", path: Path) -> Iterator[dict[str, Any]]:
+    try:
+        yield from table
+    except csv.Error as problem:  # a quote that is never closed, for example
+        raise FileError(f"cannot read {path}: line {table.line_num}: {problem}") from problem
 
 
 def _item(number: int, record: Any, labels: Sequence[str]) -> Item:
@@ -131,8 +140,8 @@ def _spans(spans: Any, text: Text) -> tuple[Span, ...] | None:
     sides = (text,) if isinstance(text, str) else text
     form = "start, end" if len(sides) == 1 else "side, start, end"
     try:
-        read = tuple(tuple(int(at) for at in span) for span in spans)
-    except (TypeError, ValueError, OverflowError) as problem:
+        read = tuple(tuple(operator.index(at) for at in span) for span in spans)
+    except TypeError as problem:
         raise InputError(f"rationales must be spans: [[{form}], …]") from problem
     if not read or any(len(span) != 1 + len(sides) for span in read):
         raise InputError(f"rationales must be spans: [[{form}], …]")

@@ -59,6 +59,8 @@ class Mean:
     n_documents: int
 
     def __str__(self) -> str:
+        if self.n_documents == 1:
+            return _short(self.value)
         width = max(self.high - self.value, self.value - self.low)
         return f"{_short(self.value)} ±{_short(width)}"
 

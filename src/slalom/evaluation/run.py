@@ -12,7 +12,7 @@ import numpy as np
 
 from slalom.classifiers.asked_once import AskedOnce
 from slalom.classifiers.base import Classifier, Units
-from slalom.errors import SlalomError
+from slalom.errors import NoModelError, SlalomError
 from slalom.evaluation.items import Item
 from slalom.evaluation.rows import GRID, Key, Row
 from slalom.explainers.base import Explainer, TargetName
@@ -67,10 +67,10 @@ def _rows(classifier: Classifier, item: Item, plan: Plan, done: Collection[Key])
                 continue
             try:
                 explanation = _explained(classifier, item, plan, method=method, budget=budget)
+                row = _measured(remembered, item, explanation, plan=plan, key=key)
             except SlalomError as problem:
-                yield Row(*key, problem=str(problem))
-            else:
-                yield _measured(remembered, item, explanation, plan=plan, key=key)
+                row = Row(*key, problem=str(problem))
+            yield row
 
 
 def _explained(
@@ -90,8 +90,8 @@ def _measured(
     weights: dict[str, float] = {}
     for metric in plan.metrics:
         try:
-            value, weight = metric.weighed(classifier, explanation)
-        except SlalomError:  # scores without a model predict nothing: the cell stays empty
+            value, weight = metric.weighed(classifier, explanation, plan.seed)
+        except NoModelError:  # the cell stays empty
             value, weight = float("nan"), 1.0
         values[metric.name] = value if np.isfinite(value) else None
         if weight != 1.0:
@@ -118,7 +118,8 @@ def _curves(
 ) -> dict[str, tuple[float, ...]]:
     if explanation.target_index is None:  # a curve follows one class
         return {}
-    return {name: _on_grid(CURVES[name](classifier, explanation)) for name in plan.curves}
+    curves = {name: CURVES[name](classifier, explanation) for name in plan.curves}
+    return {name: _on_grid(curve) for name, curve in curves.items() if len(curve.shares)}
 
 
 def _agreement(explanation: Explanation, item: Item) -> dict[str, float | None]:
@@ -137,4 +138,7 @@ def _agreement(explanation: Explanation, item: Item) -> dict[str, float | None]:
 
 def _on_grid(curve: Curve) -> tuple[float, ...]:
     """The same shares for every document, so that curves can be averaged."""
-    return tuple(np.interp(GRID, curve.shares, curve.probabilities).tolist())
+    shares, probabilities = curve.shares, curve.probabilities
+    if curve.start is not None:
+        shares, probabilities = np.append(0.0, shares), np.append(curve.start, probabilities)
+    return tuple(np.interp(GRID, shares, probabilities).tolist())

@@ -24,9 +24,14 @@ class Store:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             self._agree(settings)
-            self.rows = self._finished()
+            self._rows = {row.key: row for row in self._finished()}
         except OSError as problem:
             raise FileError(f"cannot write to {folder}: {problem.strerror or problem}") from problem
+
+    @property
+    def rows(self) -> list[Row]:
+        """One a document, method and budget: the last that was made."""
+        return list(self._rows.values())
 
     def add(self, row: Row) -> None:
         """Keep a row: once this returns it is on disk."""
@@ -38,9 +43,9 @@ class Store:
         except OSError as problem:
             raise FileError(
                 f"cannot write to {self.folder}: {problem.strerror or problem}; the "
-                f"{len(self.rows)} finished rows are kept, the same command goes on from there"
+                f"{len(self._rows)} finished rows are kept, the same command goes on from there"
             ) from problem
-        self.rows.append(row)
+        self._rows[row.key] = row
 
     def write(self, name: str, content: str | bytes) -> Path:
         """A report, complete or not there at all."""

@@ -43,12 +43,15 @@ def dry_run(
     n_queries: int | None,
     seed: int,
 ) -> Cost:
-    """The cost of `explainer.explain` with the same arguments; nothing is asked."""
+    """The cost of `explainer.explain` with the same arguments; nothing is asked.
+
+    Of a method that looks into the model only the reading of the text is counted.
+    """
     stand_in = StandIn(classifier)
     if isinstance(explainer, WhiteBox):  # it looks into the model, which only the real one has
         stand_in.logits([(document, document.full())])
     else:
-        explainer.explain(stand_in, [document], target=0, n_queries=n_queries, seed=seed)
+        explainer.explain(stand_in, [document], target=None, n_queries=n_queries, seed=seed)
     return stand_in.cost()
 
 

@@ -157,9 +157,11 @@ def _out_of_reach(
             "fitted to short sequences only, and so is R²: for the full text the model says "
             f"{fit.model.predict(full)[0]:+.2f}, the classifier {scores[0]:+.2f}",
         )
-    if fitted.min() > document.n_units / 2 and "shapley" in fit.scores:
+    most = document.n_units - int(fitted.min())
+    if 0 < most < document.n_units / 2 and "shapley" in fit.scores:
+        units = "one unit" if most == 1 else f"{most} units"
         return (
-            f"fitted to the text with up to {document.n_units - int(fitted.min())} units removed, "
+            f"fitted to the text with up to {units} removed, "
             "and so is R²: read removal and gradient; values and Shapley values, which "
             "speak of much shorter texts, are out of its reach",
         )

@@ -203,7 +203,7 @@ class FromVocabulary:
             found += method.explain(
                 classifier, [document], target=table.target_index, n_queries=n_queries, seed=seed
             )
-        return [self._noted(explanation) for explanation in found]
+        return [self._noted(e, document) for e, document in zip(found, documents, strict=True)]
 
     def _of(self, document: Document) -> SurrogateExplainer:
         first = np.unique(document.features, return_index=True)[1]
@@ -211,7 +211,12 @@ class FromVocabulary:
         surrogate = SlalomSurrogate(prior=prior)
         return SurrogateExplainer(self.name, self.summary, SubsetSizes(), surrogate, self.budget)
 
-    def _noted(self, explanation: Explanation) -> Explanation:
-        note = f"starts from a vocabulary of {self.vocabulary.n_documents} documents"
+    def _noted(self, explanation: Explanation, document: Document) -> Explanation:
+        keys = set(document.keys)
+        n_known = len(keys & set(self.vocabulary.keys))
+        note = (
+            f"starts from a vocabulary of {self.vocabulary.n_documents} documents, which knows "
+            f"{n_known} of {len(keys)} units"
+        )
         quality = replace(explanation.quality, notes=(*explanation.quality.notes, note))
         return replace(explanation, quality=quality)

@@ -41,12 +41,17 @@ def auprc(scores: FloatArray, marks: BoolArray) -> float:
 
 
 def token_f1(scores: FloatArray, marks: BoolArray) -> float:
-    """F1 of the highest-scored units, as many as people marked (so precision = recall)."""
+    """F1 of the highest-scored units, as many as people marked (so precision = recall).
+
+    Units that tie for the last places each count for their chance to get one.
+    """
     n_marked = int(marks.sum())
     if not n_marked:
         return float("nan")
-    top = np.argsort(-scores, kind="stable")[:n_marked]
-    return float(marks[top].mean())
+    last = np.sort(scores)[-n_marked]
+    above, level = scores > last, scores == last
+    chance = (n_marked - above.sum()) / level.sum()
+    return float((marks[above].sum() + chance * marks[level].sum()) / n_marked)
 
 
 def rationale_marks(explanation: Explanation, rationales: Sequence[Span]) -> BoolArray:

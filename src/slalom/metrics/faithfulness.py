@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from slalom.classifiers.base import Classifier
 from slalom.document import BoolArray, FloatArray
+from slalom.errors import InputError
 from slalom.explanation import Explanation
 from slalom.metrics.agreement import spearman
 from slalom.metrics.subject import Measure, Subject, subject_of, unit_scores
@@ -43,11 +44,12 @@ class Curve:
     shares: FloatArray  # (n_steps,) of the units deleted or inserted
     probabilities: FloatArray  # (n_steps,)
     n_queries: int
+    start: float | None = None  # before the first step; None: the text cannot be empty
 
     @property
     def aopc(self) -> float:
-        """The area over the curve: the mean of 1 − p."""
-        return float(1.0 - self.probabilities.mean())
+        """The area over the curve: the mean of 1 − p; NaN where there is no step to take."""
+        return float(1.0 - self.probabilities.mean()) if len(self.shares) else float("nan")
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,9 +76,8 @@ def deletion(
     """Delete the units that speak most for the class, a step at a time."""
     subject = subject_of(classifier, explanation)
     order = _order(explanation, score, inserting=False)
-    most = subject.n_units if subject.document.can_be_empty else max(1, subject.n_units - 1)
-    sizes = _sizes(most, n_steps)
-    return _curve(subject, ~_first(order, sizes), sizes)
+    sizes = _sizes(subject.n_removable, n_steps)
+    return _curve(subject, ~_first(order, sizes), sizes, whole=True)
 
 
 def insertion(
@@ -90,7 +91,7 @@ def insertion(
     subject = subject_of(classifier, explanation)
     order = _order(explanation, score, inserting=True)
     sizes = _sizes(subject.n_units, n_steps)
-    return _curve(subject, _first(order, sizes), sizes)
+    return _curve(subject, _first(order, sizes), sizes, whole=False)
 
 
 def comprehensiveness(
@@ -102,9 +103,10 @@ def comprehensiveness(
 ) -> Measure:
     """How much of the probability goes with the top units."""
     subject = subject_of(classifier, explanation)
-    most = subject.n_units if subject.document.can_be_empty else max(1, subject.n_units - 1)
-    top = _first(_order(explanation, score, inserting=False), _tops(shares, subject.n_units, most))
-    return _lost(subject, ~top)
+    if not subject.n_removable:
+        return Measure(float("nan"), 0)
+    tops = _tops(shares, subject.n_units, subject.n_removable)
+    return _lost(subject, ~_first(_order(explanation, score, inserting=False), tops))
 
 
 def sufficiency(
@@ -187,10 +189,12 @@ def removal_spearman(classifier: Classifier, explanation: Explanation) -> Measur
     """Are the units that matter most for the explanation those that matter most alone?"""
     subject = subject_of(classifier, explanation)
     n_units = subject.n_units
-    if n_units == 1 and not subject.document.can_be_empty:
+    if not subject.n_removable:
         return Measure(float("nan"), 0)
     masks = np.vstack([np.ones((1, n_units), dtype=bool), ~np.eye(n_units, dtype=bool)])
     true = subject.scores(masks)
+    if true.ndim != 1:
+        raise InputError("this metric ranks for one class: explain one target, not target='all'")
     if explanation.model is None:
         said = unit_scores(explanation)
     else:
@@ -207,8 +211,9 @@ def _order(explanation: Explanation, score: str | None, *, inserting: bool) -> N
 
 
 def _sizes(most: int, n_steps: int) -> NDArray[np.int_]:
-    steps = np.linspace(0, most, min(n_steps, most) + 1)[1:]
-    return np.asarray(np.unique(np.ceil(steps).astype(int)))
+    """Evenly spread numbers of units, the last of them `most`."""
+    n_steps = min(n_steps, most)
+    return np.asarray([-(-step * most // n_steps) for step in range(1, n_steps + 1)], dtype=int)
 
 
 def _tops(shares: Sequence[float], n_units: int, most: int) -> NDArray[np.int_]:
@@ -222,9 +227,12 @@ def _first(order: NDArray[np.intp], sizes: NDArray[np.int_]) -> BoolArray:
     return np.asarray(ranks < sizes[:, None])
 
 
-def _curve(subject: Subject, masks: BoolArray, sizes: NDArray[np.int_]) -> Curve:
-    probabilities = subject.probabilities(masks)
-    return Curve(sizes / subject.n_units, probabilities, subject.n_queries)
+def _curve(subject: Subject, masks: BoolArray, sizes: NDArray[np.int_], *, whole: bool) -> Curve:
+    """`whole` says which end the path begins at."""
+    first = np.full((int(whole or subject.document.can_be_empty), subject.n_units), whole)
+    probabilities = subject.probabilities(np.vstack([first, masks]))
+    start = float(probabilities[0]) if len(first) else None
+    return Curve(sizes / subject.n_units, probabilities[len(first) :], subject.n_queries, start)
 
 
 def _lost(subject: Subject, masks: BoolArray) -> Measure:
@@ -236,7 +244,7 @@ def _lost(subject: Subject, masks: BoolArray) -> Measure:
 def _removals(subject: Subject, most: int, n_each: int, seed: int) -> tuple[BoolArray, FloatArray]:
     """What is left when 1 … `most` random units go, `n_each` times each, and the true change."""
     n_units = subject.n_units
-    most = min(most, n_units if subject.document.can_be_empty else n_units - 1)
+    most = min(most, subject.n_removable)
     masks = ~_random(np.repeat(np.arange(1, most + 1), n_each), n_units, seed=seed, stream=1)
     return masks, subject.scores(masks) - subject.scores(np.ones((1, n_units), dtype=bool))
 

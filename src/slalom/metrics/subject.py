@@ -39,6 +39,11 @@ class Subject:
         return self.document.n_units
 
     @property
+    def n_removable(self) -> int:
+        """How many units can go: all, or all but one where an empty text cannot be read."""
+        return self.n_units - (not self.document.can_be_empty)
+
+    @property
     def n_queries(self) -> int:
         """What was asked since the subject was made."""
         return self.classifier.n_asked - self.asked_before

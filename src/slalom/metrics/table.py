@@ -17,6 +17,8 @@ from slalom.metrics.faithfulness import (
     sufficiency,
 )
 
+Weighed = Callable[[Classifier, Explanation, int], tuple[float, float]]  # value and weight
+
 
 @dataclass(frozen=True)
 class Metric:
@@ -29,22 +31,21 @@ class Metric:
     name: str
     summary: str
     better: str  # "higher" or "lower"
-    weighed: Callable[[Classifier, Explanation], tuple[float, float]]  # value and weight
+    weighed: Weighed
 
-    def measure(self, classifier: Classifier, explanation: Explanation) -> float:
-        return self.weighed(classifier, explanation)[0]
+    def measure(self, classifier: Classifier, explanation: Explanation, *, seed: int = 0) -> float:
+        """The seed draws the random subsets; a metric without them does not look at it."""
+        return self.weighed(classifier, explanation, seed)[0]
 
 
-def _alike(
-    measure: Callable[[Classifier, Explanation], float],
-) -> Callable[[Classifier, Explanation], tuple[float, float]]:
+def _alike(measure: Callable[[Classifier, Explanation, int], float]) -> Weighed:
     """Every document counts the same."""
-    return lambda classifier, explanation: (measure(classifier, explanation), 1.0)
+    return lambda classifier, explanation, seed: (measure(classifier, explanation, seed), 1.0)
 
 
-def _removal(classifier: Classifier, explanation: Explanation) -> tuple[float, float]:
+def _removal(classifier: Classifier, explanation: Explanation, seed: int) -> tuple[float, float]:
     """Over documents: the mean squared error over that of predicting no change."""
-    errors = removal_error(classifier, explanation)
+    errors = removal_error(classifier, explanation, seed=seed)
     return errors.relative, float(errors.no_change.sum())
 
 
@@ -55,17 +56,13 @@ METRICS: dict[str, Metric] = {
             "UNI",
             "error on random subsets, sizes uniform; 1 is predicting the mean",
             "lower",
-            _alike(lambda classifier, explanation: subset_error(classifier, explanation).value),
+            _alike(lambda c, e, seed: subset_error(c, e, seed=seed).value),
         ),
         Metric(
             "WIDE",
             "error on random subsets, sizes log-uniform; 1 is predicting the mean",
             "lower",
-            _alike(
-                lambda classifier, explanation: (
-                    subset_error(classifier, explanation, log_uniform=True).value
-                )
-            ),
+            _alike(lambda c, e, seed: subset_error(c, e, log_uniform=True, seed=seed).value),
         ),
         Metric(
             "REM",
@@ -77,39 +74,37 @@ METRICS: dict[str, Metric] = {
             "deletion",
             "AOPC: mean of 1 − p as the top units go",
             "higher",
-            _alike(lambda classifier, explanation: deletion(classifier, explanation).aopc),
+            _alike(lambda c, e, _: deletion(c, e).aopc),
         ),
         Metric(
             "insertion",
             "AOPC: mean of 1 − p as the top units come",
             "lower",
-            _alike(lambda classifier, explanation: insertion(classifier, explanation).aopc),
+            _alike(lambda c, e, _: insertion(c, e).aopc),
         ),
         Metric(
             "comprehensiveness",
             "probability lost without the top units",
             "higher",
-            _alike(
-                lambda classifier, explanation: comprehensiveness(classifier, explanation).value
-            ),
+            _alike(lambda c, e, _: comprehensiveness(c, e).value),
         ),
         Metric(
             "sufficiency",
             "probability lost with the top units alone",
             "lower",
-            _alike(lambda classifier, explanation: sufficiency(classifier, explanation).value),
+            _alike(lambda c, e, _: sufficiency(c, e).value),
         ),
         Metric(
             "removal rank",
             "rank correlation with the true effect of removing each unit",
             "higher",
-            _alike(lambda classifier, explanation: removal_spearman(classifier, explanation).value),
+            _alike(lambda c, e, _: removal_spearman(c, e).value),
         ),
         Metric(
             "infidelity",
             "error of summed scores when 1 to 10 random units go; 1 is predicting no change",
             "lower",
-            _alike(lambda classifier, explanation: infidelity(classifier, explanation).value),
+            _alike(lambda c, e, seed: infidelity(c, e, seed=seed).value),
         ),
     )
 }

@@ -4,7 +4,8 @@
 
 β_0 is not penalised. One eigendecomposition of the centred Gram matrix answers for every ρ:
 coefficients, leverages h_k and with them the leave-one-out residuals r_k / (1 − h_k), by which
-ρ is chosen. Standard errors are the sandwich of those residuals plus the pull of the ridge.
+ρ is chosen. Standard errors are the sandwich of those residuals plus the pull of the ridge on
+what would be found without it: of its own answer a strong ridge leaves nothing to pull.
 """
 
 from dataclasses import dataclass
@@ -106,9 +107,11 @@ def regress(
     _, ridge, residuals = best
     shrink = 1.0 / (sizes + max(ridge, 1e-12 * (1.0 + sizes.max(initial=0.0))))
     coefficients = axes @ (shrink[:, None] * pulls)
+    known = sizes > 1e-9 * sizes.max(initial=0.0)
+    unshrunk = axes[:, known] @ (pulls[known] / sizes[known, None])
     inverse = (axes * shrink) @ axes.T
     errors = standard_errors(centred * weights[:, None], residuals, inverse)
-    errors = np.sqrt(errors**2 + (ridge * inverse @ coefficients) ** 2)
+    errors = np.sqrt(errors**2 + (ridge * inverse @ unshrunk) ** 2)
     return Regression(coefficients, level - mean @ coefficients, residuals, errors)
 
 

@@ -18,6 +18,7 @@ from slalom.surrogates.quality import loo_quality
 
 NOT_FITTED = "measured, not fitted: nothing is left to judge it by"
 NO_EMPTY = "the classifier cannot read an empty text: its score is taken as 0"
+FITTED_EMPTY = "the classifier cannot read an empty text: its score is fitted along"
 
 
 @dataclass(frozen=True)
@@ -48,13 +49,17 @@ class ShapleyRegression:
         shape = (len(at), *scores.shape[1:])
         coefficients = found.coefficients[: len(at)].reshape(shape)
         intercept = empty if asked_empty else found.coefficients[-1]
+        exact = asked_empty and len(counts) == 2 ** min(len(at), 62)  # nothing left to draw
+        errors = np.zeros(shape) if exact else found.errors[: len(at)].reshape(shape)
+        known = asked_empty or len(at) > 1
         return Fit(
             model=LinearModel(coefficients, intercept.reshape(scores.shape[1:])),
             scores={"score": coefficients},
-            errors={"score": found.errors[: len(at)].reshape(shape)},
-            identified=np.ones(len(at), dtype=bool),
+            errors={"score": errors},
+            identified=np.full(len(at), known),
             r2=r2,
             rmse=rmse,
+            notes=() if asked_empty else (FITTED_EMPTY,),
         )
 
 
