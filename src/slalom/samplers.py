@@ -67,7 +67,7 @@ class SubsetSizes:
             sizes = np.where(rng.random(n) < self.log_uniform, logs, even).astype(int)
             return _subsets(np.minimum(sizes, n_units), n_units, rng)
 
-        if n_units < 31 and 2**n_units <= n_queries:
+        if n_units < 31 and 2**n_units - (not document.can_be_empty) <= n_queries:
             masks = _all_subsets(n_units)
             masks = masks if document.can_be_empty else masks[:-1]
             return Samples(queries_from_masks(masks), np.ones(len(masks)), complete=True)
@@ -90,7 +90,8 @@ class Deletions:
             return _subsets(n_units - rng.integers(0, most + 1, size=n), n_units, rng)
 
         masks = _distinct(np.ones((1, n_units), dtype=bool), draw, n_queries)
-        return Samples(queries_from_masks(masks), np.ones(len(masks)))
+        ones = np.ones(len(masks))
+        return Samples(queries_from_masks(masks), ones, complete=_are_all(masks, document))
 
 
 @dataclass(frozen=True)
@@ -119,6 +120,8 @@ class ShortSequences:
             drawn[np.arange(drawn.shape[1]) >= lengths[:, None]] = END
             return drawn
 
+        if n_queries < 2:
+            raise BudgetError("short sequences beside the full text take at least 2 queries")
         shorts = _distinct(fixed, draw, n_queries - 1)
         return _after_full(document, shorts)
 

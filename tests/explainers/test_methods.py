@@ -221,3 +221,19 @@ def test_bad_input_gets_one_clear_sentence(change, message):
     with pytest.raises(slalom.SlalomError, match=message) as raised:
         slalom.explain(**call)
     assert "\n" not in str(raised.value)
+
+
+def test_the_closed_form_reads_a_reference_off_the_others_where_the_first_says_the_same():
+    values, weights = {"a": 1.0, "b": 1.0, "c": -1.0, "d": 3.0}, {"a": 1, "b": 2, "c": 3, "d": 4}
+
+    def ask(texts):
+        shown = [text.split() for text in texts]
+        mass = [sum(weights[word] for word in words) or 1 for words in shown]
+        said = [sum(weights[word] * values[word] for word in words) for words in shown]
+        return np.column_stack([np.zeros(len(texts)), np.divide(said, mass)])
+
+    classifier = slalom.FunctionClassifier(ask, labels=["neg", "pos"], gives="logits")
+    found = slalom.explain(classifier, "a b c d", "slalom-analytic", target="pos")
+    assert found.identified.all()
+    expected = np.log([1.0, 2.0, 3.0, 4.0])
+    np.testing.assert_allclose(found.scores["importance"], expected - expected.mean(), atol=1e-9)

@@ -98,6 +98,23 @@ def test_the_last_digits_of_the_answers_do_not_move_the_scores():
             np.testing.assert_allclose(fit.scores[name], score, atol=1e-5, rtol=1e-5)
 
 
+def test_prices_are_described_like_log_odds():
+    rng = np.random.default_rng(9)
+    counts = subsets(200, 20, rng)
+    scores = two_heads(counts, rng)
+    options = {"weights": np.ones(202), "at": np.ones(20)}
+    fit = SlalomSurrogate().fit(counts, scores, **options)
+    for unit in (1e-6, 1e5):
+        scaled = SlalomSurrogate().fit(counts, scores * unit, **options)
+        assert scaled.r2 == pytest.approx(fit.r2, abs=1e-6)
+        assert scaled.rmse == pytest.approx(fit.rmse * unit, rel=1e-4)
+        for name in ("value", "shapley"):
+            np.testing.assert_allclose(scaled.scores[name] / unit, fit.scores[name], atol=1e-4)
+            np.testing.assert_allclose(scaled.errors[name] / unit, fit.errors[name], rtol=1e-3)
+        for found, expected in ((scaled.scores, fit.scores), (scaled.errors, fit.errors)):
+            np.testing.assert_allclose(found["importance"], expected["importance"], atol=1e-4)
+
+
 def test_an_anchor_that_was_never_asked_for_stays_near_the_scores():
     counts = np.array(
         [[1.0, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0], [1, 0, 1], [0, 1, 1], [1, 1, 1]]

@@ -55,6 +55,15 @@ def test_it_beats_every_single_score():
         assert best <= mean_kept(model, np.argsort(-ranking)) + 1e-12
 
 
+def test_one_loud_word_does_not_hide_the_order_of_the_rest():
+    """Levels over all values would be far apart where F moves."""
+    values = np.array([400.0, 0.5, -0.3, 0.2, -0.1, 0.9])
+    model = SlalomModel(values, np.array([-7.0, 1.0, 2.0, -1.0, 0.5, -2.0]), Anchor(0.1, 4.0))
+    all_orders = [mean_kept(model, np.array(order)) for order in permutations(range(6))]
+    found = mean_kept(model, removal_order(model))
+    assert found - min(all_orders) <= 0.01 * (max(all_orders) - min(all_orders))
+
+
 def test_one_class_only():
     model = SlalomModel(np.zeros((3, 2)), np.zeros(3), None)
     with pytest.raises(InputError, match="one class"):

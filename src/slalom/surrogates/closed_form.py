@@ -75,8 +75,11 @@ def _without_anchor(counts: FloatArray, scores: FloatArray) -> _Recovered:
     known = np.zeros(n_features, dtype=bool)
     known[0] = True
     pairs = counts[sizes == 2]
-    for row, score in zip(pairs, scores[sizes == 2], strict=True):
+    rows = list(zip(pairs, scores[sizes == 2], strict=True))
+    for row, score in rows + rows:  # the second time from what the first has found
         reference, unit = np.flatnonzero(row)
+        if not known[reference]:  # a second reference that says what the first says
+            reference, unit = unit, reference
         apart = values[unit] - values[reference]
         distance = float(apart @ apart)
         share = float((score - values[reference]) @ apart) / distance if distance > 0 else 0.0

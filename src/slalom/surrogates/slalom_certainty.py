@@ -35,7 +35,7 @@ class Certainty:
 def certainty(problem: Problem, solution: Solution, contrasts: FloatArray) -> Certainty:
     """Everything §6 of the theory asks for, from one factorisation.
 
-    `contrasts` (n_classes, n_columns) are what the problem's columns are of the classes.
+    `contrasts` (n_classes, n_columns) take the problem's columns to the classes.
     """
     from scipy.linalg import cho_solve
 

@@ -1,6 +1,6 @@
 """SLALOM as a surrogate: from counts and scores to a model, its read-outs and their errors."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -37,20 +37,22 @@ class SlalomSurrogate:
     def fit(
         self, counts: FloatArray, scores: FloatArray, *, weights: FloatArray, at: FloatArray
     ) -> Fit:
-        contrasts = _contrasts(scores.reshape(len(scores), -1))
-        columns = scores.reshape(len(scores), -1) @ contrasts
-        problem = self.problem(counts, columns, weights=weights, at=at)
+        columns = scores.reshape(len(scores), -1)
+        unit, contrasts = _unit(columns), _contrasts(columns)
+        prior = self.prior and replace(self.prior, values=self.prior.values / unit)
+        columns = columns @ contrasts / unit
+        problem = replace(self, prior=prior).problem(counts, columns, weights=weights, at=at)
         solution = self.solver.solve(problem)
-        values = solution.state.values @ contrasts.T
+        values = solution.state.values @ contrasts.T * unit
         model = _model(problem, solution, values[:, 0] if scores.ndim == 1 else values)
-        sure = certainty(problem, solution, contrasts)
+        sure = certainty(problem, solution, contrasts * unit)
         return Fit(
             model=model,
             scores=read_outs(model, at),
             errors={} if sure.r2 is None else standard_errors(model, at, sure.covariances),
             identified=np.ones(len(at), dtype=bool),
             r2=sure.r2,
-            rmse=sure.rmse,
+            rmse=None if sure.rmse is None else sure.rmse * unit,
             notes=(UNSURE,) if sure.r2 is None else (),
         )
 
@@ -106,6 +108,13 @@ class SlalomSurrogate:
         if rows.any():
             return np.asarray(scores[rows].mean(axis=0))
         return np.asarray(weights @ scores / weights.sum())
+
+
+def _unit(columns: FloatArray) -> float:
+    """The spread of the scores: fitted in it, a ridge means the same for log-odds and prices."""
+    largest = float(np.abs(columns).max(initial=0.0)) or 1.0
+    spread = largest * float((columns / largest).std())
+    return spread if spread > 1e-9 * largest else 1.0
 
 
 def _contrasts(columns: FloatArray) -> FloatArray:

@@ -30,13 +30,17 @@ def insertion_order(model: SlalomModel) -> NDArray[np.intp]:
 
 
 def _candidates(model: SlalomModel) -> NDArray[np.intp]:
-    """Orders of ascending w (v − λ)."""
+    """Orders of ascending w (v − λ), λ from all that F could be and, closer, from what it is."""
     if model.values.ndim != 1:
         raise InputError("an order of removal needs one target: explain one class, not all")
-    weights, _ = model.weights()
     reach = np.append(model.values, model.anchor_values())
+    wide = _at_levels(model, reach)
+    return np.unique(np.vstack([wide, _at_levels(model, _paths(model, wide))]), axis=0)
+
+
+def _at_levels(model: SlalomModel, reach: FloatArray) -> NDArray[np.intp]:
     levels = np.linspace(reach.min(), reach.max(), N_CANDIDATES)
-    pulls = weights * (model.values - levels[:, None])  # (n_candidates, n_units)
+    pulls = model.weights()[0] * (model.values - levels[:, None])  # (n_candidates, n_units)
     return np.unique(np.argsort(pulls, axis=1, kind="stable"), axis=0)
 
 
@@ -45,8 +49,13 @@ def _probability(model: SlalomModel, orders: NDArray[np.intp]) -> FloatArray:
 
     A trace of F itself decides where all of them are saturated.
     """
+    paths = _paths(model, orders)
+    return np.asarray((np.tanh(paths / 2) / 2 + 1e-6 * paths).mean(axis=1))
+
+
+def _paths(model: SlalomModel, orders: NDArray[np.intp]) -> FloatArray:
+    """F as the units of each order come in one by one: (n_orders, n_units)."""
     weights, anchor_weight = model.weights()
     total = anchor_weight + np.cumsum(weights[orders], axis=1)
     said = np.cumsum((weights * model.values)[orders], axis=1)
-    path = (said + anchor_weight * float(model.anchor_values())) / total  # F, (n_orders, n_units)
-    return np.asarray((np.tanh(path / 2) / 2 + 1e-6 * path).mean(axis=1))
+    return np.asarray((said + anchor_weight * float(model.anchor_values())) / total)
