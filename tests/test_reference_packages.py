@@ -62,7 +62,7 @@ def test_shapley_values_are_those_of_shapiq(game):
 
 @pytest.mark.filterwarnings("ignore")
 def test_lime_is_lime(game):
-    """Lime's own regression on our masks, and our regression on lime's own distances."""
+    """Lime's own regression on our masks, repeats and all, and our regression on its distances."""
     from lime.lime_base import LimeBase
     from sklearn.metrics import pairwise_distances
 
@@ -73,10 +73,15 @@ def test_lime_is_lime(game):
     def kernel(distance):
         return np.sqrt(np.exp(-(distance**2) / 25**2))
 
-    np.testing.assert_allclose(kernel(distances), samples.weights, atol=1e-12)
+    times = np.rint(samples.weights / kernel(distances)).astype(int)
+    np.testing.assert_allclose(times * kernel(distances), samples.weights, atol=1e-12)
+    assert times.sum() == 150
     scores = game.log_odds(counts)
     _, pairs, _, _ = LimeBase(kernel, random_state=0).explain_instance_with_data(
-        counts, scores[:, None], distances, 0, num_features=8, feature_selection="none"
+        *(np.repeat(part, times, axis=0) for part in (counts, scores[:, None], distances)),
+        0,
+        num_features=8,
+        feature_selection="none",
     )
     fit = LinearSurrogate(ridges=(1.0,)).fit(counts, scores, weights=samples.weights, at=np.ones(8))
     reference = [weight for _, weight in sorted(pairs)]

@@ -60,7 +60,9 @@ def test_budget_order_and_emptiness(sampler, n_units, can_be_empty):
 def test_lime_weighs_by_cosine_distance():
     counts, samples = sampled(LimeMasks(), document_of(20), 300)
     shares = counts.mean(axis=1)
-    np.testing.assert_allclose(samples.weights, np.exp(-((1 - np.sqrt(shares)) ** 2) * 8))
+    times = samples.weights / np.exp(-((1 - np.sqrt(shares)) ** 2) * 8)
+    np.testing.assert_allclose(times, np.rint(times), atol=1e-9)
+    assert round(times.sum()) == 300  # what came up twice weighs twice
     removed = 20 - counts[1:].sum(axis=1)
     assert 9 < removed.mean() < 12  # uniform in 1 … 20
     assert len(np.unique(counts, axis=0)) == len(counts)

@@ -22,7 +22,14 @@ from slalom.cli_typed import (
     text_typed,
     write,
 )
-from slalom.errors import FileError, InputError, MissingExtraError, SlalomError, UnknownNameError
+from slalom.errors import (
+    FileError,
+    InputError,
+    MissingExtraError,
+    NoModelError,
+    SlalomError,
+    UnknownNameError,
+)
 
 if TYPE_CHECKING:
     from slalom.classifiers.base import Classifier
@@ -148,7 +155,10 @@ def evaluate(
     wanted = _names(metrics, METRICS, "metric")
     path = Path(data)
     if not path.is_file():
-        raise FileError(f"cannot read {path}: there is no such file")
+        what = "a folder" if path.is_dir() else "no such file"
+        raise FileError(f"cannot read {path}: it is {what}")
+    if not out:
+        raise click.UsageError("--out is empty: name a folder for the results")
     classifier = load(model, device=device)
     items, bad = read_items(path, classifier.labels)
     plan = Plan(
@@ -187,7 +197,8 @@ def _work(
     done = {row.key for row in store.rows if row.problem is None}  # what failed is tried again
     total = len(items) * len(plan.methods) * len(plan.budgets)
     try:
-        with _progress(total, min(len(done), total)) as advance:
+        keys = {(i.number, m.name, b) for i in items for m in plan.methods for b in plan.budgets}
+        with _progress(total, len(keys & done)) as advance:
             for row in evaluate(classifier, items, plan, done=done, jobs=jobs):
                 store.add(row)
                 advance()
@@ -227,6 +238,8 @@ def _report(
     for sentence in summary_of(bad):
         complain(sentence)
     click.echo(text, nl=False)
+    if all(row.problem is not None for row in rows):
+        raise InputError(f"no text could be measured: {rows[0].problem}")
 
 
 def _methods(typed: str) -> "tuple[Explainer, ...]":
@@ -257,7 +270,7 @@ def _budgets(typed: str) -> tuple[int | None, ...]:
     parts = [part.strip() for part in typed.split(",")]
     if not all(part == "auto" or (part.isdecimal() and int(part) > 0) for part in parts):
         raise click.UsageError(f"--queries {typed!r}: give numbers with commas between, or auto")
-    return tuple(None if part == "auto" else int(part) for part in parts)
+    return tuple(dict.fromkeys(None if part == "auto" else int(part) for part in parts))
 
 
 def _one_class(target: str | None, labels: Sequence[str]) -> str | int | None:
@@ -281,7 +294,7 @@ def _measured(
         for name in names:
             try:
                 row[name] = METRICS[name].measure(remembered, explanation)
-            except SlalomError:  # scores without a model predict nothing
+            except NoModelError:
                 row[name] = None
     return table
 
@@ -296,7 +309,7 @@ def _show(
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")  # a terminal without emoji still gets the rest
     console = Console(highlight=False)
-    console.print(SideBySide(explanations, measured), width=min(console.width, 100))
+    console.print(SideBySide(explanations, measured))
 
 
 @contextmanager

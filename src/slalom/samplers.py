@@ -214,7 +214,8 @@ def _all_subsets(n_units: int) -> BoolArray:
 class LimeMasks:
     """LIME's questions: a uniform number of units removed, near texts weighing more.
 
-    With k of n units kept the cosine distance is d = 1 − √(k/n) and the weight exp(−d²/2b²).
+    With k of n units kept the cosine distance is d = 1 − √(k/n) and the weight exp(−d²/2b²);
+    what is drawn several times is asked once and weighs as often.
     """
 
     bandwidth: float = 0.25
@@ -226,9 +227,11 @@ class LimeMasks:
         def draw(n: int) -> BoolArray:
             return _subsets(rng.integers(fewest, max(n_units, fewest + 1), size=n), n_units, rng)
 
-        masks = _distinct(np.ones((1, n_units), dtype=bool), draw, n_queries)
+        drawn = np.vstack([np.ones((1, n_units), dtype=bool), draw(n_queries - 1)])
+        masks, times = np.unique(drawn, axis=0, return_counts=True)
+        masks, times = masks[::-1], times[::-1]  # the full text first
         distances = 1.0 - np.sqrt(masks.mean(axis=1))
-        weights = np.exp(-(distances**2) / (2 * self.bandwidth**2))
+        weights = times * np.exp(-(distances**2) / (2 * self.bandwidth**2))
         return Samples(queries_from_masks(masks), weights, complete=_are_all(masks, document))
 
 

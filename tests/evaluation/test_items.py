@@ -94,3 +94,24 @@ def test_reasons_are_summed_up():
         "left out 8 lines 1, 2, 3, 4, 5, …: empty",
         "left out line 20: odd",
     ]
+
+
+def test_rows_of_a_table_that_would_be_altered_are_left_out(tmp_path):
+    path = tmp_path / "reviews.csv"
+    path.write_bytes(
+        b'text,label\ngood film,1\nGood film, really awful,0\nCaf\xe9,1\n"dull" plot,0\n'
+        b'a fine one,1.0\n"never closed,1\nthe rest\n'
+    )
+    found, bad = read_items(path, ["neg", "pos"])
+    assert [(item.text, item.label) for item in found] == [("good film", 1), ("a fine one", 1)]
+    reasons = [line.reason for line in bad]
+    assert reasons[:2] == ["has more cells than the table has columns", "not in UTF-8"]
+    assert all(reason.startswith("not a row of a table: ") for reason in reasons[2:])
+    assert len(reasons) == 4
+
+
+def test_a_line_too_deep_for_json_is_left_out(tmp_path):
+    path = tmp_path / "deep.jsonl"
+    path.write_text("[" * 100_000 + '\n{"text": "good"}\n')
+    found, bad = read_items(path, ["neg", "pos"])
+    assert (len(found), bad[0].reason) == (1, "not valid JSON in UTF-8")

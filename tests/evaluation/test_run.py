@@ -58,7 +58,17 @@ def test_threads_give_the_same_rows():
     plan = plan_of("linear", "lime")
     alone = list(evaluate(slalom_oracle().classifier, items(TEXTS), plan))
     together = list(evaluate(slalom_oracle().classifier, items(TEXTS), plan, jobs=2))
-    assert [(row.key, row.values) for row in alone] == [(row.key, row.values) for row in together]
+    assert {row.key: row.values for row in alone} == {row.key: row.values for row in together}
+
+
+def test_an_interrupt_waits_for_no_more_than_the_rows_at_work():
+    """And keeps every row that was made before it."""
+    oracle, plan = slalom_oracle(), plan_of("linear", "lime", "gam")
+    rows = evaluate(oracle.classifier, items([TEXT] * 40), plan, jobs=2)
+    first = next(rows)
+    rows.close()
+    assert first.problem is None
+    assert len(oracle.asked) < 40 * 3 * 200 / 4
 
 
 def test_the_interval_covers_the_mean():

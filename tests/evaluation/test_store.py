@@ -75,6 +75,19 @@ def test_a_folder_that_cannot_be(tmp_path):
         Store(tmp_path / "file", SETTINGS)
 
 
+def test_a_damaged_line_costs_no_other(tmp_path):
+    store = Store(tmp_path, SETTINGS)
+    for number in range(3):
+        store.add(Row(number, "slalom", 500, {"UNI": 0.5}))
+    path = tmp_path / "rows.jsonl"
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([lines[0], lines[1][:20], lines[2]]) + "\n")
+    assert [row.document for row in Store(tmp_path, SETTINGS).rows] == [0, 2]
+    (tmp_path / "settings.json").write_text("[]")
+    with pytest.raises(slalom.SlalomError, match=r"settings.json is damaged"):
+        Store(tmp_path, SETTINGS)
+
+
 def test_a_row_that_is_made_again_takes_the_place_of_the_first(tmp_path):
     store = Store(tmp_path, SETTINGS)
     store.add(Row(3, "slalom", 500, problem="the server is down"))

@@ -117,3 +117,36 @@ def test_without_repeats_the_gam_is_linear():
     gam = GamSurrogate().fit(counts, scores, weights=np.ones(50), at=np.ones(6))
     np.testing.assert_allclose(gam.scores["score"], linear.scores["score"], atol=1e-9)
     assert gam.r2 == pytest.approx(linear.r2)
+
+
+def test_with_as_many_rows_as_coefficients_the_ridge_is_not_the_weakest():
+    """Weak ridges pass through every row there, and leaving one out does not show it."""
+    rng = np.random.default_rng(0)
+    true = 0.3 * rng.normal(size=68)
+    design, fresh = (rng.integers(0, 2, (n, 68)).astype(float) for n in (70, 2000))
+    scores = design @ true + 0.5 * rng.normal(size=70)
+    fit = LinearSurrogate().fit(design, scores, weights=np.ones(70), at=np.ones(68))
+    missed = ((fit.model.predict(fresh) - fresh @ true) ** 2).mean() / (fresh @ true).var()
+    assert missed < 1
+    assert fit.r2 < 0.9
+
+
+def test_fewer_rows_than_coefficients_bear_no_errors():
+    rng = np.random.default_rng(1)
+    design = rng.integers(0, 2, (20, 60)).astype(float)
+    fit = LinearSurrogate().fit(design, rng.normal(size=20), weights=np.ones(20), at=np.ones(60))
+    assert (fit.r2, fit.errors) == (None, {})
+    assert "ask more" in fit.notes[0]
+
+
+@pytest.mark.parametrize("noise", [1.0, 10.0])
+def test_errors_hold_under_strong_ridges_too(noise):
+    rng = np.random.default_rng(2)
+    inside = []
+    for _ in range(40):
+        true = 0.3 * rng.normal(size=30)
+        design = rng.integers(0, 2, (300, 30)).astype(float)
+        scores = design @ true + noise * rng.normal(size=300)
+        fit = LinearSurrogate().fit(design, scores, weights=np.ones(300), at=np.ones(30))
+        inside += (np.abs(fit.scores["score"] - true) <= 1.645 * fit.errors["score"]).tolist()
+    assert np.mean(inside) == pytest.approx(0.9, abs=0.06)

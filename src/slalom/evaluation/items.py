@@ -85,18 +85,27 @@ def _records(path: Path) -> Iterator[tuple[int, Any]]:
         if line.strip():
             try:
                 yield number, json.loads(line)
-            except ValueError:
+            except (ValueError, RecursionError):
                 yield number, InputError("not valid JSON in UTF-8")
 
 
 def _table_records(path: Path, content: bytes) -> Iterator[tuple[int, Any]]:
-    text = io.StringIO(content.decode("utf-8-sig", errors="replace"), newline="")
-    table = csv.DictReader(text)
+    text = io.StringIO(content.decode("utf-8-sig", errors="surrogateescape"), newline="")
+    table = csv.DictReader(text, strict=True)
     if "text" not in (table.fieldnames or ()):
         names = ", ".join(table.fieldnames or ()) or "none"
         raise FileError(f"{path} has no column 'text': its columns are {names}")
-    for row in _readable(table, path):
+    for row in _rows(table):
+        if isinstance(row, InputError):
+            yield table.line_num, row
+            continue
+        if None in row:
+            yield table.line_num, InputError("has more cells than the table has columns")
+            continue
         record = {name: value for name, value in row.items() if value not in (None, "")}
+        if not _is_text(record):
+            yield table.line_num, InputError("not in UTF-8")
+            continue
         if isinstance(record.get("rationales"), str):
             try:
                 record["rationales"] = json.loads(record["rationales"])
@@ -105,11 +114,23 @@ def _table_records(path: Path, content: bytes) -> Iterator[tuple[int, Any]]:
         yield table.line_num, record
 
 
-def _readable(table: "csv.DictReader[str]", path: Path) -> Iterator[dict[str, Any]]:
+def _rows(table: "csv.DictReader[str]") -> Iterator[dict[Any, Any] | InputError]:
+    while True:
+        try:
+            yield next(table)
+        except StopIteration:
+            return
+        except csv.Error as problem:  # a quote that is never closed, for example
+            yield InputError(f"not a row of a table: {problem}")
+
+
+def _is_text(record: dict[Any, Any]) -> bool:
+    """Whether every byte was one of UTF-8."""
     try:
-        yield from table
-    except csv.Error as problem:  # a quote that is never closed, for example
-        raise FileError(f"cannot read {path}: line {table.line_num}: {problem}") from problem
+        "".join(record.values()).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _item(number: int, record: Any, labels: Sequence[str]) -> Item:
@@ -128,10 +149,12 @@ def _label(label: Any, labels: Sequence[str]) -> int | None:
         return None
     if str(label) in labels:
         return list(labels).index(str(label))
-    number = str(label)
+    number = str(label).removesuffix(".0")  # what pandas makes of a column with gaps
     if not isinstance(label, bool) and number.isdecimal() and int(number) < len(labels):
         return int(number)
-    raise InputError(f"the label {label!r} is none of the model's: {', '.join(labels)}")
+    raise InputError(
+        f"the label {label!r} is none of the model's: {', '.join(labels)} (or their numbers)"
+    )
 
 
 def _spans(spans: Any, text: Text) -> tuple[Span, ...] | None:

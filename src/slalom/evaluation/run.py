@@ -5,8 +5,10 @@ memory, since most of their questions are the same for every method.
 """
 
 from collections.abc import Collection, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from queue import SimpleQueue
+from threading import Event
 
 import numpy as np
 
@@ -45,17 +47,38 @@ def evaluate(
     done: Collection[Key] = (),
     jobs: int = 1,
 ) -> Iterator[Row]:
-    """Rows as they are finished, document by document; those in `done` are not made again."""
+    """Rows as they are finished; those in `done` are not made again.
+
+    With several jobs documents overtake one another.
+    """
     if jobs == 1:
         for item in items:
             yield from _rows(classifier, item, plan, done)
         return
+    made: SimpleQueue[Row | Future[None]] = SimpleQueue()
+    stopped = Event()
+
+    def work(item: Item) -> None:
+        for row in _rows(classifier, item, plan, done):
+            made.put(row)
+            if stopped.is_set():
+                return
+
     pool = ThreadPoolExecutor(jobs)
     try:
-        for rows in pool.map(lambda item: list(_rows(classifier, item, plan, done)), items):
-            yield from rows
+        left = [pool.submit(work, item) for item in items]
+        for future in left:
+            future.add_done_callback(made.put)
+        n_left = len(left)
+        while n_left:
+            if isinstance(row := made.get(), Row):
+                yield row
+            else:
+                row.result()  # raises what ended it
+                n_left -= 1
     finally:
-        pool.shutdown(cancel_futures=True)  # an interrupt does not wait for all the rest
+        stopped.set()
+        pool.shutdown(cancel_futures=True)  # an interrupt waits for the rows at work, no more
 
 
 def _rows(classifier: Classifier, item: Item, plan: Plan, done: Collection[Key]) -> Iterator[Row]:

@@ -9,6 +9,7 @@ report.md, report.html   see report.py
 import json
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +67,9 @@ class Store:
         try:
             before = json.loads(path.read_text(encoding="utf-8"))
         except ValueError:
-            before = {}
+            before = None
+        if not isinstance(before, dict):
+            raise FileError(f"{path} is damaged: name another folder, or delete this one")
         other = [name for name in settings if before.get(name) != settings[name]]
         if other:
             raise FileError(
@@ -75,22 +78,18 @@ class Store:
             )
 
     def _finished(self) -> list[Row]:
-        """Rows of earlier runs; what was cut off in the middle of a line is dropped."""
+        """Rows of earlier runs; a last line that was cut off is dropped, a damaged one skipped."""
         path = self.folder / "rows.jsonl"
         if not path.exists():
             return []
-        rows, end = [], 0
-        for line in path.read_bytes().splitlines(keepends=True):
-            try:
-                if not line.endswith(b"\n"):
-                    break
-                rows.append(Row.from_json(json.loads(line)))
-            except (ValueError, KeyError, TypeError):
-                break
-            end += len(line)
-        if end < path.stat().st_size:
+        *lines, cut_off = path.read_bytes().split(b"\n")
+        if cut_off:
             with path.open("r+b") as file:
-                file.truncate(end)
+                file.truncate(path.stat().st_size - len(cut_off))
+        rows = []
+        for line in lines:
+            with suppress(ValueError, KeyError, TypeError):
+                rows.append(Row.from_json(json.loads(line)))
         return rows
 
 

@@ -18,7 +18,9 @@ from slalom.surrogates.base import Fit
 from slalom.surrogates.quality import loo_quality
 
 BY_LEAVE_ONE_OUT = tuple(10.0**power for power in range(-6, 5))
-LEAST_LEFT = 1e-3  # of a residual: a row that alone decides a coefficient has no say in the quality
+LEAST_LEFT = 1e-12  # of a residual, for rows that alone decide a coefficient
+PEAK = 2.0  # times the least error: weaker ridges pass through the rows, and leaving one out lies
+UNSURE = "fewer answers than coefficients: too few to say how sure the scores are; ask more"
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,10 +67,11 @@ class LinearSurrogate:
         return Fit(
             model=model,
             scores={"score": model.coefficients},
-            errors={"score": found.errors.reshape(shape)},
+            errors={} if r2 is None else {"score": found.errors.reshape(shape)},
             identified=np.ones(len(at), dtype=bool),
             r2=r2,
             rmse=rmse,
+            notes=(UNSURE,) if len(columns) <= counts.shape[1] else (),
         )
 
 
@@ -95,7 +98,7 @@ def regress(
     turned = centred @ axes  # (n, m)
     pulls = turned.T @ (said * weights[:, None])  # (m, n_classes)
     best: tuple[float, float, FloatArray] | None = None
-    for ridge in ridges:
+    for ridge in sorted(ridges, reverse=True):
         shrink = 1.0 / (sizes + max(ridge, 1e-12 * (1.0 + sizes.max(initial=0.0))))
         leverage = weights * ((turned**2) @ shrink + 1.0 / total)
         left = np.maximum(1.0 - leverage, LEAST_LEFT)[:, None]
@@ -103,6 +106,8 @@ def regress(
         error = float(weights @ (residuals**2).sum(axis=1))
         if best is None or error < best[0]:
             best = (error, ridge, residuals)
+        if error > PEAK * best[0]:
+            break
     assert best is not None
     _, ridge, residuals = best
     shrink = 1.0 / (sizes + max(ridge, 1e-12 * (1.0 + sizes.max(initial=0.0))))

@@ -13,7 +13,7 @@ import numpy as np
 
 from slalom.document import FloatArray
 from slalom.surrogates.base import Fit
-from slalom.surrogates.linear import LEAST_LEFT, LinearModel, standard_errors
+from slalom.surrogates.linear import LEAST_LEFT, UNSURE, LinearModel, standard_errors
 from slalom.surrogates.quality import loo_quality
 
 NOT_FITTED = "measured, not fitted: nothing is left to judge it by"
@@ -52,14 +52,17 @@ class ShapleyRegression:
         exact = asked_empty and len(counts) == 2 ** min(len(at), 62)  # nothing left to draw
         errors = np.zeros(shape) if exact else found.errors[: len(at)].reshape(shape)
         known = asked_empty or len(at) > 1
+        notes = () if asked_empty else (FITTED_EMPTY,)
+        if r2 is None and not exact and len(design) < len(constraint):
+            notes = (*notes, UNSURE)
         return Fit(
             model=LinearModel(coefficients, intercept.reshape(scores.shape[1:])),
             scores={"score": coefficients},
-            errors={"score": errors},
+            errors={} if r2 is None and not exact else {"score": errors},
             identified=np.full(len(at), known),
             r2=r2,
             rmse=rmse,
-            notes=() if asked_empty else (FITTED_EMPTY,),
+            notes=notes,
         )
 
 

@@ -14,7 +14,7 @@ from slalom.surrogates.slalom_readouts import read_outs, standard_errors
 from slalom.surrogates.slalom_solvers import LevenbergMarquardt, Solver
 
 DEFAULT_SOLVER = LevenbergMarquardt()
-UNSURE = "too few different answers to say how sure the scores are"
+UNSURE = "too few different answers to say how sure the scores are: ask more, if there are more"
 
 
 @dataclass(frozen=True, eq=False)

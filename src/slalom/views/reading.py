@@ -208,19 +208,22 @@ def trust_sentence(explanation: Explanation) -> str:
     if r2 is None and explanation.model is None:
         return "This method does not say how well it describes the classifier."
     if r2 is None:
-        return "Nothing to measure: how well this describes the classifier is unknown."
+        return "How well this describes the classifier is unknown."
     if r2 <= 0:
         return "This model describes the classifier no better than a constant: do not rely on it."
     share = f"{_hundredths(r2)} %"
     return f"This model describes {share} of how the classifier reacts when words are removed."
 
 
+def r2(share: float | None) -> str:
+    """Never rounded up: 1.00 is said of what is exact alone."""
+    return "–" if share is None else f"{_hundredths(share) / 100:.2f}".replace("-", "−")
+
+
 def facts(explanation: Explanation) -> list[str]:
     """The small print: method, fit and cost."""
     quality = explanation.quality
-    fit = (
-        [] if quality.r2 is None else [f"R² {_hundredths(quality.r2) / 100:.2f}".replace("-", "−")]
-    )
+    fit = [] if quality.r2 is None else [f"R² {r2(quality.r2)}"]
     miss = [] if quality.rmse is None else [f"RMSE {quality.rmse:.2f}"]
     asked = f"{quality.n_queries} {'query' if quality.n_queries == 1 else 'queries'}"
     return [explanation.method, *fit, *miss, asked]

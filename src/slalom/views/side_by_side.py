@@ -42,6 +42,8 @@ class SideBySide:
             shown = reading.for_class(explanation, reading.shown_class(explanation))
             if console.color_system is not None and not console.no_color:
                 yield painted_text(shown, reading.colouring(shown))
+            for note in explanation.quality.notes:
+                yield Text(f"  {note}", style="dim")
         yield Text()
         yield self._table(options.max_width)
 
@@ -65,7 +67,7 @@ class SideBySide:
     def _row(self, explanation: Explanation, names: Sequence[str]) -> list[str]:
         quality, values = explanation.quality, self.measured.get(explanation.method, {})
         return [
-            _number(quality.r2),
+            reading.r2(quality.r2),
             *(_number(values.get(name)) for name in names),
             str(quality.n_queries),
             str(quality.n_tokens),
@@ -89,4 +91,4 @@ def strongest_words(explanation: Explanation) -> str:
 
 
 def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.2f}"
+    return "–" if value is None or not np.isfinite(value) else f"{value:.2f}"
