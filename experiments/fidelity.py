@@ -15,7 +15,7 @@ import click
 import numpy as np
 
 from experiments import data
-from experiments.many import Model, collect
+from experiments.many import LISTED, LISTED_NUMBERS, Model, collect
 from slalom.classifiers.base import Classifier
 from slalom.document import FloatArray
 from slalom.errors import SlalomError
@@ -175,12 +175,18 @@ def place(method: str) -> int:
 @click.option("--model", help="A model's folder or name.  [default: the bundled one]")
 @click.option("--data", "folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option("--scale", type=click.Choice(["small", "paper"]), default="small", show_default=True)
-@click.option("--methods", help="Names with commas between.  [default: " + ",".join(METHODS) + "]")
-@click.option("--queries", help="Budgets with commas between.")
-@click.option("--documents", type=int, help="How many reviews.")
+@click.option(
+    "--methods",
+    type=LISTED,
+    help="Names with commas between.  [default: " + ",".join(METHODS) + "]",
+)
+@click.option("--queries", type=LISTED_NUMBERS, help="Budgets with commas between.")
+@click.option("--documents", type=click.IntRange(1), help="How many reviews.")
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--device", help="cpu or cuda.")
-@click.option("--jobs", type=int, help="Documents at a time.  [default: all cores but one]")
+@click.option(
+    "--jobs", type=click.IntRange(1), help="Documents at a time.  [default: all cores but one]"
+)
 @click.option(
     "--out", type=click.Path(dir_okay=False, path_type=Path), help="Rows as JSON; resumes."
 )
@@ -188,8 +194,8 @@ def command(
     model: str | None,
     folder: Path | None,
     scale: str,
-    methods: str | None,
-    queries: str | None,
+    methods: tuple[str, ...] | None,
+    queries: tuple[int, ...] | None,
     documents: int | None,
     seed: int,
     device: str | None,
@@ -199,8 +205,8 @@ def command(
     """Fidelity of all methods at equal budgets, with cost."""
     base = SMALL if scale == "small" else Setting()
     setting = Setting(
-        methods=tuple(methods.split(",")) if methods else base.methods,
-        budgets=tuple(int(b) for b in queries.split(",")) if queries else base.budgets,
+        methods=methods or base.methods,
+        budgets=queries or base.budgets,
         n_documents=documents or base.n_documents,
         seed=seed,
         jobs=jobs or max(1, (os.cpu_count() or 2) - 1),

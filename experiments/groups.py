@@ -1,7 +1,7 @@
 """Which models make up each group of `train`; every one is kept in the cache with its record."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -34,6 +34,7 @@ from experiments.synthetic import (
     word_counts,
 )
 from experiments.training import Recipe, Record, accuracy, machine, read_record
+from slalom.errors import UnknownNameError
 
 Predict = Callable[[Sequence[str]], NDArray[np.float64]]  # texts → (n, 2) probabilities
 Model = TypeVar("Model")
@@ -60,9 +61,9 @@ def train_synthetic(bench: Bench, kinds: Sequence[str], depths: Sequence[int]) -
 
 
 def train_imdb(bench: Bench, names: Sequence[str]) -> None:
-    for kind, n_layers in SCRATCH:
-        if not names or f"{kind}-{n_layers}" in names:
-            show(scratch(bench, kind, n_layers))
+    known = {f"{kind}-{n_layers}": (kind, n_layers) for kind, n_layers in SCRATCH}
+    for name in wanted(names, known):
+        show(scratch(bench, *known[name]))
 
 
 def train_smollm(bench: Bench) -> None:
@@ -83,9 +84,16 @@ def train_classic(bench: Bench, names: Sequence[str]) -> None:
             lstm(train, own_tokenizer(bench, with_special=True), recipe), write_lstm, folder
         ),
     }
-    for name, make in makers.items():
-        if not names or name in names:
-            show(kept(bench, name, make))
+    for name in wanted(names, makers):
+        show(kept(bench, name, makers[name]))
+
+
+def wanted(names: Sequence[str], known: Iterable[str]) -> Sequence[str]:
+    """The names given, all of them known; without any, all."""
+    for name in names:
+        if name not in known:
+            raise UnknownNameError("model", name, known)
+    return names or tuple(known)
 
 
 def written(model: Model, write: Callable[[Model, Path], None], folder: Path) -> Model:

@@ -16,7 +16,7 @@ from pathlib import Path
 import click
 
 from experiments import data
-from experiments.many import Model, collect
+from experiments.many import LISTED, Model, collect
 from slalom.evaluation.items import Item
 from slalom.evaluation.rows import markdown
 from slalom.evaluation.run import Plan
@@ -32,7 +32,9 @@ def marked_reviews(folder: Path | None, part: str) -> list[Item]:
     """Reviews with their consensus words as spans; those without any are left out."""
     path = data.stored(folder, f"yelp_hat/{part}.csv")
     if path is None:
-        raise FileNotFoundError(data.missing(f"yelp_hat/{part}.csv", "nothing from a registry"))
+        raise FileNotFoundError(
+            f"found no yelp_hat/{part}.csv: give a folder that holds it with --data"
+        )
     with data.opened(path) as lines:
         rows = list(csv.DictReader(lines))
     spans: dict[str, list[set[tuple[int, int]]]] = {}
@@ -65,9 +67,9 @@ def _marked(text: str, page: str) -> Iterator[tuple[int, int]]:
 @click.option("--model", help="A model's folder or name.  [default: the bundled one]")
 @click.option("--data", "folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option("--part", type=click.Choice(PARTS), default=PARTS[0], show_default=True)
-@click.option("--methods", default=METHODS, show_default=True)
-@click.option("--queries", default=500, show_default=True)
-@click.option("--documents", default=50, show_default=True)
+@click.option("--methods", type=LISTED, default=METHODS, show_default=True)
+@click.option("--queries", type=click.IntRange(1), default=500, show_default=True)
+@click.option("--documents", type=click.IntRange(1), default=50, show_default=True)
 @click.option("--device", help="cpu or cuda.")
 @click.option("--jobs", type=click.IntRange(1), default=1, show_default=True)
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Rows; resumes.")
@@ -75,7 +77,7 @@ def command(
     model: str | None,
     folder: Path | None,
     part: str,
-    methods: str,
+    methods: tuple[str, ...],
     queries: int,
     documents: int,
     device: str | None,
@@ -84,7 +86,7 @@ def command(
 ) -> None:
     """Agreement of every method with human rationales (Yelp-HAT)."""
     items, reader = marked_reviews(folder, part)[:documents], Model(model, device)
-    planned = partial(plan, tuple(methods.split(",")), queries)
+    planned = partial(plan, methods, queries)
     planned()  # a wrong name ends here, before anything is loaded
     rows = collect(reader, items, planned, jobs=jobs, out=out, about=f"human, {part}")
     right = {row.document: row.correct for row in rows if row.correct is not None}

@@ -26,6 +26,26 @@ from slalom.evaluation.run import Plan, evaluate
 from slalom.files import write_whole
 
 
+class Listed(click.ParamType):
+    """Several of a kind with commas between, each once."""
+
+    name = "list"
+
+    def __init__(self, kind: Callable[[str], Any]) -> None:
+        self.kind = kind
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[Any, ...]:
+        if isinstance(value, tuple):
+            return value
+        try:
+            return tuple(dict.fromkeys(self.kind(part.strip()) for part in value.split(",")))
+        except ValueError:
+            self.fail(f"{value!r} is not a list of numbers with commas between", param, ctx)
+
+
+LISTED, LISTED_NUMBERS = Listed(str), Listed(int)
+
+
 @dataclass(frozen=True)
 class Model:
     """What a process needs to load the classifier itself."""
@@ -116,8 +136,11 @@ def _rows(model: Model, plan: Callable[[], Plan], have: Collection[Key], item: I
 def _kept(out: Path | None, settings: dict[str, Any]) -> list[Row]:
     if out is None or not out.exists():
         return []
-    stored = json.loads(out.read_text(encoding="utf-8"))
-    before: dict[str, Any] = stored["settings"]
+    try:
+        stored = json.loads(out.read_text(encoding="utf-8"))
+        before: dict[str, Any] = stored["settings"]
+    except (ValueError, KeyError, TypeError) as problem:
+        raise click.ClickException(f"{out} holds no rows of an experiment: {problem}") from problem
     other = [name for name in settings if name != "texts" and before.get(name) != settings[name]]
     texts = before.get("texts", {})
     if any(settings["texts"].get(number, digest) != digest for number, digest in texts.items()):

@@ -87,3 +87,20 @@ def test_a_cache_is_of_one_seed(tmp_path):
     older = tmp_path / "older"  # from before caches were marked
     (older / "minilm-6").mkdir(parents=True)
     claim(older, 0)
+
+
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        (["train", "classic", "--only", "nope"], "unknown model 'nope'"),
+        (["fidelity", "--methods", "slalom, nope"], "unknown method 'nope'"),
+        (["fidelity", "--queries", "many"], "'many' is not a list of numbers"),
+        (["human", "--documents", "3"], "found no yelp_hat/hat_50_words.csv"),
+    ],
+)
+def test_what_is_typed_wrongly_is_told_in_one_sentence(tmp_path, typed, told):
+    cache = ["--cache", str(tmp_path)] if typed[0] == "train" else []
+    result = CliRunner().invoke(main, [*typed, *cache])
+    assert result.exit_code != 0
+    assert told in result.output
+    assert "Traceback" not in result.output
