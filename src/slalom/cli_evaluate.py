@@ -34,6 +34,7 @@ from slalom.errors import (
 if TYPE_CHECKING:
     from slalom.classifiers.base import Classifier
     from slalom.evaluation.items import Bad, Item
+    from slalom.evaluation.rows import Row
     from slalom.evaluation.run import Plan
     from slalom.evaluation.store import Store
     from slalom.explainers.base import Explainer
@@ -237,9 +238,24 @@ def _report(
         complain(f"no table.parquet: {problem}")
     for sentence in summary_of(bad):
         complain(sentence)
-    click.echo(text, nl=False)
+    if sys.stdout.isatty():
+        _show_table(rows, metrics, store.folder)
+    else:
+        click.echo(text, nl=False)
     if all(row.problem is not None for row in rows):
         raise InputError(f"no text could be measured: {rows[0].problem}")
+
+
+def _show_table(rows: "Sequence[Row]", metrics: Sequence[str], folder: Path) -> None:
+    """As much of the report as a terminal has room for."""
+    from rich.console import Console
+
+    from slalom.evaluation.rows import table
+    from slalom.views.side_by_side import fitted_table
+
+    console = Console(highlight=False)
+    console.print(fitted_table(*table(rows, metrics), console.width))
+    console.print(f"All of it, with what the columns mean: {folder / 'report.html'}", style="dim")
 
 
 def _methods(typed: str) -> "tuple[Explainer, ...]":

@@ -123,7 +123,7 @@ def table(rows: Sequence[Row], metrics: Sequence[str]) -> tuple[list[str], list[
             f"{len(done)} of {len(members)}",
         ]
         lines.append(cells)
-    return ["method", "b", *metrics, "queries", "tokens", "seconds", "documents"], lines
+    return ["method", "budget", *metrics, "queries", "tokens", "seconds", "documents"], lines
 
 
 def _short(number: float) -> str:

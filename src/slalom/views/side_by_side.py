@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -43,26 +44,15 @@ class SideBySide:
             if console.color_system is not None and not console.no_color:
                 yield painted_text(shown, reading.colouring(shown))
             for note in explanation.quality.notes:
-                yield Text(f"  {note}", style="dim")
+                yield Padding(Text(note, style="dim"), (0, 0, 0, 2))
         yield Text()
         yield self._table(options.max_width)
 
     def _table(self, width: int) -> RenderableType:
-        """A row a method; columns that do not fit are named below, none is cut."""
         names = list(dict.fromkeys(name for row in self.measured.values() for name in row))
-        heads = ["R²", *names, "queries", "tokens", "seconds"]
-        rows = [self._row(explanation, names) for explanation in self.explanations]
-        wide = [max(map(cell_len, column)) for column in zip(heads, *rows, strict=True)]
-        room = width - max(map(len, ("method", *(e.method for e in self.explanations))))
-        n_shown = int((np.cumsum(wide) + GAP * np.arange(1, len(wide) + 1) <= room).sum())
-        table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="dim")
-        table.add_column("method", no_wrap=True)
-        for head in heads[:n_shown]:
-            table.add_column(head, justify="right", no_wrap=True)
-        for explanation, row in zip(self.explanations, rows, strict=True):
-            table.add_row(explanation.method, *row[:n_shown])
-        left_out = f"no room for {', '.join(heads[n_shown:])}"
-        return Group(table, *([Text(left_out, style="dim")] if n_shown < len(heads) else []))
+        heads = ["method", "R²", *names, "queries", "tokens", "seconds"]
+        rows = [[e.method, *self._row(e, names)] for e in self.explanations]
+        return fitted_table(heads, rows, width)
 
     def _row(self, explanation: Explanation, names: Sequence[str]) -> list[str]:
         quality, values = explanation.quality, self.measured.get(explanation.method, {})
@@ -73,6 +63,19 @@ class SideBySide:
             str(quality.n_tokens),
             f"{quality.seconds:.2f}",
         ]
+
+
+def fitted_table(heads: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> RenderableType:
+    """The first column names the row; columns that do not fit are named below, none is cut."""
+    wide = [max(map(cell_len, column)) for column in zip(heads, *rows, strict=True)]
+    n_shown = max(1, int((np.cumsum(wide) + GAP * np.arange(len(wide)) <= width).sum()))
+    table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="dim")
+    for column, head in enumerate(heads[:n_shown]):
+        table.add_column(head, justify="right" if column else "left", no_wrap=True)
+    for row in rows:
+        table.add_row(*row[:n_shown])
+    left_out = f"no room for {', '.join(heads[n_shown:])}"
+    return Group(table, *([Text(left_out, style="dim")] if n_shown < len(heads) else []))
 
 
 def strongest_words(explanation: Explanation) -> str:
