@@ -48,9 +48,15 @@ DEVICE = click.option("--device", help="Where the model runs, such as cpu or cud
 SEED = click.option("--seed", type=at_least(0), metavar="N", default=0, show_default=True)
 TARGET = click.option("--target", help="A label or its number.  [default: the predicted class]")
 TOO_LONG = click.option(
-    "--too-long", type=click.Choice(["error", "truncate", "windows"]), default="error"
+    "--too-long",
+    type=click.Choice(["error", "truncate", "windows"]),
+    default="error",
+    show_default=True,
+    help="What to do with a text longer than the model reads.",
 )
-UNITS = click.option("--units", type=click.Choice(["token", "word", "sentence"]))
+UNITS = click.option(
+    "--units", type=click.Choice(["token", "word", "sentence"]), help="What gets a score."
+)
 
 
 @click.command()
@@ -94,17 +100,15 @@ def compare(
     wanted_class = _one_class(target, classifier.labels)
     document = classifier.split(content, units, too_long=too_long)
     explanations: list[Explanation] = []
-    for method in chosen:
-        try:
-            explanations += method.explain(
-                classifier,
-                [document],
-                target=wanted_class,
-                n_queries=queries,
-                seed=seed,
-            )
-        except SlalomError as problem:
-            complain(f"{method.name}: {problem}")
+    with _progress(len(chosen), 0, doing="explaining") as advance:
+        for method in chosen:
+            try:
+                explanations += method.explain(
+                    classifier, [document], target=wanted_class, n_queries=queries, seed=seed
+                )
+            except SlalomError as problem:
+                complain(f"{method.name}: {problem}")
+            advance()
     if not explanations:
         raise InputError("none of these methods can explain this text with this classifier")
     if json_file is not None:
@@ -129,7 +133,14 @@ def compare(
 @TOO_LONG
 @SEED
 @DEVICE
-@click.option("--jobs", type=at_least(1), metavar="N", default=1, help="Documents at a time.")
+@click.option(
+    "--jobs",
+    type=at_least(1),
+    metavar="N",
+    default=1,
+    show_default=True,
+    help="Documents at a time.",
+)
 def evaluate(
     data: str,
     out: str,
@@ -329,7 +340,7 @@ def _show(
 
 
 @contextmanager
-def _progress(total: int, done: int) -> Iterator[Any]:
+def _progress(total: int, done: int, *, doing: str = "measuring") -> Iterator[Any]:
     """A bar on standard error while the work lasts, if a person is watching."""
     if not sys.stderr.isatty():
         yield lambda: None
@@ -337,7 +348,7 @@ def _progress(total: int, done: int) -> Iterator[Any]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
-    columns = ("measuring", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (doing, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("measuring", total=total, completed=done)
+        task = bar.add_task(doing, total=total, completed=done)
         yield lambda: bar.advance(task)
