@@ -198,3 +198,18 @@ def test_a_decoder_that_cannot_read_nothing(method, text):
         return
     found = slalom.explain(decoder, text, method, n_queries=2**14 if method[0] == "e" else 200)
     assert np.isfinite(one_score(found)).all()
+
+
+@pytest.mark.parametrize("method", ["slalom", "slalom-local", "slalom-fast"])
+def test_a_document_is_explained_the_same_beside_others(method):
+    """Batches change the last digits of the answers; fits must not magnify them."""
+    texts = [
+        "it was fine but not great , sadly",
+        "a wonderful film with a dull plot",
+        "the best film I have ever seen in my life",
+    ]
+    classifier = slalom.load()
+    for together in slalom.explain_many(classifier, texts, method=method, target=1):
+        alone = slalom.explain(classifier, together.text, method=method, target=1)
+        for name, score in alone.scores.items():
+            np.testing.assert_allclose(together.scores[name], score, rtol=1e-5, atol=1e-5)
