@@ -65,7 +65,9 @@ UNITS = click.option(
 @MODEL
 @click.option("--methods", default=COMPARED, show_default=True, help="Names, or all.")
 @click.option("--queries", type=at_least(1), metavar="N", help="Ask at most N each.")
-@click.option("--metrics", metavar="A,B", help="Measure too, such as UNI,deletion; or all.")
+@click.option(
+    "--metrics", metavar="A,B", help="Columns of the table, such as UNI,deletion; or all."
+)
 @TARGET
 @UNITS
 @TOO_LONG
@@ -225,6 +227,7 @@ def _report(
 ) -> None:
     from slalom.evaluation.items import summary_of
     from slalom.evaluation.report import Report
+    from slalom.evaluation.rows import groups
     from slalom.evaluation.store import parquet
 
     places = {method.name: place for place, method in enumerate(plan.methods)}
@@ -238,6 +241,8 @@ def _report(
     facts = [f"{classifier.name}, {len({row.document for row in rows})} texts of {data.name}"]
     if right:
         facts.append(f"the classifier is right about {sum(right.values())} of {len(right)}")
+    if len({len(members) for members in groups(rows).values()}) > 1:
+        facts.append("not all methods were given the same texts: compare those that were")
     facts += summary_of(bad)
     report = Report("Methods compared", tuple(rows), metrics, tuple(facts))
     text = report.markdown()
