@@ -1,5 +1,6 @@
 """Small tokenizers of the four families, and tiny random models to go with them: all offline."""
 
+import json
 import warnings
 from collections.abc import Callable
 from functools import cache
@@ -25,20 +26,26 @@ TEXTS = [
     "I loved the story, the music and every single minute of it.",
     "Not bad, but far too long; the ending was unbelievably dull.",
 ]
+PIECES = (  # of a WordPiece trainer, whose ties fall otherwise in every process
+    "th ##ng the ##ve ##ing ##nd ac and eve gr lo to wa ##at ##st ##ting ##eat ##or ##ut acting "
+    "ever great too ba but do du end fa fi ha is it mu mi no of st se sing ti un wor yo ##ab ##si "
+    "##el ##ev ##en ##ur ##le ##ll ##lm ##ly ##nut ##iev ##me ##bel ##ved long loved was wast "
+    "##ory every bad don dull ending far"
+).split()
 
 
 @cache
 def wordpiece() -> hf.PreTrainedTokenizerFast:
     """Like BERT: [CLS] … [SEP], ## inside words, token types."""
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    made = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    letters = sorted(set("".join(TEXTS).lower()) - {" "})
+    inside = [f"##{letter}" for letter in letters if letter.isalpha()]
+    vocabulary = [*special, *letters, *inside, *PIECES]
+    ids = {piece: number for number, piece in enumerate(vocabulary)}
+    made = Tokenizer(models.WordPiece(vocab=ids, unk_token="[UNK]"))
     made.normalizer = normalizers.BertNormalizer(lowercase=True)
     made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     made.decoder = decoders.WordPiece()
-    made.train_from_iterator(
-        TEXTS,
-        trainers.WordPieceTrainer(vocab_size=120, special_tokens=special, show_progress=False),
-    )
     made.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]",
         pair="[CLS] $A [SEP] $B:1 [SEP]:1",
@@ -109,6 +116,9 @@ def unigram() -> hf.PreTrainedTokenizerFast:
             vocab_size=80, special_tokens=special, unk_token="<unk>", show_progress=False
         ),
     )
+    pieces = json.loads(made.to_str())["model"]["vocab"]
+    known = sorted(pieces[len(special) :])  # their numbers would differ in every process
+    made.model = models.Unigram([tuple(p) for p in pieces[: len(special)] + known], unk_id=2)
     made.post_processor = processors.TemplateProcessing(
         single="$A </s>", pair="$A </s> $B </s>", special_tokens=[("</s>", 1)]
     )
