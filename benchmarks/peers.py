@@ -18,6 +18,7 @@ import io
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from math import isnan
 from pathlib import Path
 from statistics import mean
 from time import perf_counter
@@ -222,6 +223,7 @@ PEERS = (
     ours("slalom"),
     ours("slalom-fast"),
     ours("slalom-eff"),
+    ours("slalom-fidel"),
     Peer(
         "slalom-explanations",
         "as shipped",
@@ -239,7 +241,7 @@ PEERS = (
     Peer(
         "slalom-explanations, fidel",
         "as shipped",
-        "slalom",
+        "slalom-fidel",
         slalom_explanations(sampling_strategy="deletion", fit_sgd=False),
     ),
     ours("kernel-shap"),
@@ -305,7 +307,7 @@ def table(lines: dict[str, Line], peers: Sequence[Peer]) -> str:
         if line.problem:
             cells += ["–", "–", "–", "–", f"crashes: {line.problem}"]
         else:
-            cells += [f"{seconds:.2f}", f"{ratio:.1f}×" if ratio == ratio else "–"]
+            cells += [f"{seconds:.2f}", "–" if isnan(ratio) else f"{ratio:.1f}×"]
             cells += [f"{mean(line.errors):.3f}" if line.errors else "–"]
             cells += [f"{mean(line.aopc):.3f}", peer.note]
         rows.append("| " + " | ".join(cells) + " |")

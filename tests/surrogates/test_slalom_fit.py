@@ -65,19 +65,22 @@ def test_several_classes_share_their_importances():
     np.testing.assert_allclose(fit.scores["importance"], model.importances, atol=1e-2)
 
 
-def two_heads(counts, rng):
-    """What no SLALOM describes exactly."""
-    n_features = counts.shape[1]
-    return sum(truth(n_features, True, rng).predict(counts) for _ in range(2))
+def two_heads(n_rows, n_features, rng):
+    """Counts and scores that no SLALOM describes exactly, and a fit of such scores."""
+    counts = subsets(n_rows, n_features, rng)
+    scores = sum(truth(n_features, True, rng).predict(counts) for _ in range(2))
+
+    def fit(scores):
+        options = {"weights": np.ones(len(counts)), "at": np.ones(n_features)}
+        return SlalomSurrogate().fit(counts, scores, **options)
+
+    return scores, fit
 
 
 def test_two_classes_say_what_one_target_says():
     rng = np.random.default_rng(7)
-    counts = subsets(60, 8, rng)
-    scores = two_heads(counts, rng)
-    options = {"weights": np.ones(62), "at": np.ones(8)}
-    one = SlalomSurrogate().fit(counts, scores, **options)
-    both = SlalomSurrogate().fit(counts, np.column_stack([-scores, scores]) / 2, **options)
+    scores, fit = two_heads(60, 8, rng)
+    one, both = fit(scores), fit(np.column_stack([-scores, scores]) / 2)
     assert both.r2 == pytest.approx(one.r2, abs=1e-6)
     for name in ("value", "shapley"):
         np.testing.assert_allclose(both.scores[name][:, 1], one.scores[name] / 2, atol=1e-5)
@@ -87,31 +90,26 @@ def test_two_classes_say_what_one_target_says():
 
 def test_the_last_digits_of_the_answers_do_not_move_the_scores():
     rng = np.random.default_rng(8)
-    counts = subsets(200, 20, rng)
-    scores = two_heads(counts, rng)
-    options = {"weights": np.ones(202), "at": np.ones(20)}
-    quiet = SlalomSurrogate().fit(counts, scores, **options).scores
+    scores, fit = two_heads(200, 20, rng)
+    quiet = fit(scores).scores
     for _ in range(5):
-        noisy = scores + 1e-7 * rng.normal(size=len(scores))
-        fit = SlalomSurrogate().fit(counts, noisy, **options)
+        noisy = fit(scores + 1e-7 * rng.normal(size=len(scores))).scores
         for name, score in quiet.items():
-            np.testing.assert_allclose(fit.scores[name], score, atol=1e-5, rtol=1e-5)
+            np.testing.assert_allclose(noisy[name], score, atol=1e-5, rtol=1e-5)
 
 
 def test_prices_are_described_like_log_odds():
     rng = np.random.default_rng(9)
-    counts = subsets(200, 20, rng)
-    scores = two_heads(counts, rng)
-    options = {"weights": np.ones(202), "at": np.ones(20)}
-    fit = SlalomSurrogate().fit(counts, scores, **options)
+    scores, fit = two_heads(200, 20, rng)
+    plain = fit(scores)
     for unit in (1e-6, 1e5):
-        scaled = SlalomSurrogate().fit(counts, scores * unit, **options)
-        assert scaled.r2 == pytest.approx(fit.r2, abs=1e-6)
-        assert scaled.rmse == pytest.approx(fit.rmse * unit, rel=1e-4)
+        scaled = fit(scores * unit)
+        assert scaled.r2 == pytest.approx(plain.r2, abs=1e-6)
+        assert scaled.rmse == pytest.approx(plain.rmse * unit, rel=1e-4)
         for name in ("value", "shapley"):
-            np.testing.assert_allclose(scaled.scores[name] / unit, fit.scores[name], atol=1e-4)
-            np.testing.assert_allclose(scaled.errors[name] / unit, fit.errors[name], rtol=1e-3)
-        for found, expected in ((scaled.scores, fit.scores), (scaled.errors, fit.errors)):
+            np.testing.assert_allclose(scaled.scores[name] / unit, plain.scores[name], atol=1e-4)
+            np.testing.assert_allclose(scaled.errors[name] / unit, plain.errors[name], rtol=1e-3)
+        for found, expected in ((scaled.scores, plain.scores), (scaled.errors, plain.errors)):
             np.testing.assert_allclose(found["importance"], expected["importance"], atol=1e-4)
 
 
