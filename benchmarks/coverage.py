@@ -15,7 +15,7 @@ from experiments.fidelity import reviews
 
 import slalom
 from slalom.classifiers.base import Target
-from slalom.samplers import SubsetSizes
+from slalom.samplers.subsets import SubsetSizes
 
 NOMINAL = 1.645  # 90 % of a normal distribution lie within so many standard errors
 FEW, MANY, FRESH = 500, 20_000, 2_000

@@ -29,8 +29,8 @@ import numpy as np
 import torch
 from experiments.fidelity import reviews
 
-from slalom.classifiers.asked_once import AskedOnce
 from slalom.classifiers.base import Classifier
+from slalom.classifiers.cached import CachedClassifier
 from slalom.classifiers.load import load
 from slalom.document import Document, FloatArray, queries_from_masks
 from slalom.explainers.full_text import FullText, full_texts
@@ -38,8 +38,8 @@ from slalom.explainers.methods import method_named
 from slalom.explanation import Explanation
 from slalom.metrics.faithfulness import deletion, subset_error
 from slalom.surrogates.linear import LinearModel
-from slalom.surrogates.slalom import SlalomModel
-from slalom.surrogates.slalom_readouts import read_outs
+from slalom.surrogates.slalom.model import SlalomModel
+from slalom.surrogates.slalom.readouts import read_outs
 
 BATCH = 128
 WARM_UP = "A slow start, but a truly wonderful film."
@@ -335,7 +335,7 @@ def main(
     peers = [peer for peer in PEERS if only is None or only in peer.name]
     jobs = [Job(classifier, classifier.split(text), queries) for text in texts]
     warm = [Job(classifier, classifier.split(WARM_UP), 64)]
-    remembered = AskedOnce(classifier)
+    remembered = CachedClassifier(classifier)
     lines = {}
     for peer in peers:
         measured(peer, warm, remembered)

@@ -19,7 +19,7 @@ import numpy as np
 
 import slalom
 from slalom.document import Document, FloatArray
-from slalom.samplers import SubsetSizes
+from slalom.samplers.subsets import SubsetSizes
 
 BUDGETS = (25, 50, 100, 200, 400)
 FRESH = 300  # queries to be judged on

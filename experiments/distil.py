@@ -20,7 +20,7 @@ from transformers import BertForSequenceClassification
 from experiments.spans import UNLABELLED, Batch, SpanStream
 from experiments.training import adam, descend, half_on_gpu, warm_cosine
 from experiments.vocabulary import PAD, Expansion
-from slalom.classifiers.bundled import quantise
+from slalom.classifiers.huggingface.bundled import quantise
 
 Bert = BertForSequenceClassification
 Loss = Callable[[Bert, Tensor, Tensor], Tensor]  # model, ids, labels

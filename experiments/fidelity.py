@@ -26,7 +26,7 @@ from slalom.explainers.base import Explainer
 from slalom.explainers.methods import method_named
 from slalom.explainers.surrogate import Budget, SurrogateExplainer
 from slalom.metrics.table import METRICS
-from slalom.samplers import Deletions, SubsetSizes
+from slalom.samplers.subsets import Deletions, SubsetSizes
 from slalom.surrogates.linear import LinearSurrogate
 
 METHODS = ("slalom", "slalom-local", "slalom-fast", "lime", "kernel-shap", "linear")

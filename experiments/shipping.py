@@ -21,7 +21,7 @@ from experiments.training import (
     logits_of,
 )
 from experiments.vocabulary import CONTEXT, write_tokenizer
-from slalom.classifiers.bundled import pack, read_packed
+from slalom.classifiers.huggingface.bundled import pack, read_packed
 
 FILES = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json")
 LENGTHS = (0, 150, 250, 400, CONTEXT, 10**9)  # bounds of "accuracy by length", in tokens

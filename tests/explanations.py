@@ -7,8 +7,8 @@ import numpy as np
 
 from slalom.document import features_of
 from slalom.explanation import Explanation, Quality
-from slalom.surrogates.slalom import Anchor, SlalomModel
-from slalom.surrogates.slalom_readouts import read_outs
+from slalom.surrogates.slalom.model import Anchor, SlalomModel
+from slalom.surrogates.slalom.readouts import read_outs
 
 REVIEW = "A slow start, but a great film: great songs, a great end. Not awful at all."
 VALUES = {"great": 4.0, "awful": -5.0, "slow": -2.0, "not": -1.0}

@@ -8,7 +8,7 @@ import numpy as np
 
 import slalom
 from slalom.document import Document, FloatArray, Queries
-from slalom.surrogates.slalom import Anchor, SlalomModel
+from slalom.surrogates.slalom.model import Anchor, SlalomModel
 
 WORDS = (
     "a film that dares to be slow and then rewards every patient viewer with scenes of rare "
@@ -81,7 +81,7 @@ class NeverEmpty(slalom.FunctionClassifier):
         super().__init__(ask, labels=labels, gives="logits")
 
     def split(self, text, units=None, *, too_long="error"):
-        return replace(super().split(text, units, too_long=too_long), can_be_empty=False)
+        return replace(super().split(text, units, too_long=too_long), has_empty_query=False)
 
     def logits(self, asked):
         for document, queries in asked:

@@ -19,7 +19,7 @@ def document(words, *, overhead=2):
         features=features_of(words),
         sizes=np.ones(n, dtype=np.int32),
         overhead=overhead,
-        can_be_empty=True,
+        has_empty_query=True,
         frame=None,
     )
 

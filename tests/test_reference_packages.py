@@ -16,9 +16,9 @@ import torch
 
 import slalom
 from oracles import WORDS, slalom_oracle
-from slalom.classifiers.differentiable import differentiable
+from slalom.classifiers.huggingface.internals import internals_of
 from slalom.document import queries_from_masks
-from slalom.samplers import LimeMasks
+from slalom.samplers.rivals import LimeMasks
 from slalom.surrogates.linear import LinearSurrogate
 
 TEXT = " ".join(WORDS[:8])
@@ -83,7 +83,9 @@ def test_lime_is_lime(game):
         num_features=8,
         feature_selection="none",
     )
-    fit = LinearSurrogate(ridges=(1.0,)).fit(counts, scores, weights=samples.weights, at=np.ones(8))
+    fit = LinearSurrogate(ridges=(1.0,)).fit(
+        counts, scores, weights=samples.weights, document_counts=np.ones(8)
+    )
     reference = [weight for _, weight in sorted(pairs)]
     np.testing.assert_allclose(fit.scores["score"], reference, atol=1e-8)
 
@@ -92,7 +94,7 @@ def test_lime_is_lime(game):
 def inside():
     classifier = slalom.load()
     document = classifier.split(REVIEW)
-    view = differentiable(classifier)
+    view = internals_of(classifier)
 
     def log_odds(embeddings):
         logits = view.logits_from_embeddings(document, embeddings)

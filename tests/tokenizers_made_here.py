@@ -18,7 +18,7 @@ from tokenizers import (
     trainers,
 )
 
-from slalom.classifiers.huggingface import HuggingFaceClassifier
+from slalom.classifiers.huggingface.classifier import HuggingFaceClassifier
 
 TEXTS = [
     "A great film, and the acting is great too.",

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Anchor": "slalom.surrogates.slalom",
-    "CausalClassifier": "slalom.classifiers.causal",
-    "ChatClassifier": "slalom.classifiers.chat",
+    "Anchor": "slalom.surrogates.slalom.model",
+    "CausalClassifier": "slalom.classifiers.huggingface.causal",
+    "ChatClassifier": "slalom.classifiers.chat.classifier",
     "Explanation": "slalom.explanation",
-    "FunctionClassifier": "slalom.classifiers.function",
-    "HuggingFaceClassifier": "slalom.classifiers.huggingface",
+    "FunctionClassifier": "slalom.classifiers.text.function",
+    "HuggingFaceClassifier": "slalom.classifiers.huggingface.classifier",
     "METHODS": "slalom.explainers.table",
     "Quality": "slalom.explanation",
     "SlalomError": "slalom.errors",
@@ -33,11 +33,13 @@ _HOMES = {
 }
 
 if TYPE_CHECKING:
-    from slalom.classifiers.causal import CausalClassifier as CausalClassifier
-    from slalom.classifiers.chat import ChatClassifier as ChatClassifier
-    from slalom.classifiers.function import FunctionClassifier as FunctionClassifier
-    from slalom.classifiers.huggingface import HuggingFaceClassifier as HuggingFaceClassifier
+    from slalom.classifiers.chat.classifier import ChatClassifier as ChatClassifier
+    from slalom.classifiers.huggingface.causal import CausalClassifier as CausalClassifier
+    from slalom.classifiers.huggingface.classifier import (
+        HuggingFaceClassifier as HuggingFaceClassifier,
+    )
     from slalom.classifiers.load import load as load
+    from slalom.classifiers.text.function import FunctionClassifier as FunctionClassifier
     from slalom.errors import SlalomError as SlalomError
     from slalom.errors import SlalomWarning as SlalomWarning
     from slalom.explainers.methods import explain as explain
@@ -48,7 +50,7 @@ if TYPE_CHECKING:
     from slalom.explanation import Explanation as Explanation
     from slalom.explanation import Quality as Quality
     from slalom.explanation import read as read
-    from slalom.surrogates.slalom import Anchor as Anchor
+    from slalom.surrogates.slalom.model import Anchor as Anchor
 
 __all__ = [*_HOMES, "__version__"]
 

@@ -36,7 +36,7 @@ class Document:
     features: IntArray  # (n_units,) numbered in order of first occurrence
     sizes: IntArray  # (n_units,) tokens a unit costs
     overhead: int  # tokens every query costs besides: special tokens, prompt
-    can_be_empty: bool
+    has_empty_query: bool
     frame: object  # what only its classifier reads to rebuild an input
     notes: tuple[str, ...] = ()
 

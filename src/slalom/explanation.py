@@ -16,7 +16,7 @@ from slalom.files import Format, write_json
 from slalom.surrogates.base import Model
 from slalom.surrogates.gam import GamModel
 from slalom.surrogates.linear import LinearModel
-from slalom.surrogates.slalom import Anchor, SlalomModel
+from slalom.surrogates.slalom.model import Anchor, SlalomModel
 
 MODELS = {model.kind: model for model in (SlalomModel, LinearModel, GamModel)}
 HIGH_TRUST, FAIR_TRUST = 0.9, 0.6
@@ -63,7 +63,7 @@ class Explanation:
     seed: int
     classifier: str  # its name, in words
     independent: bool = False  # labels do not compete: multi-label, regression
-    shown: str | None = None  # the score to look at first; None: whatever a view prefers
+    primary_score: str | None = None  # the score to look at first; None: whatever a view prefers
     model: Model | None = field(default=None, repr=False)  # over units; None: nothing to predict
 
     def predict(self, present: object) -> FloatArray:
@@ -110,7 +110,7 @@ class Explanation:
             "seed": self.seed,
             "classifier": self.classifier,
             "independent": self.independent,
-            "shown": self.shown,
+            "primary_score": self.primary_score,
             "model": model,
         }
         return FILES.stamped(record)
@@ -142,7 +142,7 @@ class Explanation:
             seed=record["seed"],
             classifier=record["classifier"],
             independent=record.get("independent", False),  # files of the first days lack these
-            shown=record.get("shown"),
+            primary_score=record.get("primary_score", record.get("shown")),
             model=_model_from_json(record["model"]),
         )
 

@@ -3,7 +3,7 @@
 import pytest
 
 from chat_servers import ChatDouble
-from slalom.classifiers import chat_server
+from slalom.classifiers.chat import server
 
 
 @pytest.fixture
@@ -15,6 +15,6 @@ def double():
 @pytest.fixture
 def quick(monkeypatch):
     """No key in the environment, and failures that are repeated at once."""
-    monkeypatch.setattr(chat_server, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(server, "FIRST_PAUSE", 0.01)
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)

@@ -17,9 +17,9 @@ from transformers import pipeline
 from transformers.utils import logging
 
 import slalom
-from slalom.classifiers.function import FunctionClassifier
-from slalom.classifiers.huggingface import HuggingFaceClassifier
+from slalom.classifiers.huggingface.classifier import HuggingFaceClassifier
 from slalom.classifiers.load import as_classifier, load
+from slalom.classifiers.text.function import FunctionClassifier
 from slalom.errors import FileError, InputError, MissingExtraError, UnknownNameError
 from tokenizers_made_here import TEXTS, tiny
 
@@ -181,15 +181,15 @@ def test_things_that_are_no_classifiers() -> None:
     with pytest.raises(InputError, match="LogisticRegression is a class"):
         as_classifier(LogisticRegression)
     for thing in (7, None, [1]):
-        with pytest.raises(InputError, match="is no classifier"):
+        with pytest.raises(InputError, match="is not a classifier"):
             as_classifier(thing)
 
 
 def test_nothing_heavy_is_imported_for_a_function() -> None:
     code = (
         "import sys; from slalom.classifiers.load import as_classifier;"
-        "from slalom.classifiers.asked_once import AskedOnce;"
-        "c = AskedOnce(as_classifier(lambda texts: [0.5] * len(texts)));"
+        "from slalom.classifiers.cached import CachedClassifier;"
+        "c = CachedClassifier(as_classifier(lambda texts: [0.5] * len(texts)));"
         "d = c.split('a b'); c.logits([(d, d.full())]);"
         "heavy = {'torch', 'transformers', 'sklearn', 'scipy', 'pandas'} & set(sys.modules);"
         "sys.exit(str(heavy) if heavy else 0)"

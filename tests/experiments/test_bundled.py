@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from experiments.bundled import SMALL, make
 
-from slalom.classifiers.bundled import read_packed
+from slalom.classifiers.huggingface.bundled import read_packed
 
 TINY = replace(SMALL, n_pieces=80, n_held_out=2, n_pool=8)
 

@@ -19,7 +19,7 @@ from experiments.spans import FOR_TEACHER, SpanStream, corpus
 from experiments.vocabulary import expansion, train_vocabulary
 from transformers import BertConfig, BertForSequenceClassification
 
-from slalom.classifiers.bundled import read_packed
+from slalom.classifiers.huggingface.bundled import read_packed
 
 GOOD, BAD = "a good film . i like it . good fun", "a bad film . i hate it . bad mess"
 REVIEWS = Reviews((GOOD, BAD) * 8, (1, 0) * 8)

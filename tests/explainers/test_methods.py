@@ -145,7 +145,7 @@ def test_a_fit_to_short_sequences_says_how_far_it_is_from_the_text():
 def test_a_local_fit_says_what_is_out_of_its_reach():
     found = slalom.explain(slalom_oracle().classifier, TEXT, "slalom-local", n_queries=300)
     assert "up to 10 units removed" in found.quality.notes[-1]
-    assert found.shown == "removal"
+    assert found.primary_score == "removal"
 
 
 def test_designs_that_reach_everything_have_no_such_note():

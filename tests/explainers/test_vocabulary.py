@@ -13,8 +13,8 @@ from slalom.document import FloatArray
 from slalom.errors import FileError, InputError, UnknownNameError
 from slalom.explainers import vocabulary_fit
 from slalom.explainers.vocabulary import Vocabulary
-from slalom.surrogates.slalom import Anchor, SlalomModel
-from slalom.surrogates.slalom_fit import Prior, SlalomSurrogate
+from slalom.surrogates.slalom.fit import Prior, SlalomSurrogate
+from slalom.surrogates.slalom.model import Anchor, SlalomModel
 
 RNG = np.random.default_rng(0)
 WORDS = tuple(f"w{number}" for number in range(30))

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 import slalom
-from slalom.classifiers.asked_once import AskedOnce
-from slalom.classifiers.differentiable import differentiable
+from slalom.classifiers.cached import CachedClassifier
+from slalom.classifiers.huggingface.internals import internals_of
 from tokenizers_made_here import ARCHITECTURES, made, tiny
 
 TEXT = "A great film, not bad."
@@ -22,7 +22,7 @@ WHITE = [
 
 def log_odds(classifier, document, embeddings):
     with torch.no_grad():
-        logits = differentiable(classifier).logits_from_embeddings(document, embeddings)
+        logits = internals_of(classifier).logits_from_embeddings(document, embeddings)
     return (logits[:, 1] - logits[:, 0]).double().numpy()
 
 
@@ -30,7 +30,7 @@ def log_odds(classifier, document, embeddings):
 def test_embeddings_give_the_classifiers_own_answer(architecture):
     classifier = made(architecture)
     document = classifier.split(TEXT)
-    embeddings = differentiable(classifier).embeddings(document)
+    embeddings = internals_of(classifier).embeddings(document)
     logits = classifier.logits([(document, document.full())])[0][0]
     found = log_odds(classifier, document, embeddings[None].repeat(3, 1, 1))
     np.testing.assert_allclose(found, logits[1] - logits[0], atol=1e-5)
@@ -43,7 +43,7 @@ def test_gradient_times_input_is_the_slope_of_fading_a_unit(architecture):
     classifier = slalom.HuggingFaceClassifier(model.double(), tokenizer)
     document = classifier.split(TEXT)
     scores = slalom.explain(classifier, TEXT, "gradient-input", target=1).scores["score"]
-    inside = differentiable(classifier)
+    inside = internals_of(classifier)
     embeddings, units = inside.embeddings(document), inside.unit_of_token(document)
     for unit in (0, document.n_units - 1):
         fade = torch.from_numpy(units == unit)[:, None] * 1e-4
@@ -57,7 +57,7 @@ def test_integrated_gradients_add_up_to_what_masking_takes_away(architecture):
     classifier = made(architecture)
     document = classifier.split(TEXT)
     found = slalom.explain(classifier, TEXT, "integrated-gradients", target=1)
-    inside = differentiable(classifier)
+    inside = internals_of(classifier)
     ends = torch.stack([inside.embeddings(document), inside.blank(document)])
     full, blank = log_odds(classifier, document, ends)
     # random weights bend sharply, and trained tokenizers differ a little from run to run: the
@@ -70,7 +70,7 @@ def test_integrated_gradients_add_up_to_what_masking_takes_away(architecture):
 def test_attention_is_a_share(architecture):
     classifier = made(architecture)
     document = classifier.split(TEXT)
-    weights, readers = differentiable(classifier).attentions(document)
+    weights, readers = internals_of(classifier).attentions(document)
     np.testing.assert_allclose(weights.sum(dim=-1).numpy(), 1, atol=1e-5)
     assert readers.sum() == pytest.approx(1.0)
     for method in ("attention-mean", "attention-rollout"):
@@ -94,7 +94,7 @@ def test_decoders_answer_at_the_last_token_and_encoders_at_the_first():
     for architecture, at in (("GPT-2", -1), ("Llama", -1), ("BERT", 0), ("XLNet", -1)):
         classifier = made(architecture)
         document = classifier.split(TEXT)
-        assert differentiable(classifier).attentions(document)[1][at] == 1
+        assert internals_of(classifier).attentions(document)[1][at] == 1
 
 
 @pytest.mark.parametrize("architecture", LOOKED_INTO)
@@ -149,7 +149,7 @@ def test_all_classes_and_no_gradients_allowed(method):
 @pytest.mark.parametrize("method", WHITE)
 def test_a_black_box_is_refused_in_one_sentence(method):
     black = slalom.FunctionClassifier(lambda texts: np.full((len(texts), 2), 0.5))
-    for classifier in (black, AskedOnce(black)):
+    for classifier in (black, CachedClassifier(black)):
         with pytest.raises(slalom.SlalomError, match="cannot be looked into"):
             slalom.explain(classifier, TEXT, method)
 
@@ -168,7 +168,7 @@ def test_a_model_without_attention_is_refused_by_attention_only():
 def test_a_remembering_classifier_can_be_looked_into():
     classifier = made("BERT")
     plain = slalom.explain(classifier, TEXT, "gradient-l2")
-    assert slalom.explain(AskedOnce(classifier), TEXT, "gradient-l2") == plain
+    assert slalom.explain(CachedClassifier(classifier), TEXT, "gradient-l2") == plain
 
 
 def test_a_single_output_is_a_log_odds():

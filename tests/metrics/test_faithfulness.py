@@ -7,7 +7,7 @@ import pytest
 
 import slalom
 from oracles import TEXT, WORDS, linear_oracle, slalom_oracle
-from slalom.classifiers.asked_once import AskedOnce
+from slalom.classifiers.cached import CachedClassifier
 from slalom.metrics import faithfulness
 from slalom.metrics.subject import subject_of, unit_scores
 from slalom.metrics.table import METRICS
@@ -46,7 +46,7 @@ def test_infidelity_is_of_the_scores_whatever_their_scale(linear):
     turned = replace(found, scores={"score": -found.scores["score"]}, model=None)
     assert faithfulness.infidelity(classifier, turned).value == 1.0
     local = slalom.explain(classifier, TEXT, method="slalom-local", target="pos", n_queries=300)
-    assert local.shown == "removal"
+    assert local.primary_score == "removal"
     shown = faithfulness.infidelity(classifier, local, score="removal")
     assert faithfulness.infidelity(classifier, local).value == shown.value
     lost = slalom.explain(classifier, TEXT, method="random", target="pos")
@@ -99,7 +99,7 @@ def test_steps_of_a_long_text(linear):
 
 
 def test_metrics_share_what_was_asked(linear):
-    asked = AskedOnce(linear[0])
+    asked = CachedClassifier(linear[0])
     first = faithfulness.subset_error(asked, linear[1])
     again = faithfulness.subset_error(asked, linear[1])
     assert 150 < first.n_queries <= 200

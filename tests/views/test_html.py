@@ -180,7 +180,7 @@ def test_golden_body() -> None:
 def test_an_anchor_far_out_does_not_squash_the_plane() -> None:
     """Local fits extrapolate: their anchor may lie a thousand times farther out than any word."""
     near = made()
-    far = replace(near, anchor=Anchor(-1e4, -4.0), shown="removal")
+    far = replace(near, anchor=Anchor(-1e4, -4.0), primary_score="removal")
     assert 'class="anchor"' in html.page(near)
     assert 'class="anchor"' not in html.page(far)
     assert "−10000" not in html.page(far).split("<svg")[1].split("</svg>")[0]

@@ -203,6 +203,6 @@ def test_methods_side_by_side_are_never_cut(width: int, left_out: str) -> None:
 
 
 def test_a_method_that_says_what_to_look_at_shows_what_it_reaches() -> None:
-    plain = shown(replace(made(), shown="removal"))
+    plain = shown(replace(made(), primary_score="removal"))
     assert "gradient" in plain
     assert "shapley" not in plain

@@ -18,7 +18,7 @@ from slalom.errors import FileError
 
 TABLE = "CREATE TABLE IF NOT EXISTS answers (key TEXT PRIMARY KEY, answer TEXT) WITHOUT ROWID"
 WAIT_FOR_OTHERS = 30.0  # seconds another process may hold the file
-KEYS_A_READ = 500
+KEYS_PER_READ = 500
 
 
 def key_of(*parts: str) -> str:
@@ -109,5 +109,5 @@ class DiskCache:
 def _batches(keys: Iterable[str]) -> Iterator[list[str]]:
     """SQLite takes a limited number of values in one question."""
     known = list(dict.fromkeys(keys))
-    for at in range(0, len(known), KEYS_A_READ):
-        yield known[at : at + KEYS_A_READ]
+    for at in range(0, len(known), KEYS_PER_READ):
+        yield known[at : at + KEYS_PER_READ]

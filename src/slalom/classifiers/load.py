@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies
 
 from slalom.classifiers.base import Classifier
-from slalom.classifiers.function import FunctionClassifier
+from slalom.classifiers.text.function import FunctionClassifier
 from slalom.errors import FileError, InputError, MissingExtraError
 
 
@@ -42,10 +42,10 @@ def load(
         )
     if labels is not None and prompt is not None:
         return _causal(name_or_folder, labels, prompt, device=device, precision=precision)
-    from slalom.classifiers.huggingface import HuggingFaceClassifier
+    from slalom.classifiers.huggingface.classifier import HuggingFaceClassifier
 
     if name_or_folder is None:
-        from slalom.classifiers.bundled import bundled_model
+        from slalom.classifiers.huggingface.bundled import bundled_model
 
         model, tokenizer = bundled_model()
         name = "the bundled sentiment model"
@@ -68,7 +68,7 @@ def _causal(
 ) -> Classifier:
     from transformers import AutoModelForCausalLM
 
-    from slalom.classifiers.causal import CausalClassifier
+    from slalom.classifiers.huggingface.causal import CausalClassifier
 
     if name_or_folder is None:
         raise InputError(
@@ -102,8 +102,8 @@ def as_classifier(thing: Any) -> Classifier:
     if callable(thing):
         return FunctionClassifier(thing)
     raise InputError(
-        f"{_briefly(thing)} is no classifier: give slalom.load(…), a transformers or scikit-learn "
-        "pipeline, or a function from a list of texts to probabilities"
+        f"{_briefly(thing)} is not a classifier: give slalom.load(…), a transformers or "
+        "scikit-learn pipeline, or a function from a list of texts to probabilities"
     )
 
 
@@ -120,7 +120,7 @@ def _comes_from(thing: object, module: str) -> bool:
 
 
 def _from_pipeline(pipeline: Any) -> Classifier:
-    from slalom.classifiers.huggingface import HuggingFaceClassifier
+    from slalom.classifiers.huggingface.classifier import HuggingFaceClassifier
 
     if getattr(pipeline, "task", None) != "text-classification":
         raise InputError(

@@ -12,8 +12,8 @@ from threading import Event
 
 import numpy as np
 
-from slalom.classifiers.asked_once import AskedOnce
 from slalom.classifiers.base import Classifier, Units
+from slalom.classifiers.cached import CachedClassifier
 from slalom.errors import NoModelError, SlalomError
 from slalom.evaluation.items import Item
 from slalom.evaluation.rows import GRID, Key, Row
@@ -82,7 +82,7 @@ def evaluate(
 
 
 def _rows(classifier: Classifier, item: Item, plan: Plan, done: Collection[Key]) -> Iterator[Row]:
-    remembered = AskedOnce(classifier)
+    remembered = CachedClassifier(classifier)
     for method in plan.methods:
         for budget in plan.budgets:
             key = (item.number, method.name, budget)

@@ -19,7 +19,7 @@ from slalom.explainers.white_box import outcomes, strongest, summed
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from slalom.classifiers.differentiable import LookedInto
+    from slalom.classifiers.huggingface.internals import ModelInternals
 
 Pool = Callable[["Tensor", "Tensor"], "Tensor"]  # (layers, heads, T, T), (T,) readers → (T,)
 
@@ -42,13 +42,13 @@ def rollout(weights: "Tensor", readers: "Tensor") -> "Tensor":
     return flow
 
 
-def attention(inside: "LookedInto", case: FullText, *, pool: Pool) -> tuple[FloatArray, int]:
+def attention(inside: "ModelInternals", case: FullText, *, pool: Pool) -> tuple[FloatArray, int]:
     """Attention weights pooled over layers and heads."""
     tokens = pool(*inside.attentions(case.document))
     return strongest(tokens, inside.unit_of_token(case.document), case), len(tokens)
 
 
-def relevance(inside: "LookedInto", case: FullText) -> tuple[FloatArray, int]:
+def relevance(inside: "ModelInternals", case: FullText) -> tuple[FloatArray, int]:
     """Relevance of each token for the log-odds."""
     columns = [inside.relevance(case.document, outcome) for outcome in outcomes(case)]
     scores = summed(columns, inside.unit_of_token(case.document), case)

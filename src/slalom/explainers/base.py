@@ -11,8 +11,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from slalom.classifiers.asked_once import distinct
 from slalom.classifiers.base import Classifier, Target, target_of
+from slalom.classifiers.cached import distinct
 from slalom.document import Document, FloatArray, Queries
 from slalom.explanation import Explanation
 

@@ -10,8 +10,8 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from slalom.classifiers.asked_once import distinct
 from slalom.classifiers.base import Classifier, Units
+from slalom.classifiers.cached import distinct
 from slalom.document import Document, FloatArray, Queries, Text
 from slalom.explainers.base import Explainer
 from slalom.explainers.white_box import WhiteBox

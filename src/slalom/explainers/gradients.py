@@ -21,10 +21,10 @@ from slalom.explainers.white_box import Outcome, outcomes, summed
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from slalom.classifiers.differentiable import LookedInto
+    from slalom.classifiers.huggingface.internals import ModelInternals
 
 ReadOut = Callable[["Tensor", "Tensor"], "Tensor"]  # slopes, embeddings (T, width) → (T,)
-TOKENS_A_BATCH = 2**14
+TOKENS_PER_BATCH = 2**14
 
 
 def mean(slopes: "Tensor", embeddings: "Tensor") -> "Tensor":
@@ -43,7 +43,7 @@ def times_input(slopes: "Tensor", embeddings: "Tensor") -> "Tensor":
     return (slopes * embeddings).sum(dim=-1)
 
 
-def gradient(inside: "LookedInto", case: FullText, *, read: ReadOut) -> tuple[FloatArray, int]:
+def gradient(inside: "ModelInternals", case: FullText, *, read: ReadOut) -> tuple[FloatArray, int]:
     """One backward pass a class, read off in one of the ways above."""
     embeddings = inside.embeddings(case.document)
     columns = [
@@ -55,7 +55,7 @@ def gradient(inside: "LookedInto", case: FullText, *, read: ReadOut) -> tuple[Fl
 
 
 def integrated_gradients(
-    inside: "LookedInto", case: FullText, *, n_steps: int = 32
+    inside: "ModelInternals", case: FullText, *, n_steps: int = 32
 ) -> tuple[FloatArray, int]:
     """Gauss–Legendre along the straight line from the masked text to the text."""
     import torch
@@ -67,7 +67,7 @@ def integrated_gradients(
         for numbers in ((points + 1) / 2, weights / 2)
     )
     path = start + share * (end - start)  # (n_steps, T, width)
-    step = max(1, TOKENS_A_BATCH // len(end))
+    step = max(1, TOKENS_PER_BATCH // len(end))
     columns = []
     for outcome in outcomes(case):
         parts = [
@@ -79,7 +79,7 @@ def integrated_gradients(
 
 
 def _slopes(
-    inside: "LookedInto", case: FullText, embeddings: "Tensor", outcome: Outcome
+    inside: "ModelInternals", case: FullText, embeddings: "Tensor", outcome: Outcome
 ) -> "Tensor":
     """∂ outcome / ∂ embeddings: (n, T, width)."""
     import torch

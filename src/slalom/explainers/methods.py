@@ -16,7 +16,7 @@ from slalom.explainers.base import Explainer, TargetName
 from slalom.explainers.table import METHODS as METHODS
 from slalom.explanation import Explanation
 
-QUERIES_A_CHUNK = 20_000  # documents whose queries are asked together
+QUERIES_PER_CHUNK = 20_000  # documents whose queries are asked together
 
 
 def explain(
@@ -117,7 +117,7 @@ def _chunks(
     for document in documents:
         chunk.append(document)
         queries += n_queries or explainer.budget(document)
-        if queries >= QUERIES_A_CHUNK:
+        if queries >= QUERIES_PER_CHUNK:
             yield chunk
             chunk, queries = [], 0
     if chunk:

@@ -11,40 +11,40 @@ from slalom.document import Document, FloatArray
 from slalom.errors import BudgetError
 from slalom.explainers.base import Answers, TargetName, ask, scored
 from slalom.explanation import Explanation, Quality, trust_of
-from slalom.samplers import Sampler, Samples
+from slalom.samplers.base import Sampler, Samples
 from slalom.surrogates.base import Fit, Surrogate
-from slalom.surrogates.slalom import SlalomModel
+from slalom.surrogates.slalom.model import SlalomModel
 from slalom.surrogates.threads import one_thread
 
 LEAST_QUERIES = 10  # of any method that fits a model
 
 
 @dataclass(frozen=True)
-class Budget:
+class QueryBudget:
     """How many queries a document gets: so many a distinct unit, within bounds."""
 
-    least: int
-    a_unit: float
-    most: int
+    minimum: int
+    per_unit: float
+    maximum: int
 
     def __call__(self, document: Document) -> int:
-        return int(np.clip(self.a_unit * document.n_features, self.least, self.most))
+        return int(np.clip(self.per_unit * document.n_features, self.minimum, self.maximum))
 
 
 @dataclass(frozen=True)
 class SurrogateExplainer:
     """Any sampler with any surrogate; `tied` lets equal units share one feature.
 
-    `shown` names the score to look at first, where the design does not bear out all of them.
+    `primary_score` names the score to look at first where the design does not bear out all.
     """
 
     name: str
     summary: str
     sampler: Sampler
     surrogate: Surrogate
-    budget: Budget
+    budget: QueryBudget
     tied: bool = True
-    shown: str | None = None
+    primary_score: str | None = None
 
     def explain(
         self,
@@ -115,7 +115,7 @@ class SurrogateExplainer:
             seed=seed,
             classifier=classifier.name,
             independent=classifier.independent,
-            shown=self.shown,
+            primary_score=self.primary_score,
             model=spread,
         )
 
@@ -124,19 +124,21 @@ class SurrogateExplainer:
     ) -> Fit:
         """Queries the classifier cannot tell apart are one row, their weights added up."""
         counts = document.count(samples.queries)
-        at = document.count(document.full())[0]
+        document_counts = document.count(document.full())[0]
         weights = samples.weights
         if self.tied:
             weights = np.bincount(answers.inverse, weights, answers.n_queries).astype(float)
             counts, scores = counts[answers.first], scores[answers.first]
         with one_thread():
-            fit = self.surrogate.fit(counts, scores, weights=weights, at=at)
+            fit = self.surrogate.fit(
+                counts, scores, weights=weights, document_counts=document_counts
+            )
         return _over_everything(fit, counts, scores) if samples.complete else fit
 
 
 def _check_budget(document: Document, n_queries: int | None) -> None:
     """A handful of queries says nothing about many units, and must not look as if it did."""
-    needed = min(LEAST_QUERIES, 2 ** min(document.n_units, 30) - (not document.can_be_empty))
+    needed = min(LEAST_QUERIES, 2 ** min(document.n_units, 30) - (not document.has_empty_query))
     if n_queries is not None and n_queries < needed:
         raise BudgetError(
             f"{n_queries} queries say nothing about {document.n_units} units: "

@@ -8,26 +8,17 @@ from functools import partial
 from slalom.explainers import attention, gradients
 from slalom.explainers.base import Explainer
 from slalom.explainers.controls import Control, all_zero, at_random
-from slalom.explainers.surrogate import Budget, SurrogateExplainer
+from slalom.explainers.surrogate import QueryBudget, SurrogateExplainer
 from slalom.explainers.white_box import WhiteBox
-from slalom.samplers import (
-    AllSubsets,
-    Coalitions,
-    Deletions,
-    LimeMasks,
-    Permutations,
-    ShortSequences,
-    SingleRemovals,
-    SingletonsAndDoubles,
-    SingletonsAndPairs,
-    SubsetSizes,
-)
-from slalom.surrogates.closed_form import ClosedForm
+from slalom.samplers.rivals import Coalitions, LimeMasks, Permutations
+from slalom.samplers.sequences import ShortSequences, SingletonsAndDoubles, SingletonsAndPairs
+from slalom.samplers.subsets import AllSubsets, Deletions, SingleRemovals, SubsetSizes
 from slalom.surrogates.gam import GamSurrogate
 from slalom.surrogates.linear import LinearSurrogate
 from slalom.surrogates.shapley_estimates import MarginalContributions, Occlusion, ShapleyRegression
-from slalom.surrogates.slalom_fit import SlalomSurrogate
-from slalom.surrogates.slalom_solvers import Adam, LevenbergMarquardt
+from slalom.surrogates.slalom.closed_form import ClosedForm
+from slalom.surrogates.slalom.fit import SlalomSurrogate
+from slalom.surrogates.slalom.solvers import Adam, LevenbergMarquardt
 
 AS_THE_DATA_SAY = LevenbergMarquardt(bounded=False)  # few removals, and the paper's own models
 
@@ -39,65 +30,65 @@ METHODS: dict[str, Explainer] = {
             "SLALOM with anchor over random subsets of every size: the default",
             SubsetSizes(),
             SlalomSurrogate(),
-            Budget(least=300, a_unit=5, most=2000),
+            QueryBudget(minimum=300, per_unit=5, maximum=2000),
         ),
         SurrogateExplainer(
             "slalom-local",
             "SLALOM with anchor, one feature a position, over deletions of up to 10 units",
             Deletions(10),
             SlalomSurrogate(solver=AS_THE_DATA_SAY),
-            Budget(least=300, a_unit=5, most=3000),
+            QueryBudget(minimum=300, per_unit=5, maximum=3000),
             tied=False,
-            shown="removal",
+            primary_score="removal",
         ),
         SurrogateExplainer(
             "slalom-fast",
             "SLALOM with anchor over single units and short sequences: the cheapest",
             ShortSequences(singletons=True),
             SlalomSurrogate(),
-            Budget(least=200, a_unit=8, most=5000),
+            QueryBudget(minimum=200, per_unit=8, maximum=5000),
         ),
         SurrogateExplainer(
             "slalom-eff",
             "the paper's SLALOM-eff: no anchor, short sequences",
             ShortSequences(),
             SlalomSurrogate(anchored=False, solver=AS_THE_DATA_SAY),
-            Budget(least=500, a_unit=20, most=5000),
+            QueryBudget(minimum=500, per_unit=20, maximum=5000),
         ),
         SurrogateExplainer(
             "slalom-fidel",
             "the paper's SLALOM-fidel: no anchor, deletions of up to 5 units",
             Deletions(5),
             SlalomSurrogate(anchored=False, solver=AS_THE_DATA_SAY),
-            Budget(least=500, a_unit=20, most=5000),
+            QueryBudget(minimum=500, per_unit=20, maximum=5000),
         ),
         SurrogateExplainer(
             "slalom-adam",
             "slalom-eff fitted by Adam, the paper's algorithm 1: for comparison",
             ShortSequences(),
             SlalomSurrogate(anchored=False, solver=Adam()),
-            Budget(least=500, a_unit=20, most=5000),
+            QueryBudget(minimum=500, per_unit=20, maximum=5000),
         ),
         SurrogateExplainer(
             "slalom-analytic",
             "the paper's closed form: no anchor, single units and pairs",
             SingletonsAndPairs(),
             ClosedForm(anchored=False),
-            Budget(least=2, a_unit=3, most=10**6),
+            QueryBudget(minimum=2, per_unit=3, maximum=10**6),
         ),
         SurrogateExplainer(
             "slalom-analytic-anchor",
             "the closed form with anchor: the empty text, single and doubled units",
             SingletonsAndDoubles(),
             ClosedForm(anchored=True),
-            Budget(least=4, a_unit=4, most=10**6),
+            QueryBudget(minimum=4, per_unit=4, maximum=10**6),
         ),
         SurrogateExplainer(
             "linear",
             "ridge regression, one coefficient a position, on the queries of 'slalom'",
             SubsetSizes(),
             LinearSurrogate(),
-            Budget(least=500, a_unit=20, most=5000),
+            QueryBudget(minimum=500, per_unit=20, maximum=5000),
             tied=False,
         ),
         SurrogateExplainer(
@@ -105,14 +96,14 @@ METHODS: dict[str, Explainer] = {
             "additive model with a step for every further occurrence, on the queries of 'slalom'",
             SubsetSizes(),
             GamSurrogate(),
-            Budget(least=500, a_unit=20, most=5000),
+            QueryBudget(minimum=500, per_unit=20, maximum=5000),
         ),
         SurrogateExplainer(
             "lime",
             "LIME: ridge regression on random removals, near texts weighing more",
             LimeMasks(),
             LinearSurrogate(ridges=(1.0,)),
-            Budget(least=500, a_unit=20, most=5000),
+            QueryBudget(minimum=500, per_unit=20, maximum=5000),
             tied=False,
         ),
         SurrogateExplainer(
@@ -120,7 +111,7 @@ METHODS: dict[str, Explainer] = {
             "KernelSHAP: Shapley values by weighted regression on coalitions",
             Coalitions(),
             ShapleyRegression(),
-            Budget(least=500, a_unit=20, most=5000),
+            QueryBudget(minimum=500, per_unit=20, maximum=5000),
             tied=False,
         ),
         SurrogateExplainer(
@@ -128,7 +119,7 @@ METHODS: dict[str, Explainer] = {
             "Shapley values by adding units in random orders and their reverses",
             Permutations(),
             MarginalContributions(),
-            Budget(least=500, a_unit=20, most=10**6),
+            QueryBudget(minimum=500, per_unit=20, maximum=10**6),
             tied=False,
         ),
         SurrogateExplainer(
@@ -136,7 +127,7 @@ METHODS: dict[str, Explainer] = {
             "Shapley values from every subset: up to 14 units, or 20 if the budget allows",
             AllSubsets(),
             ShapleyRegression(),
-            Budget(least=2**14, a_unit=0, most=2**14),
+            QueryBudget(minimum=2**14, per_unit=0, maximum=2**14),
             tied=False,
         ),
         SurrogateExplainer(
@@ -144,7 +135,7 @@ METHODS: dict[str, Explainer] = {
             "occlusion: how the score changes when one unit goes",
             SingleRemovals(),
             Occlusion(),
-            Budget(least=2, a_unit=2, most=10**6),
+            QueryBudget(minimum=2, per_unit=2, maximum=10**6),
             tied=False,
         ),
         WhiteBox(

@@ -16,15 +16,17 @@ from slalom.classifiers.base import Classifier
 from slalom.document import Document, FloatArray, IntArray
 from slalom.errors import InputError, UnknownNameError
 from slalom.explainers.base import TargetName
-from slalom.explainers.surrogate import Budget, SurrogateExplainer
+from slalom.explainers.surrogate import QueryBudget, SurrogateExplainer
 from slalom.explanation import Explanation, Quality
 from slalom.files import Format, write_json
-from slalom.samplers import SubsetSizes
-from slalom.surrogates.slalom import Anchor
-from slalom.surrogates.slalom_fit import Prior, SlalomSurrogate
+from slalom.samplers.subsets import SubsetSizes
+from slalom.surrogates.slalom.fit import Prior, SlalomSurrogate
+from slalom.surrogates.slalom.model import Anchor
 
 COLUMNS = ("value", "importance", "documents")
-TWO_THIRDS = Budget(least=200, a_unit=10 / 3, most=2000)  # of what 'slalom' asks for, as measured
+TWO_THIRDS = QueryBudget(
+    minimum=200, per_unit=10 / 3, maximum=2000
+)  # of what 'slalom' asks for, as measured
 
 
 @dataclass(frozen=True)
@@ -174,7 +176,7 @@ class FromVocabulary:
     vocabulary: Vocabulary
     name: str = "slalom-prior"
     summary: str = "'slalom' that starts from a vocabulary: fewer queries"
-    budget: Budget = TWO_THIRDS
+    budget: QueryBudget = TWO_THIRDS
 
     def explain(
         self,

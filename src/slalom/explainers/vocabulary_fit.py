@@ -16,20 +16,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slalom.classifiers.asked_once import AskedOnce
 from slalom.classifiers.base import Classifier, Target, checked_text, target_of
+from slalom.classifiers.cached import CachedClassifier
 from slalom.classifiers.load import as_classifier
 from slalom.document import Document, FloatArray, Text
 from slalom.errors import InputError
 from slalom.explainers.base import TargetName, ask
 from slalom.explainers.vocabulary import Vocabulary
 from slalom.explanation import Quality, trust_of
-from slalom.samplers import SubsetSizes
+from slalom.samplers.subsets import SubsetSizes
 from slalom.surrogates.rows import SPARSE_BELOW, Rows
-from slalom.surrogates.slalom import Anchor
-from slalom.surrogates.slalom_groups import grouped_errors
-from slalom.surrogates.slalom_problem import Problem, Solution, attention_of
-from slalom.surrogates.slalom_solvers import LevenbergMarquardt
+from slalom.surrogates.slalom.groups import grouped_errors
+from slalom.surrogates.slalom.model import Anchor
+from slalom.surrogates.slalom.problem import Problem, Solution, attention_of
+from slalom.surrogates.slalom.solvers import LevenbergMarquardt
 
 MOST = 2000  # tokens with an entry of their own
 QUERIES = 20  # a document: many documents asked a little tell more than few asked a lot
@@ -212,7 +212,7 @@ def _asked(
     rows, columns, counts, scores, owners = [], [], [], [], []
     known: set[Hashable] = set()
     n_rows = n_tokens = 0
-    once = AskedOnce(classifier)
+    once = CachedClassifier(classifier)
     for begin in range(0, len(documents), CHUNK):
         chunk = documents[begin : begin + CHUNK]
         samples = [SubsetSizes().sample(d, n_queries, np.random.default_rng(seed)) for d in chunk]

@@ -19,10 +19,10 @@ from slalom.explanation import Explanation
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from slalom.classifiers.differentiable import LookedInto
+    from slalom.classifiers.huggingface.internals import ModelInternals
 
 Outcome = Callable[["Tensor"], "Tensor"]  # (n, n_classes) logits → (n,) what is explained
-Scorer = Callable[["LookedInto", FullText], tuple[FloatArray, int]]  # unit scores, tokens asked
+Scorer = Callable[["ModelInternals", FullText], tuple[FloatArray, int]]  # unit scores, tokens asked
 
 RESOLUTION = 1e-6  # single precision, over gradients of the order of 1
 ROUNDING = (
@@ -51,9 +51,9 @@ class WhiteBox:
         n_queries: int | None,
         seed: int,
     ) -> list[Explanation]:
-        from slalom.classifiers.differentiable import differentiable
+        from slalom.classifiers.huggingface.internals import internals_of
 
-        inside = differentiable(classifier)
+        inside = internals_of(classifier)
         explanations = []
         for case in full_texts(classifier, documents, target):
             scores, n_tokens = self.score(inside, case)

@@ -15,7 +15,7 @@
 
 Random subsets depend on the seed and the number of units only, so every method is asked the
 same ones. Where the order of units matters and the model is a SLALOM, it is the model's best
-order (slalom_orders.py) unless it is a local one, else descending scores, first come first.
+order unless it is a local one, else descending scores, first come first.
 """
 
 from collections.abc import Sequence
@@ -30,8 +30,8 @@ from slalom.errors import InputError
 from slalom.explanation import Explanation
 from slalom.metrics.agreement import spearman
 from slalom.metrics.subject import Measure, Subject, subject_of, unit_scores
-from slalom.surrogates.slalom import SlalomModel
-from slalom.surrogates.slalom_orders import insertion_order, removal_order
+from slalom.surrogates.slalom.model import SlalomModel
+from slalom.surrogates.slalom.orders import insertion_order, removal_order
 
 ERASER_SHARES = (0.01, 0.05, 0.1, 0.2, 0.5)
 N_STEPS = 100
@@ -204,7 +204,10 @@ def removal_spearman(classifier: Classifier, explanation: Explanation) -> Measur
 
 
 def _order(explanation: Explanation, score: str | None, *, inserting: bool) -> NDArray[np.intp]:
-    model, score = explanation.model, score or explanation.shown  # a local fit names its score
+    model, score = (
+        explanation.model,
+        score or explanation.primary_score,
+    )  # a local fit names its score
     if score is None and isinstance(model, SlalomModel) and explanation.identified.all():
         return insertion_order(model) if inserting else removal_order(model)
     return np.argsort(-unit_scores(explanation, score), kind="stable")
@@ -229,7 +232,7 @@ def _first(order: NDArray[np.intp], sizes: NDArray[np.int_]) -> BoolArray:
 
 def _curve(subject: Subject, masks: BoolArray, sizes: NDArray[np.int_], *, whole: bool) -> Curve:
     """`whole` says which end the path begins at."""
-    first = np.full((int(whole or subject.document.can_be_empty), subject.n_units), whole)
+    first = np.full((int(whole or subject.document.has_empty_query), subject.n_units), whole)
     probabilities = subject.probabilities(np.vstack([first, masks]))
     start = float(probabilities[0]) if len(first) else None
     return Curve(sizes / subject.n_units, probabilities[len(first) :], subject.n_queries, start)

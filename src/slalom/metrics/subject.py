@@ -1,15 +1,15 @@
 """What a metric looks at: an explanation beside the classifier it explains.
 
 Every question of every metric is asked from here, each distinct one once: give several
-metrics the same AskedOnce and they share its memory.
+metrics the same CachedClassifier and they share its memory.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from slalom.classifiers.asked_once import AskedOnce
 from slalom.classifiers.base import Classifier, Target
+from slalom.classifiers.cached import CachedClassifier
 from slalom.document import BoolArray, Document, FloatArray, queries_from_masks
 from slalom.errors import InputError, UnknownNameError
 from slalom.explanation import Explanation
@@ -29,7 +29,7 @@ class Measure:
 class Subject:
     """Answers about subsets of an explanation's units, as log-odds of its target."""
 
-    classifier: AskedOnce
+    classifier: CachedClassifier
     explanation: Explanation
     document: Document
     asked_before: int
@@ -41,7 +41,7 @@ class Subject:
     @property
     def n_removable(self) -> int:
         """How many units can go: all, or all but one where an empty text cannot be read."""
-        return self.n_units - (not self.document.can_be_empty)
+        return self.n_units - (not self.document.has_empty_query)
 
     @property
     def n_queries(self) -> int:
@@ -64,7 +64,7 @@ class Subject:
 
 def subject_of(classifier: Classifier, explanation: Explanation) -> Subject:
     """Cut the explanation's text again, into its own units."""
-    asked = classifier if isinstance(classifier, AskedOnce) else AskedOnce(classifier)
+    asked = classifier if isinstance(classifier, CachedClassifier) else CachedClassifier(classifier)
     document = asked.split(explanation.text, explanation.spans, too_long="truncate")
     if len(document.units) < len(explanation.units):  # a long text that was not cut was windowed
         document = asked.split(explanation.text, explanation.spans, too_long="windows")
@@ -78,7 +78,7 @@ def subject_of(classifier: Classifier, explanation: Explanation) -> Subject:
 
 def unit_scores(explanation: Explanation, name: str | None = None) -> FloatArray:
     """One score a unit: the named one, else the one the method shows, its own, or Shapley's."""
-    name = name or explanation.shown
+    name = name or explanation.primary_score
     if name is None:
         name = next((n for n in SINGLE if n in explanation.scores), None)
     if name not in explanation.scores:

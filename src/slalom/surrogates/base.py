@@ -44,5 +44,5 @@ class Surrogate(Protocol):
         scores: FloatArray,  # (n_queries,) or (n_queries, n_classes)
         *,
         weights: FloatArray,  # (n_queries,) zero: the row is not fitted
-        at: FloatArray,  # (n_features,) the counts of the document the scores are read at
+        document_counts: FloatArray,  # (n_features,) of the document the scores are read at
     ) -> Fit: ...

@@ -60,44 +60,51 @@ class GamSurrogate:
     ridges: tuple[float, ...] = BY_LEAVE_ONE_OUT
 
     def fit(
-        self, counts: FloatArray, scores: FloatArray, *, weights: FloatArray, at: FloatArray
+        self,
+        counts: FloatArray,
+        scores: FloatArray,
+        *,
+        weights: FloatArray,
+        document_counts: FloatArray,
     ) -> Fit:
         used = weights > 0
         columns = scores.reshape(len(scores), -1)[used]
-        features, occurrences = _steps(at)
+        features, occurrences = _steps(document_counts)
         design = (counts[used][:, features] >= occurrences).astype(np.float64)
         found = regress(design, columns, weights=weights[used], ridges=self.ridges)
         r2, rmse = loo_quality(
             found.residuals, columns, weights=weights[used], n_parameters=len(features) + 1
         )
-        model = _model(found.coefficients, found.intercept, at, one_column=scores.ndim == 1)
-        shares = model.tables[:, -1] / at.reshape(-1, *[1] * (scores.ndim - 1))
+        model = _model(
+            found.coefficients, found.intercept, document_counts, one_column=scores.ndim == 1
+        )
+        shares = model.tables[:, -1] / document_counts.reshape(-1, *[1] * (scores.ndim - 1))
         return Fit(
             model=model,
             scores={"score": shares},
             errors={},
-            identified=np.ones(len(at), dtype=bool),
+            identified=np.ones(len(document_counts), dtype=bool),
             r2=r2,
             rmse=rmse,
         )
 
 
-def _steps(at: FloatArray) -> tuple[IntArray, IntArray]:
+def _steps(document_counts: FloatArray) -> tuple[IntArray, IntArray]:
     """Feature and occurrence number (from 1) of every step."""
-    times = np.rint(at).astype(np.int32)
-    features = np.repeat(np.arange(len(at), dtype=np.int32), times)
+    times = np.rint(document_counts).astype(np.int32)
+    features = np.repeat(np.arange(len(document_counts), dtype=np.int32), times)
     occurrences = [number for n in times for number in range(1, n + 1)]
     return features, np.array(occurrences, dtype=np.int32)
 
 
 def _model(
-    steps: FloatArray, intercept: FloatArray, at: FloatArray, *, one_column: bool
+    steps: FloatArray, intercept: FloatArray, document_counts: FloatArray, *, one_column: bool
 ) -> GamModel:
-    features, occurrences = _steps(at)
-    tables = np.zeros((len(at), int(at.max()) + 1, steps.shape[1]))
+    features, occurrences = _steps(document_counts)
+    tables = np.zeros((len(document_counts), int(document_counts.max()) + 1, steps.shape[1]))
     tables[features, occurrences] = steps
     tables = tables.cumsum(axis=1)  # past a feature's last step the sum stays as it is
-    groups = np.arange(len(at), dtype=np.int32)
+    groups = np.arange(len(document_counts), dtype=np.int32)
     if one_column:
         return GamModel(tables[:, :, 0], intercept[0], groups)
     return GamModel(tables, intercept, groups)

@@ -52,7 +52,12 @@ class LinearSurrogate:
     ridges: tuple[float, ...] = BY_LEAVE_ONE_OUT
 
     def fit(
-        self, counts: FloatArray, scores: FloatArray, *, weights: FloatArray, at: FloatArray
+        self,
+        counts: FloatArray,
+        scores: FloatArray,
+        *,
+        weights: FloatArray,
+        document_counts: FloatArray,
     ) -> Fit:
         used = weights > 0
         columns = scores.reshape(len(scores), -1)[used]
@@ -60,7 +65,7 @@ class LinearSurrogate:
         r2, rmse = loo_quality(
             found.residuals, columns, weights=weights[used], n_parameters=counts.shape[1] + 1
         )
-        shape = (len(at), *scores.shape[1:])
+        shape = (len(document_counts), *scores.shape[1:])
         model = LinearModel(
             found.coefficients.reshape(shape), found.intercept.reshape(scores.shape[1:])
         )
@@ -68,7 +73,7 @@ class LinearSurrogate:
             model=model,
             scores={"score": model.coefficients},
             errors={} if r2 is None else {"score": found.errors.reshape(shape)},
-            identified=np.ones(len(at), dtype=bool),
+            identified=np.ones(len(document_counts), dtype=bool),
             r2=r2,
             rmse=rmse,
             notes=(UNSURE,) if len(columns) <= counts.shape[1] else (),

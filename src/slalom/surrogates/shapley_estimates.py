@@ -31,27 +31,34 @@ class ShapleyRegression:
     """
 
     def fit(
-        self, counts: FloatArray, scores: FloatArray, *, weights: FloatArray, at: FloatArray
+        self,
+        counts: FloatArray,
+        scores: FloatArray,
+        *,
+        weights: FloatArray,
+        document_counts: FloatArray,
     ) -> Fit:
         columns = scores.reshape(len(scores), -1)
         sizes, used = counts.sum(axis=1), weights > 0
         asked_empty = bool((sizes == 0).any())
         empty = columns[sizes == 0].mean(axis=0) if asked_empty else np.zeros(columns.shape[1])
-        full = columns[sizes == at.sum()].mean(axis=0)
-        design, constraint, share = counts[used], at, weights[used]
+        full = columns[sizes == document_counts.sum()].mean(axis=0)
+        design, constraint, share = counts[used], document_counts, weights[used]
         if not asked_empty:
             design = np.hstack([design, np.ones((len(design), 1))])
-            constraint = np.append(at, 1.0)
+            constraint = np.append(document_counts, 1.0)
         found = _constrained(design, columns[used] - empty, share, (constraint, full - empty))
         r2, rmse = loo_quality(
             found.residuals, columns[used], weights=share, n_parameters=len(constraint) - 1
         )
-        shape = (len(at), *scores.shape[1:])
-        coefficients = found.coefficients[: len(at)].reshape(shape)
+        shape = (len(document_counts), *scores.shape[1:])
+        coefficients = found.coefficients[: len(document_counts)].reshape(shape)
         intercept = empty if asked_empty else found.coefficients[-1]
-        exact = asked_empty and len(counts) == 2 ** min(len(at), 62)  # nothing left to draw
-        errors = np.zeros(shape) if exact else found.errors[: len(at)].reshape(shape)
-        known = asked_empty or len(at) > 1
+        exact = asked_empty and len(counts) == 2 ** min(
+            len(document_counts), 62
+        )  # nothing left to draw
+        errors = np.zeros(shape) if exact else found.errors[: len(document_counts)].reshape(shape)
+        known = asked_empty or len(document_counts) > 1
         notes = () if asked_empty else (FITTED_EMPTY,)
         if r2 is None and not exact and len(design) < len(constraint):
             notes = (*notes, UNSURE)
@@ -59,7 +66,7 @@ class ShapleyRegression:
             model=LinearModel(coefficients, intercept.reshape(scores.shape[1:])),
             scores={"score": coefficients},
             errors={} if r2 is None and not exact else {"score": errors},
-            identified=np.full(len(at), known),
+            identified=np.full(len(document_counts), known),
             r2=r2,
             rmse=rmse,
             notes=notes,
@@ -106,10 +113,15 @@ class MarginalContributions:
     """
 
     def fit(
-        self, counts: FloatArray, scores: FloatArray, *, weights: FloatArray, at: FloatArray
+        self,
+        counts: FloatArray,
+        scores: FloatArray,
+        *,
+        weights: FloatArray,
+        document_counts: FloatArray,
     ) -> Fit:
         columns = scores.reshape(len(scores), -1)
-        sizes, n_units = counts.sum(axis=1), len(at)
+        sizes, n_units = counts.sum(axis=1), len(document_counts)
         full = columns[sizes == n_units][0]
         empties = columns[sizes == 0]
         empty = empties[0] if len(empties) else np.zeros_like(full)
@@ -162,18 +174,23 @@ class Occlusion:
     """The change of score when one unit goes; exact, and blind to units that stand in for it."""
 
     def fit(
-        self, counts: FloatArray, scores: FloatArray, *, weights: FloatArray, at: FloatArray
+        self,
+        counts: FloatArray,
+        scores: FloatArray,
+        *,
+        weights: FloatArray,
+        document_counts: FloatArray,
     ) -> Fit:
         columns = scores.reshape(len(scores), -1)
-        missing = at - counts  # (n_queries, n_units)
+        missing = document_counts - counts  # (n_queries, n_units)
         full = columns[missing.sum(axis=1) == 0][0]
         rows = np.flatnonzero(missing.sum(axis=1) == 1)
         removed = missing[rows].argmax(axis=1)
-        effects = np.zeros((len(at), columns.shape[1]))
+        effects = np.zeros((len(document_counts), columns.shape[1]))
         effects[removed] = full - columns[rows]
-        known = np.zeros(len(at), dtype=bool)
+        known = np.zeros(len(document_counts), dtype=bool)
         known[removed] = True
-        coefficients = effects.reshape(len(at), *scores.shape[1:])
+        coefficients = effects.reshape(len(document_counts), *scores.shape[1:])
         intercept = (full - effects.sum(axis=0)).reshape(scores.shape[1:])
         return Fit(
             model=LinearModel(coefficients, intercept),

@@ -12,7 +12,7 @@ import numpy as np
 from slalom.document import FloatArray
 from slalom.errors import UnknownNameError
 from slalom.explanation import Explanation
-from slalom.surrogates.slalom import Anchor
+from slalom.surrogates.slalom.model import Anchor
 
 SAYS = {  # in the order in which views offer them
     "value": "what the unit says on its own",
@@ -76,8 +76,8 @@ def colouring(explanation: Explanation, wanted: Sequence[str] = ()) -> str:
     """The score that colours the text and orders the table."""
     if wanted:
         return wanted[0]
-    if explanation.shown in explanation.scores:
-        return str(explanation.shown)
+    if explanation.primary_score in explanation.scores:
+        return str(explanation.primary_score)
     return next(
         (n for n in COLOURS_FIRST if n in explanation.scores), next(iter(explanation.scores))
     )

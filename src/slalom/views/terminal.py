@@ -161,7 +161,7 @@ def _left_out(columns: Sequence[Column], layout: Layout, *, n_rows: int) -> list
 
 def _columns(explanation: Explanation, wanted: Sequence[str]) -> list[Column]:
     usual = COLUMNS_ALL_CLASSES if explanation.target_index is None else COLUMNS
-    if explanation.shown == "removal":
+    if explanation.primary_score == "removal":
         usual = COLUMNS_NEAR_THE_TEXT
     names = wanted or [name for name in usual if name in explanation.scores] or explanation.scores
     columns = []

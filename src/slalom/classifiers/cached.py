@@ -1,0 +1,118 @@
+"""A classifier that is never asked the same thing twice.
+
+Two queries are the same when the classifier reads the same (`seen`), within one call, across
+documents and across calls. Answers are kept in memory, the newest `limit` of them.
+"""
+
+from collections.abc import Hashable, Sequence
+from threading import RLock
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slalom.classifiers.base import Classifier, Units
+from slalom.document import Document, FloatArray, Queries, Text
+from slalom.errors import InputError
+
+
+def distinct(seen: Sequence[Hashable]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Where each distinct entry occurs first, and which of them each entry is."""
+    numbers: dict[Hashable, int] = {}
+    inverse = np.array([numbers.setdefault(entry, len(numbers)) for entry in seen], dtype=np.intp)
+    first = np.zeros(len(numbers), dtype=np.intp)
+    first[inverse[::-1]] = np.arange(len(seen))[::-1]
+    return first, inverse
+
+
+class CachedClassifier:
+    """Any classifier, with a memory; safe to use from several threads."""
+
+    def __init__(self, classifier: Classifier, limit: int | None = None) -> None:
+        if limit is not None and limit < 1:
+            raise InputError(f"limit must be at least 1 answer, or None for no limit, not {limit}")
+        self.classifier = classifier
+        self.limit = limit
+        self._answers: dict[Hashable, FloatArray] = {}  # oldest first
+        self._n_asked = 0
+        self._lock = RLock()
+
+    @property
+    def name(self) -> str:
+        return self.classifier.name
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return self.classifier.labels
+
+    @property
+    def independent(self) -> bool:
+        return self.classifier.independent
+
+    @property
+    def n_asked(self) -> int:
+        """How many queries reached the classifier so far."""
+        return self._n_asked
+
+    def split(self, text: Text, units: Units = None, *, too_long: str = "error") -> Document:
+        return self.classifier.split(text, units, too_long=too_long)
+
+    def seen(self, document: Document, queries: Queries) -> list[Hashable]:
+        return self.classifier.seen(document, queries)
+
+    def remarks(self, document: Document, queries: Queries, logits: FloatArray) -> tuple[str, ...]:
+        return self.classifier.remarks(document, queries, logits)
+
+    def __call__(self, texts: Sequence[str]) -> FloatArray:
+        return self.classifier(texts)
+
+    def logits(self, asked: Sequence[tuple[Document, Queries]]) -> list[FloatArray]:
+        seen = [self.classifier.seen(document, queries) for document, queries in asked]
+        with self._lock:  # held while asking: a second thread waits for the answer
+            known = {
+                entry: self._answers[entry]
+                for row in seen
+                for entry in row
+                if entry in self._answers
+            }
+            known |= self._fresh(asked, seen, known)
+            self._keep(known)
+        width = len(self.labels)
+        return [np.array([known[entry] for entry in row]).reshape(len(row), width) for row in seen]
+
+    def _fresh(
+        self,
+        asked: Sequence[tuple[Document, Queries]],
+        seen: Sequence[Sequence[Hashable]],
+        known: dict[Hashable, FloatArray],
+    ) -> dict[Hashable, FloatArray]:
+        """Ask what is not known yet, all documents in one go."""
+        pending: set[Hashable] = set()
+        questions: list[tuple[Document, Queries]] = []
+        entries: list[Hashable] = []
+        for (document, queries), row in zip(asked, seen, strict=True):
+            first, _ = distinct(row)
+            new = [at for at in first.tolist() if row[at] not in known and row[at] not in pending]
+            if new:
+                questions.append((document, queries[new]))
+                entries.extend(row[at] for at in new)
+                pending.update(row[at] for at in new)
+        if not questions:
+            return {}
+        answers = np.concatenate(self.classifier.logits(questions))
+        self._n_asked += len(entries)
+        return dict(zip(entries, answers, strict=True))
+
+    def _keep(self, known: dict[Hashable, FloatArray]) -> None:
+        for entry, answer in known.items():
+            self._answers.pop(entry, None)  # what was used last is dropped last
+            self._answers[entry] = answer
+        while self.limit is not None and len(self._answers) > self.limit:
+            del self._answers[next(iter(self._answers))]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._lock = RLock()

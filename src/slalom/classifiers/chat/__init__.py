@@ -1,0 +1,1 @@
+"""Chat models behind an OpenAI-compatible API as classifiers: requests, replies, budgets."""

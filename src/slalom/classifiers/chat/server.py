@@ -1,0 +1,212 @@
+"""One OpenAI-compatible server: requests, retries, a shared pause, and what the server refuses.
+
+This part knows HTTP and the `openai` client, nothing of labels or texts. The key goes to the
+client and nowhere else: not into messages, files, pickles or `repr`.
+"""
+
+import os
+import random
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from threading import Event
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+from slalom.classifiers.chat.budget import Budget
+from slalom.classifiers.chat.failures import RequestFailure, failure_of
+from slalom.classifiers.chat.replies import UnreadableReply, response_of, tokens_used
+from slalom.errors import ClassifierError, InputError, MissingExtraError
+
+OPENAI = "https://api.openai.com/v1"
+MOST_CANDIDATES = 20
+TEMPLATE_TOKENS = 64  # what a chat template adds to a message, at most
+FIRST_PAUSE, LONGEST_PAUSE = 0.5, 60.0  # seconds
+OPTIONAL = ("n", "seed", "temperature")  # what sampling can do without
+
+
+class Stopped(Exception):  # noqa: N818  # ends a thread whose work nobody waits for any more
+    """Another thread has failed, or the user has interrupted."""
+
+
+@dataclass(frozen=True)
+class Key:
+    """A secret: hidden from `repr`, and left behind when pickled."""
+
+    value: str | None = field(repr=False)
+
+    def __reduce__(self) -> tuple[type, tuple[None]]:
+        return Key, (None,)
+
+    def found(self) -> str | None:
+        return self.value or os.environ.get("OPENAI_API_KEY") or None
+
+    def removed_from(self, text: str) -> str:
+        key = self.found()
+        return text.replace(key, "…") if key else text
+
+
+@dataclass
+class ServerCapabilities:
+    """What the server turned out to take; learnt from what it refuses."""
+
+    candidates: int = MOST_CANDIDATES
+    length: str = "max_tokens"
+    refused: frozenset[str] = frozenset()
+    answered: bool = False
+
+    def learn(self, refusal: str, sent: dict[str, Any]) -> bool:
+        """Whether the refusal names something that can be asked otherwise."""
+        if "max_completion_tokens" in refusal and "max_tokens" in sent:
+            self.length = "max_completion_tokens"
+            return True
+        if "top_logprobs" in refusal and sent.get("top_logprobs", 0) > 1:
+            asked = int(sent["top_logprobs"])
+            offers = [int(n) for n in re.findall(r"\d+", refusal) if 0 < int(n) < asked]
+            self.candidates = min(self.candidates, max(offers, default=asked // 2))
+            return True
+        if "logprobs" in sent:  # its temperature is not optional
+            return False
+        named = {name for name in OPTIONAL if re.search(rf"['\"`]{name}['\"`]", refusal)}
+        new = (named & sent.keys()) - self.refused
+        self.refused |= new
+        return bool(new)
+
+
+class ChatServer:
+    """Where a model is asked; safe to use from several threads."""
+
+    def __init__(
+        self, model: str, base_url: str | None, key: Key, *, budget: Budget, timeout: float
+    ) -> None:
+        if not isinstance(model, str) or not model:
+            raise InputError(f"model must be the name of a model, not {model!r}")
+        if timeout <= 0:
+            raise InputError(f"timeout must be more than 0 seconds, not {timeout!r}")
+        self.model = model
+        self.url = base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI
+        self.key = key
+        self.budget = budget
+        self.timeout = timeout
+        self.capabilities = ServerCapabilities()
+        if not urlsplit(self.url).scheme.startswith("http") or not urlsplit(self.url).hostname:
+            raise InputError(
+                f"base_url {self.place!r} is no address: expected one such as {OPENAI!r}"
+            )
+
+    @property
+    def place(self) -> str:
+        """The address without anything secret that may be in it."""
+        parts = urlsplit(self.url)
+        host = (parts.hostname or "") + (f":{parts.port}" if parts.port else "")
+        return urlunsplit((parts.scheme, host, parts.path.rstrip("/"), "", ""))
+
+    @contextmanager
+    def session(self, retries: int) -> Iterator["Session"]:
+        """Connections for as long as there is something to ask."""
+        openai = client_library()
+        key = self.key.found()
+        if key is None and self.place == OPENAI:
+            raise InputError("no key: set OPENAI_API_KEY, or give api_key=…, or base_url=…")
+        with openai.OpenAI(
+            api_key=key or "none", base_url=self.url, timeout=self.timeout, max_retries=0
+        ) as client:
+            yield Session(self, client, retries)
+
+
+def client_library() -> Any:
+    try:
+        import openai
+    except ImportError as problem:
+        raise MissingExtraError("openai", "chat") from problem
+    return openai
+
+
+class Session:
+    """Requests over shared connections: one that fails is repeated, a pause is for all."""
+
+    def __init__(self, server: ChatServer, client: Any, retries: int) -> None:
+        self.server = server
+        self.stop = Event()
+        self._client = client
+        self._retries = retries
+        self._not_before = 0.0
+        self._random = random.Random()  # jitter only: no result depends on it
+
+    def complete(self, prompt: str, wanted: dict[str, Any]) -> dict[str, Any]:
+        """One chat completion of one token, asked as often as it takes."""
+        failures = 0
+        while True:
+            self._pause()
+            body = self._body(prompt, wanted)
+            with self.server.budget.paying(most_tokens(prompt, body)) as payment:
+                outcome = self._send(body)
+                if isinstance(outcome, dict):
+                    used = tokens_used(outcome)
+                    payment.tokens = payment.tokens if used is None else used
+                elif not outcome.billed:
+                    payment.tokens = 0
+            if isinstance(outcome, dict):
+                self.server.capabilities.answered = True
+                return outcome
+            if outcome.refusal and self.server.capabilities.learn(outcome.refusal, body):
+                continue
+            failures += 1
+            self._check(outcome, failures)
+            self._wait_for(outcome, failures)
+
+    def _body(self, prompt: str, wanted: dict[str, Any]) -> dict[str, Any]:
+        capabilities = self.server.capabilities
+        body = {name: value for name, value in wanted.items() if name not in capabilities.refused}
+        if "logprobs" in body:
+            body["top_logprobs"] = capabilities.candidates
+        return {
+            "model": self.server.model,
+            "messages": [{"role": "user", "content": prompt}],
+            capabilities.length: 1,
+            **body,
+        }
+
+    def _send(self, body: dict[str, Any]) -> dict[str, Any] | RequestFailure:
+        openai = client_library()
+        try:
+            raw = self._client.chat.completions.with_raw_response.create(**body)
+            return response_of(raw.text if isinstance(raw.text, str) else raw.text())
+        except UnreadableReply as problem:
+            return RequestFailure(f"cannot be understood: {problem}", retryable=True, billed=True)
+        except (openai.OpenAIError, OSError) as problem:
+            return failure_of(openai, problem)
+
+    def _check(self, failure: RequestFailure, failures: int) -> None:
+        server = self.server
+        allowed = self._retries if server.capabilities.answered else min(2, self._retries)
+        if failure.retryable and failures <= allowed:
+            return
+        tries = f" (asked {failures} times)" if failures > 1 else ""
+        sentence = server.key.removed_from(failure.sentence)
+        raise ClassifierError(f"{server.model} at {server.place} {sentence}{tries}")
+
+    def _wait_for(self, failure: RequestFailure, failures: int) -> None:
+        """Longer after every failure, never all threads at once, and as long as was asked for."""
+        pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** (failures - 1))
+        pause *= self._random.uniform(0.5, 1.0)
+        if failure.pause is not None:
+            pause = max(pause, failure.pause)
+            self._not_before = max(self._not_before, time.monotonic() + failure.pause)
+        if self.stop.wait(pause):
+            raise Stopped
+
+    def _pause(self) -> None:
+        """Who is told to wait makes the others wait."""
+        while (left := self._not_before - time.monotonic()) > 0:
+            if self.stop.wait(left):
+                raise Stopped
+        if self.stop.is_set():
+            raise Stopped
+
+
+def most_tokens(prompt: str, body: dict[str, Any]) -> int:
+    """A token is at least one byte."""
+    return len(prompt.encode()) + TEMPLATE_TOKENS + int(body.get("n", 1))

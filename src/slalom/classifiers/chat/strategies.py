@@ -1,0 +1,135 @@
+"""Two ways to ask a chat model: for log-probabilities, or for samples where it has none.
+
+A way knows what to send and what to make of the reply. Replies are kept as they came, so that
+other labels, or more samples, cost only what is new.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Protocol
+
+import numpy as np
+
+from slalom.classifiers.chat.answers import (
+    Answer,
+    Spellings,
+    answer_from_candidates,
+    answer_from_samples,
+)
+from slalom.classifiers.chat.replies import (
+    Samples,
+    candidates_from_json,
+    candidates_of,
+    samples_from_json,
+    texts_of,
+)
+from slalom.classifiers.chat.server import Session
+from slalom.errors import ClassifierError
+
+
+class AnswerStrategy(Protocol):
+    """How one prompt becomes one answer; what is stored is the reply, as JSON."""
+
+    @property
+    def key(self) -> str: ...  # replies to different ways are kept apart
+
+    def n_requests(self, stored: str | None) -> int:
+        """How many requests are still needed, at most."""
+        ...
+
+    def ask(self, session: Session, prompt: str, stored: str | None) -> Iterator[str]:
+        """Send what is missing; gives the whole reply after each request."""
+        ...
+
+    def answer(self, stored: str, spellings: Spellings) -> Answer: ...
+
+    def remarks(self, answers: Sequence[Answer]) -> tuple[str, ...]: ...
+
+
+@dataclass(frozen=True)
+class ByLogprobs:
+    """One request a prompt: the likeliest first tokens with their log-probabilities."""
+
+    key: str = "candidates"
+
+    def n_requests(self, stored: str | None) -> int:
+        return int(stored is None)
+
+    def ask(self, session: Session, prompt: str, stored: str | None) -> Iterator[str]:
+        response = session.complete(prompt, {"temperature": 0, "logprobs": True})
+        candidates = candidates_of(response)
+        if candidates is None:
+            raise ClassifierError(
+                f"{session.server.model} at {session.server.place} gave no log-probabilities: "
+                "give n_samples=32, say, to count samples instead, at as many requests a query"
+            )
+        yield candidates.to_json()
+
+    def answer(self, stored: str, spellings: Spellings) -> Answer:
+        return answer_from_candidates(candidates_from_json(stored), spellings)
+
+    def remarks(self, answers: Sequence[Answer]) -> tuple[str, ...]:
+        censored = sum(any(answer.censored) for answer in answers)
+        lost = sum(answer.names_no_label for answer in answers)
+        found = []
+        if censored:
+            found.append(
+                f"in {censored} of {len(answers)} answers a label was not among the tokens listed: "
+                "its log-odds are a bound (censored)"
+            )
+        if lost:
+            found.append(f"{lost} of {len(answers)} answers named no label at all")
+        return tuple(found)
+
+
+@dataclass(frozen=True)
+class BySampling:
+    """So many samples a prompt at temperature 1, counted."""
+
+    n_samples: int
+    key: str = "samples"
+
+    def n_requests(self, stored: str | None) -> int:
+        return max(0, self.n_samples - len(_samples(stored).texts))
+
+    def ask(self, session: Session, prompt: str, stored: str | None) -> Iterator[str]:
+        texts = _samples(stored).texts
+        while len(texts) < self.n_samples:
+            missing = self.n_samples - len(texts)
+            wanted = {"temperature": 1, "seed": _seed(prompt, len(texts))}
+            response = session.complete(prompt, wanted | ({"n": missing} if missing > 1 else {}))
+            texts += texts_of(response)[:missing]
+            yield Samples(texts).to_json()
+
+    def answer(self, stored: str, spellings: Spellings) -> Answer:
+        samples = Samples(samples_from_json(stored).texts[: self.n_samples])
+        return answer_from_samples(samples, spellings)
+
+    def remarks(self, answers: Sequence[Answer]) -> tuple[str, ...]:
+        if not answers:
+            return ()
+        typical = math.sqrt(float(np.mean([answer.error**2 for answer in answers])))
+        found = [
+            f"each answer is {self.n_samples} samples: its log-odds have a standard error near "
+            f"{typical:.2f}, which R² and the errors of the scores include"
+        ]
+        lost = sum(answer.names_no_label for answer in answers)
+        if lost:
+            found.append(f"{lost} of {len(answers)} answers named no label at all")
+        if self.n_samples > 1 and all(answer.unanimous for answer in answers):
+            found.append(
+                "the samples of an answer were all the same, for every answer: the server may "
+                "not sample at all, and the log-odds say no more than which label wins"
+            )
+        return tuple(found)
+
+
+def _samples(stored: str | None) -> Samples:
+    return Samples() if stored is None else samples_from_json(stored)
+
+
+def _seed(prompt: str, place: int) -> int:
+    """The same samples in every run, where the server honours seeds; others each time."""
+    return int.from_bytes(sha256(f"{place} {prompt}".encode()).digest()[:4], "big") >> 1

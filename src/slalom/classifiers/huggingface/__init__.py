@@ -1,0 +1,1 @@
+"""Models of the transformers library as classifiers: tokens, padding, devices, their insides."""

@@ -1,0 +1,272 @@
+"""A user's model and tokenizer, borrowed for one call and given back exactly as they were.
+
+This part knows modes, devices, memory and what a model's forward takes; it reads rows of ids
+and knows nothing of texts. Everything it needs it finds in the model, never in a table of names.
+"""
+
+import inspect
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import PurePath
+from threading import Lock, RLock
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from slalom.classifiers.huggingface.batching import LongArray, Rows, batches, padded
+from slalom.document import FloatArray
+from slalom.errors import ClassifierError, UnknownNameError
+
+DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
+TOKENS_PER_BATCH = {"cpu": 2**11, "cuda": 2**17}  # measured; on a CPU what fits the caches wins
+LONGEST = 10**9  # tokenizers write "no limit" as a larger number
+
+_locks: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+_locks_lock = Lock()
+
+
+def _alone_with(thing: Any) -> Any:
+    """A lock of this model or tokenizer: two threads must not put back each other's changes."""
+    with _locks_lock:
+        return _locks.setdefault(thing, RLock())
+
+
+@contextmanager
+def preserve_tokenizer(tokenizer: Any) -> Iterator[None]:
+    """The tokenizer's own settings for cutting and padding outlive a call that uses others."""
+    backend = tokenizer.backend_tokenizer
+    with _alone_with(tokenizer):
+        truncation, padding = backend.truncation, backend.padding
+        try:
+            yield
+        finally:
+            if truncation != backend.truncation:
+                backend.enable_truncation(**truncation)
+            if padding != backend.padding:
+                backend.enable_padding(**padding)
+
+
+@contextmanager
+def preserve_settings(model: nn.Module, pad: int | None) -> Iterator[None]:
+    """The model in eval mode and with a pad id, for a while."""
+    config = _text_config(model)
+    with _alone_with(model):
+        training = [module for module in model.modules() if module.training]
+        lacks_pad = pad is not None and _lacks_pad(config)
+        try:
+            for module in training:
+                module.training = False
+            if lacks_pad:
+                config.pad_token_id = pad
+            yield
+        finally:
+            for module in training:
+                module.training = True
+            if lacks_pad:
+                config.pad_token_id = None
+
+
+def forward_accepts(model: nn.Module, name: str) -> bool:
+    """Whether the model's forward has a parameter of this name."""
+    return name in inspect.signature(model.forward).parameters
+
+
+def _named(model: nn.Module) -> bool:
+    """Whether forward names what it takes, which wrappers with *args and **kwargs do not."""
+    kinds = {parameter.kind for parameter in inspect.signature(model.forward).parameters.values()}
+    return bool(kinds - {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD})
+
+
+def checked_precision(precision: str | None) -> str | None:
+    if precision is not None and precision not in DTYPES:
+        raise UnknownNameError("precision", precision, DTYPES)
+    return precision
+
+
+def name_of(model: nn.Module) -> str:
+    """The name the model was loaded by, a folder without its path, or its class."""
+    path = str(getattr(getattr(model, "config", None), "name_or_path", "") or "")
+    return (PurePath(path).name if PurePath(path).is_absolute() else path) or type(model).__name__
+
+
+def context_length(model: nn.Module, tokenizer: Any) -> int:
+    """The most tokens that model and tokenizer allow, special ones included."""
+    stated = getattr(_text_config(model), "max_position_embeddings", None)
+    limits = [int(tokenizer.model_max_length)]
+    if isinstance(stated, int) and stated > 0:
+        limits.append(stated)
+    for name, module in model.named_modules():
+        # RoBERTa and its kin count positions from behind the pad id: the first rows are never used
+        if (
+            isinstance(module, nn.Embedding)
+            and "position" in name
+            and module.padding_idx is not None
+        ):
+            limits.append(module.num_embeddings - module.padding_idx - 1)
+    return min(*limits, LONGEST)
+
+
+def answers(
+    model: nn.Module, rows: Rows, *, spare_pad: int | None, typed: bool, precision: str | None
+) -> FloatArray:
+    """What the model says to each row: (n_rows, n_outputs)."""
+    pad = _pad_id(model, rows, spare=spare_pad)
+    budget = tokens_per_batch(model) if pad is not None else 1
+    waiting = batches(rows.lengths, budget=budget, padding=_may_pad(model))
+
+    def ask(chosen: LongArray) -> Tensor:
+        return _scores(model, _inputs(model, rows, chosen, pad=pad or 0, typed=typed))
+
+    with borrowed(model, pad, precision):
+        return in_turn(waiting, ask)
+
+
+def tokens_per_batch(model: nn.Module) -> int:
+    return TOKENS_PER_BATCH.get(device_of(model).type, 2**14)
+
+
+@contextmanager
+def borrowed(model: nn.Module, pad: int | None, precision: str | None) -> Iterator[None]:
+    """The model ready to be asked: no gradients, eval mode, a pad id, the caller's precision."""
+    if device_of(model).type == "meta":
+        raise ClassifierError(
+            f"the weights of {type(model).__name__} were never loaded (they are on 'meta'): "
+            "load the model onto cpu or cuda"
+        )
+    with (
+        torch.inference_mode(),
+        preserve_settings(model, pad),
+        _autocast(device_of(model), precision),
+    ):
+        yield
+
+
+def in_turn(waiting: Iterable[LongArray], ask: Callable[[LongArray], Tensor]) -> FloatArray:
+    """Batch after batch, smaller ones where the memory runs out: (n_rows, n_outputs)."""
+    left = deque(waiting)
+    order: list[LongArray] = []
+    found: list[Tensor] = []
+    while left:
+        try:
+            found.append(ask(left[0]))
+        except torch.OutOfMemoryError as problem:
+            left = deque(_halved(left, problem))
+        else:
+            order.append(left.popleft())
+    scores = torch.cat(found).double().cpu().numpy()
+    result = np.empty_like(scores)
+    result[np.concatenate(order)] = scores
+    return np.asarray(result, dtype=np.float64)
+
+
+def _inputs(
+    model: nn.Module, rows: Rows, chosen: LongArray, *, pad: int, typed: bool
+) -> dict[str, Tensor]:
+    ids, mask, types = padded(rows, chosen, pad=pad)
+    arrays = {"input_ids": ids}
+    if forward_accepts(model, "attention_mask"):
+        arrays["attention_mask"] = mask
+    if typed:
+        arrays["token_type_ids"] = types
+    device = device_of(model)
+    return {name: torch.from_numpy(array).to(device) for name, array in arrays.items()}
+
+
+def forward(model: nn.Module, inputs: dict[str, Any]) -> Any:
+    """Whatever the model returns, or a sentence about what it raised."""
+    try:
+        if forward_accepts(model, "input_ids") or not _named(model):
+            return model(**inputs)
+        # a module of the caller's own calls its ids something else: they come first
+        return model(
+            inputs["input_ids"], **{k: v for k, v in inputs.items() if forward_accepts(model, k)}
+        )
+    except torch.OutOfMemoryError:
+        raise
+    except Exception as problem:
+        raise ClassifierError(
+            f"{type(model).__name__} raised {type(problem).__name__}: {problem}"
+        ) from problem
+
+
+def _scores(model: nn.Module, inputs: dict[str, Tensor]) -> Tensor:
+    """One row of scores a text, whatever the model wraps them in."""
+    output = forward(model, inputs)
+    scores = _told(output)
+    if not isinstance(scores, Tensor) or scores.ndim > 2:
+        raise ClassifierError(
+            f"{type(model).__name__} returns no row of scores for each text: "
+            "load it with AutoModelForSequenceClassification"
+        )
+    return scores.reshape(len(inputs["input_ids"]), -1) if scores.ndim < 2 else scores
+
+
+def _told(output: Any) -> Any:
+    """The scores in what a model returns: a tensor, a tuple, a dict or an object with logits."""
+    if isinstance(output, dict):
+        tensors = [value for value in output.values() if isinstance(value, Tensor)]
+        return output.get("logits", tensors[0] if len(tensors) == 1 else None)
+    if isinstance(output, tuple | list) and output:
+        output = output[0]
+    return getattr(output, "logits", output)
+
+
+def _halved(waiting: Iterable[LongArray], problem: Exception) -> Iterator[LongArray]:
+    """The same rows in batches half as large, after the device ran out of memory."""
+    torch.cuda.empty_cache()
+    for number, chosen in enumerate(waiting):
+        if number == 0 and len(chosen) == 1:
+            raise ClassifierError(
+                "the device has too little memory for a single text: "
+                "shorten it, or load the model in a smaller precision"
+            ) from problem
+        middle = (len(chosen) + 1) // 2
+        yield chosen[:middle]
+        if len(chosen) > 1:
+            yield chosen[middle:]
+
+
+def device_of(model: nn.Module) -> torch.device:
+    return next((weight.device for weight in model.parameters()), torch.device("cpu"))
+
+
+def _autocast(device: torch.device, precision: str | None) -> AbstractContextManager[Any]:
+    return nullcontext() if precision is None else torch.autocast(device.type, DTYPES[precision])
+
+
+def _text_config(model: nn.Module) -> Any:
+    """The part of the model's config that speaks of text, or None for a bare module."""
+    config: Any = getattr(model, "config", None)
+    return config.get_text_config() if hasattr(config, "get_text_config") else config
+
+
+def _lacks_pad(config: Any) -> bool:
+    return hasattr(config, "pad_token_id") and config.pad_token_id is None
+
+
+def _may_pad(model: nn.Module) -> bool:
+    """Whether padding on the right leaves the scores alone: the model masks it, and does not
+    read its answer off the last column as XLNet does."""
+    config = getattr(model, "config", None)
+    return (
+        forward_accepts(model, "attention_mask") and getattr(config, "summary_type", "") != "last"
+    )
+
+
+def _pad_id(model: nn.Module, rows: Rows, *, spare: int | None) -> int | None:
+    """The model's own pad id. Decoders find the last token by comparing with it, so a model
+    without one gets an id that no row holds; None where every id is taken."""
+    config = _text_config(model)
+    if not _lacks_pad(config):
+        stated = getattr(config, "pad_token_id", None)
+        return stated if stated is not None else spare or 0
+    n_ids = int(getattr(config, "vocab_size", 0))
+    free = np.ones(n_ids, dtype=bool)
+    free[rows.ids[rows.ids < n_ids]] = False
+    if spare is not None and spare < n_ids and free[spare]:
+        return spare
+    return int(free.argmax()) if free.any() else None

@@ -1,0 +1,212 @@
+"""A causal language model as a classifier: what it would answer after a prompt.
+
+This part knows prompts and answers. The score of a label is the log-probability of the first
+token of its answer after the prompt, so a target's score is the log-odds of its answer
+against the others. The prompt is always shown: it is the anchor. What all queries begin
+with, the prompt up to the text, is computed once a call and its keys and values are reused.
+"""
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from slalom.classifiers.base import Units, checked_logits, checked_text
+from slalom.classifiers.huggingface.batching import Rows, assemble, joined, row_bytes
+from slalom.classifiers.huggingface.calls import checked_precision, context_length, name_of
+from slalom.classifiers.huggingface.encoding import (
+    Encoded,
+    checked_texts,
+    checked_tokenizer,
+    document_of,
+    encode,
+)
+from slalom.classifiers.huggingface.next_token import next_tokens
+from slalom.classifiers.huggingface.windows import answered, frame_in
+from slalom.classifiers.text.units import stripped
+from slalom.document import Document, FloatArray, Queries, Text
+from slalom.errors import InputError
+
+PLACE = "{text}"
+
+
+class CausalClassifier:
+    """A language model, a prompt with a place for the text, and an answer for each label."""
+
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any,
+        labels: Mapping[str, str],
+        prompt: str,
+        *,
+        precision: str | None = None,
+        name: str | None = None,
+    ) -> None:
+        """`labels` maps each label to what the model would say for it, such as " good"."""
+        _check_model(model)
+        self.model = model
+        self.tokenizer = checked_tokenizer(tokenizer)
+        self.prompt = _checked_prompt(prompt)
+        self.answers = _checked_answers(labels)
+        self.precision = checked_precision(precision)
+        self._ids = _first_tokens(self.answers, self.prompt, tokenizer, model)
+        self._name = name
+
+    @property
+    def name(self) -> str:
+        return self._name or name_of(self.model)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return tuple(self.answers)
+
+    @property
+    def independent(self) -> bool:
+        return False
+
+    def split(self, text: Text, units: Units = None, *, too_long: str = "error") -> Document:
+        text = self._one_text(text)
+        limit = context_length(self.model, self.tokenizer)
+        return document_of(text, self._prompted(text), units, limit=limit, too_long=too_long)
+
+    def seen(self, document: Document, queries: Queries) -> list[Hashable]:
+        return list(row_bytes(assemble(frame_in(document), queries), with_types=False))
+
+    def logits(self, asked: Sequence[tuple[Document, Queries]]) -> list[FloatArray]:
+        return answered(asked, self._ask)
+
+    def remarks(self, document: Document, queries: Queries, logits: FloatArray) -> tuple[str, ...]:
+        return ()
+
+    def __call__(self, texts: Sequence[str]) -> FloatArray:
+        if not len(checked_texts(texts)):
+            return np.zeros((0, len(self.labels)))
+        rows = [self._prompted(self._one_text(text, empty=True)).row() for text in texts]
+        return self._ask(joined(rows))
+
+    def _one_text(self, text: Text, *, empty: bool = False) -> str:
+        checked = text if empty and text == "" else checked_text(text)
+        if not isinstance(checked, str):
+            raise InputError("the prompt has a place for one text, not for a pair: join the two")
+        return checked
+
+    def _prompted(self, text: str) -> Encoded:
+        """The text in its prompt; tokens of the prompt, the border included, are of no side."""
+        before, _, after = self.prompt.partition(PLACE)
+        encoded = _open_ended(encode(self.tokenizer, before + text + after))
+        start, end = len(before), len(before) + len(text)
+        whole = before + text + after
+        sides = [
+            0 if side == 0 and _inside(stripped(whole, *offset), offset, start, end) else None
+            for side, offset in zip(encoded.sides, encoded.offsets, strict=True)
+        ]
+        offsets = [
+            (max(0, left - start), max(0, min(right, end) - start))
+            for left, right in encoded.offsets
+        ]
+        return replace(encoded, offsets=offsets, sides=sides)
+
+    def _ask(self, rows: Rows) -> FloatArray:
+        if not len(rows.lengths):
+            return np.zeros((0, len(self.labels)))
+        if not rows.lengths.all():
+            raise InputError(f"{self.name} cannot read an empty input: put words into the prompt")
+        limit = context_length(self.model, self.tokenizer)
+        if rows.lengths.max() > limit:
+            raise InputError(
+                f"a text of {rows.lengths.max()} tokens, the prompt included, is longer than "
+                f"the {limit} that {self.name} reads: shorten it"
+            )
+        said = next_tokens(self.model, rows, self._ids, precision=self.precision)
+        n_rows, n_classes = len(rows.lengths), len(self.labels)
+        return checked_logits(said, n_queries=n_rows, n_classes=n_classes, name=self.name)
+
+
+def _inside(visible: tuple[int, int], offset: tuple[int, int], start: int, end: int) -> bool:
+    """Whether a token is the text's: all that can be seen of it, or, if nothing, some of it."""
+    if visible[0] < visible[1]:
+        return start <= visible[0] and visible[1] <= end
+    return offset[0] < end and offset[1] > start
+
+
+def _open_ended(encoded: Encoded) -> Encoded:
+    """Without the special tokens that would end the text: the answer is still to come."""
+    n = len(encoded.ids)
+    while n and encoded.sides[n - 1] is None:
+        n -= 1
+    return Encoded(encoded.ids[:n], encoded.types[:n], encoded.offsets[:n], encoded.sides[:n])
+
+
+def _check_model(model: Any) -> None:
+    if not hasattr(model, "forward"):
+        raise InputError(f"the model must be a torch module, not {type(model).__name__}")
+    headless = hasattr(model, "get_output_embeddings") and model.get_output_embeddings() is None
+    if headless or getattr(getattr(model, "config", None), "is_encoder_decoder", False):
+        raise InputError(
+            f"{type(model).__name__} does not go on with a text: "
+            "load a decoder with AutoModelForCausalLM"
+        )
+
+
+def _checked_prompt(prompt: object) -> str:
+    if not isinstance(prompt, str):
+        raise InputError(f"the prompt must be a str, not {type(prompt).__name__}")
+    if prompt.count(PLACE) != 1:
+        raise InputError(
+            f"the prompt {prompt!r} has {prompt.count(PLACE)} places for the text: "
+            'write {text} once, as in "Review: {text}\\nVerdict:"'
+        )
+    return prompt
+
+
+def _checked_answers(labels: object) -> dict[str, str]:
+    if not isinstance(labels, Mapping) or not all(
+        isinstance(part, str) for pair in labels.items() for part in pair
+    ):
+        raise InputError(
+            'labels must map names to answers, as in {"negative": " bad", "positive": " good"}, '
+            f"not {labels!r}"
+        )
+    if len(labels) < 2:
+        raise InputError(
+            f"there are {len(labels)} labels: two or more are needed to compare their answers"
+        )
+    return dict(labels)
+
+
+def _first_tokens(
+    answers: Mapping[str, str], prompt: str, tokenizer: Any, model: Any
+) -> tuple[int, ...]:
+    """The id that follows the prompt in each answer, or a sentence about why there is none."""
+    filled = prompt.replace(PLACE, "a")
+    asked = _open_ended(encode(tokenizer, filled)).ids
+    owners: dict[int, str] = {}
+    for label, answer in answers.items():
+        token = _first_token(asked, _open_ended(encode(tokenizer, filled + answer)).ids, answer)
+        shown = tokenizer.convert_ids_to_tokens(token)
+        n_ids = getattr(getattr(model, "config", None), "vocab_size", None)
+        if token == tokenizer.unk_token_id or (isinstance(n_ids, int) and token >= n_ids):
+            raise InputError(
+                f"the answer {answer!r} of label {label!r} begins with a token that the model "
+                f"does not know ({shown!r}): choose another word"
+            )
+        if token in owners:
+            raise InputError(
+                f"the answers of labels {owners[token]!r} and {label!r} begin with the same "
+                f"token, {shown!r}: choose answers whose first tokens differ"
+            )
+        owners[token] = label
+    return tuple(owners)
+
+
+def _first_token(asked: list[int], answered: list[int], answer: str) -> int:
+    if answered[: len(asked)] != asked:
+        raise InputError(
+            f"the answer {answer!r} melts into the last token of the prompt: "
+            "end the prompt without a space and begin the answers with one"
+        )
+    if len(answered) == len(asked):
+        raise InputError(f"the answer {answer!r} has no tokens: give the word the model would say")
+    return answered[len(asked)]

@@ -1,0 +1,159 @@
+"""Any Hugging Face sequence classifier, encoder or decoder, with a fast tokenizer.
+
+This part knows tokens, special tokens, devices and batches. Everything about them comes from
+the tokenizer and the model, and both come back exactly as they were.
+"""
+
+from collections.abc import Hashable, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from transformers import PreTrainedModel
+
+from slalom.classifiers.base import Units, checked_logits, checked_text
+from slalom.classifiers.huggingface.batching import Rows, assemble, joined, row_bytes
+from slalom.classifiers.huggingface.calls import (
+    answers,
+    checked_precision,
+    context_length,
+    forward_accepts,
+    name_of,
+)
+from slalom.classifiers.huggingface.encoding import (
+    checked_texts,
+    checked_tokenizer,
+    document_of,
+    encode,
+)
+from slalom.classifiers.huggingface.windows import answered, frame_in
+from slalom.document import Document, FloatArray, Queries, Text
+from slalom.errors import InputError
+
+
+class HuggingFaceClassifier:
+    """A sequence classifier with its tokenizer; units are tokens unless one asks for others."""
+
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any,
+        *,
+        labels: Sequence[str] | None = None,
+        independent: bool | None = None,
+        precision: str | None = None,
+        name: str | None = None,
+    ) -> None:
+        """A transformers model says itself what its outputs are; for a module of your own say it.
+
+        `independent`: labels do not compete (multi-label heads; one output is a regression).
+        `precision`: None is as loaded, "bf16" or "fp16" turn autocast on for the calls.
+        """
+        if not hasattr(model, "forward"):
+            raise InputError(f"the model must be a torch module, not {type(model).__name__}")
+        self.model = model
+        self.tokenizer = checked_tokenizer(tokenizer)
+        self.precision = checked_precision(precision)
+        self._labels = None if labels is None else tuple(str(label) for label in labels)
+        self._independent = independent
+        self._name = name
+
+    @property
+    def name(self) -> str:
+        return self._name or name_of(self.model)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        n_classes = 2 if self._one_log_odds else self._n_outputs
+        if self._labels is not None:
+            if len(self._labels) != n_classes:
+                raise InputError(
+                    f"there are {len(self._labels)} labels ({', '.join(self._labels)}) and "
+                    f"{self.name} has {n_classes} classes: give one label a class"
+                )
+            return self._labels
+        names = getattr(self._config, "id2label", None) or {}
+        labels = tuple(str(names[index]) for index in sorted(names))
+        return labels if len(labels) == n_classes else tuple(str(i) for i in range(n_classes))
+
+    @property
+    def independent(self) -> bool:
+        if self._independent is not None:
+            return self._independent
+        return self._problem in ("regression", "multi_label_classification")
+
+    def split(self, text: Text, units: Units = None, *, too_long: str = "error") -> Document:
+        text = checked_text(text)
+        encoded = encode(self.tokenizer, text)
+        return document_of(
+            text,
+            encoded,
+            units,
+            limit=context_length(self.model, self.tokenizer),
+            too_long=too_long,
+            mask=self.tokenizer.mask_token_id,
+        )
+
+    def seen(self, document: Document, queries: Queries) -> list[Hashable]:
+        frame = frame_in(document)
+        return list(row_bytes(assemble(frame, queries), with_types=bool(frame.types.any())))
+
+    def logits(self, asked: Sequence[tuple[Document, Queries]]) -> list[FloatArray]:
+        return answered(asked, self._ask)
+
+    def remarks(self, document: Document, queries: Queries, logits: FloatArray) -> tuple[str, ...]:
+        return ()
+
+    def __call__(self, texts: Sequence[Text]) -> FloatArray:
+        if not len(checked_texts(texts)):
+            return np.zeros((0, len(self.labels)))
+        return self._ask(joined([self._whole(text) for text in texts]))
+
+    @property
+    def _config(self) -> Any:
+        return getattr(self.model, "config", None)
+
+    @property
+    def _problem(self) -> str | None:
+        return getattr(self._config, "problem_type", None)
+
+    @property
+    def _one_log_odds(self) -> bool:
+        is_regression = self._problem == "regression" or bool(self._independent)
+        return self._n_outputs == 1 and not is_regression
+
+    @cached_property
+    def _n_outputs(self) -> int:
+        stated = getattr(self._config, "num_labels", None)
+        if stated is not None and isinstance(self.model, PreTrainedModel):
+            return int(stated)
+        return int(self._outputs(self._whole("a")).shape[1])  # a wrapped model: ask it
+
+    def _whole(self, text: Text) -> Rows:
+        """The ordinary encoding of a text, as one row."""
+        return encode(self.tokenizer, text).row()
+
+    def _ask(self, rows: Rows) -> FloatArray:
+        scores = self._outputs(rows)
+        n_rows, name = len(rows.lengths), self.name
+        checked = checked_logits(scores, n_queries=n_rows, n_classes=self._n_outputs, name=name)
+        return np.hstack([np.zeros((n_rows, 1)), checked]) if self._one_log_odds else checked
+
+    def _outputs(self, rows: Rows) -> FloatArray:
+        if not len(rows.lengths):
+            return np.zeros((0, self._n_outputs))
+        if not rows.lengths.all():
+            raise InputError(f"{self.name} cannot read an empty input: it has no special tokens")
+        limit = context_length(self.model, self.tokenizer)
+        if rows.lengths.max() > limit:
+            raise InputError(
+                f"a text of {rows.lengths.max()} tokens, special ones included, is longer than "
+                f"the {limit} that {self.name} reads: shorten it"
+            )
+        spare = self.tokenizer.pad_token_id
+        typed = forward_accepts(self.model, "token_type_ids") and _makes_types(self.tokenizer)
+        return answers(self.model, rows, spare_pad=spare, typed=typed, precision=self.precision)
+
+
+def _makes_types(tokenizer: Any) -> bool:
+    return "token_type_ids" in tokenizer.model_input_names

@@ -1,0 +1,192 @@
+"""A tokenizer's reading of a text, and the document that comes of it.
+
+This part knows tokens and whose characters they are; it knows no model. Special tokens and
+prompts are the same to it: tokens that belong to no side of the text and are always shown.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from slalom.classifiers.base import TOO_LONG, Units
+from slalom.classifiers.huggingface.batching import Frame, Rows, frame_of
+from slalom.classifiers.huggingface.calls import preserve_tokenizer
+from slalom.classifiers.huggingface.windows import frame_in, note_on, windowed
+from slalom.classifiers.text.units import Run, cuts_of, grouped_runs, spanned_runs, token_runs
+from slalom.document import Document, Span, Text, features_of
+from slalom.errors import InputError, UnknownNameError
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """What the tokenizer makes of a text: ids, token types, and whose characters they are."""
+
+    ids: list[int]
+    types: list[int]
+    offsets: list[tuple[int, int]]
+    sides: list[int | None]  # None: a special token, or one of the prompt
+
+    @property
+    def n_fixed(self) -> int:
+        return self.sides.count(None)
+
+    def row(self) -> Rows:
+        """All of it, as one row."""
+        return Rows(
+            np.array(self.ids, dtype=np.int32),
+            np.array(self.types, dtype=np.int32),
+            np.array([len(self.ids)]),
+        )
+
+
+def checked_tokenizer(tokenizer: Any) -> Any:
+    """The tokenizer, if it says which characters its tokens stand for."""
+    if not getattr(tokenizer, "is_fast", False):
+        raise InputError(
+            f"{type(tokenizer).__name__} does not say which characters a token stands for: "
+            "a fast tokenizer is needed (AutoTokenizer.from_pretrained gives one)"
+        )
+    return tokenizer
+
+
+def encode(tokenizer: Any, text: Text) -> Encoded:
+    """The tokenizer's ordinary reading, special tokens included, nothing cut off."""
+    sides = (text,) if isinstance(text, str) else text
+    with preserve_tokenizer(tokenizer):
+        encoding = tokenizer(
+            *sides,
+            padding=False,
+            truncation=False,
+            return_offsets_mapping=True,
+            verbose=False,  # its warning about long texts would stay on the user's tokenizer
+        )
+    ids = encoding["input_ids"]
+    types = encoding.get("token_type_ids") or [0] * len(ids)
+    return Encoded(ids, types, encoding["offset_mapping"], encoding.sequence_ids(0))
+
+
+def runs_of(text: Text, encoded: Encoded, units: Units) -> list[list[Run]]:
+    """The tokens of each side, as units and as text that is always shown."""
+    sides = [text] if isinstance(text, str) else list(text)
+    tokens = []
+    for number, side in enumerate(sides):
+        places = [place for place, owner in enumerate(encoded.sides) if owner == number]
+        offsets = [encoded.offsets[place] for place in places]
+        tokens.append(token_runs(side, offsets, places[0] if places else 0))
+    if units is None or units == "token":
+        return tokens
+    cuts = cuts_of(text, units)
+    if isinstance(units, str):
+        return [grouped_runs(runs, cut) for runs, cut in zip(tokens, cuts, strict=True)]
+    return [spanned_runs(*parts) for parts in zip(sides, tokens, cuts, strict=True)]
+
+
+def document_of(
+    text: Text,
+    encoded: Encoded,
+    units: Units,
+    *,
+    limit: int,
+    too_long: str,
+    mask: int | None = None,
+) -> Document:
+    """The units of a text in their places; `limit` is what the model reads at once."""
+    if too_long not in TOO_LONG:
+        raise UnknownNameError("choice for too_long", too_long, TOO_LONG)
+    runs = runs_of(text, encoded, units)
+    if not any(not run.fixed for side in runs for run in side):
+        raise InputError(
+            "the tokenizer makes no tokens of this text alone: give it at least one word"
+        )
+    if len(encoded.ids) <= limit:
+        return _document(text, runs, encoded, mask=mask)
+    if too_long == "error" or len(runs) > 1:
+        raise InputError(_too_long(encoded, limit, pair=len(runs) > 1))
+    if too_long == "truncate":
+        kept, note = _first_runs(runs[0], encoded, limit)
+        return replace(_document(text, [kept], encoded, mask=mask), notes=(note,))
+    document = _document(text, runs, encoded, mask=mask)
+    places = [place for place, side in enumerate(encoded.sides) if side is not None]
+    after = len(encoded.ids) - 1 - places[-1]
+    frame = windowed(frame_in(document), places[0], after, limit=limit)
+    return replace(document, frame=frame, notes=(note_on(frame, len(encoded.ids)),))
+
+
+def _too_long(encoded: Encoded, limit: int, *, pair: bool) -> str:
+    n_fixed = encoded.n_fixed
+    return (
+        f"the text has {len(encoded.ids) - n_fixed} tokens and {n_fixed} special ones, the model "
+        f"reads at most {limit}: shorten the text"
+    ) + ("" if pair else ', cut it with too_long="truncate" or read it with too_long="windows"')
+
+
+def _first_runs(runs: list[Run], encoded: Encoded, limit: int) -> tuple[list[Run], str]:
+    """As many runs as the model reads, and a note about the rest."""
+    n_fixed, first = encoded.n_fixed, runs[0].first
+    kept = [run for run in runs if run.last - first <= limit - n_fixed]
+    if not any(not run.fixed for run in kept):
+        raise InputError(
+            f"the first unit alone has more tokens than the model reads ({limit}): "
+            "choose smaller units"
+        )
+    n_kept, n_text = kept[-1].last - first, len(encoded.ids) - n_fixed
+    return kept, f"cut to the first {n_kept} of {n_text} tokens"
+
+
+def _document(text: Text, runs: list[list[Run]], encoded: Encoded, *, mask: int | None) -> Document:
+    sides = [text] if isinstance(text, str) else list(text)
+    pair = len(sides) > 1
+    frame = _laid_out(runs, encoded, mask=mask)
+    shown = [(side, run) for side, row in enumerate(runs) for run in row if not run.fixed]
+    ids = [tuple(encoded.ids[run.first : run.last]) for _, run in shown]
+    spans: list[Span] = [(*([side] if pair else []), run.start, run.end) for side, run in shown]
+    keys = [(side, key) if pair else key for (side, _), key in zip(shown, ids, strict=True)]
+    n_units = len(shown)
+    overhead = int(frame.lengths[n_units : frame.mask].sum())
+    return Document(
+        text=text,
+        units=tuple(sides[side][run.start : run.end] for side, run in shown),
+        spans=tuple(spans),
+        keys=tuple(keys),
+        features=features_of(keys),
+        sizes=frame.lengths[:n_units],
+        overhead=overhead,
+        has_empty_query=overhead > 0,
+        frame=frame,
+    )
+
+
+def _laid_out(runs: list[list[Run]], encoded: Encoded, *, mask: int | None) -> Frame:
+    """Units in their slots, and between them special tokens and text that is always shown."""
+    special = [
+        Run(place, place + 1, 0, 0, fixed=True)
+        for place, side in enumerate(encoded.sides)
+        if side is None
+    ]
+    units: list[tuple[list[int], list[int]]] = []
+    fixed: list[tuple[list[int], list[int]]] = [([], [])]
+    slots: list[int] = []
+    for run in sorted([*special, *(run for row in runs for run in row)], key=lambda run: run.first):
+        ids, types = encoded.ids[run.first : run.last], encoded.types[run.first : run.last]
+        open_slot = bool(slots) and slots[-1] == len(fixed) - 1
+        other_side = open_slot and encoded.sides[run.first] != encoded.sides[run.first - 1]
+        if open_slot and (run.fixed or other_side):
+            fixed.append(([], []))
+        if run.fixed:
+            fixed[-1][0].extend(ids)
+            fixed[-1][1].extend(types)
+        else:
+            units.append((ids, types))
+            slots.append(len(fixed) - 1)
+    if slots[-1] == len(fixed) - 1:
+        fixed.append(([], []))
+    masked = ([], []) if mask is None else ([mask], [0])
+    return frame_of(units, fixed, slots=slots, mask=masked)
+
+
+def checked_texts(texts: Sequence[Text]) -> Sequence[Text]:
+    if isinstance(texts, str):
+        raise InputError("give a list of texts, not one str")
+    return texts

@@ -1,0 +1,253 @@
+"""Classifiers that can be looked into: embeddings, gradients, attention, relevance.
+
+A Hugging Face classifier offers this view of itself through `internals_of`; functions and
+models behind an API cannot. Everything here is about the full text of a document, special
+tokens included, and leaves the model as it was: no gradient is stored, the attention
+implementation comes back, train mode too.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from slalom.classifiers.base import Classifier
+from slalom.classifiers.cached import CachedClassifier
+from slalom.classifiers.huggingface.batching import Frame, assemble, in_place
+from slalom.classifiers.huggingface.calls import forward_accepts, preserve_settings
+from slalom.classifiers.huggingface.classifier import HuggingFaceClassifier
+from slalom.classifiers.huggingface.relevance import relevance_rules
+from slalom.classifiers.huggingface.windows import Windowed
+from slalom.document import Document, IntArray
+from slalom.errors import ClassifierError, InputError
+
+Outcome = Callable[[Tensor], Tensor]  # (n, n_classes) logits → (n,) what is explained
+
+
+class DifferentiableClassifier(Protocol):
+    """What gradient and attention methods ask for; T tokens, special ones included."""
+
+    def unit_of_token(self, document: Document) -> IntArray: ...  # (T,), −1 where always shown
+
+    def embeddings(self, document: Document) -> Tensor: ...  # (T, width)
+
+    def blank(self, document: Document) -> Tensor: ...  # (T, width) with every unit blanked out
+
+    def logits_from_embeddings(self, document: Document, embeddings: Tensor) -> Tensor:
+        """(n, T, width) → (n, n_classes), differentiable."""
+        ...
+
+    def attentions(self, document: Document) -> tuple[Tensor, Tensor]:
+        """(n_layers, n_heads, T, T), and how much the answer is read off each token: (T,)."""
+        ...
+
+    def relevance(self, document: Document, outcome: Outcome) -> Tensor: ...  # (T,)
+
+
+def internals_of(classifier: Classifier) -> "ModelInternals":
+    """The inside of a classifier, or a sentence about why it has none."""
+    if isinstance(classifier, CachedClassifier):
+        return internals_of(classifier.classifier)
+    if not isinstance(classifier, HuggingFaceClassifier):
+        raise InputError(
+            f"{classifier.name} cannot be looked into: gradient and attention methods need a "
+            "Hugging Face model; explain this classifier with 'slalom', 'lime' or 'kernel-shap'"
+        )
+    model = classifier.model
+    if not hasattr(model, "get_input_embeddings") or not hasattr(model, "config"):
+        raise InputError(
+            f"{type(model).__name__} does not show its embeddings: gradient and attention methods "
+            "need a transformers model; use 'slalom', 'lime' or 'kernel-shap'"
+        )
+    if getattr(model.config, "is_encoder_decoder", False):
+        raise InputError(
+            f"{type(model).__name__} reads its text twice, as encoder and as decoder: "
+            "gradient and attention methods cannot tell the two apart; use 'slalom' or 'lime'"
+        )
+    return ModelInternals(classifier)
+
+
+@dataclass(frozen=True)
+class ModelInternals:
+    """The inside of a Hugging Face classifier."""
+
+    classifier: HuggingFaceClassifier
+
+    @property
+    def model(self) -> Any:
+        return self.classifier.model
+
+    def unit_of_token(self, document: Document) -> IntArray:
+        frame = _frame(document)
+        parts = in_place(frame.slots, frame.n_fixed, document.full())[0]
+        units = np.repeat(parts, frame.lengths[parts])
+        return np.where(units < document.n_units, units, -1).astype(np.int32)
+
+    def embeddings(self, document: Document) -> Tensor:
+        return self._embedded(self._ids(document))
+
+    def blank(self, document: Document) -> Tensor:
+        """Units become the mask token, else another special one, else the mean of all tokens."""
+        embeddings = self.embeddings(document).clone()
+        inside = torch.from_numpy(self.unit_of_token(document) >= 0)
+        embeddings[inside] = self._nothing()
+        return embeddings
+
+    def _nothing(self) -> Tensor:
+        tokenizer = self.classifier.tokenizer
+        for kind in ("mask", "pad", "unk", "eos", "bos"):
+            token = getattr(tokenizer, f"{kind}_token_id")
+            if token is not None:
+                return self._embedded(torch.tensor([token]))
+        weights: Tensor = self.model.get_input_embeddings().weight
+        return weights.detach().mean(dim=0, keepdim=True)
+
+    def logits_from_embeddings(self, document: Document, embeddings: Tensor) -> Tensor:
+        return self._logits(self._output(document, embeddings, hidden=False, attentions=False))
+
+    def attentions(self, document: Document) -> tuple[Tensor, Tensor]:
+        with torch.no_grad(), _eager(self.model):
+            embeddings = self.embeddings(document)[None]
+            output = self._output(document, embeddings, hidden=False, attentions=True)
+        layers = [layer for layer in getattr(output, "attentions", None) or () if layer is not None]
+        if not layers:
+            raise ClassifierError(
+                f"{type(self.model).__name__} shows no attention: use a gradient method or 'slalom'"
+            )
+        weights = torch.stack([layer[0].double().cpu() for layer in layers])
+        return weights, self._readers(weights)
+
+    def relevance(self, document: Document, outcome: Outcome) -> Tensor:
+        embeddings = self.embeddings(document)[None].detach().requires_grad_()
+        with torch.enable_grad(), _eager(self.model), relevance_rules(self.model):
+            output = self._output(document, embeddings, hidden=True, attentions=False)
+            states = getattr(output, "hidden_states", None) or (embeddings,)
+            score = outcome(self._logits(output)).sum()
+            # positions and all, where the model shows what goes into its first layer
+            places = [states[0], embeddings] if states[0].requires_grad else [embeddings]
+            slopes = torch.autograd.grad(score, places, allow_unused=True)
+        place, slope = next((p, s) for p, s in zip(places, slopes, strict=True) if s is not None)
+        return (slope * place).sum(dim=-1)[0].detach()
+
+    def _ids(self, document: Document) -> Tensor:
+        return torch.from_numpy(assemble(_frame(document), document.full()).ids).long()
+
+    def _embedded(self, ids: Tensor) -> Tensor:
+        table = self.model.get_input_embeddings()
+        with torch.no_grad():
+            return table(ids.to(table.weight.device))  # type: ignore[no-any-return]
+
+    def _output(
+        self, document: Document, embeddings: Tensor, *, hidden: bool, attentions: bool
+    ) -> Any:
+        """What the model makes of these embeddings in the place of its own."""
+        ids = self._ids(document).to(embeddings.device).expand(embeddings.shape[:2])
+        inputs: dict[str, Any] = {"input_ids": ids}
+        if forward_accepts(self.model, "attention_mask"):
+            inputs["attention_mask"] = torch.ones_like(ids)
+        tokenizer = self.classifier.tokenizer
+        if (
+            forward_accepts(self.model, "token_type_ids")
+            and "token_type_ids" in tokenizer.model_input_names
+        ):
+            types = torch.from_numpy(assemble(_frame(document), document.full()).types).long()
+            inputs["token_type_ids"] = types.to(ids.device).expand(ids.shape)
+        wanted = {"output_hidden_states": hidden, "output_attentions": attentions}
+        inputs |= {name: True for name, wish in wanted.items() if wish}
+        with (
+            _unhooked(self.model),
+            preserve_settings(self.model, _absent(ids, self.model)),
+            _replaced(self.model, ids, embeddings),
+        ):
+            return self.model(**inputs)
+
+    def _logits(self, output: Any) -> Tensor:
+        """(n, n_classes), a single output read as the classifier reads it."""
+        logits: Tensor = output.logits
+        if logits.shape[1] < len(self.classifier.labels):
+            return torch.cat([torch.zeros_like(logits), logits], dim=1)
+        return logits
+
+    def _readers(self, weights: Tensor) -> Tensor:
+        """Decoders answer at the last token, encoders at the first unless their config differs."""
+        n_tokens = weights.shape[-1]
+        config = self.model.config
+        pooling = getattr(config, "classifier_pooling", getattr(config, "summary_type", "first"))
+        if pooling == "mean":
+            return torch.full((n_tokens,), 1 / n_tokens, dtype=weights.dtype)
+        causal = n_tokens > 1 and not weights.triu(1).any()
+        reader = torch.zeros(n_tokens, dtype=weights.dtype)
+        reader[-1 if causal or pooling == "last" else 0] = 1.0
+        return reader
+
+
+def _frame(document: Document) -> Frame:
+    if isinstance(document.frame, Windowed):
+        raise InputError(
+            "the text is longer than the model reads at once: gradient and attention methods "
+            "cannot look through windows; use 'slalom', 'lime' or 'kernel-shap'"
+        )
+    if not isinstance(document.frame, Frame):
+        raise InputError("this document was split by another classifier: split it with this one")
+    return document.frame
+
+
+@contextmanager
+def _unhooked(model: nn.Module) -> Iterator[None]:
+    """transformers leaves its capturing hooks on the model, which then no longer pickles."""
+    mark = "_output_capturing_hooks_installed"
+    before = {
+        module: (dict(module._forward_hooks), mark in vars(module)) for module in model.modules()
+    }
+    try:
+        yield
+    finally:
+        for module, (hooks, marked) in before.items():
+            for key in [key for key in module._forward_hooks if key not in hooks]:
+                del module._forward_hooks[key]
+            if not marked:
+                vars(module).pop(mark, None)
+
+
+@contextmanager
+def _eager(model: nn.Module) -> Iterator[None]:
+    """Attention in plain sight for a while: fused kernels do not give their weights away."""
+    found = {id(c): c for m in model.modules() if (c := getattr(m, "config", None)) is not None}
+    configs = [c for c in found.values() if hasattr(c, "_attn_implementation_internal")]
+    before = [config._attn_implementation_internal for config in configs]
+    with preserve_settings(model, None):  # two threads must not put back each other's changes
+        try:
+            for config in configs:
+                config._attn_implementation_internal = "eager"
+            yield
+        finally:
+            for config, implementation in zip(configs, before, strict=True):
+                config._attn_implementation_internal = implementation
+
+
+@contextmanager
+def _replaced(model: Any, ids: Tensor, embeddings: Tensor) -> Iterator[None]:
+    """The model looks its ids up and finds these embeddings."""
+
+    def found(module: nn.Module, given: tuple[Any, ...], looked_up: Tensor) -> Tensor:
+        if given and torch.equal(given[0], ids):
+            return embeddings
+        if given and torch.equal(given[0], ids.T):  # XLNet puts time first
+            return embeddings.transpose(0, 1)
+        return looked_up
+
+    handle = model.get_input_embeddings().register_forward_hook(found)
+    try:
+        yield
+    finally:
+        handle.remove()
+
+
+def _absent(ids: Tensor, model: Any) -> int:
+    """A pad id for decoders without one: nothing is padded here, so any id not in the text."""
+    held = set(ids[0].tolist())
+    return next((i for i in range(int(getattr(model.config, "vocab_size", 1))) if i not in held), 0)

@@ -1,0 +1,120 @@
+"""What a causal language model says next, for many rows that begin alike.
+
+This part knows keys, values and batches. The rows' common beginning goes through the model
+once; its keys and values are handed to every batch. Padding stands on the right, where a
+causal model cannot see it. Models whose memory is not plain keys and values (recurrent ones,
+sliding windows) read every row from its start.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from transformers.cache_utils import DynamicCache, DynamicLayer
+
+from slalom.classifiers.huggingface.batching import LongArray, Rows, batches, padded
+from slalom.classifiers.huggingface.calls import (
+    borrowed,
+    device_of,
+    forward,
+    forward_accepts,
+    in_turn,
+    tokens_per_batch,
+)
+from slalom.document import FloatArray
+from slalom.errors import ClassifierError
+
+REMEMBERED = 4  # tokens of remembered prefix that weigh like one that is computed
+
+
+@dataclass(frozen=True, eq=False)
+class Prefix:
+    """Keys and values of what all rows begin with; no layers: nothing is remembered."""
+
+    length: int
+    layers: tuple[tuple[Tensor, Tensor], ...]  # (1, n_heads, length, width) each
+
+    def memory(self, n_rows: int) -> DynamicCache:
+        """A memory of its own for every batch: a model writes into what it is given."""
+        memory = DynamicCache()
+        for number, (keys, values) in enumerate(self.layers):
+            spread = (n_rows, *keys.shape[1:]), (n_rows, *values.shape[1:])
+            memory.update(keys.expand(spread[0]), values.expand(spread[1]), number)
+        return memory
+
+
+def next_tokens(
+    model: Any, rows: Rows, tokens: Sequence[int], *, precision: str | None = None
+) -> FloatArray:
+    """Log-probabilities of these tokens after each row: (n_rows, n_tokens)."""
+    wanted = torch.tensor(tokens, device=device_of(model))
+    with borrowed(model, None, precision):
+        prefix = _prefix(model, rows, common_start(rows))
+        rest = without_start(rows, prefix.length)
+        budget = tokens_per_batch(model)
+
+        def ask(chosen: LongArray) -> Tensor:
+            last = _last_logits(model, rest, chosen, prefix)
+            return torch.log_softmax(last.float(), dim=-1)[:, wanted]
+
+        weights = rest.lengths + -(-prefix.length // REMEMBERED)
+        return in_turn(batches(weights, budget=budget, padding=True), ask)
+
+
+def common_start(rows: Rows) -> int:
+    """How many tokens all rows begin with; every row keeps at least its last for itself."""
+    if len(rows.lengths) < 2:
+        return 0
+    most = int(rows.lengths.min()) - 1
+    starts = np.cumsum(rows.lengths) - rows.lengths
+    table = rows.ids[starts[:, None] + np.arange(most)]  # (n_rows, most)
+    return int((table == table[0]).all(axis=0).cumprod().sum())
+
+
+def without_start(rows: Rows, n: int) -> Rows:
+    """The rows less their first n tokens."""
+    starts = np.cumsum(rows.lengths) - rows.lengths
+    kept = np.ones(len(rows.ids), dtype=bool)
+    kept[(starts[:, None] + np.arange(n)).ravel()] = False
+    return Rows(rows.ids[kept], rows.types[kept], rows.lengths - n)
+
+
+def _prefix(model: Any, rows: Rows, n: int) -> Prefix:
+    nothing = Prefix(0, ())
+    if n == 0 or not forward_accepts(model, "past_key_values"):
+        return nothing
+    ids = torch.from_numpy(rows.ids[None, :n].astype(np.int64)).to(device_of(model))
+    memory = getattr(forward(model, {"input_ids": ids, "use_cache": True}), "past_key_values", 0)
+    layers = getattr(memory, "layers", ())
+    if not layers or any(type(layer) is not DynamicLayer for layer in layers):
+        return nothing
+    return Prefix(n, tuple((layer.keys, layer.values) for layer in layers))
+
+
+def _last_logits(model: Any, rest: Rows, chosen: LongArray, prefix: Prefix) -> Tensor:
+    """(n_chosen, n_vocabulary) at the last token of each row."""
+    ids, mask, _ = padded(rest, chosen, pad=0)
+    device = device_of(model)
+    inputs: dict[str, Any] = {"input_ids": torch.from_numpy(ids).to(device)}
+    if forward_accepts(model, "attention_mask"):
+        remembered = np.ones((len(chosen), prefix.length), dtype=np.int64)
+        inputs["attention_mask"] = torch.from_numpy(np.hstack([remembered, mask])).to(device)
+    if prefix.length:
+        inputs["past_key_values"] = prefix.memory(len(chosen))
+    elif forward_accepts(model, "use_cache"):
+        inputs["use_cache"] = False
+    places, which = np.unique(rest.lengths[chosen] - 1, return_inverse=True)
+    if forward_accepts(model, "logits_to_keep"):  # the vocabulary is large: only where a row ends
+        inputs["logits_to_keep"] = torch.from_numpy(places).to(device)
+    output = forward(model, inputs)
+    logits = getattr(output, "logits", output)
+    if not isinstance(logits, Tensor) or logits.ndim != 3:
+        raise ClassifierError(
+            f"{type(model).__name__} gives no score to every token: "
+            "load it with AutoModelForCausalLM"
+        )
+    at = which if "logits_to_keep" in inputs else places[which]
+    return logits[torch.arange(len(chosen)), torch.from_numpy(at)]

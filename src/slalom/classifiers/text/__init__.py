@@ -1,0 +1,1 @@
+"""Classifiers that read plain text: functions and pipelines, and how queries become strings."""

@@ -1,0 +1,170 @@
+"""Any function from texts to probabilities or logits, scikit-learn pipelines included.
+
+This part knows strings: units are words by default, each brings the gap before it, and the
+full query shows exactly the original text. A pair is shown as a tuple of two texts.
+"""
+
+from collections.abc import Callable, Hashable, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from slalom.classifiers.base import TOO_LONG, Units, checked_logits, checked_text
+from slalom.classifiers.text.strings import document_of_strings, texts_of
+from slalom.document import Document, FloatArray, Queries, Text
+from slalom.errors import ClassifierError, InputError, UnknownNameError
+
+GIVES = ("probabilities", "logits")
+CLIP = 1e-6
+
+
+class FunctionClassifier:
+    """`f` takes n texts and gives (n, n_classes), or (n,) for the second of two classes.
+
+    Explaining a pair, `f` takes n tuples of two texts.
+    """
+
+    def __init__(
+        self,
+        f: Callable[[list[Any]], Any],
+        labels: Sequence[str] | None = None,
+        gives: str = "probabilities",
+        name: str | None = None,
+        batch_size: int | None = None,
+    ) -> None:
+        if not callable(f):
+            raise InputError(f"a function of a list of texts is needed, not {type(f).__name__}")
+        if gives not in GIVES:
+            raise UnknownNameError("kind of scores in gives=", gives, GIVES)
+        if batch_size is not None and batch_size < 1:
+            raise InputError(
+                f"batch_size must be at least 1, or None for no limit, not {batch_size}"
+            )
+        if labels is not None and (isinstance(labels, str) or len(labels) < 2):
+            raise InputError(f"labels must be a list of two names or more, not {labels!r}")
+        if labels is not None and len(set(map(str, labels))) < len(labels):
+            raise InputError(f"labels must differ from each other: {list(labels)!r}")
+        self.f = f
+        self.gives = gives
+        self.batch_size = batch_size
+        self._labels = None if labels is None else tuple(str(label) for label in labels)
+        self._name = name
+
+    @property
+    def name(self) -> str:
+        return self._name or str(getattr(self.f, "__qualname__", type(self.f).__name__))
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return self._labels or self._counted_labels
+
+    @property
+    def knows_labels(self) -> bool:
+        """False until the first answer, where the caller gave no names."""
+        return self._labels is not None or "_counted_labels" in vars(self)
+
+    @property
+    def independent(self) -> bool:
+        return False
+
+    def split(self, text: Text, units: Units = None, *, too_long: str = "error") -> Document:
+        if too_long not in TOO_LONG:  # a function reads texts of any length
+            raise UnknownNameError("choice for too_long", too_long, TOO_LONG)
+        text = checked_text(text)
+        if units == "token":
+            raise InputError("a function has no tokens: its units are word, sentence or spans")
+        return document_of_strings(text, "word" if units is None else units)
+
+    def seen(self, document: Document, queries: Queries) -> list[Hashable]:
+        return list(texts_of(document, queries))
+
+    def logits(self, asked: Sequence[tuple[Document, Queries]]) -> list[FloatArray]:
+        texts = [texts_of(document, queries) for document, queries in asked]
+        scores = self([text for part in texts for text in part])
+        return np.split(scores, np.cumsum([len(part) for part in texts])[:-1]) if texts else []
+
+    def remarks(self, document: Document, queries: Queries, logits: FloatArray) -> tuple[str, ...]:
+        if self.gives != "probabilities":
+            return ()
+        bounds = np.log([CLIP * (1 + 1e-6), 1 - CLIP * (1 - 1e-6)])
+        if ((logits > bounds[0]) & (logits < bounds[1])).all():
+            return ()
+        return (f"probabilities of 0 or 1 were clipped at {CLIP:.0e}".replace("e-0", "e-"),)
+
+    def __call__(self, texts: Sequence[Text]) -> FloatArray:
+        if isinstance(texts, str):
+            raise InputError("give a list of texts, not one str")
+        step = self.batch_size or max(1, len(texts))
+        parts = [self._scores(list(texts[at : at + step])) for at in range(0, len(texts), step)]
+        if parts and not self.knows_labels:  # learnt in passing: asking for it would cost a query
+            vars(self)["_counted_labels"] = _numbers(parts[0].shape[1])
+        n_classes = len(self.labels)
+        for part in parts:
+            checked_logits(part, n_queries=len(part), n_classes=n_classes, name=self.name)
+        return np.concatenate(parts) if parts else np.zeros((0, n_classes))
+
+    @cached_property
+    def _counted_labels(self) -> tuple[str, ...]:
+        try:
+            n_classes = self._scores(["a"]).shape[1]
+        except ClassifierError as problem:
+            try:
+                n_classes = self._scores([("a", "a")]).shape[1]  # a function of pairs
+            except ClassifierError:
+                raise problem from problem.__cause__
+        return _numbers(n_classes)
+
+    def _scores(self, texts: list[Text]) -> FloatArray:
+        """Ask the function once: (n, n_classes) logits."""
+        try:
+            answer = self.f(texts)
+        except Exception as problem:
+            given = " (it was given pairs)" if any(isinstance(t, tuple) for t in texts) else ""
+            raise ClassifierError(
+                f"{self.name} raised {type(problem).__name__}: {problem}{given}"
+            ) from problem
+        table = _table(answer, n_texts=len(texts), name=self.name)
+        if self.gives == "logits":
+            return np.hstack([np.zeros_like(table), table]) if table.shape[1] == 1 else table
+        return _log_probabilities(table, name=self.name)
+
+
+def _numbers(n_classes: int) -> tuple[str, ...]:
+    return tuple(str(index) for index in range(n_classes))
+
+
+def _table(answer: Any, *, n_texts: int, name: str) -> FloatArray:
+    """The function's answer as one row a text."""
+    if hasattr(answer, "detach"):  # a torch tensor, wherever it lives
+        answer = answer.detach().cpu().double()
+    try:
+        table = np.asarray(answer, dtype=np.float64)
+    except (TypeError, ValueError) as problem:
+        raise ClassifierError(f"{name} returned no array of numbers: {problem}") from problem
+    if table.ndim == 1:
+        table = table[:, None]
+    if table.ndim != 2 or len(table) != n_texts:
+        raise ClassifierError(
+            f"{name} returned shape {np.shape(answer)} for {n_texts} texts: "
+            f"expected ({n_texts}, n_classes), one row a text and one column a class"
+        )
+    return checked_logits(table, n_queries=n_texts, n_classes=table.shape[1], name=name)
+
+
+def _log_probabilities(table: FloatArray, *, name: str) -> FloatArray:
+    if table.min(initial=0) < -1e-9 or table.max(initial=1) > 1 + 1e-6:
+        raise ClassifierError(
+            f"{name} returned {table.min():.3g} to {table.max():.3g}, which are no probabilities: "
+            'give gives="logits" if these are logits'
+        )
+    if table.shape[1] == 1:
+        table = np.hstack([1 - table, table])
+    sums = table.sum(axis=1)
+    if (np.abs(sums - 1) > 1e-3).any():
+        worst = sums[np.abs(sums - 1).argmax()]
+        raise ClassifierError(
+            f"{name} returned probabilities that sum to {worst:.4g}, not 1: normalise each row, "
+            "or explain one label at a time by returning its column alone"
+        )
+    return np.asarray(np.log(np.clip(table, CLIP, 1 - CLIP)))

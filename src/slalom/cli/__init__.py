@@ -1,0 +1,1 @@
+"""The `slalom` command: one file per sub-command."""

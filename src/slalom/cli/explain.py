@@ -1,0 +1,201 @@
+"""`slalom explain`: one text, one method, shown in the terminal, as JSON or as a page."""
+
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+from slalom.cli.model import TypedModel, labels_typed
+from slalom.cli.typed import (
+    STANDARD,
+    at_least,
+    check_writable,
+    complain,
+    target_typed,
+    text_typed,
+    write,
+)
+from slalom.errors import SlalomWarning, UnknownNameError
+
+if TYPE_CHECKING:
+    from slalom.classifiers.base import Classifier
+    from slalom.document import Document
+    from slalom.explainers.base import Explainer
+    from slalom.explanation import Explanation
+
+SCORES = ("value", "importance", "shapley", "removal", "gradient", "linearised", "score")
+WIDEST = 100  # columns; longer lines are hard to read
+
+
+@click.command()
+@click.argument("text", required=False)
+@click.option("--file", "file", metavar="FILE", help="Read the text from a file.")
+@click.option(
+    "--model", metavar="NAME", help="A model's name or folder.  [default: the bundled one]"
+)
+@click.option("--method", default="slalom", show_default=True, help="One of `slalom methods`.")
+@click.option("--target", help="A label, its number, or all.  [default: the predicted class]")
+@click.option(
+    "--units", type=click.Choice(["token", "word", "sentence"]), help="What gets a score."
+)
+@click.option("--queries", type=at_least(1), metavar="N", help="Ask at most N questions.")
+@click.option("--seed", type=at_least(0), metavar="N", default=0, show_default=True)
+@click.option(
+    "--too-long",
+    type=click.Choice(["error", "truncate", "windows"]),
+    default="error",
+    show_default=True,
+    help="What to do with a text longer than the model reads.",
+)
+@click.option("--device", help="Where the model runs, such as cpu or cuda.")
+@click.option("--base-url", metavar="URL", help="Ask a chat model there, in OpenAI's protocol.")
+@click.option("--labels", metavar="A=X,B=Y", help="What the model answers for each label.")
+@click.option("--prompt", metavar="TEXT", help="What the model is asked; {text} is the text.")
+@click.option("--samples", type=at_least(1), metavar="N", help="Count N answers each.")
+@click.option("--cache", metavar="FILE", help="Keep a chat model's replies, pay for none twice.")
+@click.option("--dry-run", is_flag=True, help="Say what it would cost, and ask nothing.")
+@click.option("--scores", metavar="A,B", help="Columns to show; the first colours the text.")
+@click.option(
+    "--json", "json_file", metavar="FILE", help="Write the explanation; - for standard output."
+)
+@click.option(
+    "--html", "html_file", metavar="FILE", help="Write a page for the browser; - likewise."
+)
+def explain(
+    text: str | None,
+    file: str | None,
+    model: str | None,
+    method: str,
+    target: str | None,
+    units: str | None,
+    queries: int | None,
+    seed: int,
+    too_long: str,
+    device: str | None,
+    base_url: str | None,
+    labels: str | None,
+    prompt: str | None,
+    samples: int | None,
+    cache: str | None,
+    dry_run: bool,
+    scores: str | None,
+    json_file: str | None,
+    html_file: str | None,
+) -> None:
+    """Explain what a classifier says of TEXT (- reads it from standard input)."""
+    files = [name for name in (json_file, html_file) if name is not None]
+    if files.count(STANDARD) > 1:
+        raise click.UsageError("only one of --json and --html can go to standard output")
+    content = text_typed(text, file)
+    for name in files:
+        check_writable(name)
+    columns = _columns(scores)
+    with _sentences_for_warnings(), _status("loading the model") as say:
+        from slalom.explainers.methods import explain, method_named
+        from slalom.views.reading import checked_names
+
+        chosen = method_named(method)
+        typed = TypedModel(model, device, labels_typed(labels), prompt, base_url, samples, cache)
+        classifier = typed.classifier()
+        if dry_run:
+            document = classifier.split(content, units, too_long=too_long)
+            click.echo(_cost(chosen, classifier, document, n_queries=queries, seed=seed))
+            return
+        say("asking the classifier")
+        explanation = explain(
+            classifier,
+            content,
+            method=chosen,
+            target=target_typed(target, classifier.labels),
+            n_queries=queries,
+            units=units,
+            too_long=too_long,
+            seed=seed,
+        )
+        checked_names(explanation, columns)
+    if json_file is not None:
+        write(json_file, _json(explanation))
+    if html_file is not None:
+        write(html_file, _html(explanation))
+    if STANDARD not in files:
+        _show(explanation, columns)
+
+
+def _cost(
+    method: "Explainer",
+    classifier: "Classifier",
+    document: "Document",
+    *,
+    n_queries: int | None,
+    seed: int,
+) -> str:
+    from slalom.explainers.dry_run import dry_run
+
+    cost = dry_run(method, classifier, document, n_queries=n_queries, seed=seed)
+    if cost.n_requests is None:
+        return f"{cost.n_queries} queries, {cost.n_tokens} tokens through {classifier.name}"
+    return (
+        f"{cost.n_queries} queries: at most {cost.n_requests} requests to {classifier.name}, "
+        f"about {cost.n_tokens} tokens"
+    )
+
+
+def _columns(scores: str | None) -> tuple[str, ...]:
+    names = () if scores is None else tuple(name.strip() for name in scores.split(","))
+    for name in names:
+        if name not in SCORES:
+            raise UnknownNameError("score", name, SCORES)
+    return names
+
+
+def _json(explanation: "Explanation") -> str:
+    import json
+
+    return json.dumps(explanation.to_json(), ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _html(explanation: "Explanation") -> str:
+    from slalom.views.html import page
+
+    return page(explanation)
+
+
+def _show(explanation: "Explanation", columns: tuple[str, ...]) -> None:
+    from rich.console import Console
+
+    from slalom.views.terminal import TerminalView
+
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="replace")  # a terminal without emoji still gets the rest
+    console = Console(highlight=False)
+    console.print(TerminalView(explanation, columns), width=min(console.width, WIDEST))
+
+
+@contextmanager
+def _sentences_for_warnings() -> Iterator[None]:
+    """Say each of slalom's warnings as a sentence, after the work."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", SlalomWarning)
+        yield
+    for warning in caught:
+        if issubclass(warning.category, SlalomWarning):
+            complain(warning.message)
+        else:
+            warnings.showwarning(
+                warning.message, warning.category, warning.filename, warning.lineno
+            )
+
+
+@contextmanager
+def _status(first: str) -> Iterator[Callable[[str], None]]:
+    """A line on standard error about what is going on, if a person is watching."""
+    if not sys.stderr.isatty():
+        yield lambda now: None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(f"{first} …") as status:
+        yield lambda now: status.update(f"{now} …")

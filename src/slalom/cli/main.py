@@ -1,0 +1,57 @@
+"""The command itself: which sub-commands there are, and how errors end it.
+
+Wrong use ends with one sentence on standard error and status 2; nothing is imported before it
+is needed, so that `slalom --help` answers at once.
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+import click
+
+from slalom.cli.compare import compare
+from slalom.cli.evaluate import evaluate
+from slalom.cli.explain import explain
+from slalom.cli.methods import methods
+from slalom.cli.typed import complain
+from slalom.errors import SlalomError
+
+WRONG_USE, INTERRUPTED, PIPE_CLOSED = 2, 130, 1
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """The `slalom` command."""
+    try:
+        status = commands.main(arguments, prog_name="slalom", standalone_mode=False)
+        sys.stdout.flush()
+    except click.UsageError as problem:
+        asked = f" (see  {problem.ctx.command_path} --help)" if problem.ctx else ""
+        complain(problem.format_message().rstrip(".") + asked)
+        status = WRONG_USE
+    except (click.ClickException, SlalomError) as problem:
+        complain(problem)
+        status = WRONG_USE
+    except (click.Abort, KeyboardInterrupt):
+        status = INTERRUPTED
+    except BrokenPipeError:  # the reader has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = PIPE_CLOSED
+    sys.exit(status)
+
+
+@click.group(
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(package_name="slalom-xai", message="%(prog)s %(version)s")
+@click.pass_context
+def commands(context: click.Context) -> None:
+    """What every word says to a text classifier, and how loudly it says it."""
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+
+
+for command in (explain, compare, evaluate, methods):
+    commands.add_command(command)

@@ -1,0 +1,59 @@
+"""What was typed about the model: one that runs here, or one behind an address."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from slalom.classifiers.base import Classifier
+
+
+@dataclass(frozen=True)
+class TypedModel:
+    """What was typed about the model."""
+
+    name: str | None
+    device: str | None
+    labels: dict[str, str] | None
+    prompt: str | None
+    base_url: str | None
+    samples: int | None
+    cache: str | None
+
+    def classifier(self) -> "Classifier":
+        """A model that runs here, or one behind an address."""
+        if self.base_url is not None:
+            return self._at(self.base_url)
+        if self.samples is not None or self.cache is not None:
+            raise click.UsageError("--samples and --cache are for chat models: give --base-url")
+        from slalom.classifiers.load import load
+
+        return load(self.name, device=self.device, labels=self.labels, prompt=self.prompt)
+
+    def _at(self, url: str) -> "Classifier":
+        from slalom.classifiers.chat.classifier import ChatClassifier
+
+        if self.name is None or self.labels is None:
+            raise click.UsageError("--base-url needs --model and --labels, such as neg=0,pos=1")
+        if self.device is not None:
+            raise click.UsageError("--device is for models that run here, not at --base-url")
+        return ChatClassifier(
+            self.name,
+            self.labels,
+            url,
+            prompt=self.prompt,
+            n_samples=self.samples,
+            cache=self.cache,
+        )
+
+
+def labels_typed(typed: str | None) -> dict[str, str] | None:
+    """neg=0,pos=1: labels and what the model answers for them; an answer may be the label."""
+    if typed is None:
+        return None
+    pairs = [part.partition("=") for part in typed.split(",")]
+    labels = {label.strip(): answer if sign else label for label, sign, answer in pairs}
+    if len(labels) < len(pairs) or "" in labels:
+        raise click.UsageError(f"--labels {typed!r} is not of the form A=X,B=Y with two names")
+    return labels

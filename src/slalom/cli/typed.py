@@ -1,0 +1,169 @@
+"""What every command reads and writes in the same way: counts, targets, texts, files, complaints.
+
+Knows what can be typed on a command line, nothing of what is done with it.
+"""
+
+import re
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from slalom.errors import FileError, InputError, UnknownNameError
+from slalom.files import is_device, write_whole
+
+if TYPE_CHECKING:
+    from slalom.explainers.base import Explainer
+
+STANDARD = "-"  # standard input or output
+AS_TYPED = {  # how the library names a thing, and how it is typed
+    'too_long="truncate"': "--too-long truncate",
+    'too_long="windows"': "--too-long windows",
+    'units="sentence"': "--units sentence",
+    "n_queries": "--queries",
+    "n_samples=32": "--samples 32",
+    "or give api_key=…, or base_url=…": "or give another --base-url",
+    "base_url": "--base-url",
+    "labels and prompt": "--labels and --prompt",
+}
+
+
+def at_least(least: int) -> Callable[[str], int]:
+    """The type of an option that counts; says in one sentence what it takes."""
+
+    def number(typed: str) -> int:
+        if not str(typed).isdecimal() or int(typed) < least:
+            raise click.BadParameter(f"{typed!r} is not a whole number of at least {least}")
+        return int(typed)
+
+    return number
+
+
+MODEL = click.option("--model", metavar="NAME", help="Name or folder.  [default: the bundled one]")
+DEVICE = click.option("--device", help="Where the model runs, such as cpu or cuda.")
+SEED = click.option("--seed", type=at_least(0), metavar="N", default=0, show_default=True)
+TARGET = click.option("--target", help="A label or its number.  [default: the predicted class]")
+TOO_LONG = click.option(
+    "--too-long",
+    type=click.Choice(["error", "truncate", "windows"]),
+    default="error",
+    show_default=True,
+    help="What to do with a text longer than the model reads.",
+)
+UNITS = click.option(
+    "--units", type=click.Choice(["token", "word", "sentence"]), help="What gets a score."
+)
+
+
+def complain(sentence: object) -> None:
+    """One line on standard error, in the words of the command line."""
+    names = "|".join(map(re.escape, AS_TYPED))
+    told = re.sub(rf"(?<![\w./\\-])({names})(?![\w./\\-])", lambda m: AS_TYPED[m[1]], str(sentence))
+    click.echo(f"slalom: {told}", err=True)
+
+
+def target_typed(target: str | None, labels: Sequence[str]) -> str | int | None:
+    """A number is an index, unless a label looks just like it."""
+    if target is not None and target not in labels and target.isdecimal():
+        return int(target)
+    return target
+
+
+def text_typed(text: str | None, file: str | None) -> str:
+    """The text as it is; the line end that closes a file is not part of it."""
+    if (text is None) == (file is None):
+        raise click.UsageError(
+            "give one text: as an argument, as - for standard input, or by --file"
+        )
+    if text is not None and text != STANDARD:
+        return _decoded(text.encode("utf-8", "surrogateescape"))
+    content = sys.stdin.buffer.read() if file is None else _file_bytes(Path(file))
+    return re.sub(r"\r?\n\Z", "", _decoded(content))
+
+
+def _decoded(content: bytes) -> str:
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as problem:
+        raise InputError(
+            f"the text is not UTF-8 (byte {problem.start}): convert it, for example with iconv"
+        ) from problem
+
+
+def _file_bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as problem:
+        raise FileError(f"cannot read {path}: {problem.strerror or problem}") from problem
+
+
+def check_writable(name: str) -> None:
+    """Find out before the work, not after it, that a result has nowhere to go."""
+    path = Path(name)
+    if name == STANDARD or is_device(path):
+        return
+    if path.is_dir():
+        raise FileError(f"cannot write {path}: it is a folder, name a file in it")
+    try:
+        tempfile.TemporaryFile(dir=path.resolve().parent).close()
+    except OSError as problem:
+        raise FileError(f"cannot write {path}: {problem.strerror or problem}") from problem
+
+
+def write(name: str, content: str) -> None:
+    """To a file, or to standard output."""
+    if name == STANDARD:
+        sys.stdout.buffer.write(content.encode())
+    else:
+        write_whole(name, content)
+
+
+def names_typed(typed: str | None, known: Any, what: str) -> tuple[str, ...]:
+    """Names with commas between; `all` stands for every known one."""
+    if typed is None:
+        return ()
+    if typed == "all":
+        return tuple(known)
+    names = tuple(dict.fromkeys(name.strip() for name in typed.split(",")))
+    if "" in names:
+        raise click.UsageError(
+            f"--{what}s {typed!r} lacks a name: give {what}s with commas between, or all "
+            f"({', '.join(known)})"
+        )
+    for name in names:
+        if name not in known:
+            raise UnknownNameError(what, name, known)
+    return names
+
+
+def methods_typed(typed: str) -> "tuple[Explainer, ...]":
+    from slalom.explainers.methods import METHODS
+
+    return tuple(METHODS[name] for name in names_typed(typed, METHODS, "method"))
+
+
+def one_class_typed(target: str | None, labels: Sequence[str]) -> str | int | None:
+    if target == "all" and target not in labels:
+        raise click.UsageError(
+            f"--target all is for explain: give one label ({', '.join(labels)}) or its number"
+        )
+    return target_typed(target, labels)
+
+
+@contextmanager
+def progress_bar(total: int, done: int, *, doing: str = "measuring") -> Iterator[Any]:
+    """A bar on standard error while the work lasts, if a person is watching."""
+    if not sys.stderr.isatty():
+        yield lambda: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+
+    columns = (doing, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(doing, total=total, completed=done)
+        yield lambda: bar.advance(task)

@@ -1,0 +1,1 @@
+"""Which questions to ask; see base.py for what a sampler is."""

@@ -1,0 +1,100 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from slalom.classifiers.huggingface.batching import (
+    Frame,
+    assemble,
+    batches,
+    frame_of,
+    in_place,
+    joined,
+    padded,
+    row_bytes,
+)
+from slalom.document import END, HOLE
+from slalom.errors import ClassifierError, InputError
+
+
+def one_slot() -> Frame:
+    units = [([10], [0]), ([20, 21], [0, 0]), ([30], [0])]
+    return frame_of(units, [([1], [0]), ([2], [0])], slots=[0, 0, 0], mask=([9], [0]))
+
+
+def two_slots() -> Frame:
+    units = [([10], [0]), ([20, 21], [1, 1]), ([30], [1])]
+    fixed = [([1], [0]), ([2], [0]), ([3], [1])]
+    return frame_of(units, fixed, slots=[0, 1, 1], mask=([], []))
+
+
+def rows_of(frame: Frame, queries: list[list[int]]) -> list[list[int]]:
+    rows = assemble(frame, np.array(queries, dtype=np.int32))
+    return [part.tolist() for part in np.split(rows.ids, np.cumsum(rows.lengths)[:-1])]
+
+
+def test_units_stand_between_the_fixed_parts_in_the_order_shown() -> None:
+    queries = [[0, 1, 2], [2, 0, END], [END, END, END], [1, 1, HOLE]]
+    assert rows_of(one_slot(), queries) == [
+        [1, 10, 20, 21, 30, 2],
+        [1, 30, 10, 2],
+        [1, 2],
+        [1, 20, 21, 20, 21, 9, 2],
+    ]
+
+
+def test_units_stay_in_their_slot() -> None:
+    queries = [[0, 1, 2], [2, 0, 1], [END, END, END], [1, END, END]]
+    assert rows_of(two_slots(), queries) == [
+        [1, 10, 2, 20, 21, 30, 3],
+        [1, 10, 2, 30, 20, 21, 3],
+        [1, 2, 3],
+        [1, 2, 20, 21, 3],
+    ]
+    types = assemble(two_slots(), np.array([[0, 1, 2]], dtype=np.int32)).types
+    assert types.tolist() == [0, 0, 0, 1, 1, 1, 1]
+
+
+def test_a_hole_takes_the_slot_of_its_column() -> None:
+    placed = in_place(np.array([0, 1, 1], dtype=np.int32), 3, np.array([[0, HOLE, 2]], np.int32))
+    assert placed.tolist() == [[3, 0, 4, 6, 2, 5]]
+
+
+def test_what_no_query_may_hold() -> None:
+    with pytest.raises(ClassifierError, match="no mask token"):
+        rows_of(two_slots(), [[0, HOLE, 2]])
+    for wrong in (3, -1):
+        with pytest.raises(InputError, match=f"shows unit {wrong} of a document with 3"):
+            rows_of(one_slot(), [[wrong]])
+
+
+def test_bytes_are_equal_where_rows_are() -> None:
+    rows = assemble(one_slot(), np.array([[0, 1], [1, 0], [0, 1], [0, END]], dtype=np.int32))
+    seen = row_bytes(rows, with_types=False)
+    assert seen[0] == seen[2] == np.array([1, 10, 20, 21, 2], dtype=np.int32).tobytes()
+    assert len(set(seen)) == 3
+    assert [len(both) for both in row_bytes(rows, with_types=True)] == [2 * len(s) for s in seen]
+
+
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=60), st.integers(1, 200), st.booleans())
+@settings(max_examples=80, deadline=None)
+def test_batches_hold_every_row_once_within_the_budget(
+    lengths: list[int], budget: int, padding: bool
+) -> None:
+    given_lengths = np.array(lengths)
+    cut = list(batches(given_lengths, budget=budget, padding=padding))
+    assert sorted(np.concatenate(cut).tolist()) == list(range(len(lengths)))
+    for chosen in cut:
+        longest = given_lengths[chosen].max()
+        assert len(chosen) == 1 or longest * len(chosen) <= budget
+        assert padding or (given_lengths[chosen] == longest).all()
+    longest_first = [given_lengths[chosen].max() for chosen in cut]
+    assert longest_first == sorted(longest_first, reverse=True)
+
+
+def test_padding_is_on_the_right_and_masked() -> None:
+    rows = joined([assemble(two_slots(), np.array([[0], [1]], dtype=np.int32))] * 2)
+    ids, mask, types = padded(rows, np.array([3, 0]), pad=99)
+    assert ids.tolist() == [[1, 2, 20, 21, 3], [1, 10, 2, 3, 99]]
+    assert mask.tolist() == [[1, 1, 1, 1, 1], [1, 1, 1, 1, 0]]
+    assert types.tolist() == [[0, 0, 1, 1, 1], [0, 0, 0, 1, 0]]

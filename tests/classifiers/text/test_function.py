@@ -1,0 +1,254 @@
+import pickle
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from slalom.classifiers.text.function import FunctionClassifier
+from slalom.document import END, HOLE, Document
+from slalom.errors import ClassifierError, InputError, SlalomError, UnknownNameError
+from texts import VISIBLE
+
+
+def half(texts: list[str]) -> np.ndarray:
+    return np.full((len(texts), 2), 0.5)
+
+
+def shown(document: Document, *queries: list[int]) -> list[Any]:
+    width = max(len(query) for query in queries)
+    padded = [query + [int(END)] * (width - len(query)) for query in queries]
+    return FunctionClassifier(half).seen(document, np.array(padded, dtype=np.int32))
+
+
+# ── what is shown ────────────────────────────────────────────────────────────────────────────
+
+
+@given(VISIBLE, st.sampled_from([None, "word", "sentence"]))
+@settings(max_examples=150, deadline=None)
+def test_the_full_query_is_the_original_text(text: str, units: str | None) -> None:
+    classifier = FunctionClassifier(half)
+    document = classifier.split(text, units)
+    assert classifier.seen(document, document.full()) == [text]
+    assert document.units == tuple(text[start:end] for start, end in document.spans)
+
+
+@given(VISIBLE, st.data())
+@settings(max_examples=100, deadline=None)
+def test_every_query_shows_its_units_and_nothing_else(text: str, data: st.DataObject) -> None:
+    document = FunctionClassifier(half).split(text)
+    query = data.draw(st.lists(st.integers(0, document.n_units - 1), min_size=1, max_size=8))
+    (seen,) = shown(document, query)
+    assert "".join(seen.split()) == "".join("".join(document.units[u] for u in query).split())
+
+
+def test_gaps_go_with_the_unit_that_follows() -> None:
+    document = FunctionClassifier(half).split("  A slow start,\n\nbut (really) great!\n")
+    assert document.units == ("A", "slow", "start", ",", "but", "(", "really", ")", "great", "!")
+    assert shown(document, [1, 2], [2, 4], [0, 3, 9], [], [8, 9], [9, 8], [0, 0]) == [
+        "slow start",
+        "start\n\nbut",
+        "  A , !\n",
+        "",
+        "great!\n",
+        "! great",
+        "  A  A",
+    ]
+
+
+def test_spans_are_units_and_the_rest_is_always_shown() -> None:
+    document = FunctionClassifier(half).split("Hello there, general Kenobi.", [(6, 11), (13, 20)])
+    assert document.units == ("there", "general")
+    assert shown(document, [0, 1], [], [1], [0], [1, 0]) == [
+        "Hello there, general Kenobi.",
+        "Hello , Kenobi.",
+        "Hello , general Kenobi.",
+        "Hello there, Kenobi.",
+        "Hello there, general Kenobi.",
+    ]
+    edges = FunctionClassifier(half).split(" good and bad ", [(1, 5), (10, 13)])
+    assert shown(edges, [0, 1], []) == [" good and bad ", "and"]
+
+
+def test_equal_words_are_one_feature() -> None:
+    document = FunctionClassifier(half).split("bad bad Bad")
+    assert document.features.tolist() == [0, 0, 1]
+    assert document.keys == ("bad", "bad", "Bad")
+    assert document.has_empty_query
+    assert document.n_tokens(document.full()).tolist() == [3]
+
+
+def test_one_unit_and_emoji_have_an_answer() -> None:
+    assert FunctionClassifier(half).split("x").units == ("x",)
+    assert FunctionClassifier(half).split("👨‍👩‍👧🇩🇪").units == ("👨‍👩‍👧", "🇩🇪")
+
+
+# ── scores ───────────────────────────────────────────────────────────────────────────────────
+
+
+def test_probabilities_become_logits() -> None:
+    classifier = FunctionClassifier(lambda texts: np.tile([0.2, 0.3, 0.5], (len(texts), 1)))
+    assert classifier.labels == ("0", "1", "2")
+    np.testing.assert_allclose(classifier(["a", "b"]), np.log([[0.2, 0.3, 0.5]] * 2))
+    assert not classifier.independent
+
+
+@pytest.mark.parametrize("shape", [(-1,), (-1, 1)])
+def test_one_column_is_the_second_class(shape: tuple[int, ...]) -> None:
+    column = FunctionClassifier(lambda texts: np.full(len(texts), 0.8).reshape(shape))
+    np.testing.assert_allclose(np.exp(column(["a", "b"])), [[0.2, 0.8]] * 2)
+    odds = FunctionClassifier(
+        lambda texts: np.full(len(texts), -3.0).reshape(shape), gives="logits"
+    )
+    np.testing.assert_allclose(odds(["a", "b"]), [[0.0, -3.0]] * 2)
+    assert odds.labels == ("0", "1")
+
+
+def test_lists_and_tensors_will_do() -> None:
+    for answer in ([[0.5, 0.5]], torch.tensor([[0.5, 0.5]], requires_grad=True)):
+        np.testing.assert_allclose(
+            FunctionClassifier(lambda _, a=answer: a)(["x"]), np.log([[0.5, 0.5]])
+        )
+
+
+def test_clipped_probabilities_are_remarked() -> None:
+    classifier = FunctionClassifier(lambda texts: [0.0 if "bad" in text else 0.7 for text in texts])
+    document = classifier.split("bad film")
+    queries = np.array([[0], [1]], dtype=np.int32)
+    (scores,) = classifier.logits([(document, queries)])
+    np.testing.assert_allclose(scores[0], np.log([1 - 1e-6, 1e-6]))
+    notes = classifier.remarks(document, queries, scores)
+    assert notes == ("probabilities of 0 or 1 were clipped at 1e-6",)
+    assert classifier.remarks(document, queries[1:], scores[1:]) == ()
+    logits = FunctionClassifier(half, gives="logits")
+    assert logits.remarks(document, queries, np.full((2, 2), -99.0)) == ()
+
+
+def test_all_documents_are_asked_in_one_call() -> None:
+    calls: list[list[str]] = []
+
+    def f(texts: list[str]) -> np.ndarray:
+        calls.append(texts)
+        return half(texts)
+
+    classifier = FunctionClassifier(f, labels=["no", "yes"])
+    assert calls == []  # labels were given: nothing to find out
+    documents = [classifier.split("a b"), classifier.split("c")]
+    first, second = classifier.logits(
+        [(documents[0], np.array([[0], [1], [END]], np.int32)), (documents[1], documents[1].full())]
+    )
+    assert first.shape == (3, 2)
+    assert second.shape == (1, 2)
+    assert calls == [["a", "b", "", "c"]]
+    calls.clear()
+    FunctionClassifier(f, labels=["no", "yes"], batch_size=3)(list("abcd"))
+    assert [len(call) for call in calls] == [3, 1]
+
+
+def test_the_number_of_classes_is_asked_once() -> None:
+    calls: list[list[str]] = []
+
+    def f(texts: list[str]) -> np.ndarray:
+        calls.append(texts)
+        return half(texts)
+
+    classifier = FunctionClassifier(f)
+    assert calls == []
+    assert classifier.labels == classifier.labels == ("0", "1")
+    assert len(calls) == 1
+
+
+def test_nothing_asked_nothing_answered() -> None:
+    classifier = FunctionClassifier(half)
+    document = classifier.split("a")
+    assert classifier.logits([]) == []
+    assert classifier.logits([(document, np.zeros((0, 1), np.int32))])[0].shape == (0, 2)
+    assert classifier([]).shape == (0, 2)
+
+
+def test_it_pickles_and_has_a_name() -> None:
+    classifier = FunctionClassifier(half)
+    copied = pickle.loads(pickle.dumps(classifier))
+    np.testing.assert_array_equal(copied(["a"]), classifier(["a"]))
+    assert classifier.name == "half"
+    assert FunctionClassifier(half, name="mine").name == "mine"
+
+
+# ── bad input ────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        ([[0.5, float("nan")]], "NaN or infinity"),
+        ([[0.5, 0.5]] * 3, r"shape \(3, 2\) for 1 texts"),
+        (0.5, r"shape \(\) for 1 texts"),
+        ([[[0.5]]], r"shape \(1, 1, 1\) for 1 texts"),
+        ([["a", "b"]], "no array of numbers"),
+        ([{"label": "x"}], "no array of numbers"),
+        (None, "."),
+        ([[2.0, -1.0]], 'no probabilities: give gives="logits"'),
+        ([[0.9, 0.9]], "sum to 1.8, not 1"),
+        ([[0.2, 0.3, 0.5]], r"expected \(1, 2\)"),
+    ],
+)
+def test_answers_that_are_no_scores(answer: object, message: str) -> None:
+    with pytest.raises(ClassifierError, match=message):
+        FunctionClassifier(lambda _: answer, labels=["a", "b"])(["x"])
+
+
+def test_a_function_that_raises() -> None:
+    def broken(texts: list[str]) -> np.ndarray:
+        raise KeyError("vocabulary")
+
+    with pytest.raises(ClassifierError, match="broken raised KeyError: 'vocabulary'") as caught:
+        FunctionClassifier(broken)(["x"])
+    assert isinstance(caught.value.__cause__, KeyError)
+
+
+@pytest.mark.parametrize(
+    ("text", "units", "message"),
+    [
+        ("", None, "empty"),
+        (" \t", None, "empty"),
+        (3, None, "must be a str, not int"),
+        ("half \udc00", None, "half a character"),
+        (("", " "), None, "both sides"),
+        (("a", "b"), [(0, 1)], r"not of the form \(side, start, end\)"),
+        (("a", "b"), [(2, 0, 1)], "sides 0 and 1"),
+        ("a b", "token", "no tokens: its units are word, sentence or spans"),
+        ("a b", "line", "unknown unit kind 'line'"),
+        ("a b", [(0, 5)], "out of range"),
+    ],
+)
+def test_texts_and_units_that_cannot_be_used(text: Any, units: Any, message: str) -> None:
+    with pytest.raises(SlalomError, match=message):
+        FunctionClassifier(half).split(text, units)
+
+
+def test_settings_that_cannot_be_used() -> None:
+    with pytest.raises(InputError, match="not str"):
+        FunctionClassifier("model")  # type: ignore[arg-type]
+    with pytest.raises(UnknownNameError, match="probabilities, logits"):
+        FunctionClassifier(half, gives="odds")
+    with pytest.raises(InputError, match="at least 1"):
+        FunctionClassifier(half, batch_size=0)
+    with pytest.raises(InputError, match="list of two names"):
+        FunctionClassifier(half, labels="ab")
+    with pytest.raises(InputError, match="not one str"):
+        FunctionClassifier(half)("a text")
+    with pytest.raises(UnknownNameError, match="error, truncate"):
+        FunctionClassifier(half).split("a", too_long="cut")
+
+
+def test_masks_and_foreign_documents_are_refused() -> None:
+    classifier = FunctionClassifier(half)
+    document = classifier.split("a b")
+    with pytest.raises(ClassifierError, match="no mask"):
+        classifier.logits([(document, np.array([[HOLE, 1]], dtype=np.int32))])
+    foreign = replace(document, frame=None)
+    with pytest.raises(InputError, match="another classifier"):
+        classifier.logits([(foreign, foreign.full())])

@@ -1,0 +1,306 @@
+"""The command line: what it prints where, and how it ends."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import slalom
+from slalom import cli
+
+TEXT = "a great film with an awful end"
+WORDS = {"great": 3.0, "awful": -2.0}
+
+
+def scores(texts: list[str]) -> np.ndarray:
+    odds = np.array([0.2 + sum(WORDS.get(word, 0.0) for word in text.split()) for text in texts])
+    return np.column_stack([np.zeros(len(texts)), odds])
+
+
+@pytest.fixture
+def loaded(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, object]]:
+    """A small function takes the place of the bundled model; says what was asked for."""
+    asked: list[tuple[object, object]] = []
+
+    def load(
+        model: object, *, device: object, labels: object, prompt: object
+    ) -> slalom.FunctionClassifier:
+        asked.append((model, device))
+        return slalom.FunctionClassifier(scores, labels=["bad", "good"], gives="logits")
+
+    monkeypatch.setattr("slalom.classifiers.load.load", load)
+    return asked
+
+
+class Run:
+    """One call of the command in this process."""
+
+    def __init__(self, capture: pytest.CaptureFixture[bytes]) -> None:
+        self.capture = capture
+
+    def __call__(self, *arguments: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as ended:
+            cli.main(arguments)
+        out, err = self.capture.readouterr()
+        return int(ended.value.code or 0), out.decode(), err.decode()
+
+
+@pytest.fixture
+def run(capfdbinary: pytest.CaptureFixture[bytes], loaded: list[tuple[object, object]]) -> Run:
+    return Run(capfdbinary)
+
+
+def command(*arguments: str, given: str = "", encoding: str = "utf-8") -> tuple[int, str, str]:
+    """The same in a process of its own."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONIOENCODING": encoding}
+    line = [sys.executable, "-c", "from slalom.cli.main import main; main()", *arguments]
+    done = subprocess.run(
+        line, capture_output=True, env=environment, check=False, input=given.encode()
+    )
+    return done.returncode, done.stdout.decode(encoding), done.stderr.decode(encoding)
+
+
+def test_explain_shows_text_and_table(run: Run) -> None:
+    status, out, err = run("explain", TEXT)
+    assert (status, err) == (0, "")
+    assert TEXT in out
+    assert "good 77 %" in out
+    assert out.splitlines()[7].startswith("great")
+
+
+def test_options_reach_the_library(run: Run, loaded: list[tuple[object, object]]) -> None:
+    arguments = "--model m --device cpu --method slalom-local --target bad --queries 40 --seed 3"
+    status, out, _ = run("explain", TEXT, *arguments.split(), "--units", "word", "--json", "-")
+    record = json.loads(out)
+    assert status == 0
+    assert loaded == [("m", "cpu")]
+    assert record["method"] == "slalom-local"
+    assert record["target"] == {"index": 0, "label": "bad"}
+    assert record["seed"] == 3
+    assert record["quality"]["n_queries"] <= 40
+
+
+def test_a_target_may_be_a_number_or_all(run: Run) -> None:
+    assert (
+        json.loads(run("explain", TEXT, "--target", "0", "--json", "-")[1])["target"]["index"] == 0
+    )
+    assert "all classes" in run("explain", TEXT, "--target", "all")[1]
+
+
+def test_the_text_comes_from_a_file_or_from_standard_input(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "text.txt"
+    file.write_bytes(b"\xef\xbb\xbf" + TEXT.encode() + b"\n")
+    assert json.loads(run("explain", "--file", str(file), "--json", "-")[1])["text"] == TEXT
+    with file.open() as standard_input:
+        monkeypatch.setattr("sys.stdin", standard_input)
+        assert json.loads(run("explain", "-", "--json", "-")[1])["text"] == TEXT
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        (b"good\r\nfilm\r\n", "good\r\nfilm"),
+        (b"good film\n", "good film"),
+        (b"good film\n\n", "good film\n"),
+        (b"good film \r", "good film \r"),
+    ],
+)
+def test_only_the_last_line_end_of_a_file_is_left_out(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes, text: str
+) -> None:
+    file = tmp_path / "text.txt"
+    file.write_bytes(content)
+    assert json.loads(run("explain", "--file", str(file), "--json", "-")[1])["text"] == text
+    with file.open() as standard_input:
+        monkeypatch.setattr("sys.stdin", standard_input)
+        assert json.loads(run("explain", "-", "--json", "-")[1])["text"] == text
+
+
+def test_files_are_written_and_can_be_read_back(run: Run, tmp_path: Path) -> None:
+    page, record = tmp_path / "x.html", tmp_path / "x.json"
+    status, out, _ = run("explain", TEXT, "--html", str(page), "--json", str(record))
+    assert status == 0
+    assert "great" in out
+    assert slalom.read(record).text == TEXT
+    assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["x.html", "x.json"]
+    assert page.stat().st_mode & 0o777 == 0o666 & ~_umask()
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def test_json_to_standard_output_is_all_there_is(run: Run) -> None:
+    status, out, err = run("explain", TEXT, "--json", "-")
+    assert (status, err) == (0, "")
+    assert json.loads(out)["format"] == "slalom-explanation"
+    assert out.count("\n") == 1
+
+
+def test_scores_choose_the_columns(run: Run) -> None:
+    out = run("explain", TEXT, "--scores", "value, importance")[1]
+    assert "importance" in out
+    assert "removal" not in out
+
+
+def test_methods_are_listed(run: Run) -> None:
+    status, out, _ = run("methods")
+    assert status == 0
+    assert [row.split()[0] for row in out.splitlines() if row[0] != " "] == list(slalom.METHODS)
+    assert all(len(line) <= 80 for line in out.splitlines())
+
+
+def test_help_and_version(run: Run) -> None:
+    assert run("--version") == (0, f"slalom {slalom.__version__}\n", "")
+    assert "explain" in run()[1]
+    assert "--too-long" in run("explain", "--help")[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["explain"], "give one text"),
+        (["explain", TEXT, "--file", "x"], "give one text"),
+        (["explain", ""], "the text is empty"),
+        (["explain", " \n "], "the text is empty"),
+        (["explain", "bad \udcff byte"], "not UTF-8"),
+        (["explain", "--file", "does/not/exist"], "cannot read does/not/exist"),
+        (["explain", TEXT, "--method", "slalm"], "did you mean 'slalom'"),
+        (["explain", TEXT, "--target", "ugly"], "expected one of bad, good, all"),
+        (["explain", TEXT, "--target", "7"], "out of range"),
+        (["explain", TEXT, "--units", "letter"], "'token', 'word', 'sentence'"),
+        (["explain", TEXT, "--queries", "0"], "'0' is not a whole number of at least 1"),
+        (["explain", TEXT, "--queries", "many"], "'many' is not a whole number"),
+        (["explain", TEXT, "--queries", "3"], "or leave --queries out"),
+        (["explain", TEXT, "--seed", "-1"], "'-1' is not a whole number of at least 0"),
+        (["explain", TEXT, "--scores", "valeu"], "did you mean 'value'"),
+        (["explain", TEXT, "--scores", ""], "unknown score"),
+        (["explain", TEXT, "--json", "-", "--html", "-"], "only one of"),
+        (
+            ["explain", TEXT, "--html", "no/such/folder/x.html"],
+            "cannot write no/such/folder/x.html",
+        ),
+        (["explain", TEXT, "--json", "."], "it is a folder"),
+        (["explain", TEXT, "--jsn", "x"], "No such option"),
+        (["explian", TEXT], "No such command"),
+    ],
+)
+def test_wrong_use_is_one_sentence_and_status_2(
+    run: Run, arguments: list[str], sentence: str
+) -> None:
+    status, out, err = run(*arguments)
+    assert status == 2
+    assert out == ""
+    assert err.startswith("slalom: ")
+    assert sentence in err
+    assert err.count("\n") == 1
+
+
+def test_errors_speak_the_words_of_the_command_line(capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["explain", "film " * 3000])
+    err = capfd.readouterr().err
+    assert "cut it with --too-long truncate or read it with --too-long windows" in err
+    assert "too_long" not in err
+
+
+def test_names_of_files_are_left_as_they_are(run: Run) -> None:
+    assert "cannot read base_url.txt: " in run("explain", "--file", "base_url.txt")[2]
+
+
+def test_what_cannot_be_written_is_found_before_the_work(
+    run: Run, loaded: list[tuple[object, object]], tmp_path: Path
+) -> None:
+    status, _, err = run("explain", TEXT, "--html", str(tmp_path / "no" / "x.html"))
+    assert status == 2
+    assert "No such file or directory" in err
+    assert loaded == []
+
+
+def test_a_failed_write_leaves_nothing_behind(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "x.json"
+    file.write_text("old")
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", full)
+    status, _, err = run("explain", TEXT, "--json", str(file))
+    assert status == 2
+    assert "No space left" in err
+    assert [path.name for path in tmp_path.iterdir()] == ["x.json"]
+    assert file.read_text() == "old"
+
+
+def test_a_device_is_written_to_never_replaced(run: Run) -> None:
+    status, _, _ = run("explain", TEXT, "--json", os.devnull)
+    assert status == 0
+    assert not Path(os.devnull).is_file()
+
+
+def test_a_poor_fit_is_told_in_one_sentence(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def load(
+        model: object, *, device: object, labels: object, prompt: object
+    ) -> slalom.FunctionClassifier:
+        def noise(texts: list[str]) -> np.ndarray:
+            rows = [np.random.default_rng(list(text.encode())).normal(size=2) for text in texts]
+            return np.array(rows)
+
+        return slalom.FunctionClassifier(noise, labels=["bad", "good"], gives="logits")
+
+    monkeypatch.setattr("slalom.classifiers.load.load", load)
+    status, out, err = run("explain", TEXT)
+    assert status == 0
+    assert "trust low" in out
+    assert err.startswith("slalom: ")
+    assert err.count("\n") == 1
+
+
+def test_errors_of_our_own_are_not_swallowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def load(model: object, *, device: object, labels: object, prompt: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("slalom.classifiers.load.load", load)
+    with pytest.raises(ZeroDivisionError):
+        cli.main(["explain", TEXT])
+
+
+def test_an_interrupt_is_quiet(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def load(model: object, *, device: object, labels: object, prompt: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("slalom.classifiers.load.load", load)
+    status, out, err = run("explain", TEXT)
+    assert (status, out, err.strip()) == (130, "", "")
+
+
+def test_the_bundled_model_in_a_real_process(tmp_path: Path) -> None:
+    page = tmp_path / "x.html"
+    status, out, err = command("explain", "-", "--html", str(page), given="An awful film. 👎\n")
+    assert (status, err) == (0, "")
+    assert out.startswith("negative")
+    assert "\x1b" not in out
+    assert "awful" in page.read_text(encoding="utf-8")
+
+
+def test_an_output_without_unicode_loses_only_what_it_cannot_show() -> None:
+    status, out, err = command("explain", "Great 👍", encoding="ascii")
+    assert (status, err) == (0, "")
+    assert "Great ?" in out
+
+
+def test_a_reader_that_leaves_early_is_no_error() -> None:
+    line = f'"{sys.executable}" -c "from slalom.cli.main import main; main()" methods | true'
+    done = subprocess.run(["bash", "-c", line], capture_output=True, check=False)
+    assert done.stderr == b""

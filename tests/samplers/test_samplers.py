@@ -1,0 +1,132 @@
+"""Designs by their laws: budgets, pairs, weights, chains, and what cannot be asked."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from slalom.document import Document, features_of
+from slalom.errors import BudgetError
+from slalom.samplers.rivals import Coalitions, LimeMasks, Permutations
+from slalom.samplers.sequences import ShortSequences
+from slalom.samplers.subsets import AllSubsets, Deletions, SingleRemovals, SubsetSizes
+
+SAMPLERS = [
+    SubsetSizes(),
+    Deletions(),
+    ShortSequences(),
+    LimeMasks(),
+    Coalitions(),
+    Permutations(),
+    SingleRemovals(),
+]
+
+
+def document_of(n_units, *, has_empty_query=True):
+    units = tuple(f"w{unit}" for unit in range(n_units))
+    spans = tuple((unit, unit + 1) for unit in range(n_units))
+    sizes = np.ones(n_units, dtype=np.int32)
+    features = features_of(units)
+    return Document("", units, spans, units, features, sizes, 0, has_empty_query, None)
+
+
+def sampled(sampler, document, n_queries, seed=0):
+    samples = sampler.sample(document, n_queries, np.random.default_rng(seed))
+    return document.count(samples.queries), samples
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS, ids=lambda sampler: type(sampler).__name__)
+@pytest.mark.parametrize("n_units", [1, 2, 3, 9, 40])
+@pytest.mark.parametrize("has_empty_query", [True, False])
+def test_budget_order_and_emptiness(sampler, n_units, has_empty_query):
+    document = document_of(n_units, has_empty_query=has_empty_query)
+    counts, samples = sampled(sampler, document, 90)
+    assert 1 <= len(counts) == len(samples.weights) <= 90
+    assert (counts[0] == 1).all(), "the full text comes first"
+    assert (samples.weights >= 0).all()
+    if not has_empty_query:
+        assert (counts.sum(axis=1) > 0).all()
+    again, _ = sampled(sampler, document, 90)
+    np.testing.assert_array_equal(counts, again)
+
+
+def test_lime_weighs_by_cosine_distance():
+    counts, samples = sampled(LimeMasks(), document_of(20), 300)
+    shares = counts.mean(axis=1)
+    times = samples.weights / np.exp(-((1 - np.sqrt(shares)) ** 2) * 8)
+    np.testing.assert_allclose(times, np.rint(times), atol=1e-9)
+    assert round(times.sum()) == 300  # what came up twice weighs twice
+    removed = 20 - counts[1:].sum(axis=1)
+    assert 9 < removed.mean() < 12  # uniform in 1 … 20
+    assert len(np.unique(counts, axis=0)) == len(counts)
+
+
+def test_coalitions_come_in_pairs_with_their_complements():
+    counts, samples = sampled(Coalitions(), document_of(30), 200)
+    rows = {row.tobytes(): weight for row, weight in zip(counts, samples.weights, strict=True)}
+    for row, weight in zip(counts, samples.weights, strict=True):
+        assert rows[(1 - row).tobytes()] == pytest.approx(weight)
+    assert list(samples.weights[:2]) == [0, 0], "both ends are constraints"
+    sizes = counts[2:].sum(axis=1)
+    assert (np.minimum(sizes, 30 - sizes) <= 3).mean() > 0.4, "the outermost sizes weigh most"
+
+
+def test_a_small_budget_is_not_spent_on_complements():
+    counts, samples = sampled(Coalitions(), document_of(60), 200)
+    drawn = {tuple(row) for row in counts[samples.weights > 0]}
+    assert len(drawn) == 198
+    paired = [row for row in drawn if tuple(1 - x for x in row) in drawn]
+    assert len(paired) < 40  # single units and all but one meet by chance
+
+
+def test_outer_sizes_are_asked_wholly_where_the_budget_reaches():
+    counts, samples = sampled(Coalitions(), document_of(12), 400)
+    sizes = counts.sum(axis=1)
+    assert (sizes == 1).sum() == (sizes == 11).sum() == 12
+    weight = {size: samples.weights[sizes == size].sum() for size in range(1, 12)}
+    expected = {size: 1 / (size * (12 - size)) for size in range(1, 12)}
+    for size in (1, 11):
+        assert weight[size] == pytest.approx(expected[size])
+    assert sum(weight.values()) == pytest.approx(sum(expected.values()))
+
+
+@pytest.mark.parametrize("n_queries", [2**6, 2**8])
+def test_enough_budget_for_all_coalitions_is_complete(n_queries):
+    counts, samples = sampled(Coalitions(), document_of(6), n_queries)
+    reference, exact = sampled(AllSubsets(), document_of(6), n_queries)
+    assert samples.complete
+    assert exact.complete
+    order, other = np.lexsort(counts.T), np.lexsort(reference.T)
+    np.testing.assert_array_equal(counts[order], reference[other])
+    np.testing.assert_allclose(samples.weights[order], exact.weights[other])
+
+
+def test_chains_grow_by_one_and_are_followed_by_their_reverses():
+    counts, _ = sampled(Permutations(), document_of(5), 2 + 4 * 4)
+    chains = counts[2:].reshape(4, 4, 5)
+    for chain in chains:
+        assert (np.diff(chain, axis=0) >= 0).all()
+        assert list(chain.sum(axis=1)) == [1, 2, 3, 4]
+    np.testing.assert_array_equal(chains[1], 1 - chains[0][::-1])
+    assert not np.array_equal(chains[0], chains[2])
+
+
+def test_single_removals_leave_out_each_unit_once():
+    counts, _ = sampled(SingleRemovals(), document_of(7), 8)
+    np.testing.assert_array_equal(1 - counts[1:], np.eye(7))
+    alone, _ = sampled(SingleRemovals(), document_of(1, has_empty_query=False), 8)
+    assert alone.shape == (1, 1)
+
+
+@pytest.mark.parametrize("sampler", [Permutations(), SingleRemovals(), AllSubsets(), Coalitions()])
+def test_too_small_a_budget_is_said(sampler):
+    with pytest.raises(BudgetError):
+        sampled(sampler, document_of(9), 1)
+
+
+def test_features_do_not_matter_to_positions():
+    tied = replace(document_of(6), features=np.zeros(6, dtype=np.int32))
+    for sampler in (LimeMasks(), Coalitions(), Permutations(), SingleRemovals()):
+        _, plain = sampled(sampler, document_of(6), 60)
+        _, same = sampled(sampler, tied, 60)
+        np.testing.assert_array_equal(plain.queries, same.queries)

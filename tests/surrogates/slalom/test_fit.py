@@ -1,0 +1,295 @@
+"""Known answers: an exact SLALOM comes back; leave-one-out equals leaving one out."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from slalom.surrogates.linear import LinearSurrogate
+from slalom.surrogates.rows import Rows
+from slalom.surrogates.slalom.certainty import certainty
+from slalom.surrogates.slalom.closed_form import ClosedForm
+from slalom.surrogates.slalom.fit import SlalomSurrogate
+from slalom.surrogates.slalom.model import Anchor, SlalomModel
+from slalom.surrogates.slalom.readouts import read_outs
+from slalom.surrogates.slalom.solvers import Adam, LevenbergMarquardt
+
+
+def subsets(n_queries, n_units, rng):
+    sizes = rng.integers(1, n_units + 1, size=n_queries)
+    ranks = rng.random((n_queries, n_units)).argsort(axis=1).argsort(axis=1)
+    masks = (ranks < sizes[:, None]).astype(float)
+    return np.vstack([np.ones(n_units), np.zeros(n_units), masks])
+
+
+def truth(n_units, anchored, rng):
+    importances = rng.normal(size=n_units)
+    anchor = Anchor(0.5, 1.0) if anchored else None
+    return SlalomModel(2 * rng.normal(size=n_units), importances - importances.mean(), anchor)
+
+
+@pytest.mark.parametrize("anchored", [True, False])
+def test_an_exact_slalom_comes_back(anchored):
+    rng = np.random.default_rng(0)
+    model, counts = truth(36, anchored, rng), subsets(498, 36, rng)
+    fit = SlalomSurrogate(anchored).fit(
+        counts, model.predict(counts), weights=np.ones(500), document_counts=np.ones(36)
+    )
+    np.testing.assert_allclose(fit.scores["value"], model.values, atol=1e-2)
+    np.testing.assert_allclose(fit.scores["importance"], model.importances, atol=1e-2)
+    assert fit.r2 > 0.9999
+
+
+@pytest.mark.parametrize("importance", [-1.0, 0.0, 1.0, 3.0])
+@pytest.mark.parametrize("seed", range(4))
+def test_exact_models_come_back_whatever_the_anchor(seed, importance):
+    """Quiet and loud anchors, quiet words included: the ridges must fall to nothing."""
+    rng = np.random.default_rng(seed)
+    model = replace(truth(36, True, rng), anchor=Anchor(-0.7, importance))
+    counts = subsets(498, 36, rng)
+    fit = SlalomSurrogate().fit(
+        counts, model.predict(counts), weights=np.ones(500), document_counts=np.ones(36)
+    )
+    np.testing.assert_allclose(fit.scores["value"], model.values, atol=1e-2)
+    np.testing.assert_allclose(fit.scores["importance"], model.importances, atol=1e-2)
+
+
+def test_several_classes_share_their_importances():
+    rng = np.random.default_rng(1)
+    values = rng.normal(size=(12, 3))
+    values -= values.mean(axis=1, keepdims=True)
+    importances = rng.normal(size=12)
+    model = SlalomModel(values, importances - importances.mean(), Anchor((0.2, 0.3, -0.5), 0.7))
+    counts = subsets(300, 12, rng)
+    fit = SlalomSurrogate().fit(
+        counts, model.predict(counts), weights=np.ones(302), document_counts=np.ones(12)
+    )
+    np.testing.assert_allclose(fit.scores["value"], model.values, atol=1e-2)
+    np.testing.assert_allclose(fit.scores["value"].sum(axis=1), 0, atol=1e-8)
+    np.testing.assert_allclose(fit.scores["importance"], model.importances, atol=1e-2)
+
+
+def two_heads(n_rows, n_features, rng):
+    """Counts and scores that no SLALOM describes exactly, and a fit of such scores."""
+    counts = subsets(n_rows, n_features, rng)
+    scores = sum(truth(n_features, True, rng).predict(counts) for _ in range(2))
+
+    def fit(scores):
+        options = {"weights": np.ones(len(counts)), "at": np.ones(n_features)}
+        return SlalomSurrogate().fit(counts, scores, **options)
+
+    return scores, fit
+
+
+def test_two_classes_say_what_one_target_says():
+    rng = np.random.default_rng(7)
+    scores, fit = two_heads(60, 8, rng)
+    one, both = fit(scores), fit(np.column_stack([-scores, scores]) / 2)
+    assert both.r2 == pytest.approx(one.r2, abs=1e-6)
+    for name in ("value", "shapley"):
+        np.testing.assert_allclose(both.scores[name][:, 1], one.scores[name] / 2, atol=1e-5)
+        np.testing.assert_allclose(both.errors[name][:, 1], one.errors[name] / 2, rtol=1e-4)
+    np.testing.assert_allclose(both.errors["importance"], one.errors["importance"], rtol=1e-4)
+
+
+def test_the_last_digits_of_the_answers_do_not_move_the_scores():
+    rng = np.random.default_rng(8)
+    scores, fit = two_heads(200, 20, rng)
+    quiet = fit(scores).scores
+    for _ in range(5):
+        noisy = fit(scores + 1e-7 * rng.normal(size=len(scores))).scores
+        for name, score in quiet.items():
+            np.testing.assert_allclose(noisy[name], score, atol=1e-5, rtol=1e-5)
+
+
+def test_prices_are_described_like_log_odds():
+    rng = np.random.default_rng(9)
+    scores, fit = two_heads(200, 20, rng)
+    plain = fit(scores)
+    for unit in (1e-6, 1e5):
+        scaled = fit(scores * unit)
+        assert scaled.r2 == pytest.approx(plain.r2, abs=1e-6)
+        assert scaled.rmse == pytest.approx(plain.rmse * unit, rel=1e-4)
+        for name in ("value", "shapley"):
+            np.testing.assert_allclose(scaled.scores[name] / unit, plain.scores[name], atol=1e-4)
+            np.testing.assert_allclose(scaled.errors[name] / unit, plain.errors[name], rtol=1e-3)
+        for found, expected in ((scaled.scores, plain.scores), (scaled.errors, plain.errors)):
+            np.testing.assert_allclose(found["importance"], expected["importance"], atol=1e-4)
+
+
+def test_an_anchor_that_was_never_asked_for_stays_near_the_scores():
+    counts = np.array(
+        [[1.0, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0], [1, 0, 1], [0, 1, 1], [1, 1, 1]]
+    )
+    scores = np.array([0.06, 0.4, -0.7, 0.5, -0.6, -0.1, -0.2])
+    fit = SlalomSurrogate().fit(counts, scores, weights=np.ones(7), document_counts=np.ones(3))
+    assert np.abs(fit.scores["shapley"]).max() < 2 * np.abs(scores).max()
+
+
+def test_sequences_beside_the_document_are_not_parts_of_it():
+    """Twice the same word is more than the document has, and does not make up for a part."""
+    counts = np.array(
+        [[1.0, 0, 0], [0, 1, 0], [0, 0, 1], [2, 0, 0], [0, 2, 0], [0, 0, 2], [1, 1, 0]]
+    )
+    scores = np.arange(7.0)
+    at, weights = np.ones(3), np.ones(7)
+    assert (
+        not SlalomSurrogate().problem(counts, scores, weights=weights, document_counts=at).complete
+    )
+    many = np.eye(1100)  # 2 ** 1100 is more than a float holds
+    problem = SlalomSurrogate().problem(
+        many, np.ones(1100), weights=np.ones(1100), document_counts=np.ones(1100)
+    )
+    assert not problem.complete
+
+
+@pytest.mark.parametrize("n_classes", [1, 3])
+def test_leave_one_out_is_what_leaving_one_out_gives(n_classes):
+    """But for rows of extreme leverage (the one empty query), where no first order holds."""
+    rng = np.random.default_rng(2)
+    model = truth(5, True, rng)
+    counts = np.vstack([subsets(49, 5, rng), np.zeros((9, 5))])
+    scores = model.predict(counts)[:, None] + 0.1 * rng.normal(size=(60, n_classes))
+    surrogate = SlalomSurrogate(solver=LevenbergMarquardt(ridges=(1e-2, 1e-2)))
+    problem = surrogate.problem(counts, scores, weights=np.ones(60), document_counts=np.ones(5))
+    quick = certainty(problem, surrogate.solver.solve(problem), np.eye(n_classes)).rmse
+    misses = []
+    shown = problem.counts.dense()
+    for row in range(60):
+        kept = np.arange(60) != row
+        part = replace(
+            problem, counts=Rows.of(shown[kept]), scores=scores[kept], weights=np.ones(59)
+        )
+        state = surrogate.solver.solve(part).state
+        mass = shown[row] * np.exp(state.importances)
+        misses.append(scores[row] - mass @ state.values / mass.sum())
+    assert quick == pytest.approx(np.sqrt(np.mean(np.square(misses))), rel=0.1)
+
+
+def test_leave_one_out_r2_holds_on_fresh_queries():
+    """Also where SLALOM is wrong: the truth here has two heads."""
+    rng = np.random.default_rng(3)
+    heads = truth(30, True, rng), truth(30, True, rng)
+    counts, fresh = subsets(300, 30, rng), subsets(3000, 30, rng)
+    scores, later = (sum(head.predict(rows) for head in heads) for rows in (counts, fresh))
+    fit = SlalomSurrogate().fit(counts, scores, weights=np.ones(302), document_counts=np.ones(30))
+    r2 = 1 - np.mean((fit.model.predict(fresh) - later) ** 2) / later.var()
+    assert fit.r2 == pytest.approx(r2, abs=0.05)
+
+
+def test_intervals_cover_the_truth():
+    """Nominal 90 % intervals on noisy SLALOM data, over all units of ten fits."""
+    rng = np.random.default_rng(4)
+    inside = {"value": [], "importance": [], "removal": [], "shapley": []}
+    for _ in range(10):
+        model, counts = truth(25, True, rng), subsets(400, 25, rng)
+        scores = model.predict(counts) + 0.1 * rng.normal(size=402)
+        fit = SlalomSurrogate().fit(
+            counts, scores, weights=np.ones(402), document_counts=np.ones(25)
+        )
+        true = read_outs(model, np.ones(25))
+        for name, hits in inside.items():
+            hits += list(np.abs(fit.scores[name] - true[name]) < 1.645 * fit.errors[name])
+    for name, hits in inside.items():
+        assert 0.84 <= np.mean(hits) <= 0.995, (name, np.mean(hits))
+
+
+@pytest.mark.parametrize("at", [[2], [1, 1], [2, 1], [1, 2, 1], [3, 1, 1]])
+def test_short_texts_whose_words_add_up_are_described(at):
+    at = np.array(at, dtype=float)
+    counts = np.array(list(np.ndindex(*(at + 1).astype(int))), dtype=float)
+    effects = np.arange(len(at), 0.0, -1.0)
+    found = SlalomSurrogate().fit(
+        counts, counts @ effects, weights=np.ones(len(counts)), document_counts=at
+    )
+    np.testing.assert_allclose(found.scores["shapley"], effects, atol=0.05)
+    np.testing.assert_allclose(found.model.predict(counts), counts @ effects, atol=0.2)
+
+
+def test_what_nearly_adds_up_gets_a_loud_anchor():
+    rng = np.random.default_rng(0)
+    effects, strengths = 0.3 * rng.normal(size=80), 0.4 * rng.normal(size=40)
+    pairs = rng.integers(0, 80, (40, 2))
+
+    def scored(counts):
+        together = counts[:, pairs[:, 0]] * counts[:, pairs[:, 1]]
+        return counts @ (effects - effects.mean()) + together @ strengths
+
+    def drawn(n_rows):
+        sizes = np.exp(rng.uniform(0, np.log(81), n_rows)).astype(int)
+        return (rng.random((n_rows, 80)).argsort(axis=1) < sizes[:, None]).astype(float)
+
+    counts, fresh = np.vstack([np.zeros((1, 80)), drawn(499)]), drawn(1000)
+    settings = {"weights": np.ones(500), "at": np.ones(80)}
+    found = SlalomSurrogate().fit(counts, scored(counts), **settings)
+    line = LinearSurrogate().fit(counts, scored(counts), **settings)
+    missed = [np.mean((f.model.predict(fresh) - scored(fresh)) ** 2) for f in (found, line)]
+    assert found.model.anchor.importance > 3
+    assert missed[0] < 1.5 * missed[1]
+
+
+def test_permuting_units_permutes_scores():
+    rng = np.random.default_rng(5)
+    model, counts = truth(10, True, rng), subsets(100, 10, rng)
+    scores = model.predict(counts) + 0.1 * rng.normal(size=102)
+    order = rng.permutation(10)
+    kept = {"weights": np.ones(102), "at": np.ones(10)}
+    plain = SlalomSurrogate().fit(counts, scores, **kept)
+    mixed = SlalomSurrogate().fit(counts[:, order], scores, **kept)
+    for name, score in plain.scores.items():
+        np.testing.assert_allclose(mixed.scores[name], score[order], atol=1e-6, err_msg=name)
+
+
+def test_constant_scores_and_too_few_rows_judge_nothing():
+    rng = np.random.default_rng(6)
+    counts = subsets(50, 8, rng)
+    constant = SlalomSurrogate().fit(
+        counts, np.full(52, 3.0), weights=np.ones(52), document_counts=np.ones(8)
+    )
+    assert constant.r2 is None
+    np.testing.assert_allclose(constant.scores["removal"], 0, atol=1e-6)
+    few = SlalomSurrogate().fit(
+        counts[:6], rng.normal(size=6), weights=np.ones(6), document_counts=np.ones(8)
+    )
+    assert few.r2 is None
+    assert all(np.isfinite(score).all() for score in few.scores.values())
+
+
+def test_adam_approaches_what_levenberg_marquardt_finds():
+    rng = np.random.default_rng(7)
+    model = truth(10, False, rng)
+    counts = rng.multinomial(3, np.full(10, 0.1), size=500).astype(float)
+    fit = SlalomSurrogate(anchored=False, solver=Adam(learning_rate=2e-2, n_epochs=300)).fit(
+        counts, model.predict(counts), weights=np.ones(500), document_counts=np.ones(10)
+    )
+    np.testing.assert_allclose(fit.scores["value"], model.values, atol=0.1)
+    assert np.corrcoef(fit.scores["importance"], model.importances)[0, 1] > 0.95
+
+
+@pytest.mark.parametrize("anchored", [True, False])
+def test_closed_forms_are_exact_on_exact_data(anchored):
+    rng = np.random.default_rng(8)
+    model, eye = truth(36, anchored, rng), np.eye(36)
+    if anchored:
+        counts = np.vstack([np.zeros(36), eye, 2 * eye])
+    else:
+        counts = np.vstack([eye, eye[1:] + eye[0], eye[2:] + eye[1]])
+    fit = ClosedForm(anchored).fit(
+        counts, model.predict(counts), weights=np.ones(len(counts)), document_counts=np.ones(36)
+    )
+    assert fit.identified.all()
+    np.testing.assert_allclose(fit.scores["value"], model.values, atol=1e-6)
+    np.testing.assert_allclose(fit.scores["importance"], model.importances, atol=1e-6)
+
+
+def test_units_without_an_answer_are_marked_and_left_out():
+    """A pair outside the range of its two singletons cannot come from a SLALOM."""
+    counts = np.array([[1.0, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0], [1, 0, 1], [0, 1, 1]])
+    scores = np.array([0.0, 1.0, 2.0, 0.5, 7.0, 9.0])
+    fit = ClosedForm(anchored=False).fit(
+        counts, scores, weights=np.ones(6), document_counts=np.ones(3)
+    )
+    assert fit.identified.tolist() == [True, True, False]
+    assert fit.scores["value"].tolist() == [0.0, 1.0, 0.0]
+    assert fit.scores["importance"].tolist() == pytest.approx([0.0, 0.0, 0.0])
+    assert "1 of 3" in fit.notes[-1]
