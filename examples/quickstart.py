@@ -7,6 +7,6 @@ e = slalom.explain(classifier, text, target="positive")
 for unit, value, error, importance in zip(
     e.units, e.scores["value"], e.errors["value"], e.scores["importance"], strict=True
 ):
-    print(f"{unit:10} says {value:+5.1f} ± {error:4.1f}, importance_prior {importance:+4.1f}")
+    print(f"{unit:10} says {value:+5.1f} ± {error:4.1f}, loudness {importance:+4.1f}")
 print("trust:", e.quality.trust, "R²:", e.quality.r2)
 e.save("explanation.json")

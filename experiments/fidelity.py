@@ -24,7 +24,7 @@ from slalom.evaluation.rows import Row, markdown
 from slalom.evaluation.run import Plan
 from slalom.explainers.base import Explainer
 from slalom.explainers.methods import method_named
-from slalom.explainers.surrogate import Budget, SurrogateExplainer
+from slalom.explainers.surrogate import QueryBudget, SurrogateExplainer
 from slalom.metrics.table import METRICS
 from slalom.samplers.subsets import Deletions, SubsetSizes
 from slalom.surrogates.linear import LinearSurrogate
@@ -32,7 +32,7 @@ from slalom.surrogates.linear import LinearSurrogate
 METHODS = ("slalom", "slalom-local", "slalom-fast", "lime", "kernel-shap", "linear")
 MEASURED = ("UNI", "WIDE", "REM", "deletion", "insertion")
 SHORTEST, LONGEST = 25, 250
-ENOUGH = Budget(least=500, a_unit=20, most=5000)
+ENOUGH = QueryBudget(minimum=500, per_unit=20, maximum=5000)
 VARIANTS: dict[str, Explainer] = {  # rivals at home: the design that suits each question best
     method.name: method
     for method in (

@@ -86,8 +86,8 @@ class Slalom:
         return rng.integers(len(self.words), size=int(rng.integers(1, LONGEST + 1)))
 
     def log_odds(self, sequence: Ids) -> float:
-        importance_prior = np.exp(self.importances[sequence] - self.importances[sequence].max())
-        return float(importance_prior @ self.values[sequence] / importance_prior.sum())
+        weights = np.exp(self.importances[sequence] - self.importances[sequence].max())
+        return float(weights @ self.values[sequence] / weights.sum())
 
 
 def slalom_truth(bench: Bench, n_words: int = 200) -> Slalom:

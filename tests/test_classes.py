@@ -47,10 +47,10 @@ class Averaging(torch.nn.Module):
         super().__init__()
         generator = torch.Generator().manual_seed(0)
         self.says = torch.randn(120, 3, generator=generator)
-        self.importance_prior = 0.5 + torch.rand(120, 1, generator=generator)
+        self.loudness = 0.5 + torch.rand(120, 1, generator=generator)
 
     def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
-        loud = self.importance_prior[input_ids] * attention_mask[:, :, None]
+        loud = self.loudness[input_ids] * attention_mask[:, :, None]
         return (loud * self.says[input_ids]).sum(dim=1) / loud.sum(dim=1)
 
 
@@ -64,7 +64,7 @@ def test_all_classes_share_their_importances() -> None:
     np.testing.assert_allclose(
         e.scores["value"], says - says.mean(axis=1, keepdims=True), atol=0.02
     )
-    loud = np.array([np.log(model.importance_prior[list(key)].numpy().mean()) for key in ids])
+    loud = np.array([np.log(model.loudness[list(key)].numpy().mean()) for key in ids])
     apart = e.scores["importance"] - loud
     np.testing.assert_allclose(apart, apart.mean(), atol=0.02)
     assert e.quality.r2 is not None

@@ -4,7 +4,7 @@ import pytest
 from click.testing import CliRunner
 
 from chat_servers import PROMPT, ChatDouble
-from slalom import cli
+from slalom.cli import main as cli
 
 TEXT = "A slow start, but a wonderful film."
 

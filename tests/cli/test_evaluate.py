@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import slalom
-from slalom import cli
+from slalom.cli import main as cli
 from slalom.evaluation.run import evaluate
 
 TEXT = "a great film with an awful end"

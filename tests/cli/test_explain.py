@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import slalom
-from slalom import cli
+from slalom.cli import main as cli
 
 TEXT = "a great film with an awful end"
 WORDS = {"great": 3.0, "awful": -2.0}

@@ -182,7 +182,7 @@ def test_a_prior_of_nothing_is_none() -> None:
     rng = np.random.default_rng(1)
     counts = (rng.random((60, 6)) < 0.5).astype(float)
     scores = rng.normal(size=60)
-    settings: dict[str, Any] = {"weights": np.ones(60), "at": np.ones(6)}
+    settings: dict[str, Any] = {"weights": np.ones(60), "document_counts": np.ones(6)}
     nothing = Prior(np.full(6, np.nan), np.full(6, np.nan))
     one = SlalomSurrogate().fit(counts, scores, **settings)
     other = SlalomSurrogate(prior=nothing).fit(counts, scores, **settings)
@@ -194,7 +194,7 @@ def test_a_wrong_prior_is_overcome() -> None:
     wrong = Prior(-VALUES[:8], -IMPORTANCES[:8])
     truth = SlalomModel(VALUES[:8], IMPORTANCES[:8], Anchor(0.3, 1.0))
     counts = (np.random.default_rng(2).random((300, 8)) < 0.5).astype(float)
-    settings: dict[str, Any] = {"weights": np.ones(300), "at": np.ones(8)}
+    settings: dict[str, Any] = {"weights": np.ones(300), "document_counts": np.ones(8)}
     fit = SlalomSurrogate(prior=wrong).fit(counts, truth.predict(counts), **settings)
     np.testing.assert_allclose(fit.scores["value"], VALUES[:8], atol=0.05)
 

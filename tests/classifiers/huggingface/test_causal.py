@@ -109,10 +109,10 @@ class Averaging(torch.nn.Module):
         generator = torch.Generator().manual_seed(0)
         self.says = torch.zeros(400, 400)
         self.says[:, list(answers)] = torch.randn(400, len(answers), generator=generator)
-        self.importance_prior = torch.rand(400, 1, generator=generator) + 0.5
+        self.loudness = torch.rand(400, 1, generator=generator) + 0.5
 
     def forward(self, input_ids: torch.Tensor) -> torch.Tensor:
-        loud = self.importance_prior[input_ids]  # (n, T, 1)
+        loud = self.loudness[input_ids]  # (n, T, 1)
         return (loud * self.says[input_ids]).cumsum(dim=1) / loud.cumsum(dim=1)
 
 
@@ -132,13 +132,13 @@ def test_the_prompt_is_the_anchor() -> None:
     np.testing.assert_allclose(
         e.scores["value"], (model.says[ids, great] - model.says[ids, bad]).numpy(), atol=1e-2
     )
-    loud = model.importance_prior[ids, 0].log().numpy()
+    loud = model.loudness[ids, 0].log().numpy()
     weights = e.scores["importance"] - loud
     np.testing.assert_allclose(weights, weights.mean(), atol=1e-2)
     assert e.anchor is not None
     prompt = torch.from_numpy(frame.ids[len(e.units) :]).long()
     np.testing.assert_allclose(
-        e.anchor.importance - weights.mean(), model.importance_prior[prompt].sum().log(), atol=1e-2
+        e.anchor.importance - weights.mean(), model.loudness[prompt].sum().log(), atol=1e-2
     )
 
 
