@@ -16,7 +16,7 @@ import torch
 
 import slalom
 from oracles import WORDS, slalom_oracle
-from slalom.classifiers.huggingface.internals import internals_of
+from slalom.classifiers.internals import internals_of
 from slalom.document import queries_from_masks
 from slalom.samplers.rivals import LimeMasks
 from slalom.surrogates.linear import LinearSurrogate

@@ -8,7 +8,7 @@ import torch
 
 import slalom
 from slalom.classifiers.cached import CachedClassifier
-from slalom.classifiers.huggingface.internals import internals_of
+from slalom.classifiers.internals import internals_of
 from tokenizers_made_here import ARCHITECTURES, made, tiny
 
 TEXT = "A great film, not bad."

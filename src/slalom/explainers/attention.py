@@ -12,14 +12,14 @@ of several tokens has the attention of its strongest; relevances add up.
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from slalom.classifiers.internals import Internals, ShowsAttention, ShowsRelevance
 from slalom.document import FloatArray
+from slalom.errors import InputError
 from slalom.explainers.full_text import FullText
 from slalom.explainers.white_box import outcomes, strongest, summed
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-    from slalom.classifiers.huggingface.internals import ModelInternals
 
 Pool = Callable[["Tensor", "Tensor"], "Tensor"]  # (layers, heads, T, T), (T,) readers → (T,)
 
@@ -42,14 +42,22 @@ def rollout(weights: "Tensor", readers: "Tensor") -> "Tensor":
     return flow
 
 
-def attention(inside: "ModelInternals", case: FullText, *, pool: Pool) -> tuple[FloatArray, int]:
+def attention(inside: Internals, case: FullText, *, pool: Pool) -> tuple[FloatArray, int]:
     """Attention weights pooled over layers and heads."""
+    if not isinstance(inside, ShowsAttention):
+        raise InputError(_lacks(case, "attention"))
     tokens = pool(*inside.attentions(case.document))
     return strongest(tokens, inside.unit_of_token(case.document), case), len(tokens)
 
 
-def relevance(inside: "ModelInternals", case: FullText) -> tuple[FloatArray, int]:
+def relevance(inside: Internals, case: FullText) -> tuple[FloatArray, int]:
     """Relevance of each token for the log-odds."""
+    if not isinstance(inside, ShowsRelevance):
+        raise InputError(_lacks(case, "relevance"))
     columns = [inside.relevance(case.document, outcome) for outcome in outcomes(case)]
     scores = summed(columns, inside.unit_of_token(case.document), case)
     return scores, sum(len(column) for column in columns)
+
+
+def _lacks(case: FullText, what: str) -> str:
+    return f"{case.classifier.name} does not show its {what}: use a gradient method or 'slalom'"

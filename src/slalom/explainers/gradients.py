@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from slalom.classifiers.internals import Internals, Outcome
 from slalom.document import FloatArray
 from slalom.explainers.full_text import FullText
-from slalom.explainers.white_box import Outcome, outcomes, summed
+from slalom.explainers.white_box import outcomes, summed
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-    from slalom.classifiers.huggingface.internals import ModelInternals
 
 ReadOut = Callable[["Tensor", "Tensor"], "Tensor"]  # slopes, embeddings (T, width) → (T,)
 TOKENS_PER_BATCH = 2**14
@@ -43,7 +42,7 @@ def times_input(slopes: "Tensor", embeddings: "Tensor") -> "Tensor":
     return (slopes * embeddings).sum(dim=-1)
 
 
-def gradient(inside: "ModelInternals", case: FullText, *, read: ReadOut) -> tuple[FloatArray, int]:
+def gradient(inside: Internals, case: FullText, *, read: ReadOut) -> tuple[FloatArray, int]:
     """One backward pass a class, read off in one of the ways above."""
     embeddings = inside.embeddings(case.document)
     columns = [
@@ -55,7 +54,7 @@ def gradient(inside: "ModelInternals", case: FullText, *, read: ReadOut) -> tupl
 
 
 def integrated_gradients(
-    inside: "ModelInternals", case: FullText, *, n_steps: int = 32
+    inside: Internals, case: FullText, *, n_steps: int = 32
 ) -> tuple[FloatArray, int]:
     """Gauss–Legendre along the straight line from the masked text to the text."""
     import torch
@@ -78,9 +77,7 @@ def integrated_gradients(
     return scores, len(end) * n_steps * len(columns)
 
 
-def _slopes(
-    inside: "ModelInternals", case: FullText, embeddings: "Tensor", outcome: Outcome
-) -> "Tensor":
+def _slopes(inside: Internals, case: FullText, embeddings: "Tensor", outcome: Outcome) -> "Tensor":
     """∂ outcome / ∂ embeddings: (n, T, width)."""
     import torch
 

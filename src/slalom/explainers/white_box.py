@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from slalom.classifiers.base import Classifier, Target
+from slalom.classifiers.internals import Internals, Outcome, internals_of
 from slalom.document import Document, FloatArray, IntArray
 from slalom.explainers.base import TargetName
 from slalom.explainers.full_text import FullText, full_texts
@@ -19,10 +20,7 @@ from slalom.explanation import Explanation
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from slalom.classifiers.huggingface.internals import ModelInternals
-
-Outcome = Callable[["Tensor"], "Tensor"]  # (n, n_classes) logits → (n,) what is explained
-Scorer = Callable[["ModelInternals", FullText], tuple[FloatArray, int]]  # unit scores, tokens asked
+Scorer = Callable[[Internals, FullText], tuple[FloatArray, int]]  # unit scores, tokens asked
 
 RESOLUTION = 1e-6  # single precision, over gradients of the order of 1
 ROUNDING = (
@@ -51,8 +49,6 @@ class WhiteBox:
         n_queries: int | None,
         seed: int,
     ) -> list[Explanation]:
-        from slalom.classifiers.huggingface.internals import internals_of
-
         inside = internals_of(classifier)
         explanations = []
         for case in full_texts(classifier, documents, target):

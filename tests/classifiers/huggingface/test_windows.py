@@ -9,8 +9,8 @@ import slalom
 from slalom.classifiers.huggingface.batching import Rows
 from slalom.classifiers.huggingface.causal import CausalClassifier
 from slalom.classifiers.huggingface.classifier import HuggingFaceClassifier
-from slalom.classifiers.huggingface.internals import internals_of
 from slalom.classifiers.huggingface.windows import Windowed, in_windows
+from slalom.classifiers.internals import internals_of
 from slalom.cli.main import commands
 from slalom.document import END, queries_from_masks
 from slalom.errors import InputError

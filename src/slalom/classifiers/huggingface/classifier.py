@@ -26,6 +26,7 @@ from slalom.classifiers.huggingface.encoding import (
     document_of,
     encode,
 )
+from slalom.classifiers.huggingface.internals import ModelInternals, internals_of_model
 from slalom.classifiers.huggingface.windows import answered, frame_in
 from slalom.document import Document, FloatArray, Queries, Text
 from slalom.errors import InputError
@@ -108,6 +109,10 @@ class HuggingFaceClassifier:
         if not len(checked_texts(texts)):
             return np.zeros((0, len(self.labels)))
         return self._ask(joined([self._whole(text) for text in texts]))
+
+    def internals(self) -> ModelInternals:
+        """What gradient and attention methods ask for."""
+        return internals_of_model(self.model, self.tokenizer, n_classes=len(self.labels))
 
     @property
     def _config(self) -> Any:

@@ -1,63 +1,29 @@
-"""Classifiers that can be looked into: embeddings, gradients, attention, relevance.
+"""The inside of a Hugging Face classifier: embeddings, gradients, attention, relevance.
 
-A Hugging Face classifier offers this view of itself through `internals_of`; functions and
-models behind an API cannot. Everything here is about the full text of a document, special
-tokens included, and leaves the model as it was: no gradient is stored, the attention
-implementation comes back, train mode too.
+Everything here is about the full text of a document, special tokens included, and leaves the
+model as it was: no gradient is stored, the attention implementation comes back, train mode too.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from slalom.classifiers.base import Classifier
-from slalom.classifiers.cached import CachedClassifier
 from slalom.classifiers.huggingface.batching import Frame, assemble, in_place
 from slalom.classifiers.huggingface.calls import forward_accepts, preserve_settings
-from slalom.classifiers.huggingface.classifier import HuggingFaceClassifier
 from slalom.classifiers.huggingface.relevance import relevance_rules
 from slalom.classifiers.huggingface.windows import Windowed
+from slalom.classifiers.internals import Outcome
 from slalom.document import Document, IntArray
 from slalom.errors import ClassifierError, InputError
 
-Outcome = Callable[[Tensor], Tensor]  # (n, n_classes) logits → (n,) what is explained
 
-
-class DifferentiableClassifier(Protocol):
-    """What gradient and attention methods ask for; T tokens, special ones included."""
-
-    def unit_of_token(self, document: Document) -> IntArray: ...  # (T,), −1 where always shown
-
-    def embeddings(self, document: Document) -> Tensor: ...  # (T, width)
-
-    def blank(self, document: Document) -> Tensor: ...  # (T, width) with every unit blanked out
-
-    def logits_from_embeddings(self, document: Document, embeddings: Tensor) -> Tensor:
-        """(n, T, width) → (n, n_classes), differentiable."""
-        ...
-
-    def attentions(self, document: Document) -> tuple[Tensor, Tensor]:
-        """(n_layers, n_heads, T, T), and how much the answer is read off each token: (T,)."""
-        ...
-
-    def relevance(self, document: Document, outcome: Outcome) -> Tensor: ...  # (T,)
-
-
-def internals_of(classifier: Classifier) -> "ModelInternals":
-    """The inside of a classifier, or a sentence about why it has none."""
-    if isinstance(classifier, CachedClassifier):
-        return internals_of(classifier.classifier)
-    if not isinstance(classifier, HuggingFaceClassifier):
-        raise InputError(
-            f"{classifier.name} cannot be looked into: gradient and attention methods need a "
-            "Hugging Face model; explain this classifier with 'slalom', 'lime' or 'kernel-shap'"
-        )
-    model = classifier.model
+def internals_of_model(model: Any, tokenizer: Any, *, n_classes: int) -> "ModelInternals":
+    """The inside of a transformers model, or a sentence about why it has none."""
     if not hasattr(model, "get_input_embeddings") or not hasattr(model, "config"):
         raise InputError(
             f"{type(model).__name__} does not show its embeddings: gradient and attention methods "
@@ -68,18 +34,16 @@ def internals_of(classifier: Classifier) -> "ModelInternals":
             f"{type(model).__name__} reads its text twice, as encoder and as decoder: "
             "gradient and attention methods cannot tell the two apart; use 'slalom' or 'lime'"
         )
-    return ModelInternals(classifier)
+    return ModelInternals(model, tokenizer, n_classes)
 
 
 @dataclass(frozen=True)
 class ModelInternals:
     """The inside of a Hugging Face classifier."""
 
-    classifier: HuggingFaceClassifier
-
-    @property
-    def model(self) -> Any:
-        return self.classifier.model
+    model: Any
+    tokenizer: Any
+    n_classes: int
 
     def unit_of_token(self, document: Document) -> IntArray:
         frame = _frame(document)
@@ -98,7 +62,7 @@ class ModelInternals:
         return embeddings
 
     def _nothing(self) -> Tensor:
-        tokenizer = self.classifier.tokenizer
+        tokenizer = self.tokenizer
         for kind in ("mask", "pad", "unk", "eos", "bos"):
             token = getattr(tokenizer, f"{kind}_token_id")
             if token is not None:
@@ -149,7 +113,7 @@ class ModelInternals:
         inputs: dict[str, Any] = {"input_ids": ids}
         if forward_accepts(self.model, "attention_mask"):
             inputs["attention_mask"] = torch.ones_like(ids)
-        tokenizer = self.classifier.tokenizer
+        tokenizer = self.tokenizer
         if (
             forward_accepts(self.model, "token_type_ids")
             and "token_type_ids" in tokenizer.model_input_names
@@ -168,7 +132,7 @@ class ModelInternals:
     def _logits(self, output: Any) -> Tensor:
         """(n, n_classes), a single output read as the classifier reads it."""
         logits: Tensor = output.logits
-        if logits.shape[1] < len(self.classifier.labels):
+        if logits.shape[1] < self.n_classes:
             return torch.cat([torch.zeros_like(logits), logits], dim=1)
         return logits
 

@@ -1,0 +1,68 @@
+"""The optional side of a classifier: what gradient, attention and relevance methods ask for.
+
+A classifier that can be looked into has one more method, `internals()`, which returns an object
+with the methods below; it may be the classifier itself. Everything is about the full text of a
+document in T tokens, special ones included. `HuggingFaceClassifier` has it, and any differentiable
+model of your own can: embeddings, and logits computed from them, are all that gradients need.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from slalom.classifiers.base import Classifier
+from slalom.classifiers.cached import CachedClassifier
+from slalom.document import Document, IntArray
+from slalom.errors import InputError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Outcome = Callable[["Tensor"], "Tensor"]  # (n, n_classes) logits → (n,) what is explained
+
+
+class Internals(Protocol):
+    """Enough for gradients."""
+
+    def unit_of_token(self, document: Document) -> IntArray: ...  # (T,), −1 where always shown
+
+    def embeddings(self, document: Document) -> "Tensor": ...  # (T, width)
+
+    def blank(self, document: Document) -> "Tensor": ...  # (T, width) with every unit blanked out
+
+    def logits_from_embeddings(self, document: Document, embeddings: "Tensor") -> "Tensor":
+        """(n, T, width) → (n, n_classes), differentiable."""
+        ...
+
+
+@runtime_checkable
+class ShowsAttention(Protocol):
+    """Enough for attention methods, beside `unit_of_token`."""
+
+    def attentions(self, document: Document) -> tuple["Tensor", "Tensor"]:
+        """(n_layers, n_heads, T, T), and how much the answer is read off each token: (T,)."""
+        ...
+
+
+@runtime_checkable
+class ShowsRelevance(Protocol):
+    """Enough for relevance propagation, beside `unit_of_token`."""
+
+    def relevance(self, document: Document, outcome: Outcome) -> "Tensor": ...  # (T,)
+
+
+@runtime_checkable
+class _LooksInside(Protocol):
+    def internals(self) -> Internals: ...
+
+
+def internals_of(classifier: Classifier) -> Internals:
+    """The inside of a classifier, or a sentence about why it has none."""
+    if isinstance(classifier, CachedClassifier):
+        return internals_of(classifier.classifier)
+    if not isinstance(classifier, _LooksInside):
+        raise InputError(
+            f"{classifier.name} cannot be looked into: gradient and attention methods need a "
+            "Hugging Face model, or a classifier with a method `internals`; explain this one with "
+            "'slalom', 'lime' or 'kernel-shap'"
+        )
+    return classifier.internals()
