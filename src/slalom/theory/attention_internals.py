@@ -1,0 +1,64 @@
+"""The inside of the attention classifier, for gradient, attention and relevance methods."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from slalom.classifiers.huggingface.relevance import relevance_rules
+from slalom.classifiers.internals import Outcome
+from slalom.document import Document, IntArray, Queries
+from slalom.theory.attention_model import AttentionModel
+from slalom.theory.attention_places import places_of, shown_ids
+from slalom.theory.attention_torch import AttentionModule
+
+
+@dataclass(frozen=True, eq=False)
+class AttentionInternals:
+    """The inside of the classifier; tokens are the CLS token, then all places."""
+
+    model: AttentionModel
+
+    @cached_property
+    def module(self) -> AttentionModule:
+        return AttentionModule(self.model).requires_grad_(False)
+
+    def unit_of_token(self, document: Document) -> IntArray:
+        units = np.full(1 + self.model.n_places, -1, dtype=np.int32)
+        own = places_of(document).units
+        units[1 : 1 + len(own)] = own
+        return units
+
+    def embeddings(self, document: Document) -> Tensor:
+        return self._embedded(document, document.full())
+
+    def blank(self, document: Document) -> Tensor:
+        """Every unit replaced by h."""
+        return self._embedded(document, document.full()[:, :0])
+
+    def logits_from_embeddings(self, document: Document, embeddings: Tensor) -> Tensor:
+        scores = self.module(embeddings)
+        return torch.stack([torch.zeros_like(scores), scores], dim=1)
+
+    def attentions(self, document: Document) -> tuple[Tensor, Tensor]:
+        """The CLS token attends to the places, the places to nothing but themselves."""
+        attention = self.module.attention(self.embeddings(document)[None])[0]  # (K, n_places)
+        n_heads, n_tokens = len(attention), 1 + self.model.n_places
+        weights = torch.eye(n_tokens, dtype=attention.dtype).repeat(1, n_heads, 1, 1)
+        weights[0, :, 0, 0] = 0.0
+        weights[0, :, 0, 1:] = attention
+        readers = torch.zeros(n_tokens, dtype=attention.dtype)
+        readers[0] = 1.0
+        return weights, readers
+
+    def relevance(self, document: Document, outcome: Outcome) -> Tensor:
+        embeddings = self.embeddings(document)[None].requires_grad_()
+        with torch.enable_grad(), relevance_rules(self.module):
+            score = outcome(self.logits_from_embeddings(document, embeddings)).sum()
+            (slope,) = torch.autograd.grad(score, embeddings)
+        return (slope * embeddings).sum(dim=-1)[0].detach()
+
+    def _embedded(self, document: Document, queries: Queries) -> Tensor:
+        return self.module.embed(torch.from_numpy(shown_ids(self.model, document, queries)))[0]

@@ -1,0 +1,172 @@
+"""The single-layer attention classifier of Lopardo et al. (ICML 2024), in numpy.
+
+    e_t = W_e[ξ_t] + W_p(t)              t = 1 … T_max, the text padded with the unknown token h
+    k_t = W_k e_t,  v_t = W_v e_t,  q = W_q e_CLS
+    α   = softmax(q·k / √d_att)          f = W_ℓ Σ_t α_t v_t            K heads are averaged
+
+Everything the model does with an embedding goes through two directions per head,
+r = W_kᵀq/√d_att (how loud) and u = W_vᵀW_ℓᵀ (what it says), so
+
+    α = softmax(r·e),    f = Σ_t α_t u·e_t,    ∇_{e_t} f = α_t u + α_t (u·e_t − f) r
+
+The last is the gradient theorem of the paper. The torch module with the same weights is in
+attention_torch.py, the classifier that methods can explain in attention_classifier.py, the
+limits of LIME in lime_limit.py.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slalom.document import FloatArray
+from slalom.errors import InputError
+
+WordIds = NDArray[np.int64]  # (…, n_places)
+
+
+@dataclass(frozen=True, eq=False)
+class AttentionModel:
+    """The weights; K heads, D words, T_max places."""
+
+    words: tuple[str, ...]  # D of them; every other word is the unknown one
+    W_e: FloatArray  # (D + 1, d_e), the last row is the unknown word h
+    cls: FloatArray  # (d_e,)
+    W_q: FloatArray  # (K, d_att, d_e)
+    W_k: FloatArray  # (K, d_att, d_e)
+    W_v: FloatArray  # (K, d_out, d_e)
+    W_l: FloatArray  # (K, d_out)
+    n_places: int  # T_max
+
+    def __post_init__(self) -> None:
+        if len(set(self.words)) < len(self.words):
+            raise InputError("the words of an attention model must differ from each other")
+        if len(self.W_e) != len(self.words) + 1:
+            raise InputError(
+                f"W_e has {len(self.W_e)} rows for {len(self.words)} words: expected one for each "
+                "word and one for the unknown word"
+            )
+
+    @property
+    def unknown(self) -> int:
+        """The number of h: of words that are not known, and of places where nothing stands."""
+        return len(self.words)
+
+    @property
+    def n_heads(self) -> int:
+        return len(self.W_l)
+
+    def positions(self) -> FloatArray:
+        """W_p, (n_places, d_e): sines and cosines of t = 1 … T_max."""
+        return sinusoids(self.n_places, self.W_e.shape[1])
+
+    def loudness(self) -> FloatArray:
+        """r, (K, d_e): r·e is what the softmax is taken of."""
+        q = self.W_q @ self.cls  # (K, d_att)
+        return np.asarray(np.einsum("ka,kae->ke", q, self.W_k) / np.sqrt(self.W_k.shape[1]))
+
+    def meaning(self) -> FloatArray:
+        """u, (K, d_e): u·e is what a place says when all attention rests on it."""
+        return np.asarray(np.einsum("ko,koe->ke", self.W_l, self.W_v))
+
+    def ids(self, words: Sequence[str]) -> WordIds:
+        """(n_places,): the numbers of the words, then h."""
+        if len(words) > self.n_places:
+            raise InputError(
+                f"the model has {self.n_places} places and was given {len(words)} words: "
+                "shorten the text or build the model with more places"
+            )
+        numbers = {word: number for number, word in enumerate(self.words)}
+        ids = np.full(self.n_places, self.unknown, dtype=np.int64)
+        ids[: len(words)] = [numbers.get(word, self.unknown) for word in words]
+        return ids
+
+    def embed(self, ids: WordIds) -> FloatArray:
+        """(…, n_places) → (…, n_places, d_e)."""
+        return np.asarray(self.W_e[ids] + self.positions())
+
+    def attention(self, ids: WordIds) -> FloatArray:
+        """α, (…, K, n_places)."""
+        exponents = self.exponents(ids)
+        raw = np.exp(exponents - exponents.max(axis=-1, keepdims=True))
+        return np.asarray(raw / raw.sum(axis=-1, keepdims=True))
+
+    def exponents(self, ids: WordIds) -> FloatArray:
+        """q·k_t/√d_att, (…, K, n_places); a sum of the word's part and the place's."""
+        return self._read(ids, self.loudness())
+
+    def said(self, ids: WordIds) -> FloatArray:
+        """W_ℓ v_t, (…, K, n_places)."""
+        return self._read(ids, self.meaning())
+
+    def _read(self, ids: WordIds, directions: FloatArray) -> FloatArray:
+        of_words, of_places = self.W_e @ directions.T, self.positions() @ directions.T
+        return np.asarray(np.moveaxis(of_words[ids] + of_places, -1, -2))
+
+    def __call__(self, ids: WordIds) -> FloatArray:
+        """f, (…, n_places) → (…)."""
+        return np.asarray((self.attention(ids) * self.said(ids)).sum(axis=-1).mean(axis=-1))
+
+    def gradient(self, ids: WordIds) -> FloatArray:
+        """∇_{e_t} f in closed form: (n_places,) → (n_places, d_e)."""
+        attention, said = self.attention(ids), self.said(ids)  # (K, n_places)
+        deviation = said - (attention * said).sum(axis=-1, keepdims=True)
+        heads = (
+            attention[:, :, None] * self.meaning()[:, None, :]
+            + (attention * deviation)[:, :, None] * self.loudness()[:, None, :]
+        )
+        return np.asarray(heads.mean(axis=0))
+
+
+def gradient_scores(model: AttentionModel, ids: WordIds) -> dict[str, FloatArray]:
+    """The four scores of a place that the paper reads off its gradient: (n_places,) each."""
+    slopes = model.gradient(ids)
+    return {
+        "G-avg": slopes.mean(axis=-1),
+        "G-L1": np.abs(slopes).sum(axis=-1),
+        "G-L2": np.sqrt((slopes**2).sum(axis=-1)),
+        "G×I": (slopes * model.embed(ids)).sum(axis=-1),
+    }
+
+
+def attention_scores(model: AttentionModel, ids: WordIds) -> dict[str, FloatArray]:
+    """Average and maximum over heads: (n_places,) each."""
+    attention = model.attention(ids)  # (K, n_places)
+    return {"α-avg": attention.mean(axis=0), "α-max": attention.max(axis=0)}
+
+
+def sinusoids(n_places: int, width: int) -> FloatArray:
+    """W_p(t) as the paper prints it: sin and cos of t / T_max^(2i/d_e), (n_places, width)."""
+    places = np.arange(1, n_places + 1)[:, None]
+    pairs = np.arange(1, (width + 1) // 2 + 1)
+    angles = places / float(n_places) ** (2 * pairs / width)
+    table = np.stack([np.sin(angles), np.cos(angles)], axis=-1)
+    return np.asarray(table.reshape(n_places, -1)[:, :width])
+
+
+def random_attention_model(
+    words: Sequence[str],
+    rng: np.random.Generator,
+    *,
+    n_places: int,
+    width: int = 16,
+    n_heads: int = 1,
+    loudness: float = 1.0,
+) -> AttentionModel:
+    """Random weights of the given width everywhere; `loudness` is the spread of q·k/√d_att."""
+
+    def draw(*shape: int) -> FloatArray:
+        return rng.normal(size=shape)
+
+    step = 1 / np.sqrt(width)
+    return AttentionModel(
+        words=tuple(words),
+        W_e=draw(len(words) + 1, width),
+        cls=draw(width),
+        W_q=draw(n_heads, width, width) * step,
+        W_k=draw(n_heads, width, width) * step * loudness,
+        W_v=draw(n_heads, width, width) * step,
+        W_l=draw(n_heads, width) * step,
+        n_places=n_places,
+    )
