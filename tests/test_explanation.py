@@ -3,6 +3,8 @@
 import json
 import pickle
 import stat
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -26,6 +28,43 @@ def test_a_file_gives_back_an_equal_explanation(found, tmp_path):
     np.testing.assert_array_equal(again.predict(masks), found.predict(masks))
     assert again.quality.notes == found.quality.notes
     assert json.loads(path.read_text())["target"] == {"index": 1, "label": "pos"}
+
+
+def with_every_part(explanation, whole):
+    n = len(explanation.units)
+    return replace(
+        explanation,
+        measured={"removal": np.arange(n) % 2 == 0, "alone": np.ones(n, dtype=bool)},
+        determined=np.linspace(0, 1, n),
+        whole=whole,
+        base=whole,
+        base_measured=True,
+        length_curve=np.linspace(0, 0.5, n + 1),
+        windowed=True,
+    )
+
+
+@pytest.mark.parametrize("whole", [0.25, np.array([-0.5, 0.5])])
+def test_every_part_of_version_2_survives_a_file(found, whole, tmp_path):
+    made = with_every_part(found, whole)
+    made.save(tmp_path / "e.json")
+    again = slalom.read(tmp_path / "e.json")
+    assert again == made
+    assert again.whole == pytest.approx(whole)
+    assert again.is_measured("removal").tolist() == made.measured["removal"].tolist()
+    assert not again.is_measured("shapley").any()
+    for other in (replace(made, windowed=False), replace(made, base_measured=False)):
+        assert other != made
+
+
+def test_a_file_of_version_1_still_opens():
+    old = slalom.read(Path(__file__).with_name("explanation-version-1.json"))
+    assert old.units[:3] == ("A", "slow", "start")
+    assert old.measured == {}
+    assert (old.determined, old.whole, old.base, old.length_curve) == (None,) * 4
+    assert not old.windowed
+    assert old.scores["shapley"].shape == (9, 2)
+    assert slalom.Explanation.from_json(old.to_json()) == old
 
 
 @pytest.mark.filterwarnings("ignore::slalom.SlalomWarning")  # a line does not fit a softmax
@@ -60,7 +99,7 @@ def test_explanations_pickle(found):
         ("[" * 100_000, "not valid JSON"),
         ("[1, 2]", "expected one written by save"),
         ('{"format": "something else"}', "expected one written by save"),
-        ('{"format": "slalom-explanation", "version": 99}', "reads up to 1: upgrade"),
+        ('{"format": "slalom-explanation", "version": 99}', "reads up to 2: upgrade"),
         ('{"format": "slalom-explanation", "version": 1}', "damaged"),
         (b"\xff\xfe\x00", "not valid JSON"),
     ],

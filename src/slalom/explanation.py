@@ -20,6 +20,7 @@ from slalom.surrogates.slalom.model import Anchor, SlalomModel
 
 MODELS = {model.kind: model for model in (SlalomModel, LinearModel, GamModel)}
 HIGH_TRUST, FAIR_TRUST = 0.9, 0.6
+Number = float | FloatArray  # a log-odds; one per class where all are explained
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Quality:
     n_queries: int  # distinct queries asked
     n_tokens: int  # tokens that went through the model
     seconds: float
-    trust: str  # "high", "fair" or "low"
+    trust: str  # "exact", "high", "fair" or "low"
     notes: tuple[str, ...] = ()
 
 
@@ -65,6 +66,19 @@ class Explanation:
     independent: bool = False  # labels do not compete: multi-label, regression
     primary_score: str | None = None  # the score to look at first; None: whatever a view prefers
     model: Model | None = field(default=None, repr=False)  # over units; None: nothing to predict
+    measured: dict[str, BoolArray] = field(
+        default_factory=dict
+    )  # name → (n_units,) asked, not fitted
+    determined: FloatArray | None = None  # (n_units,) 0…1: data, not prior; None: unknown
+    whole: Number | None = None  # what the fit says of the whole text; None: no model
+    base: Number | None = None  # the score of the empty text; None: unknown
+    base_measured: bool = False  # the empty text was asked, not fitted
+    length_curve: FloatArray | None = None  # (n_units + 1,) of 0 … n units; None: no such part
+    windowed: bool = False  # the text is longer than the model reads, and was read in windows
+
+    def is_measured(self, name: str) -> BoolArray:
+        """(n_units,) where a score is the classifier's own answer; a name not there: nowhere."""
+        return self.measured.get(name, np.zeros(len(self.units), dtype=bool))
 
     def predict(self, present: object) -> FloatArray:
         """What the surrogate says of subsets: (k, n_units) of 0/1 → (k,) log-odds."""
@@ -112,12 +126,19 @@ class Explanation:
             "independent": self.independent,
             "primary_score": self.primary_score,
             "model": model,
+            "measured": {name: marks.tolist() for name, marks in self.measured.items()},
+            "determined": _plain(self.determined),
+            "whole": _plain(self.whole),
+            "base": _plain(self.base),
+            "base_measured": self.base_measured,
+            "length_curve": _plain(self.length_curve),
+            "windowed": self.windowed,
         }
         return FILES.stamped(record)
 
     @classmethod
     def from_json(cls, record: dict[str, Any]) -> "Explanation":
-        """The inverse of to_json."""
+        """The inverse of to_json; of a version 1 file, what it does not tell is unknown."""
         text, anchor, quality = record["text"], record["anchor"], record["quality"]
         if anchor is not None:
             value = anchor["value"]
@@ -144,6 +165,7 @@ class Explanation:
             independent=record.get("independent", False),  # files of the first days lack these
             primary_score=record.get("primary_score", record.get("shown")),
             model=_model_from_json(record["model"]),
+            **_since_version_2(record),
         )
 
     def __eq__(self, other: object) -> bool:
@@ -171,7 +193,7 @@ def _parsed(record: dict[str, Any]) -> Explanation:
     return explanation
 
 
-FILES = Format("slalom-explanation", 1, "an explanation", _parsed)
+FILES = Format("slalom-explanation", 2, "an explanation", _parsed)
 
 
 def _check_shapes(explanation: Explanation) -> None:
@@ -183,7 +205,12 @@ def _check_shapes(explanation: Explanation) -> None:
         ("identified", len(explanation.identified)),
         *((name, len(score)) for name, score in explanation.scores.items()),
         *((f"error of {name}", len(error)) for name, error in explanation.errors.items()),
+        *((f"measured {name}", len(marks)) for name, marks in explanation.measured.items()),
     ]
+    if explanation.determined is not None:
+        parts.append(("determined", len(explanation.determined)))
+    if explanation.length_curve is not None:
+        parts.append(("length_curve", len(explanation.length_curve) - 1))
     for name, length in parts:
         if length != n_units:
             raise ValueError(f"{n_units} units but {length} entries in {name}")
@@ -191,6 +218,28 @@ def _check_shapes(explanation: Explanation) -> None:
 
 def _model_from_json(record: dict[str, Any] | None) -> Model | None:
     return None if record is None else cast(Model, MODELS[record["kind"]].from_json(record))
+
+
+def _since_version_2(record: dict[str, Any]) -> dict[str, Any]:
+    """What files of version 1 do not have."""
+    measured = record.get("measured", {})
+    return {
+        "measured": {name: np.array(marks, dtype=bool) for name, marks in measured.items()},
+        "base_measured": record.get("base_measured", False),
+        "windowed": record.get("windowed", False),
+        **{
+            name: _number(record.get(name))
+            for name in ("determined", "whole", "base", "length_curve")
+        },
+    }
+
+
+def _number(plain: list[Any] | float | None) -> Any:
+    return np.array(plain, dtype=float) if isinstance(plain, list) else plain
+
+
+def _plain(number: Number | None) -> Any:
+    return number.tolist() if isinstance(number, np.ndarray) else number
 
 
 def _timeless(explanation: Explanation) -> dict[str, Any]:
