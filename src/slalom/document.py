@@ -32,9 +32,9 @@ class Document:
     text: Text
     units: tuple[str, ...]
     spans: tuple[Span, ...]
-    keys: tuple[Hashable, ...]  # one a unit: what the classifier sees; ties units across documents
+    keys: tuple[Hashable, ...]  # one per unit, what the classifier sees; ties units of documents
     features: IntArray  # (n_units,) numbered in order of first occurrence
-    sizes: IntArray  # (n_units,) tokens a unit costs
+    sizes: IntArray  # (n_units,) tokens that each unit costs
     overhead: int  # tokens every query costs besides: special tokens, prompt
     has_empty_query: bool
     frame: object  # what only its classifier reads to rebuild an input
@@ -49,7 +49,7 @@ class Document:
         return int(self.features.max()) + 1 if self.n_units else 0
 
     def untied(self) -> "Document":
-        """The same document with one feature a position."""
+        """The same document with one feature per position."""
         return replace(self, features=np.arange(self.n_units, dtype=np.int32))
 
     def full(self) -> Queries:

@@ -94,7 +94,7 @@ class Explanation:
         if marks.ndim != 2 or marks.shape[1] != len(self.units):
             raise InputError(
                 f"predict was given shape {marks.shape}: expected (k, {len(self.units)}), "
-                "one row a subset and one 0/1 column a unit"
+                "one row per subset and one 0/1 column per unit"
             )
         if not np.isin(marks, (0.0, 1.0)).all():
             raise InputError("predict takes 0 (absent) and 1 (present) only")

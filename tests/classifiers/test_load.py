@@ -93,7 +93,7 @@ def test_folders_without_a_classifier(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(FileError, match="cannot load"):
         load(tmp_path / "empty")
     tiny("BERT")[0].bert.save_pretrained(folder)
-    with pytest.raises(FileError, match=r"no trained classifier, it lacks classifier\.bias"):
+    with pytest.raises(FileError, match=r"not a trained classifier: it lacks classifier\.bias"):
         load(folder)
     (folder / "model.safetensors").write_bytes(b"not a model")
     with pytest.raises(FileError, match="cannot load"):

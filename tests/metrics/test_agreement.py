@@ -61,7 +61,7 @@ def test_naive_bayes_counts_words():
     table = agreement.naive_bayes(classifier, texts, labels, target=1, smoothing=1.0)
     assert table["film"] == pytest.approx(np.log((2 / 5) / (3 / 6)))
     assert table["scenes"] == pytest.approx(np.log((2 / 5) / (1 / 6)))
-    with pytest.raises(slalom.SlalomError, match="one label a text"):
+    with pytest.raises(slalom.SlalomError, match="one label per text"):
         agreement.naive_bayes(classifier, texts, [1], target=1)
 
 

@@ -108,7 +108,7 @@ def checked_text(text: object) -> Text:
 
 
 def _encodable(text: str) -> str:
-    """Half a surrogate pair is no character: no tokenizer, file or page could take it."""
+    """Half a surrogate pair is not a character: no tokenizer, file or page accepts it."""
     try:
         text.encode()
     except UnicodeEncodeError as problem:
@@ -124,11 +124,11 @@ def checked_logits(logits: object, *, n_queries: int, n_classes: int, name: str)
     try:
         answers = np.asarray(logits, dtype=np.float64)
     except (TypeError, ValueError) as problem:
-        raise ClassifierError(f"{name} returned no array of numbers: {problem}") from problem
+        raise ClassifierError(f"{name} did not return an array of numbers: {problem}") from problem
     if answers.shape != (n_queries, n_classes):
         raise ClassifierError(
             f"{name} returned shape {answers.shape} for {n_queries} texts: "
-            f"expected ({n_queries}, {n_classes}), one row a text and one column a class"
+            f"expected ({n_queries}, {n_classes}), one row per text and one column per class"
         )
     if not np.isfinite(answers).all():
         n_bad = int((~np.isfinite(answers)).any(axis=1).sum())

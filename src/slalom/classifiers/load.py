@@ -158,9 +158,7 @@ def _pretrained(name: str, form: Any, kind: str) -> tuple[Any, Any]:
         ) from problem
     if found["missing_keys"]:
         lacks = ", ".join(sorted(found["missing_keys"]))
-        raise FileError(
-            f"{name!r} is no trained {kind}, it lacks {lacks}: give a model that was trained as one"
-        )
+        raise FileError(f"{name!r} is not a trained {kind}: it lacks {lacks}; give one that was")
     if len(tokenizer) <= len(tokenizer.all_special_tokens):  # what is made of no files at all
         raise FileError(
             f"{name!r} holds no tokenizer: save it beside the model with "

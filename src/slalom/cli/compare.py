@@ -39,7 +39,7 @@ COMPARED = "slalom,slalom-fast,lime,kernel-shap,leave-one-out,integrated-gradien
 @click.option("--file", metavar="FILE", help="Read the text from a file.")
 @MODEL
 @click.option("--methods", default=COMPARED, show_default=True, help="Names, or all.")
-@click.option("--queries", type=at_least(1), metavar="N", help="Ask at most N each.")
+@click.option("--queries", type=at_least(1), metavar="N", help="Ask at most N per method.")
 @click.option(
     "--metrics", metavar="A,B", help="Columns of the table, such as UNI,deletion; or all."
 )
@@ -49,7 +49,7 @@ COMPARED = "slalom,slalom-fast,lime,kernel-shap,leave-one-out,integrated-gradien
 @SEED
 @DEVICE
 @click.option(
-    "--json", "json_file", metavar="FILE", help="Write all explanations, one a line; - for stdout."
+    "--json", "json_file", metavar="FILE", help="Write explanations, one per line; - for stdout."
 )
 def compare(
     text: str | None,

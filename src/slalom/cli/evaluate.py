@@ -56,7 +56,7 @@ MEASURED = "UNI,WIDE,REM,deletion,insertion"
     metavar="N",
     default=1,
     show_default=True,
-    help="Documents at a time.",
+    help="How many documents to work on at a time.",
 )
 def evaluate(
     data: str,

@@ -54,8 +54,8 @@ WIDEST = 100  # columns; longer lines are hard to read
 @click.option("--base-url", metavar="URL", help="Ask a chat model there, in OpenAI's protocol.")
 @click.option("--labels", metavar="A=X,B=Y", help="What the model answers for each label.")
 @click.option("--prompt", metavar="TEXT", help="What the model is asked; {text} is the text.")
-@click.option("--samples", type=at_least(1), metavar="N", help="Count N answers each.")
-@click.option("--cache", metavar="FILE", help="Keep a chat model's replies, pay for none twice.")
+@click.option("--samples", type=at_least(1), metavar="N", help="Count N answers per question.")
+@click.option("--cache", metavar="FILE", help="Keep replies, so that none is paid for twice.")
 @click.option("--dry-run", is_flag=True, help="Say what it would cost, and ask nothing.")
 @click.option("--scores", metavar="A,B", help="Columns to show; the first colours the text.")
 @click.option(

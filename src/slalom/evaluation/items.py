@@ -55,7 +55,7 @@ def read_items(path: Path, labels: Sequence[str]) -> tuple[list[Item], list[Bad]
 
 
 def summary_of(bad: Sequence[Bad]) -> list[str]:
-    """One sentence a reason, with the lines it concerns."""
+    """One sentence per reason, with the lines it concerns."""
     by_reason: dict[str, list[int]] = {}
     for line in bad:
         by_reason.setdefault(line.reason, []).append(line.number)
@@ -153,7 +153,7 @@ def _label(label: Any, labels: Sequence[str]) -> int | None:
     if not isinstance(label, bool) and number.isdecimal() and int(number) < len(labels):
         return int(number)
     raise InputError(
-        f"the label {label!r} is none of the model's: {', '.join(labels)} (or their numbers)"
+        f"the label {label!r} is not one of the model's: {', '.join(labels)} (or their numbers)"
     )
 
 

@@ -91,7 +91,7 @@ class Report:
 
 
 def problems(rows: Sequence[Row]) -> list[str]:
-    """What could not be explained: one sentence a method and budget, with the first reason."""
+    """What could not be explained: one sentence per method and budget, with the first reason."""
     sentences = []
     for (method, budget), members in groups(rows).items():
         failed = [row for row in members if row.problem]

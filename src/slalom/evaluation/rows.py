@@ -1,4 +1,4 @@
-"""One row a document, method and budget; tables of means with confidence intervals.
+"""One row per document, method and budget; tables of means with confidence intervals.
 
 Knows numbers and names, nothing of classifiers or explanations.
 """
@@ -100,14 +100,14 @@ def groups(rows: Iterable[Row]) -> dict[tuple[str, int | None], list[Row]]:
 
 
 def markdown(rows: Sequence[Row], metrics: Sequence[str]) -> str:
-    """A table with a line a method and budget; the cost stands beside the quality."""
+    """A table with one line per method and budget; the cost stands beside the quality."""
     heads, lines = table(rows, metrics)
     bars = ["| " + " | ".join(cells) + " |" for cells in (heads, *lines)]
     return "\n".join([bars[0], "|" + "---|" * len(heads), *bars[1:]])
 
 
 def table(rows: Sequence[Row], metrics: Sequence[str]) -> tuple[list[str], list[list[str]]]:
-    """Heads and cells, a line a method and budget."""
+    """Heads and cells, one line per method and budget."""
     lines = []
     for (method, budget), members in groups(rows).items():
         done = [row for row in members if row.problem is None]

@@ -1,7 +1,7 @@
 """A folder of results that survives interrupts and full disks, and is taken up where it stopped.
 
 settings.json   what every row has in common; a folder with other settings is refused
-rows.jsonl      one line a finished row, written as soon as it is there
+rows.jsonl      one line per finished row, written as soon as it is there
 table.parquet   the same as a table (needs pyarrow)
 report.md, report.html   see report.py
 """
@@ -31,7 +31,7 @@ class Store:
 
     @property
     def rows(self) -> list[Row]:
-        """One a document, method and budget: the last that was made."""
+        """One per document, method and budget: the last that was made."""
         return list(self._rows.values())
 
     def add(self, row: Row) -> None:

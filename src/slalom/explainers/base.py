@@ -47,7 +47,7 @@ class Explainer(Protocol):
 class Answers:
     """What the classifier said to the distinct queries of one document, and what that cost."""
 
-    logits: FloatArray  # (n_queries, n_classes) one row a query as sampled
+    logits: FloatArray  # (n_queries, n_classes) one row per query as sampled
     first: NDArray[np.intp]  # rows that were asked; the others repeat one of them
     inverse: NDArray[np.intp]  # (n_queries,) which of `first` answers each row
     n_tokens: int

@@ -43,7 +43,7 @@ def times_input(slopes: "Tensor", embeddings: "Tensor") -> "Tensor":
 
 
 def gradient(inside: Internals, case: FullText, *, read: ReadOut) -> tuple[FloatArray, int]:
-    """One backward pass a class, read off in one of the ways above."""
+    """One backward pass per class, read off in one of the ways above."""
     embeddings = inside.embeddings(case.document)
     columns = [
         read(_slopes(inside, case, embeddings[None], outcome)[0], embeddings)

@@ -140,7 +140,7 @@ def _progress(total: int, *, shown: bool) -> Iterator[Callable[[int], None]]:
 
 
 def _warn_of_poor_fits(explanations: Sequence[Explanation]) -> None:
-    """One warning a call: a fit that describes little must not pass for an explanation."""
+    """One warning per call: a fit that describes little must not pass for an explanation."""
     poor = [e for e in explanations if e.quality.r2 is not None and e.quality.trust == "low"]
     if poor:
         worst = min(e.quality.r2 for e in poor if e.quality.r2 is not None)

@@ -34,7 +34,7 @@ METHODS: dict[str, Explainer] = {
         ),
         SurrogateExplainer(
             "slalom-local",
-            "SLALOM with anchor, one feature a position, over deletions of up to 10 units",
+            "SLALOM with anchor, one feature per position, over deletions of up to 10 units",
             Deletions(10),
             SlalomSurrogate(solver=AS_THE_DATA_SAY),
             QueryBudget(minimum=300, per_unit=5, maximum=3000),
@@ -85,7 +85,7 @@ METHODS: dict[str, Explainer] = {
         ),
         SurrogateExplainer(
             "linear",
-            "ridge regression, one coefficient a position, on the queries of 'slalom'",
+            "ridge regression, one coefficient per position, on the queries of 'slalom'",
             SubsetSizes(),
             LinearSurrogate(),
             QueryBudget(minimum=500, per_unit=20, maximum=5000),

@@ -65,7 +65,7 @@ class Vocabulary:
         return len(self.tokens)
 
     def table(self, by: str = "value", least_documents: int = 1) -> list[Entry]:
-        """One row a token, the highest first."""
+        """One row per token, the highest first."""
         if by not in COLUMNS:
             raise UnknownNameError("column", by, COLUMNS)
         order = np.argsort(-(self.counts if by == "documents" else self.scores[by]), kind="stable")

@@ -32,8 +32,8 @@ from slalom.surrogates.slalom.problem import Problem, Solution, attention_of
 from slalom.surrogates.slalom.solvers import LevenbergMarquardt
 
 MOST = 2000  # tokens with an entry of their own
-QUERIES = 20  # a document: many documents asked a little tell more than few asked a lot
-FOLD = 5  # one document in so many is held out
+QUERIES = 20  # per document: many documents asked a little tell more than few asked a lot
+FOLD = 5  # one document in five is held out
 CHUNK = 500  # documents asked together
 SOLVERS = tuple(  # strong and weak ridges
     LevenbergMarquardt(bounded=bounded, most_rounds=4, max_steps=10, tolerance=1e-6)
@@ -53,8 +53,8 @@ def explain_vocabulary(
 ) -> Vocabulary:
     """What every token of a corpus says to the classifier, as one table.
 
-    `target` is a label or an index, by default the last class. `n_queries` are asked a
-    document; tokens in fewer than `least_documents` documents share one entry.
+    `target` is a label or an index, by default the last class. `n_queries` are asked
+    per document; tokens in fewer than `least_documents` documents share one entry.
     """
     start = perf_counter()
     asked = as_classifier(classifier)
@@ -195,7 +195,7 @@ def _documents(
 def _check(n_documents: int, n_queries: object, least_documents: object) -> None:
     if n_documents < 2:
         raise InputError(
-            f"{n_documents} texts make no vocabulary: give two or more, or use slalom.explain"
+            f"{n_documents} texts do not make a vocabulary: give two or more, or use slalom.explain"
         )
     for name, given, least in (
         ("n_queries", n_queries, 2),

@@ -62,7 +62,7 @@ def rationale_marks(explanation: Explanation, rationales: Sequence[Span]) -> Boo
         for unit, span in enumerate(explanation.spans):
             if len(span) != len(rationale):
                 raise InputError(
-                    f"the rationale {rationale} has not the form of the units' spans, {span}"
+                    f"the rationale {rationale} does not have the form of the units' spans, {span}"
                 )
             marks[unit] |= list(span[:-2]) == side and span[-2] < end and start < span[-1]
     return marks
@@ -78,7 +78,7 @@ def naive_bayes(
 ) -> dict[Hashable, float]:
     """log p(unit | target) / p(unit | rest) for every unit of a corpus, by what it is."""
     if len(texts) != len(labels):
-        raise InputError(f"{len(texts)} texts but {len(labels)} labels: give one label a text")
+        raise InputError(f"{len(texts)} texts but {len(labels)} labels: give one label per text")
     counts: tuple[dict[Hashable, int], dict[Hashable, int]] = ({}, {})
     for text, label in zip(texts, labels, strict=True):
         table = counts[label == target]

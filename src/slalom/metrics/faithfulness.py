@@ -73,7 +73,7 @@ def deletion(
     score: str | None = None,
     n_steps: int = N_STEPS,
 ) -> Curve:
-    """Delete the units that speak most for the class, a step at a time."""
+    """Delete the units that speak most for the class, step by step."""
     subject = subject_of(classifier, explanation)
     order = _order(explanation, score, inserting=False)
     sizes = _sizes(subject.n_removable, n_steps)

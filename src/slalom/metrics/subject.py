@@ -77,7 +77,7 @@ def subject_of(classifier: Classifier, explanation: Explanation) -> Subject:
 
 
 def unit_scores(explanation: Explanation, name: str | None = None) -> FloatArray:
-    """One score a unit: the named one, else the one the method shows, its own, or Shapley's."""
+    """One score per unit: the named one, else the one the method shows, its own, or Shapley's."""
     name = name or explanation.primary_score
     if name is None:
         name = next((n for n in SINGLE if n in explanation.scores), None)

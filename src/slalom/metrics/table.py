@@ -54,19 +54,19 @@ METRICS: dict[str, Metric] = {
     for metric in (
         Metric(
             "UNI",
-            "error on random subsets, sizes uniform; 1 is predicting the mean",
+            "subset error (uniform sizes); 1 is predicting the mean",
             "lower",
             _alike(lambda c, e, seed: subset_error(c, e, seed=seed).value),
         ),
         Metric(
             "WIDE",
-            "error on random subsets, sizes log-uniform; 1 is predicting the mean",
+            "subset error (log-uniform); 1 is predicting the mean",
             "lower",
             _alike(lambda c, e, seed: subset_error(c, e, log_uniform=True, seed=seed).value),
         ),
         Metric(
             "REM",
-            "error when 1 to 10 random units go; 1 is predicting no change",
+            "removal error (1–10 units); 1 is predicting no change",
             "lower",
             _removal,
         ),

@@ -54,7 +54,7 @@ class Coalitions:
     Sizes that the budget covers wholly are asked wholly, the outermost first; the rest are
     drawn, their weights the number of times they came up. The full and the empty text have
     weight 0: they are constraints. A complement brings no equation of its own for an additive
-    model: where fewer than PAIRED_FROM rows a unit are left to draw, subsets come alone.
+    model: where fewer than PAIRED_FROM rows per unit are left to draw, subsets come alone.
     """
 
     def sample(self, document: Document, n_queries: int, rng: np.random.Generator) -> Samples:

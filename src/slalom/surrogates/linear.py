@@ -25,7 +25,7 @@ UNSURE = "fewer answers than coefficients: too few to say how sure the scores ar
 
 @dataclass(frozen=True, eq=False)
 class LinearModel:
-    """An intercept and a coefficient (or one a class) for each feature."""
+    """An intercept and a coefficient (or one per class) for each feature."""
 
     coefficients: FloatArray  # (n_features,) or (n_features, n_classes)
     intercept: FloatArray  # () or (n_classes,)

@@ -228,7 +228,7 @@ def _loudness(explanation: Explanation) -> FloatArray:
 
 
 def _data(explanation: Explanation, rows: list[Row], by: str) -> str:
-    """What the script needs, one entry a row; safe inside a script element."""
+    """What the script needs, one entry per row; safe inside a script element."""
     units = [row.unit for row in rows]
     classes = range(len(explanation.labels)) if explanation.target_index is None else [0]
     shown = [reading.for_class(explanation, index) for index in classes]

@@ -93,7 +93,7 @@ def whole_text(explanation: Explanation) -> FloatArray:
 
 
 def plane(explanation: Explanation, rows: Sequence[Row]) -> str:
-    """The plane of one class (the target, or the predicted one), one point a row."""
+    """The plane of one class (the target, or the predicted one), one point per row."""
     across = value_axis(explanation)
     index = reading.shown_class(explanation)
     shown = reading.for_class(explanation, index)

@@ -132,7 +132,7 @@ def weight_shares(explanation: Explanation) -> FloatArray:
 
 
 def rows(explanation: Explanation, by: str) -> list[Row]:
-    """One row a feature, the strongest first, those without a score last."""
+    """One row per feature, the strongest first, those without a score last."""
     first: dict[int, int] = {}
     times: dict[int, int] = {}
     for unit, feature in enumerate(explanation.features.tolist()):
@@ -146,7 +146,7 @@ def rows(explanation: Explanation, by: str) -> list[Row]:
 
 
 def segments(explanation: Explanation) -> list[list[Segment]]:
-    """The text cut at its units, one list a side; nothing of the text is lost."""
+    """The text cut at its units, one list per side; nothing of the text is lost."""
     text = explanation.text
     sides = text if isinstance(text, tuple) else (text,)
     cut: list[list[Segment]] = [[] for _ in sides]

@@ -23,7 +23,7 @@ N_WORDS = 5
 
 @dataclass(frozen=True)
 class SideBySide:
-    """Print this with a rich Console; `measured` has further columns, a row a method."""
+    """Print this with a rich Console; `measured` has further columns, one row per method."""
 
     explanations: Sequence[Explanation]
     measured: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)

@@ -209,7 +209,7 @@ def _cell(column: Column, unit: int, *, known: bool) -> Text:
 
 
 def _bar(strength: float, *, sided: bool, ascii_only: bool) -> Text:
-    """Half a cell a step to the right for the target, to the left against it."""
+    """Half a cell per step to the right for the target, to the left against it."""
     full, right, left, axis = ("#", "", "", "|") if ascii_only else ("█", "▌", "▐", "│")
     halves = round(abs(strength) * 2 * HALF_BAR)
     style = _paint(strength, sided=sided).split(" on ")[-1] if halves else ""

@@ -243,7 +243,7 @@ def test_an_unknown_model():
         ({"labels": {"a": "not good", "b": "not bad"}}, "share their first token"),
         ({"labels": {"a": "1", "b": " 1"}}, "share their first token"),
         ({"prompt": "Review:"}, "no place for the text"),
-        ({"base_url": "localhost"}, "is no address"),
+        ({"base_url": "localhost"}, "is not an address"),
         ({"max_requests": 0}, "max_requests must be"),
         ({"n_samples": 0}, "n_samples must be"),
         ({"concurrency": 0}, "concurrency must be"),

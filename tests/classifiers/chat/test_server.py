@@ -84,7 +84,7 @@ def test_what_fails_once_is_asked_again(bad):
     [
         ("500", r"keeps failing \(500: oops\) \(asked 3 times\)"),
         ("half an answer", "cannot be"),
-        ("malformed JSON", "it sent no JSON"),
+        ("malformed JSON", "it did not send JSON"),
         ("no choices", "an empty list of choices"),
         ("slow", r"did not answer in time: raise timeout"),
     ],
@@ -100,7 +100,7 @@ def test_a_pause_that_is_too_long_is_not_waited_for():
 
     with (
         ChatDouble(tired) as double,
-        pytest.raises(ClassifierError, match=r"left alone for 86400 seconds"),
+        pytest.raises(ClassifierError, match=r"pause of 86400 seconds"),
     ):
         chat(double)([TEXT])
 

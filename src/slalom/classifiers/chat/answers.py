@@ -1,4 +1,4 @@
-"""From what a chat server said to one logit a label.
+"""From what a chat server said to one logit per label.
 
 A label's logit is the log-probability that its answer is begun: summed over the spellings that
 do so (" pos", "Pos", "positive" for the answer "positive"). A label that is not among the listed
@@ -19,7 +19,7 @@ LEAST_PREFIX = 3  # bytes: "pos" begins "positive", but "I" does not begin "irre
 
 @dataclass(frozen=True)
 class Answer:
-    """One logit a label, and how far it can be trusted."""
+    """One logit per label, and how far it can be trusted."""
 
     logits: tuple[float, ...]
     censored: tuple[bool, ...]  # True: the logit is a bound
@@ -128,7 +128,7 @@ def answer_from_samples(samples: Samples, spellings: Spellings) -> Answer:
     rest = total + len(counts) - top
     return Answer(
         tuple(math.log(share) for share in shares),
-        (total == 0,) * len(counts),  # a count of 0 is an answer, no samples at all are none
+        (total == 0,) * len(counts),  # a count of 0 is an answer; no samples at all are not
         error=math.sqrt(1 / top + 1 / rest),
         unanimous=max(counts) == total,
         said=samples.texts[0] if samples.texts else "",

@@ -38,7 +38,7 @@ class Budget:
 
     @contextmanager
     def paying(self, most: int) -> Iterator[Payment]:
-        """One request that costs at most so many tokens, or a BudgetError before it is sent."""
+        """One request that costs at most this many tokens, or a BudgetError before it is sent."""
         payment = Payment(most)
         with self._changed:
             while not self._fits(most):

@@ -1,4 +1,4 @@
-"""Chat models behind an OpenAI-compatible API, hosted or on the own machine.
+"""Chat models behind an OpenAI-compatible API, hosted or on your own machine.
 
 This part knows prompts, labels and threads. Texts are cut and put together as for functions;
 every reply is in the cache before anything else happens to it, so nothing is paid for twice.
@@ -30,7 +30,7 @@ PLACE = "{text}"
 
 
 class ChatClassifier:
-    """Asks a chat model for one token a text and reads the labels' log-odds off it.
+    """Asks a chat model for one token per text and reads the labels' log-odds off it.
 
     `labels` says what the model answers for each label. `prompt` holds {text}; the default asks
     for one of the answers. With `n_samples` the model needs no log-probabilities: that many

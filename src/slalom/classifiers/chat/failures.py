@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-LONGEST_RETRY_AFTER = 600.0  # seconds; who wants to be left alone for longer is not waited for
+LONGEST_RETRY_AFTER = 600.0  # seconds; a server that asks for a longer pause is not waited for
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def _refused(problem: Any) -> RequestFailure:
         return RequestFailure(f"has no quota left (429: {said})", retryable=False)
     if status in (408, 409, 425, 429) or status >= 500:
         patient = pause is None or pause <= LONGEST_RETRY_AFTER
-        asks = "" if patient else f", wants to be left alone for {pause:.0f} seconds"
+        asks = "" if patient else f", asks for a pause of {pause:.0f} seconds"
         return RequestFailure(
             f"keeps failing ({status}: {said}{asks})", retryable=patient, pause=pause
         )

@@ -55,7 +55,7 @@ def response_of(body: str) -> dict[str, Any]:
     try:
         response = json.loads(body)
     except ValueError as problem:
-        raise UnreadableReply(f"it sent no JSON: {body[:60]!r}") from problem
+        raise UnreadableReply(f"it did not send JSON: {body[:60]!r}") from problem
     choices = response.get("choices") if isinstance(response, dict) else None
     if not isinstance(choices, list) or not all(isinstance(c, dict) for c in choices):
         raise UnreadableReply(f"it sent no choices: {body[:60]!r}")

@@ -93,7 +93,7 @@ class ChatServer:
         self.capabilities = ServerCapabilities()
         if not urlsplit(self.url).scheme.startswith("http") or not urlsplit(self.url).hostname:
             raise InputError(
-                f"base_url {self.place!r} is no address: expected one such as {OPENAI!r}"
+                f"base_url {self.place!r} is not an address: expected one such as {OPENAI!r}"
             )
 
     @property

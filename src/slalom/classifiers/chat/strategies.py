@@ -50,7 +50,7 @@ class AnswerStrategy(Protocol):
 
 @dataclass(frozen=True)
 class ByLogprobs:
-    """One request a prompt: the likeliest first tokens with their log-probabilities."""
+    """One request per prompt: the likeliest first tokens with their log-probabilities."""
 
     key: str = "candidates"
 
@@ -63,7 +63,7 @@ class ByLogprobs:
         if candidates is None:
             raise ClassifierError(
                 f"{session.server.model} at {session.server.place} gave no log-probabilities: "
-                "give n_samples=32, say, to count samples instead, at as many requests a query"
+                "give n_samples=32, say, to count samples instead, with as many requests per query"
             )
         yield candidates.to_json()
 
@@ -86,7 +86,7 @@ class ByLogprobs:
 
 @dataclass(frozen=True)
 class BySampling:
-    """So many samples a prompt at temperature 1, counted."""
+    """`n_samples` samples per prompt at temperature 1, counted."""
 
     n_samples: int
     key: str = "samples"

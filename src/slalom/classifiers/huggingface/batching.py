@@ -127,7 +127,7 @@ def row_bytes(rows: Rows, *, with_types: bool) -> list[bytes]:
 
 
 def batches(lengths: LongArray, *, budget: int, padding: bool) -> Iterator[LongArray]:
-    """Row numbers, longest rows first, at most `budget` tokens a batch, padding included."""
+    """Row numbers, longest rows first, at most `budget` tokens per batch, padding included."""
     order = np.argsort(-lengths, kind="stable")
     start = 0
     while start < len(order):

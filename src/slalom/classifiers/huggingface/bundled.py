@@ -1,7 +1,7 @@
 """The classifier that ships with the package: knows its files and how its weights are packed.
 
-Packed format: a matrix is stored in steps of one float16 scale a row, under `name` and
-`name.scale`; int8 is a step an entry, uint8 two 4-bit steps a byte, the first in the low half.
+Packed format: a matrix is stored in steps of one float16 scale per row, under `name` and
+`name.scale`; int8 is one step per entry, uint8 two 4-bit steps per byte, the first in the low half.
 Everything else is float16. Only safetensors and JSON are read, so loading never runs code from a
 file, and nothing is asked of a hub.
 """

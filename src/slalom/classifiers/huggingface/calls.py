@@ -94,7 +94,7 @@ def name_of(model: nn.Module) -> str:
 
 
 def context_length(model: nn.Module, tokenizer: Any) -> int:
-    """The most tokens that model and tokenizer allow, special ones included."""
+    """How many tokens model and tokenizer allow, special ones included."""
     stated = getattr(_text_config(model), "max_position_embeddings", None)
     limits = [int(tokenizer.model_max_length)]
     if isinstance(stated, int) and stated > 0:
@@ -194,12 +194,12 @@ def forward(model: nn.Module, inputs: dict[str, Any]) -> Any:
 
 
 def _scores(model: nn.Module, inputs: dict[str, Tensor]) -> Tensor:
-    """One row of scores a text, whatever the model wraps them in."""
+    """One row of scores per text, whatever the model wraps them in."""
     output = forward(model, inputs)
     scores = _told(output)
     if not isinstance(scores, Tensor) or scores.ndim > 2:
         raise ClassifierError(
-            f"{type(model).__name__} returns no row of scores for each text: "
+            f"{type(model).__name__} does not return one row of scores per text: "
             "load it with AutoModelForSequenceClassification"
         )
     return scores.reshape(len(inputs["input_ids"]), -1) if scores.ndim < 2 else scores

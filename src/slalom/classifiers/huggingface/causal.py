@@ -3,7 +3,7 @@
 This part knows prompts and answers. The score of a label is the log-probability of the first
 token of its answer after the prompt, so a target's score is the log-odds of its answer
 against the others. The prompt is always shown: it is the anchor. What all queries begin
-with, the prompt up to the text, is computed once a call and its keys and values are reused.
+with, the prompt up to the text, is computed once per call and its keys and values are reused.
 """
 
 from collections.abc import Hashable, Mapping, Sequence

@@ -70,7 +70,7 @@ class HuggingFaceClassifier:
             if len(self._labels) != n_classes:
                 raise InputError(
                     f"there are {len(self._labels)} labels ({', '.join(self._labels)}) and "
-                    f"{self.name} has {n_classes} classes: give one label a class"
+                    f"{self.name} has {n_classes} classes: give one label per class"
                 )
             return self._labels
         names = getattr(self._config, "id2label", None) or {}

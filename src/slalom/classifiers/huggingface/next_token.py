@@ -113,7 +113,7 @@ def _last_logits(model: Any, rest: Rows, chosen: LongArray, prefix: Prefix) -> T
     logits = getattr(output, "logits", output)
     if not isinstance(logits, Tensor) or logits.ndim != 3:
         raise ClassifierError(
-            f"{type(model).__name__} gives no score to every token: "
+            f"{type(model).__name__} does not give a score to every token: "
             "load it with AutoModelForCausalLM"
         )
     at = which if "logits_to_keep" in inputs else places[which]

@@ -78,7 +78,7 @@ def frame_in(document: Document) -> Frame:
 def answered(
     asked: Sequence[tuple[Document, Queries]], ask: Callable[[Rows], FloatArray]
 ) -> list[FloatArray]:
-    """One row of scores a query, all windows of all documents asked in one go."""
+    """One row of scores per query, all windows of all documents asked in one go."""
     parts = [
         in_windows(assemble(frame_in(document), queries), document.frame)
         for document, queries in asked

@@ -135,19 +135,19 @@ def _numbers(n_classes: int) -> tuple[str, ...]:
 
 
 def _table(answer: Any, *, n_texts: int, name: str) -> FloatArray:
-    """The function's answer as one row a text."""
+    """The function's answer, one row per text."""
     if hasattr(answer, "detach"):  # a torch tensor, wherever it lives
         answer = answer.detach().cpu().double()
     try:
         table = np.asarray(answer, dtype=np.float64)
     except (TypeError, ValueError) as problem:
-        raise ClassifierError(f"{name} returned no array of numbers: {problem}") from problem
+        raise ClassifierError(f"{name} did not return an array of numbers: {problem}") from problem
     if table.ndim == 1:
         table = table[:, None]
     if table.ndim != 2 or len(table) != n_texts:
         raise ClassifierError(
             f"{name} returned shape {np.shape(answer)} for {n_texts} texts: "
-            f"expected ({n_texts}, n_classes), one row a text and one column a class"
+            f"expected ({n_texts}, n_classes), one row per text and one column per class"
         )
     return checked_logits(table, n_queries=n_texts, n_classes=table.shape[1], name=name)
 
@@ -155,7 +155,7 @@ def _table(answer: Any, *, n_texts: int, name: str) -> FloatArray:
 def _log_probabilities(table: FloatArray, *, name: str) -> FloatArray:
     if table.min(initial=0) < -1e-9 or table.max(initial=1) > 1 + 1e-6:
         raise ClassifierError(
-            f"{name} returned {table.min():.3g} to {table.max():.3g}, which are no probabilities: "
+            f"{name} returned {table.min():.3g} to {table.max():.3g}, which are not probabilities: "
             'give gives="logits" if these are logits'
         )
     if table.shape[1] == 1:

@@ -2,7 +2,7 @@
 
 This part knows characters and gaps. A unit brings the gap before it; where it has none and its
 neighbour changed, one space; text between the caller's spans is always shown. The two sides
-of a pair are put together apart.
+of a pair are put together separately.
 """
 
 from collections.abc import Sequence
@@ -80,7 +80,7 @@ def texts_of(document: Document, queries: Queries) -> list[Text]:
         return list(_texts(frame[0], queries))
     border = frame[0].n_units
     if ((queries < 0) | ((queries >= document.n_units) & (queries < END))).any():
-        raise InputError(f"a query shows a unit that is none of the {document.n_units} there are")
+        raise InputError(f"a query shows a unit outside the {document.n_units} of this document")
     first = np.where(queries < border, queries, END).astype(np.int32)
     second = np.where((queries >= border) & (queries < END), queries - border, END)
     sides = (_texts(frame[0], first), _texts(frame[1], second.astype(np.int32)))

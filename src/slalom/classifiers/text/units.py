@@ -18,7 +18,7 @@ from slalom.errors import InputError, UnknownNameError
 
 Cut = tuple[int, int]  # start and end of some characters
 
-# One letter a character, so that a plain regular expression can read any script:
+# One letter per character, so that a plain regular expression can read any script:
 # s space, w letter, d digit, c letter of a script without spaces, m mark or invisible sign,
 # j joins letters, p joins digits, z zero-width joiner, r half a flag, e emoji or symbol, o other.
 WORDS = re.compile(
@@ -105,7 +105,7 @@ def stripped(text: str, start: int, end: int) -> Cut:
 
 
 def caller_cuts(sides: Sequence[str], spans: Sequence[Sequence[int]]) -> list[list[Cut]]:
-    """The caller's spans, one list a side, or a sentence about what is wrong with them."""
+    """The caller's spans, one list per side, or a sentence about what is wrong with them."""
     expected = "(start, end)" if len(sides) == 1 else "(side, start, end)"
     cuts: list[list[Cut]] = [[] for _ in sides]
     for span in spans:
@@ -130,7 +130,7 @@ def caller_cuts(sides: Sequence[str], spans: Sequence[Sequence[int]]) -> list[li
 
 
 def cuts_of(text: Text, units: Units) -> list[list[Cut]]:
-    """Words, sentences or the caller's spans, one list a side."""
+    """Words, sentences or the caller's spans, one list per side."""
     sides = [text] if isinstance(text, str) else list(text)
     if units == "word":
         return [word_cuts(side) for side in sides]
@@ -153,7 +153,7 @@ class Run:
 
 
 def token_runs(text: str, offsets: Sequence[Cut], first: int) -> list[Run]:
-    """One run a token; tokens that share a character are one, blank ones go with the next."""
+    """One run per token; tokens that share a character are one, blank ones go with the next."""
     runs: list[Run] = []
     begin = first
     for position, (left, right) in enumerate(offsets, first):
