@@ -1,1 +1,1 @@
-"""Training of the models and the experiments of the paper; reads the library's public API only."""
+"""The experiments of the paper: what is done with trained models; reads the public API only."""

@@ -14,7 +14,6 @@ from pathlib import Path
 import click
 import numpy as np
 
-from experiments import data
 from experiments.many import LISTED, LISTED_NUMBERS, Model, collect
 from slalom.classifiers.base import Classifier
 from slalom.document import FloatArray
@@ -28,6 +27,7 @@ from slalom.explainers.surrogate import QueryBudget, SurrogateExplainer
 from slalom.metrics.table import METRICS
 from slalom.samplers.subsets import Deletions, SubsetSizes
 from slalom.surrogates.linear import LinearSurrogate
+from training import data
 
 METHODS = ("slalom", "slalom-local", "slalom-fast", "lime", "kernel-shap", "linear")
 MEASURED = ("UNI", "WIDE", "REM", "deletion", "insertion")

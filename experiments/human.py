@@ -15,12 +15,12 @@ from pathlib import Path
 
 import click
 
-from experiments import data
 from experiments.many import LISTED, Model, collect
 from slalom.evaluation.items import Item
 from slalom.evaluation.rows import markdown
 from slalom.evaluation.run import Plan
 from slalom.explainers.methods import method_named
+from training import data
 
 PARTS = ("hat_50_words", "hat_100_words", "hat_200_words", "hat_mixed")
 WORD = re.compile(r"<span(?P<marks>[^>]*)>(?P<word>.*?)</span>", re.DOTALL)

@@ -222,7 +222,9 @@ def test_the_map_names_every_part() -> None:
         )
 
 
-@pytest.mark.parametrize("folder", ["src", "tests", "experiments", "benchmarks", "examples"])
+@pytest.mark.parametrize(
+    "folder", ["src", "tests", "training", "experiments", "benchmarks", "examples"]
+)
 def test_files_are_short_and_named_after_what_they_hold(folder: str) -> None:
     for path in sources(ROOT / folder):
         where = path.relative_to(ROOT).as_posix()

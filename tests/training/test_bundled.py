@@ -4,7 +4,7 @@ import hashlib
 import json
 from dataclasses import replace
 
-from experiments.bundled import SMALL, make
+from training.bundled import SMALL, make
 
 from slalom.classifiers.huggingface.bundled import read_packed
 

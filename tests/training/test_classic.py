@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
-from experiments.classic import (
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.naive_bayes import MultinomialNB
+from training.classic import (
     SMOOTHING,
     logistic_regression,
     naive_bayes,
@@ -13,12 +15,10 @@ from experiments.classic import (
     write_tfidf,
     write_weights,
 )
-from experiments.data import Reviews
-from experiments.recurrent import lstm, read_lstm, write_lstm
-from experiments.training import Recipe
-from experiments.vocabulary import train_vocabulary
-from sklearn.feature_extraction.text import CountVectorizer
-from sklearn.naive_bayes import MultinomialNB
+from training.data import Reviews
+from training.loop import Recipe
+from training.recurrent import lstm, read_lstm, write_lstm
+from training.vocabulary import train_vocabulary
 
 GOOD = ["a good film", "good fun and a good cast", "i like it , good", "so good"]
 BAD = ["a bad film", "bad and dull", "i hate it , bad bad", "so dull"]

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from experiments.spans import FOR_STUDENT, UNLABELLED, SpanStream, batches, corpus
+from training.spans import FOR_STUDENT, UNLABELLED, SpanStream, batches, corpus
 
-from experiments import spans
+from training import spans
 
 STOP = 9
 REVIEWS = [[11, 12, STOP, 13, 14, 15, STOP], [21, 22], [31, 32, 33, STOP]]

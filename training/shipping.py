@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from safetensors.torch import save_file
 from transformers import BertForSequenceClassification, PreTrainedTokenizerFast
 
-from experiments.data import Reviews
-from experiments.training import (
+from slalom.classifiers.huggingface.bundled import read_packed
+from training.data import Reviews
+from training.loop import (
     accuracy,
     best_device,
     best_temperature,
@@ -20,8 +21,8 @@ from experiments.training import (
     log_odds,
     logits_of,
 )
-from experiments.vocabulary import CONTEXT, write_tokenizer
-from slalom.classifiers.huggingface.bundled import pack, read_packed
+from training.packing import pack
+from training.vocabulary import CONTEXT, write_tokenizer
 
 FILES = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json")
 LENGTHS = (0, 150, 250, 400, CONTEXT, 10**9)  # bounds of "accuracy by length", in tokens

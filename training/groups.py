@@ -10,17 +10,19 @@ import torch
 from numpy.typing import NDArray
 from safetensors.torch import save_file
 
-from experiments.classic import (
+from slalom.errors import UnknownNameError
+from training.classic import (
     logistic_regression,
     naive_bayes,
     tfidf_net,
     write_tfidf,
     write_weights,
 )
-from experiments.data import Reviews
-from experiments.models import Bench, minilm, own_tokenizer, scratch, smollm
-from experiments.recurrent import lstm, write_lstm
-from experiments.synthetic import (
+from training.data import Reviews
+from training.loop import Recipe, Record, accuracy, machine, read_record
+from training.models import Bench, minilm, own_tokenizer, scratch, smollm
+from training.recurrent import lstm, write_lstm
+from training.synthetic import (
     DEPTHS,
     KINDS,
     PAPER_SLALOM,
@@ -33,8 +35,6 @@ from experiments.synthetic import (
     transformer,
     word_counts,
 )
-from experiments.training import Recipe, Record, accuracy, machine, read_record
-from slalom.errors import UnknownNameError
 
 Predict = Callable[[Sequence[str]], NDArray[np.float64]]  # texts → (n, 2) probabilities
 Model = TypeVar("Model")

@@ -1,4 +1,4 @@
-"""The transformers of the experiments on real reviews: one function a family, trained or kept.
+"""The transformers of the experiments on real reviews: one function per family, trained or kept.
 
 Each function returns the folder of a model; `load` reads it. A folder holds the configuration,
 the tokenizer, half-precision weights and `record.json` (accuracy, seed, time, machine); a folder
@@ -22,16 +22,16 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from experiments import data
-from experiments.architectures import (
+from training import data
+from training.architectures import (
     ARCHITECTURES,
     ENCODERS,
     LABELS,
     MambaForSequenceClassification,
     Size,
 )
-from experiments.data import Reviews
-from experiments.training import (
+from training.data import Reviews
+from training.loop import (
     Recipe,
     Record,
     accuracy,
@@ -41,7 +41,7 @@ from experiments.training import (
     logits_of,
     machine,
 )
-from experiments.vocabulary import CONTEXT, train_vocabulary, write_tokenizer
+from training.vocabulary import CONTEXT, train_vocabulary, write_tokenizer
 
 SMOLLM = "HuggingFaceTB/SmolLM2-135M-Instruct"
 

@@ -4,9 +4,9 @@ import json
 
 import pytest
 import torch
-from experiments.architectures import ARCHITECTURES, Size
-from experiments.models import Bench
-from experiments.vocabulary import train_vocabulary
+from training.architectures import ARCHITECTURES, Size
+from training.models import Bench
+from training.vocabulary import train_vocabulary
 
 TEXTS = [("A good film, I like it.", 1), ("A bad film. I hate it!", 0)] * 4
 SNIPPETS = ["1\t2.0\tGood fun.", "2\t-2.0\tBad mess.", "3\t-1.0\ta bad film i hate it"]

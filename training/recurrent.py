@@ -11,9 +11,9 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from transformers import PreTrainedTokenizerFast
 
-from experiments.data import Reviews
-from experiments.training import Recipe, best_device, fit, log_odds
-from experiments.vocabulary import write_tokenizer
+from training.data import Reviews
+from training.loop import Recipe, best_device, fit, log_odds
+from training.vocabulary import write_tokenizer
 
 CONTEXT = 256
 

@@ -1,6 +1,6 @@
 """Makes the bundled classifier: vocabulary, teacher, student, and the files of the package.
 
-`python -m experiments train bundled --scale paper` makes the shipped one; give `--layers` more
+`python -m training bundled --scale paper` makes the shipped one; give `--layers` more
 than once for the curve of size against accuracy. Test reviews are read only to measure.
 """
 
@@ -15,9 +15,9 @@ import numpy as np
 import torch
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
-from experiments import data
-from experiments.data import Reviews
-from experiments.distil import (
+from training import data
+from training.data import Reviews
+from training.distil import (
     Bert,
     Schedule,
     from_labels,
@@ -28,16 +28,16 @@ from experiments.distil import (
     unround_embeddings,
     with_vocabulary,
 )
-from experiments.models import Bench, minilm
-from experiments.shipping import calibrate, documents, measure, write
-from experiments.spans import FOR_STUDENT, FOR_TEACHER, Corpus, SpanStream, corpus
-from experiments.training import (
+from training.loop import (
     accuracy,
     best_device,
     log_odds,
     machine,
 )
-from experiments.vocabulary import (
+from training.models import Bench, minilm
+from training.shipping import calibrate, documents, measure, write
+from training.spans import FOR_STUDENT, FOR_TEACHER, Corpus, SpanStream, corpus
+from training.vocabulary import (
     PAD,
     Expansion,
     expansion,

@@ -17,8 +17,8 @@ from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 from sklearn.linear_model import LogisticRegression
 from torch import Tensor, nn
 
-from experiments.data import Reviews
-from experiments.training import adam, descend
+from training.data import Reviews
+from training.loop import adam, descend
 
 SMOOTHING = 40.0  # the paper's
 Words = Callable[[str], list[str]]

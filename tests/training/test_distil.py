@@ -2,8 +2,8 @@
 
 import pytest
 import torch
-from experiments.data import Reviews
-from experiments.distil import (
+from training.data import Reviews
+from training.distil import (
     Schedule,
     from_labels,
     from_teacher,
@@ -14,9 +14,9 @@ from experiments.distil import (
     unround_embeddings,
     with_vocabulary,
 )
-from experiments.shipping import calibrate, measure, write
-from experiments.spans import FOR_TEACHER, SpanStream, corpus
-from experiments.vocabulary import expansion, train_vocabulary
+from training.shipping import calibrate, measure, write
+from training.spans import FOR_TEACHER, SpanStream, corpus
+from training.vocabulary import expansion, train_vocabulary
 from transformers import BertConfig, BertForSequenceClassification
 
 from slalom.classifiers.huggingface.bundled import read_packed

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from experiments.vocabulary import (
+from training.vocabulary import (
     CLS,
     PAD,
     SEP,

@@ -6,9 +6,9 @@ import lzma
 
 import numpy as np
 import pytest
-from experiments.data import Reviews
+from training.data import Reviews
 
-from experiments import data
+from training import data
 
 
 def test_imdb_is_read_from_a_folder_without_markup(tmp_path):

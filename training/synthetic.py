@@ -19,11 +19,10 @@ from torch import nn
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 from transformers import PreTrainedTokenizerFast
 
-from experiments import data
-from experiments.architectures import ARCHITECTURES, ENCODERS, Size
-from experiments.classic import naive_bayes
-from experiments.models import Bench, keep
-from experiments.training import (
+from training import data
+from training.architectures import ARCHITECTURES, ENCODERS, Size
+from training.classic import naive_bayes
+from training.loop import (
     Record,
     accuracy,
     adam,
@@ -34,6 +33,7 @@ from experiments.training import (
     machine,
     pad,
 )
+from training.models import Bench, keep
 
 LINEAR = {  # word: (weight, probability)
     "the": (0.0, 1 / 6),

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import IterableDataset, get_worker_info
 
-from experiments.vocabulary import CLS, CONTEXT, PAD, SEP
+from training.vocabulary import CLS, CONTEXT, PAD, SEP
 
 Ids = NDArray[np.int64]
 ROOM = CONTEXT - 2  # without [CLS] and [SEP]

@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 import torch
-from experiments.models import Bench, load
-from experiments.synthetic import (
+from training.models import Bench, load
+from training.synthetic import (
     LINEAR,
     Exercise,
     Linear,

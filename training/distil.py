@@ -17,10 +17,10 @@ from torch.nn.utils import parametrize
 from torch.utils.data import DataLoader
 from transformers import BertForSequenceClassification
 
-from experiments.spans import UNLABELLED, Batch, SpanStream
-from experiments.training import adam, descend, half_on_gpu, warm_cosine
-from experiments.vocabulary import PAD, Expansion
-from slalom.classifiers.huggingface.bundled import quantise
+from training.loop import adam, descend, half_on_gpu, warm_cosine
+from training.packing import quantise
+from training.spans import UNLABELLED, Batch, SpanStream
+from training.vocabulary import PAD, Expansion
 
 Bert = BertForSequenceClassification
 Loss = Callable[[Bert, Tensor, Tensor], Tensor]  # model, ids, labels
