@@ -1,0 +1,156 @@
+"""Propositions 4.1 and 4.2 (Leemann et al.): without positions transformers cannot count.
+
+Attention weights sum to 1, so a token that is repeated k times sends the same average through
+every layer, whatever k is: F([τ]) = F([τ, τ]) = … for encoders and decoders of any depth. A model
+that adds, F = b + Σ_i w_i(t_i), moves with every repetition. The best any transformer without
+positions can do on repetitions of τ is their mean, and what is left is a bound on its error:
+
+    min_c  mean_k ( b + Σ_{i≤k} w_i(τ) − c )²  =  Var_k Σ_{i≤k} w_i(τ)  =  w² (C² − 1)/12
+
+(the last for equal weights and k = 1 … C). For encoders more holds: any sequence t repeated as a
+whole gives the output of t, since only the shares of its tokens matter.
+
+Section 4.3 of the paper: a [CLS] token before the text, and positions, lift the theorem; how much
+they move the output is measured with the same functions.
+"""
+
+import copy
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from slalom.document import FloatArray
+from slalom.errors import InputError
+
+if TYPE_CHECKING:
+    from torch import nn
+
+POSITIONS = ("position_embeddings", "wpe")  # the tables of BERT, DistilBERT and GPT-2
+N_TOKENS, WIDTH, N_HEADS, N_PLACES = 50, 32, 4, 128
+SPREAD = 0.3  # of random weights: large enough that attention is far from uniform
+
+
+def repeated_logits(
+    model: "nn.Module",
+    block: Sequence[int],
+    n_times: Sequence[int],
+    *,
+    prefix: Sequence[int] = (),
+) -> FloatArray:
+    """The logits of the block shown k times after the prefix, for every k: (n, n_classes)."""
+    import torch
+
+    rows = []
+    with torch.no_grad():
+        for times in n_times:
+            ids = torch.tensor([[*prefix, *(list(block) * times)]])
+            answer = model(ids)
+            logits = getattr(answer, "logits", answer)
+            rows.append(logits[0].double().numpy())
+    return np.array(rows)
+
+
+def movement(logits: FloatArray) -> float:
+    """How far the log-odds of two classes move: the largest minus the smallest."""
+    return float(np.ptp(logits[:, 1] - logits[:, 0]))
+
+
+def misfit_bound(weights: FloatArray) -> float:
+    """The mean squared error that no model without positions can go below on repetitions.
+
+    `weights` are those of the additive model by place: (C,) for one token, or (n_tokens, C),
+    where the error is the mean over tokens. Repetitions of every length 1 … C count the same.
+    """
+    outputs = np.cumsum(np.atleast_2d(weights), axis=1)  # (n_tokens, C), less the offset
+    return float(outputs.var(axis=1).mean())
+
+
+def doubling_bound(sums: FloatArray) -> float:
+    """The same for encoders on sequences of additive score Σ w and on their doubles."""
+    pairs = np.stack([sums, 2 * np.asarray(sums)])  # one output has to serve both
+    return float(pairs.var(axis=0).mean())
+
+
+def without_positions(model: "nn.Module") -> "nn.Module":
+    """A copy whose position embeddings are 0."""
+    import torch
+
+    bare = copy.deepcopy(model)
+    tables = [
+        module for name, module in bare.named_modules() if name.rsplit(".", 1)[-1] in POSITIONS
+    ]
+    if not tables:
+        raise InputError(
+            f"{type(model).__name__} has no table of positions that could be switched off: "
+            f"expected a module named {' or '.join(POSITIONS)}"
+        )
+    with torch.no_grad():
+        for table in tables:
+            cast(Any, table).weight.zero_()
+    return bare
+
+
+def random_bert(n_layers: int, seed: int) -> "nn.Module":
+    """BERT's encoder and head with random weights."""
+    from transformers import BertConfig, BertForSequenceClassification
+
+    config = BertConfig(
+        vocab_size=N_TOKENS,
+        hidden_size=WIDTH,
+        num_hidden_layers=n_layers,
+        num_attention_heads=N_HEADS,
+        intermediate_size=2 * WIDTH,
+        max_position_embeddings=N_PLACES,
+        initializer_range=SPREAD,
+    )
+    return _random(BertForSequenceClassification, config, seed)
+
+
+def random_distilbert(n_layers: int, seed: int) -> "nn.Module":
+    """DistilBERT's encoder and head with random weights."""
+    from transformers import DistilBertConfig, DistilBertForSequenceClassification
+
+    config = DistilBertConfig(
+        vocab_size=N_TOKENS,
+        dim=WIDTH,
+        n_layers=n_layers,
+        n_heads=N_HEADS,
+        hidden_dim=2 * WIDTH,
+        max_position_embeddings=N_PLACES,
+        initializer_range=SPREAD,
+    )
+    return _random(DistilBertForSequenceClassification, config, seed)
+
+
+def random_gpt2(n_layers: int, seed: int) -> "nn.Module":
+    """GPT-2's decoder and head with random weights."""
+    from transformers import GPT2Config, GPT2ForSequenceClassification
+
+    config = GPT2Config(
+        vocab_size=N_TOKENS,
+        n_embd=WIDTH,
+        n_layer=n_layers,
+        n_head=N_HEADS,
+        n_positions=N_PLACES,
+        initializer_range=SPREAD,
+        bos_token_id=None,
+        eos_token_id=None,
+    )
+    return _random(GPT2ForSequenceClassification, config, seed)
+
+
+def _random(kind: Any, config: Any, seed: int) -> "nn.Module":
+    """In double precision and evaluation mode; the caller's random state is left alone."""
+    import torch
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return kind(config).double().eval()  # type: ignore[no-any-return]
+
+
+STACKS: dict[str, Callable[[int, int], "nn.Module"]] = {  # name → (n_layers, seed) → a real stack
+    "BERT": random_bert,
+    "DistilBERT": random_distilbert,
+    "GPT-2": random_gpt2,
+}
