@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from slalom.classifiers.huggingface.batching import (
+    TOLERATED_PADDING,
     Frame,
     assemble,
     batches,
@@ -90,6 +91,19 @@ def test_batches_hold_every_row_once_within_the_budget(
         assert padding or (given_lengths[chosen] == longest).all()
     longest_first = [given_lengths[chosen].max() for chosen in cut]
     assert longest_first == sorted(longest_first, reverse=True)
+
+
+def test_little_of_a_large_job_is_padding() -> None:
+    lengths = np.random.default_rng(0).integers(2, 200, size=20_000)
+    cut = list(batches(lengths, budget=2**14, padding=True))
+    room = sum(int(lengths[chosen].max()) * len(chosen) for chosen in cut)
+    assert 1 - lengths.sum() / room < TOLERATED_PADDING
+    assert len(cut) < 1.2 * lengths.sum() / 2**14  # and hardly more batches for it
+
+
+def test_a_small_job_is_not_cut_to_pieces() -> None:
+    lengths = np.arange(1, 61)
+    assert len(list(batches(lengths, budget=2**17, padding=True))) == 1
 
 
 def test_padding_is_on_the_right_and_masked() -> None:

@@ -8,7 +8,7 @@ import torch
 from slalom.classifiers.huggingface import calls
 from slalom.classifiers.huggingface.calls import context_length, forward_accepts, preserve_settings
 from slalom.classifiers.huggingface.classifier import HuggingFaceClassifier
-from slalom.errors import ClassifierError
+from slalom.errors import ClassifierError, SlalomWarning
 from tokenizers_made_here import TEXTS, tiny
 
 
@@ -31,16 +31,22 @@ def test_a_device_that_runs_out_of_memory_gets_smaller_batches() -> None:
     model, tokenizer = tiny("BERT")
     expected = HuggingFaceClassifier(model, tokenizer)(TEXTS * 4)
     cramped = Cramped(100)
-    np.testing.assert_allclose(
-        HuggingFaceClassifier(cramped, tokenizer)(TEXTS * 4), expected, atol=1e-5
-    )
+    classifier = HuggingFaceClassifier(cramped, tokenizer)
+    before = calls.tokens_per_batch(cramped)
+    with pytest.warns(SlalomWarning, match="batches half as large"):  # once, however often
+        found = classifier(TEXTS * 4)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
     assert sum(cramped.sizes) == 16 + 1  # and one to learn the number of classes
     assert max(cramped.sizes) > 1
+    assert calls.tokens_per_batch(cramped) < before  # the next call begins where this one ended
 
 
 def test_a_device_too_small_for_one_text_is_an_error() -> None:
     classifier = HuggingFaceClassifier(Cramped(5), tiny("BERT")[1])
-    with pytest.raises(ClassifierError, match="too little memory for a single text"):
+    with (
+        pytest.warns(SlalomWarning, match="out of memory"),
+        pytest.raises(ClassifierError, match="too little memory for a single text"),
+    ):
         classifier(TEXTS)
 
 

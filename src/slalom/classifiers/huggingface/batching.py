@@ -19,6 +19,8 @@ from slalom.document import END, HOLE, IntArray, Queries
 from slalom.errors import ClassifierError, InputError
 
 LongArray = NDArray[np.int64]
+TOLERATED_PADDING = 0.05  # share of a batch's tokens
+SMALL_BATCHES = 16  # a sixteenth of a full batch takes a device hardly less time than none
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,14 +129,27 @@ def row_bytes(rows: Rows, *, with_types: bool) -> list[bytes]:
 
 
 def batches(lengths: LongArray, *, budget: int, padding: bool) -> Iterator[LongArray]:
-    """Row numbers, longest rows first, at most `budget` tokens per batch, padding included."""
+    """Row numbers, longest rows first, at most `budget` tokens per batch, padding included.
+
+    A batch ends where padding would exceed TOLERATED_PADDING, unless it is still so small that
+    starting another one costs more than the padding.
+    """
     order = np.argsort(-lengths, kind="stable")
+    ends = np.concatenate([[0], np.cumsum(lengths[order])])
+    worthwhile = max(1, budget // SMALL_BATCHES)
     start = 0
     while start < len(order):
-        longest = int(lengths[order[start]])
-        end = min(len(order), start + max(1, budget // max(1, longest)))
-        if not padding:
-            end = start + int(np.searchsorted(-lengths[order[start:end]], -longest, side="right"))
+        longest = max(1, int(lengths[order[start]]))
+        most = min(len(order), start + max(1, budget // longest))
+        if padding:
+            n_rows = np.arange(1, most - start + 1)
+            real = ends[start + 1 : most + 1] - ends[start]
+            kept = (real >= (1 - TOLERATED_PADDING) * longest * n_rows) | (
+                longest * n_rows <= worthwhile
+            )
+            end = start + max(1, int(kept.sum()))  # both conditions hold for the first rows only
+        else:
+            end = start + int(np.searchsorted(-lengths[order[start:most]], -longest, side="right"))
         yield order[start:end]
         start = end
 

@@ -4,10 +4,12 @@ This part knows modes, devices, memory and what a model's forward takes; it read
 and knows nothing of texts. Everything it needs it finds in the model, never in a table of names.
 """
 
+import copy
 import inspect
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import PurePath
 from threading import Lock, RLock
 from typing import Any
@@ -19,13 +21,16 @@ from torch import Tensor, nn
 
 from slalom.classifiers.huggingface.batching import LongArray, Rows, batches, padded
 from slalom.document import FloatArray
-from slalom.errors import ClassifierError, UnknownNameError
+from slalom.errors import ClassifierError, InputError, SlalomWarning, UnknownNameError
 
 DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 TOKENS_PER_BATCH = {"cpu": 2**11, "cuda": 2**17}  # measured; on a CPU what fits the caches wins
+OTHER_DEVICES = 2**14
+ACTIVATIONS = 64  # numbers of a token's width that are alive at once, roughly
 LONGEST = 10**9  # tokenizers write "no limit" as a larger number
 
 _locks: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+_halved_budgets: WeakKeyDictionary[Any, int] = WeakKeyDictionary()  # after running out of memory
 _locks_lock = Lock()
 
 
@@ -87,6 +92,18 @@ def checked_precision(precision: str | None) -> str | None:
     return precision
 
 
+def in_precision(model: Any, precision: str | None) -> Any:
+    """The model itself, or a copy whose weights were cast once: the caller's stays as it is."""
+    if precision is None:
+        return model
+    dtype = DTYPES[precision]
+    if getattr(model, "is_quantized", False):
+        raise InputError(f"the model is quantised already: leave out precision={precision!r}")
+    if all(weight.dtype == dtype for weight in model.parameters()):
+        return model
+    return copy.deepcopy(model).to(dtype)
+
+
 def name_of(model: nn.Module) -> str:
     """The name the model was loaded by, a folder without its path, or its class."""
     path = str(getattr(getattr(model, "config", None), "name_or_path", "") or "")
@@ -110,9 +127,7 @@ def context_length(model: nn.Module, tokenizer: Any) -> int:
     return min(*limits, LONGEST)
 
 
-def answers(
-    model: nn.Module, rows: Rows, *, spare_pad: int | None, typed: bool, precision: str | None
-) -> FloatArray:
+def answers(model: nn.Module, rows: Rows, *, spare_pad: int | None, typed: bool) -> FloatArray:
     """What the model says to each row: (n_rows, n_outputs)."""
     pad = _pad_id(model, rows, spare=spare_pad)
     budget = tokens_per_batch(model) if pad is not None else 1
@@ -121,31 +136,36 @@ def answers(
     def ask(chosen: LongArray) -> Tensor:
         return _scores(model, _inputs(model, rows, chosen, pad=pad or 0, typed=typed))
 
-    with borrowed(model, pad, precision):
-        return in_turn(waiting, ask)
+    with borrowed(model, pad):
+        return in_turn(model, waiting, ask)
 
 
 def tokens_per_batch(model: nn.Module) -> int:
-    return TOKENS_PER_BATCH.get(device_of(model).type, 2**14)
+    """As many as the device likes best and its free memory holds."""
+    device = device_of(model)
+    likes = TOKENS_PER_BATCH.get(device.type, OTHER_DEVICES)
+    if device.type == "cuda":
+        width = int(getattr(_text_config(model), "hidden_size", 0) or 1024)
+        n_bytes = ACTIVATIONS * width * next(model.parameters()).element_size()
+        likes = max(1, min(likes, torch.cuda.mem_get_info(device)[0] // n_bytes))
+    return min(likes, _halved_budgets.get(model, likes))
 
 
 @contextmanager
-def borrowed(model: nn.Module, pad: int | None, precision: str | None) -> Iterator[None]:
-    """The model ready to be asked: no gradients, eval mode, a pad id, the caller's precision."""
+def borrowed(model: nn.Module, pad: int | None) -> Iterator[None]:
+    """The model ready to be asked: no gradients, eval mode, a pad id."""
     if device_of(model).type == "meta":
         raise ClassifierError(
             f"the weights of {type(model).__name__} were never loaded (they are on 'meta'): "
             "load the model onto cpu or cuda"
         )
-    with (
-        torch.inference_mode(),
-        preserve_settings(model, pad),
-        _autocast(device_of(model), precision),
-    ):
+    with torch.inference_mode(), preserve_settings(model, pad):
         yield
 
 
-def in_turn(waiting: Iterable[LongArray], ask: Callable[[LongArray], Tensor]) -> FloatArray:
+def in_turn(
+    model: nn.Module, waiting: Iterable[LongArray], ask: Callable[[LongArray], Tensor]
+) -> FloatArray:
     """Batch after batch, smaller ones where the memory runs out: (n_rows, n_outputs)."""
     left = deque(waiting)
     order: list[LongArray] = []
@@ -155,6 +175,7 @@ def in_turn(waiting: Iterable[LongArray], ask: Callable[[LongArray], Tensor]) ->
             found.append(ask(left[0]))
         except torch.OutOfMemoryError as problem:
             left = deque(_halved(left, problem))
+            _halve_budget(model)
         else:
             order.append(left.popleft())
     scores = torch.cat(found).double().cpu().numpy()
@@ -234,8 +255,16 @@ def device_of(model: nn.Module) -> torch.device:
     return next((weight.device for weight in model.parameters()), torch.device("cpu"))
 
 
-def _autocast(device: torch.device, precision: str | None) -> AbstractContextManager[Any]:
-    return nullcontext() if precision is None else torch.autocast(device.type, DTYPES[precision])
+def _halve_budget(model: nn.Module) -> None:
+    """Later calls begin where this one ended; said once."""
+    said = model in _halved_budgets
+    _halved_budgets[model] = max(1, tokens_per_batch(model) // 2)
+    if not said:
+        warnings.warn(
+            f"{device_of(model)} ran out of memory: going on with batches half as large",
+            SlalomWarning,
+            stacklevel=2,
+        )
 
 
 def _text_config(model: nn.Module) -> Any:

@@ -8,13 +8,19 @@ with, the prompt up to the text, is computed once per call and its keys and valu
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from slalom.classifiers.base import Units, checked_logits, checked_text
 from slalom.classifiers.huggingface.batching import Rows, assemble, joined, row_bytes
-from slalom.classifiers.huggingface.calls import checked_precision, context_length, name_of
+from slalom.classifiers.huggingface.calls import (
+    checked_precision,
+    context_length,
+    in_precision,
+    name_of,
+)
 from slalom.classifiers.huggingface.encoding import (
     Encoded,
     checked_texts,
@@ -86,6 +92,10 @@ class CausalClassifier:
         rows = [self._prompted(self._one_text(text, empty=True)).row() for text in texts]
         return self._ask(joined(rows))
 
+    @cached_property
+    def _asked_model(self) -> Any:
+        return in_precision(self.model, self.precision)
+
     def _one_text(self, text: Text, *, empty: bool = False) -> str:
         checked = text if empty and text == "" else checked_text(text)
         if not isinstance(checked, str):
@@ -119,7 +129,7 @@ class CausalClassifier:
                 f"a text of {rows.lengths.max()} tokens, the prompt included, is longer than "
                 f"the {limit} that {self.name} reads: shorten it"
             )
-        said = next_tokens(self.model, rows, self._ids, precision=self.precision)
+        said = next_tokens(self._asked_model, rows, self._ids)
         n_rows, n_classes = len(rows.lengths), len(self.labels)
         return checked_logits(said, n_queries=n_rows, n_classes=n_classes, name=self.name)
 

@@ -18,6 +18,7 @@ from slalom.classifiers.huggingface.calls import (
     checked_precision,
     context_length,
     forward_accepts,
+    in_precision,
     name_of,
 )
 from slalom.classifiers.huggingface.encoding import (
@@ -48,7 +49,7 @@ class HuggingFaceClassifier:
         """A transformers model says itself what its outputs are; for a module of your own say it.
 
         `independent`: labels do not compete (multi-label heads; one output is a regression).
-        `precision`: None is as loaded, "bf16" or "fp16" turn autocast on for the calls.
+        `precision`: None is as loaded; "bf16" or "fp16" ask a copy whose weights are cast once.
         """
         if not hasattr(model, "forward"):
             raise InputError(f"the model must be a torch module, not {type(model).__name__}")
@@ -114,6 +115,10 @@ class HuggingFaceClassifier:
         """What gradient and attention methods ask for."""
         return internals_of_model(self.model, self.tokenizer, n_classes=len(self.labels))
 
+    @cached_property
+    def _asked_model(self) -> Any:
+        return in_precision(self.model, self.precision)
+
     @property
     def _config(self) -> Any:
         return getattr(self.model, "config", None)
@@ -157,7 +162,7 @@ class HuggingFaceClassifier:
             )
         spare = self.tokenizer.pad_token_id
         typed = forward_accepts(self.model, "token_type_ids") and _makes_types(self.tokenizer)
-        return answers(self.model, rows, spare_pad=spare, typed=typed, precision=self.precision)
+        return answers(self._asked_model, rows, spare_pad=spare, typed=typed)
 
 
 def _makes_types(tokenizer: Any) -> bool:

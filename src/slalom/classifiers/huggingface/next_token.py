@@ -46,12 +46,10 @@ class Prefix:
         return memory
 
 
-def next_tokens(
-    model: Any, rows: Rows, tokens: Sequence[int], *, precision: str | None = None
-) -> FloatArray:
+def next_tokens(model: Any, rows: Rows, tokens: Sequence[int]) -> FloatArray:
     """Log-probabilities of these tokens after each row: (n_rows, n_tokens)."""
     wanted = torch.tensor(tokens, device=device_of(model))
-    with borrowed(model, None, precision):
+    with borrowed(model, None):
         prefix = _prefix(model, rows, common_start(rows))
         rest = without_start(rows, prefix.length)
         budget = tokens_per_batch(model)
@@ -61,7 +59,7 @@ def next_tokens(
             return torch.log_softmax(last.float(), dim=-1)[:, wanted]
 
         weights = rest.lengths + -(-prefix.length // REMEMBERED)
-        return in_turn(batches(weights, budget=budget, padding=True), ask)
+        return in_turn(model, batches(weights, budget=budget, padding=True), ask)
 
 
 def common_start(rows: Rows) -> int:
