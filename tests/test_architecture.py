@@ -15,6 +15,7 @@ LAYERS = (  # imports point up this list; parts of one line do not import each o
     {"document", "files"},
     {"classifiers", "samplers", "surrogates"},
     {"explanation"},
+    {"tables"},
     {"explainers", "theory"},
     {"metrics", "views"},
     {"corpus", "evaluation"},

@@ -1,0 +1,93 @@
+"""Explanations as Arrow rows: nothing is lost that a reader of the table needs."""
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+import slalom
+from explanations import made, with_one_score
+from slalom.tables import (
+    SCHEMA_VERSION,
+    SCORES,
+    Failed,
+    document_schema,
+    document_table,
+    unit_table,
+)
+
+
+def test_a_document_row_holds_the_explanation():
+    e = made()
+    marks = np.zeros(len(e.units), dtype=bool)
+    marks[2] = True
+    e = replace(e, measured={"removal": marks}, whole=1.5, determined=np.ones(len(e.units)))
+    (row,) = document_table([e]).to_pylist()
+    assert row["text"] == e.text
+    assert row["units"] == list(e.units)
+    assert [(s["start"], s["end"]) for s in row["spans"]] == list(e.spans)
+    for name, scores in e.scores.items():
+        np.testing.assert_allclose(row["scores"][name], scores, rtol=1e-6)
+        np.testing.assert_allclose(row["errors"][name], e.errors[name], rtol=1e-6)
+    assert row["measured"]["removal"] == marks.tolist()
+    assert row["measured"]["alone"] is None
+    assert row["log_odds"] == pytest.approx(e.logits[1] - e.logits[0])
+    assert row["whole"] == 1.5
+    assert row["quality"]["r2"] == e.quality.r2
+    assert row["quality"]["notes"] == ["a note"]
+    assert (row["target"], row["target_index"], row["problem"]) == ("positive", 1, None)
+    assert row["schema_version"] == SCHEMA_VERSION
+
+
+def test_every_row_has_the_same_columns_whatever_became_of_it(tmp_path):
+    table = document_table([made(), with_one_score(made()), Failed("", "the text is empty")])
+    assert table.schema == document_schema()
+    parquet.write_table(table, tmp_path / "rows.parquet")
+    back = parquet.read_table(tmp_path / "rows.parquet")
+    assert back.equals(table)
+    assert back["problem"].to_pylist() == [None, None, "the text is empty"]
+    assert back["units"].to_pylist()[2] is None
+
+
+def test_a_pair_keeps_its_sides():
+    sides = ((0, 0, 1), (1, 0, 1))
+    e = replace(made("a b"), text=("a", "b"), spans=sides)
+    (row,) = document_table([e]).to_pylist()
+    assert (row["text"], row["second_text"]) == ("a", "b")
+    assert [(s["side"], s["start"], s["end"]) for s in row["spans"]] == list(sides)
+    assert unit_table([e])["side"].to_pylist() == [0, 1]
+
+
+def test_documents_need_one_target_and_known_scores():
+    with pytest.raises(slalom.SlalomError, match="one target"):
+        document_table([made(all_classes=True, n_classes=3)])
+    with pytest.raises(slalom.SlalomError, match="no column for the score 'loudness'"):
+        document_table([replace(made("a"), scores={"loudness": np.zeros(1)})])
+
+
+def test_unit_rows_come_document_by_document():
+    first, second = made("great film"), with_one_score(made("awful"))
+    table = unit_table([first, second])
+    assert table.column_names[:4] == ["document", "unit", "start", "end"]
+    assert table["document"].to_pylist() == [0, 0, 1]
+    assert table["unit"].to_pylist() == ["great", "film", "awful"]
+    assert table["removal"].to_pylist()[:2] == first.scores["removal"].tolist()
+    assert table["removal_error"].to_pylist()[:2] == first.errors["removal"].tolist()
+    assert table["removal"].to_pylist()[2] is None
+    assert table["score"].to_pylist()[0] is None
+
+
+def test_unit_rows_of_all_classes_have_a_column_per_class():
+    e = made("great film", n_classes=3, all_classes=True)
+    table = unit_table([e])
+    assert table["removal: class 2"].to_pylist() == e.scores["removal"][:, 2].tolist()
+    assert table["importance"].to_pylist() == e.scores["importance"].tolist()
+
+
+def test_no_explanations_make_an_empty_table():
+    assert unit_table([]).num_rows == 0
+    assert document_table([]).num_rows == 0
+    assert pa.types.is_struct(document_schema().field("scores").type)
+    assert {field.name for field in document_schema().field("scores").type} == set(SCORES)
