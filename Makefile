@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format clean
+.PHONY: help demo test check mutants format clean
 
 help:  ## show these targets
 	@sed -n 's/^\([a-z]*\): .*## /  make \1	/p' $(MAKEFILE_LIST)
@@ -22,6 +22,9 @@ check: $(VENV)/.dev  ## lint, format, types, architecture
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q tests/test_architecture.py
+
+mutants: $(VENV)/.dev  ## put deliberate faults into copies of the package: do the tests notice? (takes an hour)
+	$(BIN)/python -m benchmarks.mutants --random 60
 
 format: $(VENV)/.dev  ## rewrite the sources in house style
 	$(BIN)/ruff check --fix .
