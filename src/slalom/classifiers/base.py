@@ -6,7 +6,7 @@ which method asks. Scores of a target are log-odds and are computed here, once, 
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -15,20 +15,21 @@ from slalom.errors import ClassifierError, InputError, UnknownNameError
 
 UNIT_KINDS = ("token", "word", "sentence")
 TOO_LONG = ("error", "truncate", "windows")
+LARGEST = 1e100  # of a score
 Units = str | Sequence[Span] | None
 
 
 class Classifier(Protocol):
-    """One interface for all: Hugging Face models, functions, models behind an API."""
+    """What every classifier must have: Hugging Face models, functions, models behind an API.
+
+    What one may have besides stands below; whoever asks for it says what its absence means.
+    """
 
     @property
     def name(self) -> str: ...  # in words, for people
 
     @property
     def labels(self) -> tuple[str, ...]: ...
-
-    @property
-    def independent(self) -> bool: ...  # True: labels do not compete (multi-label, regression)
 
     def split(self, text: Text, units: Units = None, *, too_long: str = "error") -> Document: ...
 
@@ -40,11 +41,69 @@ class Classifier(Protocol):
         """Answer all queries of all documents in one go: [(n_queries, n_classes), …]."""
         ...
 
-    def remarks(self, document: Document, queries: Queries, logits: FloatArray) -> tuple[str, ...]:
-        """What a reader of these answers must know (clipped probabilities, censored labels)."""
-        ...
 
-    def __call__(self, texts: Sequence[str]) -> FloatArray: ...  # (n, n_classes) logits
+class Delegating(Protocol):
+    """A classifier around another: passes on whatever it does not do itself.
+
+    Optional abilities are passed on too, those that nobody has thought of yet included.
+    """
+
+    classifier: Classifier
+
+    @property
+    def name(self) -> str:
+        return self.classifier.name
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return self.classifier.labels
+
+    def split(self, text: Text, units: Units = None, *, too_long: str = "error") -> Document:
+        return self.classifier.split(text, units, too_long=too_long)
+
+    def seen(self, document: Document, queries: Queries) -> list[Hashable]:
+        return self.classifier.seen(document, queries)
+
+    def __call__(self, texts: Sequence[Text]) -> FloatArray:
+        return says(self.classifier, texts)
+
+    def __getattr__(self, ability: str) -> Any:
+        if ability.startswith("__") or "classifier" not in vars(self):  # while it is unpickled
+            raise AttributeError(ability)
+        return getattr(self.classifier, ability)
+
+
+def is_independent(classifier: Classifier) -> bool:
+    """Whether labels do not compete (multi-label, regression): its `independent`, else False."""
+    return bool(getattr(classifier, "independent", False))
+
+
+def knows_labels(classifier: Classifier) -> bool:
+    """Whether `labels` can be had without asking anything: its `knows_labels`, else True."""
+    return bool(getattr(classifier, "knows_labels", True))
+
+
+def remarks_on(
+    classifier: Classifier, document: Document, queries: Queries, logits: FloatArray
+) -> tuple[str, ...]:
+    """What a reader of these answers must know (clipped probabilities, censored labels)."""
+    remarks = getattr(classifier, "remarks", None)
+    return () if remarks is None else tuple(remarks(document, queries, logits))
+
+
+def unpaid(classifier: Classifier, document: Document, queries: Queries) -> tuple[int, int] | None:
+    """Requests and tokens that these queries would take now, at most; None: they cost no money."""
+    price = getattr(classifier, "unpaid", None)
+    return None if price is None else price(document, queries)
+
+
+def says(classifier: Classifier, texts: Sequence[Text]) -> FloatArray:
+    """(n, n_classes) logits of whole texts, by its `__call__` where it has one."""
+    if callable(classifier):
+        return np.asarray(classifier(texts), dtype=np.float64)
+    documents = [classifier.split(text) for text in texts]
+    answers = classifier.logits([(document, document.full()) for document in documents])
+    return np.concatenate([np.zeros((0, len(classifier.labels))), *answers])
 
 
 @dataclass(frozen=True)
@@ -61,9 +120,9 @@ class Target:
         chosen = logits[:, self.index]
         if independent or logits.shape[1] == 1:
             return chosen
-        others = np.delete(logits, self.index, axis=1)
-        top = others.max(axis=1)
-        return np.asarray(chosen - top - np.log(np.exp(others - top[:, None]).sum(axis=1)))
+        from scipy.special import logsumexp
+
+        return np.asarray(chosen - logsumexp(np.delete(logits, self.index, axis=1), axis=1))
 
 
 def target_of(
@@ -135,5 +194,10 @@ def checked_logits(logits: object, *, n_queries: int, n_classes: int, name: str)
         raise ClassifierError(
             f"{name} returned NaN or infinity for {n_bad} of {n_queries} texts: "
             "a classifier must give finite scores for every text"
+        )
+    if np.abs(answers).max(initial=0.0) > LARGEST:
+        raise ClassifierError(
+            f"{name} returned scores of {np.abs(answers).max():.0e}: no fit can square numbers "
+            f"beyond {LARGEST:.0e}, divide them by a constant"
         )
     return answers

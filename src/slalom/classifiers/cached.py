@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slalom.classifiers.base import Classifier, Units
-from slalom.document import Document, FloatArray, Queries, Text
+from slalom.classifiers.base import Classifier, Delegating
+from slalom.document import Document, FloatArray, Queries
 from slalom.errors import InputError
 
 
@@ -25,7 +25,7 @@ def distinct(seen: Sequence[Hashable]) -> tuple[NDArray[np.intp], NDArray[np.int
     return first, inverse
 
 
-class CachedClassifier:
+class CachedClassifier(Delegating):
     """Any classifier, with a memory; safe to use from several threads."""
 
     def __init__(self, classifier: Classifier, limit: int | None = None) -> None:
@@ -38,33 +38,9 @@ class CachedClassifier:
         self._lock = RLock()
 
     @property
-    def name(self) -> str:
-        return self.classifier.name
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        return self.classifier.labels
-
-    @property
-    def independent(self) -> bool:
-        return self.classifier.independent
-
-    @property
     def n_asked(self) -> int:
         """How many queries reached the classifier so far."""
         return self._n_asked
-
-    def split(self, text: Text, units: Units = None, *, too_long: str = "error") -> Document:
-        return self.classifier.split(text, units, too_long=too_long)
-
-    def seen(self, document: Document, queries: Queries) -> list[Hashable]:
-        return self.classifier.seen(document, queries)
-
-    def remarks(self, document: Document, queries: Queries, logits: FloatArray) -> tuple[str, ...]:
-        return self.classifier.remarks(document, queries, logits)
-
-    def __call__(self, texts: Sequence[str]) -> FloatArray:
-        return self.classifier(texts)
 
     def logits(self, asked: Sequence[tuple[Document, Queries]]) -> list[FloatArray]:
         seen = [self.classifier.seen(document, queries) for document, queries in asked]

@@ -7,10 +7,9 @@ model of your own can: embeddings, and logits computed from them, are all that g
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
 
 from slalom.classifiers.base import Classifier
-from slalom.classifiers.cached import CachedClassifier
 from slalom.document import Document, IntArray
 from slalom.errors import InputError
 
@@ -50,19 +49,13 @@ class ShowsRelevance(Protocol):
     def relevance(self, document: Document, outcome: Outcome) -> "Tensor": ...  # (T,)
 
 
-@runtime_checkable
-class _LooksInside(Protocol):
-    def internals(self) -> Internals: ...
-
-
 def internals_of(classifier: Classifier) -> Internals:
     """The inside of a classifier, or a sentence about why it has none."""
-    if isinstance(classifier, CachedClassifier):
-        return internals_of(classifier.classifier)
-    if not isinstance(classifier, _LooksInside):
+    look_inside = getattr(classifier, "internals", None)
+    if look_inside is None:
         raise InputError(
             f"{classifier.name} cannot be looked into: gradient and attention methods need a "
             "Hugging Face model, or a classifier with a method `internals`; explain this one with "
             "'slalom', 'lime' or 'kernel-shap'"
         )
-    return classifier.internals()
+    return cast(Internals, look_inside())

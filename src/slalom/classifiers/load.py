@@ -83,8 +83,8 @@ def as_classifier(thing: Any) -> Classifier:
     """A classifier itself, a transformers or scikit-learn pipeline, or a plain function."""
     if isinstance(thing, type):
         raise InputError(f"{thing.__name__} is a class: give one object of it, ready to be asked")
-    if all(hasattr(type(thing), name) for name in ("split", "seen", "logits", "remarks")):
-        return cast(Classifier, thing)
+    if all(_has(thing, name) for name in ("split", "seen", "logits")):
+        return _complete(thing)
     if isinstance(thing, (str, Path)):
         raise InputError(
             f"{thing!r} is a name, not a classifier: load it with slalom.load({thing!r})"
@@ -105,6 +105,22 @@ def as_classifier(thing: Any) -> Classifier:
         f"{_briefly(thing)} is not a classifier: give slalom.load(…), a transformers or "
         "scikit-learn pipeline, or a function from a list of texts to probabilities"
     )
+
+
+def _complete(thing: Any) -> Classifier:
+    """A class of the caller's own must say who it is."""
+    lacking = [name for name in ("labels", "name") if not _has(thing, name)]
+    if lacking:
+        raise InputError(
+            f"{type(thing).__name__} has split, seen and logits but no {' and no '.join(lacking)}: "
+            "labels is a tuple of its classes' names, name what to call it"
+        )
+    return cast(Classifier, thing)
+
+
+def _has(thing: object, name: str) -> bool:
+    """Without asking for it: the labels of a function may cost a query."""
+    return hasattr(type(thing), name) or name in getattr(thing, "__dict__", {})
 
 
 def _briefly(thing: object) -> str:

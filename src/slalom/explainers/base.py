@@ -11,7 +11,14 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from slalom.classifiers.base import Classifier, Target, target_of
+from slalom.classifiers.base import (
+    Classifier,
+    Target,
+    checked_logits,
+    is_independent,
+    remarks_on,
+    target_of,
+)
 from slalom.classifiers.cached import distinct
 from slalom.document import Document, FloatArray, Queries
 from slalom.explanation import Explanation
@@ -67,7 +74,15 @@ def ask(classifier: Classifier, asked: Sequence[tuple[Document, Queries]]) -> li
         (document, queries[first])
         for (document, queries), (first, _) in zip(asked, folds, strict=True)
     ]
-    answered = classifier.logits(shown)
+    answered = [
+        checked_logits(
+            logits,
+            n_queries=len(queries),
+            n_classes=len(classifier.labels),
+            name=classifier.name,
+        )
+        for (_, queries), logits in zip(shown, classifier.logits(shown), strict=True)
+    ]
     tokens = [int(document.n_tokens(queries).sum()) for document, queries in shown]
     per_token = (perf_counter() - start) / max(1, sum(tokens))
     return [
@@ -77,7 +92,7 @@ def ask(classifier: Classifier, asked: Sequence[tuple[Document, Queries]]) -> li
             inverse,
             n_tokens,
             n_tokens * per_token,
-            classifier.remarks(document, queries, logits),
+            remarks_on(classifier, document, queries, logits),
         )
         for (document, queries), logits, (first, inverse), n_tokens in zip(
             shown, answered, folds, tokens, strict=True
@@ -90,4 +105,4 @@ def scored(
 ) -> tuple[Target, FloatArray]:
     """The target, settled by the answer to the full text, and every answer as its score."""
     target = target_of(wanted, classifier.labels, logits[full])
-    return target, target.scores(logits, independent=classifier.independent)
+    return target, target.scores(logits, independent=is_independent(classifier))

@@ -6,24 +6,14 @@ that the count holds for every method, however it chooses what to ask.
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from slalom.classifiers.base import Classifier, Units
+from slalom.classifiers.base import Classifier, Delegating, unpaid
 from slalom.classifiers.cached import distinct
 from slalom.document import Document, FloatArray, Queries, Text
 from slalom.explainers.base import Explainer
 from slalom.explainers.white_box import WhiteBox
-
-
-@runtime_checkable
-class PaidByRequest(Protocol):
-    """A classifier behind an API, which may know some of the answers already."""
-
-    def unpaid(self, document: Document, queries: Queries) -> tuple[int, int]:
-        """The requests and tokens that these queries would take now, at most."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -55,35 +45,14 @@ def dry_run(
     return stand_in.cost()
 
 
-class StandIn:
+class StandIn(Delegating):
     """Cuts and reads texts as the classifier does, but never bothers it with a question."""
 
     def __init__(self, classifier: Classifier) -> None:
         self.classifier = classifier
         self._asked: dict[Hashable, tuple[Document, Queries]] = {}  # one query each
 
-    @property
-    def name(self) -> str:
-        return self.classifier.name
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        return self.classifier.labels
-
-    @property
-    def independent(self) -> bool:
-        return self.classifier.independent
-
-    def split(self, text: Text, units: Units = None, *, too_long: str = "error") -> Document:
-        return self.classifier.split(text, units, too_long=too_long)
-
-    def seen(self, document: Document, queries: Queries) -> list[Hashable]:
-        return self.classifier.seen(document, queries)
-
-    def remarks(self, document: Document, queries: Queries, logits: FloatArray) -> tuple[str, ...]:
-        return ()
-
-    def __call__(self, texts: Sequence[str]) -> FloatArray:
+    def __call__(self, texts: Sequence[Text]) -> FloatArray:
         return np.zeros((len(texts), len(self.labels)))
 
     def logits(self, asked: Sequence[tuple[Document, Queries]]) -> list[FloatArray]:
@@ -99,8 +68,9 @@ class StandIn:
 
     def cost(self) -> Cost:
         asked = self._asked.values()
-        if isinstance(self.classifier, PaidByRequest):
-            bills = [self.classifier.unpaid(document, query) for document, query in asked]
-            n_requests, n_tokens = (sum(column) for column in zip(*bills, strict=True))
+        bills = [unpaid(self.classifier, document, query) for document, query in asked]
+        paid = [bill for bill in bills if bill is not None]
+        if paid:
+            n_requests, n_tokens = (sum(column) for column in zip(*paid, strict=True))
             return Cost(len(asked), n_tokens, n_requests)
         return Cost(len(asked), sum(int(document.n_tokens(one)[0]) for document, one in asked))

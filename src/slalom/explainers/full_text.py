@@ -9,7 +9,7 @@ from time import perf_counter
 
 import numpy as np
 
-from slalom.classifiers.base import Classifier, Target
+from slalom.classifiers.base import Classifier, Target, is_independent
 from slalom.document import Document, FloatArray
 from slalom.explainers.base import Answers, TargetName, ask, scored
 from slalom.explanation import Explanation, Quality, trust_of
@@ -69,7 +69,7 @@ class FullText:
             method=method,
             seed=seed,
             classifier=self.classifier.name,
-            independent=self.classifier.independent,
+            independent=is_independent(self.classifier),
             model=model,
         )
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from slalom.classifiers.base import Classifier, Units, checked_text, target_of
+from slalom.classifiers.base import Classifier, Units, checked_text, knows_labels, target_of
 from slalom.classifiers.load import as_classifier
 from slalom.document import Document, Text
 from slalom.errors import InputError, SlalomWarning, UnknownNameError
@@ -104,7 +104,7 @@ def _check(n_queries: object, seed: object) -> None:
 
 def _check_target(classifier: Classifier, target: TargetName) -> None:
     """A wrong target is said before anything is asked, wherever the labels are known by then."""
-    if target is not None and getattr(classifier, "knows_labels", True):
+    if target is not None and knows_labels(classifier):
         target_of(target, classifier.labels, np.zeros(len(classifier.labels)))
 
 

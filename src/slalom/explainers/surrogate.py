@@ -6,7 +6,7 @@ from time import perf_counter
 
 import numpy as np
 
-from slalom.classifiers.base import Classifier
+from slalom.classifiers.base import Classifier, is_independent
 from slalom.document import Document, FloatArray
 from slalom.errors import BudgetError
 from slalom.explainers.base import Answers, TargetName, ask, scored
@@ -114,7 +114,7 @@ class SurrogateExplainer:
             method=self.name,
             seed=seed,
             classifier=classifier.name,
-            independent=classifier.independent,
+            independent=is_independent(classifier),
             primary_score=self.primary_score,
             model=spread,
         )

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slalom.classifiers.base import Classifier, Target, checked_text, target_of
+from slalom.classifiers.base import Classifier, Target, checked_text, is_independent, target_of
 from slalom.classifiers.cached import CachedClassifier
 from slalom.classifiers.load import as_classifier
 from slalom.document import Document, FloatArray, Text
@@ -212,7 +212,7 @@ def _asked(
     rows, columns, counts, scores, owners = [], [], [], [], []
     known: set[Hashable] = set()
     n_rows = n_tokens = 0
-    once = CachedClassifier(classifier)
+    once, independent = CachedClassifier(classifier), is_independent(classifier)
     for begin in range(0, len(documents), CHUNK):
         chunk = documents[begin : begin + CHUNK]
         samples = [SubsetSizes().sample(d, n_queries, np.random.default_rng(seed)) for d in chunk]
@@ -230,7 +230,7 @@ def _asked(
             rows.append(at_row + n_rows)
             columns.append(numbers[at_feature])
             counts.append(found[at_row, at_feature])
-            scores.append(target.scores(answers.logits[new], independent=classifier.independent))
+            scores.append(target.scores(answers.logits[new], independent=independent))
             owners.append(np.full(len(new), owner))
             n_rows += len(new)
             n_tokens += int(document.n_tokens(queries[new]).sum())

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from slalom.classifiers.base import Classifier, Target
+from slalom.classifiers.base import Classifier, Target, is_independent
 from slalom.classifiers.internals import Internals, Outcome, internals_of
 from slalom.document import Document, FloatArray, IntArray
 from slalom.explainers.base import TargetName
@@ -65,7 +65,7 @@ class WhiteBox:
 
 def outcomes(case: FullText) -> list[Outcome]:
     """What is differentiated: the target's log-odds, or the centred logit of every class."""
-    independent = case.classifier.independent
+    independent = is_independent(case.classifier)
     if case.target.index is not None:
         return [lambda logits: log_odds(case.target, logits, independent=independent)]
 

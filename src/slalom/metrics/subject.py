@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from slalom.classifiers.base import Classifier, Target
+from slalom.classifiers.base import Classifier, Target, is_independent
 from slalom.classifiers.cached import CachedClassifier
 from slalom.document import BoolArray, Document, FloatArray, queries_from_masks
 from slalom.errors import InputError, UnknownNameError
@@ -52,7 +52,7 @@ class Subject:
         """(k, n_units) of 0/1 → (k,) log-odds, or (k, n_classes) where all are explained."""
         logits = self.classifier.logits([(self.document, queries_from_masks(masks))])[0]
         target = Target(self.explanation.target_index, self.explanation.target)
-        return target.scores(logits, independent=self.classifier.independent)
+        return target.scores(logits, independent=is_independent(self.classifier))
 
     def probabilities(self, masks: BoolArray) -> FloatArray:
         """The probability of the target for each subset."""
