@@ -22,7 +22,14 @@ LAYERS = (  # imports point up this list; parts of one line do not import each o
     {"web"},
     {"cli"},
 )
-UPWARDS = {("explanation", "slalom.views.html")}  # _repr_html_, when a notebook calls it
+UPWARDS = {  # methods that show an explanation or ask on, imported when they are called
+    ("explanation", "slalom.views.html"),
+    ("explanation", "slalom.views.brief"),
+    ("explanation", "slalom.views.plots"),
+    ("explanation", "slalom.tables"),
+    ("explanation", "slalom.metrics.counterfactual"),
+    ("explainers", "slalom.views.vocabulary"),
+}
 TORCH = (
     "classifiers/huggingface/",
     "classifiers/load.py",

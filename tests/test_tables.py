@@ -91,3 +91,18 @@ def test_no_explanations_make_an_empty_table():
     assert document_table([]).num_rows == 0
     assert pa.types.is_struct(document_schema().field("scores").type)
     assert {field.name for field in document_schema().field("scores").type} == set(SCORES)
+
+
+def test_frames_have_one_row_per_unit_and_the_document_first():
+    first, second = made("great film"), made("awful")
+    frame = slalom.to_frame([first, ValueError("kept"), second])
+    assert list(frame.columns[:4]) == ["document", "unit", "start", "end"]
+    assert frame["document"].tolist() == [0, 0, 2]
+    assert frame["removal"].tolist()[:2] == first.scores["removal"].tolist()
+    own = first.to_frame()
+    assert list(own.columns) == list(frame.columns[1:])
+    assert own["unit"].tolist() == ["great", "film"]
+    assert unit_table([first]).to_pandas()["removal"].tolist() == own["removal"].tolist()
+    assert len(slalom.to_frame([])) == 0
+    with pytest.raises(slalom.SlalomError, match="takes a list"):
+        slalom.to_frame(first)

@@ -30,6 +30,7 @@ _HOMES = {
     "explain_vocabulary": "slalom.explainers.vocabulary_fit",
     "load": "slalom.classifiers.load",
     "read": "slalom.explanation",
+    "to_frame": "slalom.tables",
 }
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from slalom.explanation import Quality as Quality
     from slalom.explanation import read as read
     from slalom.surrogates.slalom.model import Anchor as Anchor
+    from slalom.tables import to_frame as to_frame
 
 __all__ = [*_HOMES, "__version__"]
 

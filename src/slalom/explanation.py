@@ -6,7 +6,7 @@ predict for any subset of the units without knowing which method made it.
 
 import os
 from dataclasses import asdict, dataclass, field
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -17,6 +17,12 @@ from slalom.surrogates.base import Model
 from slalom.surrogates.gam import GamModel
 from slalom.surrogates.linear import LinearModel
 from slalom.surrogates.slalom.model import Anchor, SlalomModel
+
+if TYPE_CHECKING:
+    import pandas
+    from matplotlib.figure import Figure
+
+    from slalom.metrics.counterfactual import Counterfactual
 
 MODELS = {model.kind: model for model in (SlalomModel, LinearModel, GamModel)}
 HIGH_TRUST, FAIR_TRUST = 0.9, 0.6
@@ -43,7 +49,7 @@ def trust_of(r2: float | None) -> str:
     return "fair" if r2 is not None and r2 >= FAIR_TRUST else "low"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Explanation:
     """What every unit of a text says and how loudly it says it."""
 
@@ -176,8 +182,33 @@ class Explanation:
 
     __hash__ = None  # type: ignore[assignment]  # arrays inside; equality is by content
 
+    # What follows shows an explanation or asks on: the only imports that point upwards.
+
+    def to_frame(self) -> "pandas.DataFrame":
+        """One row per unit: its place, every score, its error, whether it was measured."""
+        from slalom.tables import to_frame
+
+        return to_frame([self]).drop(columns="document")
+
+    def plot(self, score: str | None = None) -> "Figure":
+        """The strongest units as bars with their errors: a matplotlib figure."""
+        from slalom.views.plots import plot_units
+
+        return plot_units(self, score)
+
+    def counterfactual(self, classifier: Any = None) -> "Counterfactual":
+        """The words to remove so that the prediction turns; without a classifier it is a guess."""
+        from slalom.metrics.counterfactual import counterfactual
+
+        return counterfactual(self, classifier)
+
+    def __repr__(self) -> str:
+        from slalom.views.brief import brief
+
+        return brief(self)
+
     def _repr_html_(self) -> str:
-        from slalom.views.html import fragment  # the one import upwards: notebooks call this
+        from slalom.views.html import fragment
 
         return fragment(self)
 

@@ -18,6 +18,7 @@ from slalom.errors import InputError, MissingExtraError
 from slalom.explanation import Explanation
 
 if TYPE_CHECKING:
+    import pandas
     import pyarrow
 
 SCHEMA_VERSION = 1
@@ -160,19 +161,38 @@ def unit_table(explanations: Sequence[Explanation]) -> "pyarrow.Table":
     Explanations of all classes have a column per class, such as `removal: positive`.
     """
     pa = arrow()
-    parts = [pa.table(_unit_columns(number, e)) for number, e in enumerate(explanations)]
+    parts = [pa.table(columns) for columns in _columns_by_document(explanations)]
     if not parts:
         return pa.table({"document": pa.array([], pa.int64()), "unit": pa.array([], pa.string())})
     return pa.concat_tables(parts, promote_options="default")
 
 
+def to_frame(explanations: Sequence[Explanation]) -> "pandas.DataFrame":
+    """One row per unit as a pandas data frame, the document's place in the list first."""
+    try:
+        import pandas
+    except ImportError as problem:
+        raise MissingExtraError("pandas", "frames") from problem
+    parts = [pandas.DataFrame(columns) for columns in _columns_by_document(explanations)]
+    if not parts:
+        return pandas.DataFrame({"document": np.zeros(0, dtype=int), "unit": []})
+    return pandas.concat(parts, ignore_index=True)
+
+
+def _columns_by_document(explanations: Sequence[Explanation]) -> list[dict[str, Any]]:
+    """Texts that could not be explained leave no rows; the others keep their numbers."""
+    if isinstance(explanations, Explanation):
+        raise InputError("to_frame takes a list of explanations: one has a method, e.to_frame()")
+    found = [(n, e) for n, e in enumerate(explanations) if isinstance(e, Explanation)]
+    return [_unit_columns(number, explanation) for number, explanation in found]
+
+
 def _unit_columns(number: int, explanation: Explanation) -> dict[str, Any]:
-    pa = arrow()
     n_units = len(explanation.units)
     places = np.array([(0, *span)[-3:] for span in explanation.spans]).reshape(n_units, 3)
     columns: dict[str, Any] = {
         "document": np.full(n_units, number),
-        "unit": pa.array(explanation.units, pa.string()),
+        "unit": list(explanation.units),
     }
     if not isinstance(explanation.text, str):
         columns["side"] = places[:, 0]

@@ -6,6 +6,7 @@ import sys
 import pytest
 
 import slalom
+from explanations import made
 from oracles import TEXT, linear_oracle
 from slalom.metrics.faithfulness import deletion, removal_error
 from slalom.views.plots import plot_curves, plot_removal_errors
@@ -31,3 +32,13 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(slalom.SlalomError, match=r"slalom-xai\[plot\]"):
         plot_curves({})
+
+
+def test_units_become_bars_with_errors():
+    figure = made().plot()
+    (axes,) = figure.axes
+    assert len(axes.patches) == 15  # different units
+    assert "great ×3" in [label.get_text() for label in axes.get_yticklabels()]
+    assert made().plot("value").axes[0].get_xlabel()
+    with pytest.raises(slalom.SlalomError, match="unknown score"):
+        made().plot("loudness")

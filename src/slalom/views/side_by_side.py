@@ -16,9 +16,8 @@ from rich.text import Text
 
 from slalom.explanation import Explanation
 from slalom.views import reading
+from slalom.views.brief import strongest_words
 from slalom.views.terminal import GAP, painted_text
-
-N_WORDS = 5
 
 
 @dataclass(frozen=True)
@@ -76,21 +75,6 @@ def fitted_table(heads: Sequence[str], rows: Sequence[Sequence[str]], width: int
         table.add_row(*row[:n_shown])
     left_out = f"no room for {', '.join(heads[n_shown:])}"
     return Group(table, *([Text(left_out, style="dim")] if n_shown < len(heads) else []))
-
-
-def strongest_words(explanation: Explanation) -> str:
-    """The units with the largest scores, signs included."""
-    shown = reading.for_class(explanation, reading.shown_class(explanation))
-    scores = shown.scores[reading.colouring(shown)]
-    known = np.where(shown.identified, np.abs(scores), -1.0)
-    digits = reading.digits(scores)
-    words: dict[int, str] = {}
-    for unit in np.argsort(-known, kind="stable"):
-        feature = int(shown.features[unit])
-        if feature not in words and known[unit] > 0 and len(words) < N_WORDS:
-            score = reading.number(float(scores[unit]), digits)
-            words[feature] = f"{reading.label(shown.units[unit])} {score}"
-    return " · ".join(words.values())
 
 
 def _number(value: float | None) -> str:

@@ -1,0 +1,225 @@
+"""What would change its mind: a small set of units whose removal turns the prediction.
+
+The explanation says in which order to remove, the classifier is asked until it says something
+else, and then every removed unit that can stay is put back:
+
+    1  remove, one after the other, what the model says lowers the prediction most
+    2  ask about the strongest units alone and about the first 16 steps of 1, then of 48, of 144 …
+    3  put units back one by one as long as the prediction stays turned
+
+Of the set that is found no unit can be put back; that no other set is smaller is not proven.
+Without a classifier steps 2 and 3 ask the model, and the result is a guess and says so.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from slalom.classifiers.load import as_classifier
+from slalom.document import BoolArray, FloatArray, Text, queries_from_masks
+from slalom.errors import InputError
+from slalom.explanation import Explanation
+from slalom.metrics.subject import Subject, subject_of, unit_scores
+
+N_NAMED = 10  # words in the sentence
+FIRST_STEPS = 16  # of the order, asked together; three times as many each time
+Margins = Callable[[BoolArray], FloatArray]  # (k, n_units) → (k,): below 0 it is turned
+
+
+@dataclass(frozen=True, eq=False)
+class Counterfactual:
+    """What to remove so that the classifier says something else; `str()` gives a sentence."""
+
+    removed: tuple[int, ...]  # unit positions; () where nothing turns it
+    words: tuple[str, ...]
+    text: Text  # what is left
+    before: str  # the label predicted for the whole text
+    after: str | None  # the label predicted for what is left; None where nothing turns it
+    logits: FloatArray | None  # (n_classes,) for what is left; None: not asked
+    n_queries: int  # asked to find and to verify it
+    verified: bool  # False: the model's guess
+
+    @property
+    def sentence(self) -> str:
+        """The result for people."""
+        asked = f"{self.n_queries} {'query' if self.n_queries == 1 else 'queries'}"
+        if self.after is None:
+            doubt = f"asked with {asked}" if self.verified else "a guess of the fitted model"
+            return f"No removal that was tried turns “{self.before}” ({doubt})."
+        listed = _listed([f"“{word.strip()}”" for word in self.words])
+        if not self.verified:
+            return (
+                f"Without {listed} it would probably say “{self.after}” instead of "
+                f"“{self.before}”: a guess of the fitted model, give the classifier to verify it."
+            )
+        return (
+            f"Without {listed} it says “{self.after}” instead of “{self.before}” "
+            f"(verified, {asked})."
+        )
+
+    def __str__(self) -> str:
+        return self.sentence
+
+    def __repr__(self) -> str:
+        return f"Counterfactual: {self.sentence}"
+
+
+def counterfactual(explanation: Explanation, classifier: Any = None) -> Counterfactual:
+    """The smallest set of units found whose removal turns the prediction about the target."""
+    case = _Case.of(explanation)
+    subject = None if classifier is None else subject_of(as_classifier(classifier), explanation)
+    margins = case.guessed if subject is None else lambda kept: case.margins(_ask(subject, kept))
+    n_removable = len(explanation.units) if subject is None else subject.n_removable
+    removed = _found(case, margins, n_removable)
+    removed = _shrunk(removed, margins, len(explanation.units)) if removed else removed
+    logits = None
+    if subject is not None and removed:
+        logits = _ask(subject, _without([removed], len(explanation.units)))[0]
+    return Counterfactual(
+        removed=tuple(sorted(removed)),
+        words=tuple(explanation.units[unit] for unit in sorted(removed)),
+        text=_left(explanation, removed),
+        before=case.before,
+        after=case.after(logits) if removed else None,
+        logits=logits,
+        n_queries=0 if subject is None else subject.n_queries,
+        verified=subject is not None,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Case:
+    """What counts as turned: the target's rank (or its own sign) is another than before."""
+
+    explanation: Explanation
+    target: int
+    side: float  # 1: the target is predicted now, −1: it is not
+
+    @classmethod
+    def of(cls, explanation: Explanation) -> "_Case":
+        if len(explanation.labels) < 2:
+            raise InputError("a single output has no prediction to turn: explain a classifier")
+        best = int(np.argmax(explanation.logits))
+        target = best if explanation.target_index is None else explanation.target_index
+        lead = _lead(explanation.logits[None, :], target, independent=explanation.independent)
+        return cls(explanation, target, 1.0 if lead[0] >= 0 else -1.0)
+
+    def margins(self, logits: FloatArray) -> FloatArray:
+        return self.side * _lead(logits, self.target, independent=self.explanation.independent)
+
+    def guessed(self, kept: BoolArray) -> FloatArray:
+        """What the classifier says of the whole text, moved by what the model says."""
+        whole = np.ones((1, kept.shape[1]), dtype=bool)
+        moved = self._predicted(kept) - self._predicted(whole)
+        return np.asarray(self.margins(self.explanation.logits[None, :]) + self.side * moved)
+
+    def order(self, n_steps: int) -> list[int]:
+        """Units as they go: by the model, each after those before it, or by their scores."""
+        n_units = len(self.explanation.units)
+        if self.explanation.model is None:
+            scores = self.side * unit_scores(self.explanation)
+            return [int(unit) for unit in np.argsort(-scores, kind="stable")[:n_steps]]
+        kept, order = np.ones(n_units, dtype=bool), list[int]()
+        for _ in range(n_steps):
+            left = np.flatnonzero(kept)
+            tries = np.repeat(kept[None, :], len(left), axis=0)
+            tries[np.arange(len(left)), left] = False
+            unit = int(left[np.argmin(self.side * self._predicted(tries))])
+            kept[unit] = False
+            order.append(unit)
+        return order
+
+    def strongest(self, n_most: int) -> list[int]:
+        """The units that matter most on their own, by the model or by their scores."""
+        n_units = len(self.explanation.units)
+        if self.explanation.model is None:
+            return self.order(n_most)
+        alone = self.guessed(_without([[unit] for unit in range(n_units)], n_units))
+        return [int(unit) for unit in np.argsort(alone, kind="stable")[:n_most]]
+
+    @property
+    def before(self) -> str:
+        return self._label(self.side > 0)
+
+    def after(self, logits: FloatArray | None) -> str:
+        if logits is None or self.explanation.independent:
+            return self._label(self.side < 0)
+        return self.explanation.labels[int(np.argmax(logits))]
+
+    def _label(self, is_target: bool) -> str:
+        labels = self.explanation.labels
+        if is_target:
+            return labels[self.target]
+        if self.explanation.independent or (len(labels) > 2 and self.side > 0):
+            return f"not {labels[self.target]}"
+        if self.side < 0:
+            return labels[int(np.argmax(self.explanation.logits))]
+        return labels[1 - self.target]
+
+    def _predicted(self, kept: BoolArray) -> FloatArray:
+        said = self.explanation.predict(kept)
+        return said if said.ndim == 1 else said[:, self.target]
+
+
+def _lead(logits: FloatArray, target: int, *, independent: bool) -> FloatArray:
+    """(k, n_classes) → (k,): above 0 where the target is predicted."""
+    if independent:
+        return logits[:, target]
+    return np.asarray(logits[:, target] - np.delete(logits, target, axis=1).max(axis=1))
+
+
+def _found(case: _Case, margins: Margins, n_removable: int) -> list[int]:
+    """The first set that turns the prediction, the smallest of those asked with it."""
+    n_units, n_steps = len(case.explanation.units), min(FIRST_STEPS, n_removable)
+    order = case.order(n_steps)
+    tried = [[unit] for unit in case.strongest(n_steps)]
+    tried += [order[:size] for size in range(1, len(order) + 1)]
+    while tried:
+        turned = np.flatnonzero(margins(_without(tried, n_units)) < 0)
+        if len(turned):
+            return min((tried[at] for at in turned), key=len)
+        longer = case.order(min(3 * len(order), n_removable))
+        tried = [longer[:size] for size in range(len(order) + 1, len(longer) + 1)]
+        order = longer
+    return []
+
+
+def _shrunk(removed: list[int], margins: Margins, n_units: int) -> list[int]:
+    """Put back what can be put back, each time the unit that is missed least."""
+    while len(removed) > 1:
+        smaller = [[other for other in removed if other != unit] for unit in removed]
+        left = margins(_without(smaller, n_units))
+        if left.min() >= 0:
+            break
+        removed = smaller[int(np.argmin(left))]
+    return removed
+
+
+def _without(sets: list[list[int]], n_units: int) -> BoolArray:
+    kept = np.ones((len(sets), n_units), dtype=bool)
+    for row, removed in enumerate(sets):
+        kept[row, removed] = False
+    return kept
+
+
+def _ask(subject: Subject, kept: BoolArray) -> FloatArray:
+    return subject.classifier.logits([(subject.document, queries_from_masks(kept))])[0]
+
+
+def _left(explanation: Explanation, removed: list[int]) -> Text:
+    """The text without these units, from its characters."""
+    sides = [explanation.text] if isinstance(explanation.text, str) else list(explanation.text)
+    for unit in sorted(removed, reverse=True):
+        *side, start, end = explanation.spans[unit]
+        at = side[0] if side else 0
+        sides[at] = sides[at][:start].rstrip(" ") + sides[at][end:]  # the gap before it goes too
+    left = [side.lstrip(" ") for side in sides]
+    return left[0] if isinstance(explanation.text, str) else (left[0], left[1])
+
+
+def _listed(words: list[str]) -> str:
+    if len(words) > N_NAMED:
+        words = [*words[: N_NAMED - 1], f"{len(words) - N_NAMED + 1} more words"]
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
