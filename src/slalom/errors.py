@@ -11,15 +11,48 @@
 
     SlalomWarning           the result stands, but look at it twice (a poor fit, for example)
 
-A message says what was given, what was expected and what to do.
+A message says what was given, what was expected and what to do. Where it names a parameter it
+holds a Setting, so that a command line or a page can name it in its own words.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from difflib import get_close_matches
 
 
+@dataclass(frozen=True)
+class Setting:
+    """A parameter inside a message, alone or with a value to give it."""
+
+    name: str
+    value: str | int | None = None
+
+    def __str__(self) -> str:
+        if self.value is None:
+            return self.name
+        return (
+            f'{self.name}="{self.value}"'
+            if isinstance(self.value, str)
+            else (f"{self.name}={self.value}")
+        )
+
+
 class SlalomError(Exception):
-    """The base of every error raised on purpose."""
+    """The base of every error raised on purpose; its arguments are the parts of its message."""
+
+    def __str__(self) -> str:
+        return self.told(str)
+
+    @property
+    def parameter(self) -> str | None:
+        """The name of the parameter that the message speaks of first, where it names one."""
+        return next((part.name for part in self.args if isinstance(part, Setting)), None)
+
+    def told(self, write: Callable[[Setting], str]) -> str:
+        """The message, with every parameter written this way."""
+        return "".join(
+            write(part) if isinstance(part, Setting) else str(part) for part in self.args
+        )
 
 
 class InputError(SlalomError):
@@ -35,6 +68,10 @@ class UnknownNameError(SlalomError):
         hint = f"; did you mean {near[0]!r}?" if near else ""
         super().__init__(f"unknown {what} {given!r}: expected one of {', '.join(names)}{hint}")
         self._arguments = (what, given, names)
+
+    @property
+    def parameter(self) -> str | None:
+        return str(self._arguments[0])
 
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:
         return type(self), self._arguments  # errors cross process borders on a cluster

@@ -14,7 +14,7 @@ from urllib.request import getproxies
 
 from slalom.classifiers.base import Classifier
 from slalom.classifiers.text.function import FunctionClassifier
-from slalom.errors import FileError, InputError, MissingExtraError
+from slalom.errors import FileError, InputError, MissingExtraError, Setting
 
 
 def load(
@@ -37,8 +37,11 @@ def load(
         raise MissingExtraError(problem.name or "transformers", "hf") from problem
     if (labels is None) != (prompt is None):
         raise InputError(
-            "labels and prompt go together: they make a classifier of a causal language model; "
-            "a sequence classifier has its own labels and reads no prompt"
+            Setting("labels"),
+            " and ",
+            Setting("prompt"),
+            " go together: they make a classifier of a causal language model; "
+            "a sequence classifier has its own labels and reads no prompt",
         )
     if labels is not None and prompt is not None:
         return _causal(name_or_folder, labels, prompt, device=device, precision=precision)
@@ -73,7 +76,10 @@ def _causal(
     if name_or_folder is None:
         raise InputError(
             "the bundled model has its own labels and reads no prompt: "
-            "name a causal language model, or leave out labels and prompt"
+            "name a causal language model, or leave out ",
+            Setting("labels"),
+            " and ",
+            Setting("prompt"),
         )
     model, tokenizer = _pretrained(str(name_or_folder), AutoModelForCausalLM, "language model")
     return CausalClassifier(_moved(model, device), tokenizer, labels, prompt, precision=precision)

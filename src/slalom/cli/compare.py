@@ -84,7 +84,7 @@ def compare(
                     classifier, [document], target=wanted_class, n_queries=queries, seed=seed
                 )
             except SlalomError as problem:
-                complain(f"{method.name}: {problem}")
+                complain(SlalomError(f"{method.name}: ", *problem.args))
             advance()
     if not explanations:
         raise InputError("none of these methods can explain this text with this classifier")

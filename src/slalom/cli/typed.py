@@ -13,23 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from slalom.errors import FileError, InputError, UnknownNameError
+from slalom.errors import FileError, InputError, Setting, SlalomError, UnknownNameError
 from slalom.files import is_device, write_whole
 
 if TYPE_CHECKING:
     from slalom.explainers.base import Explainer
 
 STANDARD = "-"  # standard input or output
-AS_TYPED = {  # how the library names a thing, and how it is typed
-    'too_long="truncate"': "--too-long truncate",
-    'too_long="windows"': "--too-long windows",
-    'units="sentence"': "--units sentence",
-    "n_queries": "--queries",
-    "n_samples=32": "--samples 32",
-    "or give api_key=…, or base_url=…": "or give another --base-url",
-    "base_url": "--base-url",
-    "labels and prompt": "--labels and --prompt",
-}
+OPTIONS = {"n_queries": "--queries", "n_samples": "--samples"}  # where they are named differently
 
 
 def at_least(least: int) -> Callable[[str], int]:
@@ -61,9 +52,14 @@ UNITS = click.option(
 
 def complain(sentence: object) -> None:
     """One line on standard error, in the words of the command line."""
-    names = "|".join(map(re.escape, AS_TYPED))
-    told = re.sub(rf"(?<![\w./\\-])({names})(?![\w./\\-])", lambda m: AS_TYPED[m[1]], str(sentence))
+    told = sentence.told(as_typed) if isinstance(sentence, SlalomError) else str(sentence)
     click.echo(f"slalom: {told}", err=True)
+
+
+def as_typed(setting: Setting) -> str:
+    """A parameter of the library as the option that sets it."""
+    option = OPTIONS.get(setting.name, "--" + setting.name.replace("_", "-"))
+    return option if setting.value is None else f"{option} {setting.value}"
 
 
 def target_typed(target: str | None, labels: Sequence[str]) -> str | int | None:

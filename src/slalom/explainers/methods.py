@@ -11,7 +11,7 @@ import numpy as np
 from slalom.classifiers.base import Classifier, Units, checked_text, knows_labels, target_of
 from slalom.classifiers.load import as_classifier
 from slalom.document import Document, Text
-from slalom.errors import InputError, SlalomWarning, UnknownNameError
+from slalom.errors import InputError, Setting, SlalomWarning, UnknownNameError
 from slalom.explainers.base import Explainer, TargetName
 from slalom.explainers.table import METHODS as METHODS
 from slalom.explanation import Explanation
@@ -99,7 +99,9 @@ def _check(n_queries: object, seed: object) -> None:
         if given is None and name == "n_queries":
             continue
         if isinstance(given, bool) or not isinstance(given, int | np.integer) or given < least:
-            raise InputError(f"{name} must be a whole number of at least {least}, not {given!r}")
+            raise InputError(
+                Setting(name), f" must be a whole number of at least {least}, not {given!r}"
+            )
 
 
 def _check_target(classifier: Classifier, target: TargetName) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from slalom.classifiers.base import Classifier, is_independent
 from slalom.document import Document, FloatArray
-from slalom.errors import BudgetError
+from slalom.errors import BudgetError, Setting
 from slalom.explainers.base import Answers, TargetName, ask, scored
 from slalom.explanation import Explanation, Quality, trust_of
 from slalom.samplers.base import Sampler, Samples
@@ -142,7 +142,9 @@ def _check_budget(document: Document, n_queries: int | None) -> None:
     if n_queries is not None and n_queries < needed:
         raise BudgetError(
             f"{n_queries} queries say nothing about {document.n_units} units: "
-            f"allow at least {needed}, or leave n_queries out"
+            f"allow at least {needed}, or leave ",
+            Setting("n_queries"),
+            " out",
         )
 
 

@@ -12,7 +12,7 @@ from math import comb
 import numpy as np
 
 from slalom.document import BoolArray, Document, queries_from_masks
-from slalom.errors import BudgetError
+from slalom.errors import BudgetError, Setting
 from slalom.samplers.base import (
     Samples,
     all_subsets,
@@ -101,8 +101,9 @@ class AllSubsets:
         if n_units > 20 or 2**n_units - (not document.has_empty_query) > n_queries:
             raise BudgetError(
                 f"exact Shapley values of {n_units} units need 2^{n_units} queries and "
-                f"{n_queries} are allowed: use 'kernel-shap', larger units (units=\"sentence\") "
-                "or, up to 20 units, more queries"
+                f"{n_queries} are allowed: use 'kernel-shap', larger units (",
+                Setting("units", "sentence"),
+                ") or, up to 20 units, more queries",
             )
         masks = all_subsets(n_units)
         masks = masks if document.has_empty_query else masks[:-1]

@@ -12,7 +12,7 @@ import numpy as np
 from slalom.classifiers.base import TOO_LONG, Units, checked_text
 from slalom.classifiers.text.units import Cut, cuts_of
 from slalom.document import Document, FloatArray, Queries, Text, features_of
-from slalom.errors import InputError, UnknownNameError
+from slalom.errors import InputError, Setting, UnknownNameError
 from slalom.theory.attention_model import AttentionModel
 from slalom.theory.attention_places import Places, shown_ids
 
@@ -73,7 +73,7 @@ class AttentionClassifier:
     def _within(self, words: list[Cut], *, too_long: str) -> tuple[list[Cut], tuple[str, ...]]:
         n_places = self.model.n_places
         if too_long not in TOO_LONG:
-            raise UnknownNameError("choice for too_long", too_long, TOO_LONG)
+            raise UnknownNameError("too_long", too_long, TOO_LONG)
         if len(words) <= n_places:
             return words, ()
         if too_long == "truncate":
@@ -81,7 +81,8 @@ class AttentionClassifier:
             return words[:n_places], (cut,)
         raise InputError(
             f"the text has {len(words)} words and the model {n_places} places: "
-            'shorten it, or give too_long="truncate"'
+            "shorten it, or give ",
+            Setting("too_long", "truncate"),
         )
 
     def seen(self, document: Document, queries: Queries) -> list[Hashable]:

@@ -200,9 +200,8 @@ class ChatClassifier:
             where = f"in the cache {self.cache.path}" if self.cache.path else "kept by this object"
             advice = "" if self.cache.path else " (cache=FILE would keep them for the next run)"
             more = "; raise the limit to go on" if isinstance(problem, BudgetError) else ""
-            raise type(problem)(
-                f"{problem}; {kept} {where} and are not asked again{advice}{more}"
-            ) from None  # the cause may quote the key
+            kept = f"; {kept} {where} and are not asked again{advice}{more}"
+            raise type(problem)(*problem.args, kept) from None  # the cause may quote the key
 
 
 def checked_prompt(prompt: str | None, labels: Mapping[str, str]) -> str:

@@ -34,7 +34,7 @@ def failure_of(openai: Any, problem: Exception) -> RequestFailure:
         cause = problem.__cause__ or problem
         return RequestFailure(
             f"cannot be reached ({str(cause) or type(cause).__name__}): is the server running "
-            "and base_url right?",
+            "and its address right?",
             retryable=True,
             billed=True,
         )
@@ -45,12 +45,12 @@ def _refused(problem: Any) -> RequestFailure:
     status, said = problem.status_code, _said(problem)
     if status in (401, 403):
         return RequestFailure(
-            f"refused the key ({status}: {said}): set OPENAI_API_KEY or give api_key=…",
+            f"refused the key ({status}: {said}): set OPENAI_API_KEY to another",
             retryable=False,
         )
     if status == 404:
         return RequestFailure(
-            f"is unknown there (404: {said}): check the model's name and that base_url ends "
+            f"is unknown there (404: {said}): check the model's name and that the address ends "
             "as the server expects, often in /v1",
             retryable=False,
         )

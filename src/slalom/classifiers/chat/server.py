@@ -18,7 +18,7 @@ from urllib.parse import urlsplit, urlunsplit
 from slalom.classifiers.chat.budget import Budget
 from slalom.classifiers.chat.failures import RequestFailure, failure_of
 from slalom.classifiers.chat.replies import UnreadableReply, response_of, tokens_used
-from slalom.errors import ClassifierError, InputError, MissingExtraError
+from slalom.errors import ClassifierError, InputError, MissingExtraError, Setting
 
 OPENAI = "https://api.openai.com/v1"
 MOST_CANDIDATES = 20
@@ -93,7 +93,8 @@ class ChatServer:
         self.capabilities = ServerCapabilities()
         if not urlsplit(self.url).scheme.startswith("http") or not urlsplit(self.url).hostname:
             raise InputError(
-                f"base_url {self.place!r} is not an address: expected one such as {OPENAI!r}"
+                Setting("base_url"),
+                f" {self.place!r} is not an address: expected one such as {OPENAI!r}",
             )
 
     @property
@@ -109,7 +110,10 @@ class ChatServer:
         openai = client_library()
         key = self.key.found()
         if key is None and self.place == OPENAI:
-            raise InputError("no key: set OPENAI_API_KEY, or give api_key=…, or base_url=…")
+            raise InputError(
+                "no key: set OPENAI_API_KEY, or name a server that needs none by ",
+                Setting("base_url"),
+            )
         with openai.OpenAI(
             api_key=key or "none", base_url=self.url, timeout=self.timeout, max_retries=0
         ) as client:

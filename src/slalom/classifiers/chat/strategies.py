@@ -26,7 +26,7 @@ from slalom.classifiers.chat.replies import (
     texts_of,
 )
 from slalom.classifiers.chat.server import Session
-from slalom.errors import ClassifierError
+from slalom.errors import ClassifierError, Setting
 
 
 class AnswerStrategy(Protocol):
@@ -62,8 +62,10 @@ class ByLogprobs:
         candidates = candidates_of(response)
         if candidates is None:
             raise ClassifierError(
-                f"{session.server.model} at {session.server.place} gave no log-probabilities: "
-                "give n_samples=32, say, to count samples instead, with as many requests per query"
+                f"{session.server.model} at {session.server.place} gave no log-probabilities: ",
+                "give ",
+                Setting("n_samples", 32),
+                ", say, to count samples instead, with as many requests per query",
             )
         yield candidates.to_json()
 

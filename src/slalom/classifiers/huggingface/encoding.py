@@ -16,7 +16,7 @@ from slalom.classifiers.huggingface.calls import preserve_tokenizer
 from slalom.classifiers.huggingface.windows import frame_in, note_on, windowed
 from slalom.classifiers.text.units import Run, cuts_of, grouped_runs, spanned_runs, token_runs
 from slalom.document import Document, Span, Text, features_of
-from slalom.errors import InputError, UnknownNameError
+from slalom.errors import InputError, Setting, UnknownNameError
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def document_of(
 ) -> Document:
     """The units of a text in their places; `limit` is what the model reads at once."""
     if too_long not in TOO_LONG:
-        raise UnknownNameError("choice for too_long", too_long, TOO_LONG)
+        raise UnknownNameError("too_long", too_long, TOO_LONG)
     runs = runs_of(text, encoded, units)
     if not any(not run.fixed for side in runs for run in side):
         raise InputError(
@@ -103,7 +103,7 @@ def document_of(
     if len(encoded.ids) <= limit:
         return _document(text, runs, encoded, mask=mask)
     if too_long == "error" or len(runs) > 1:
-        raise InputError(_too_long(encoded, limit, pair=len(runs) > 1))
+        raise InputError(*_too_long(encoded, limit, pair=len(runs) > 1))
     if too_long == "truncate":
         kept, note = _first_runs(runs[0], encoded, limit)
         return replace(_document(text, [kept], encoded, mask=mask), notes=(note,))
@@ -114,12 +114,16 @@ def document_of(
     return replace(document, frame=frame, notes=(note_on(frame, len(encoded.ids)),))
 
 
-def _too_long(encoded: Encoded, limit: int, *, pair: bool) -> str:
+def _too_long(encoded: Encoded, limit: int, *, pair: bool) -> tuple[str | Setting, ...]:
     n_fixed = encoded.n_fixed
-    return (
+    told = (
         f"the text has {len(encoded.ids) - n_fixed} tokens and {n_fixed} special ones, the model "
         f"reads at most {limit}: shorten the text"
-    ) + ("" if pair else ', cut it with too_long="truncate" or read it with too_long="windows"')
+    )
+    if pair:
+        return (told,)
+    cut, read = Setting("too_long", "truncate"), Setting("too_long", "windows")
+    return told, ", cut it with ", cut, " or read it with ", read
 
 
 def _first_runs(runs: list[Run], encoded: Encoded, limit: int) -> tuple[list[Run], str]:

@@ -70,7 +70,7 @@ class FunctionClassifier:
 
     def split(self, text: Text, units: Units = None, *, too_long: str = "error") -> Document:
         if too_long not in TOO_LONG:  # a function reads texts of any length
-            raise UnknownNameError("choice for too_long", too_long, TOO_LONG)
+            raise UnknownNameError("too_long", too_long, TOO_LONG)
         text = checked_text(text)
         if units == "token":
             raise InputError("a function has no tokens: its units are word, sentence or spans")
