@@ -43,6 +43,7 @@ HOMES = {  # a library and the only places that may import it
     "transformers": TORCH,
     "safetensors": TORCH,
     "tokenizers": TORCH,
+    "lightgbm": ("surrogates/boosted.py",),
     "openai": ("classifiers/chat/server.py",),
     "matplotlib": ("views/plots.py",),
     "ray": ("corpus/",),

@@ -17,6 +17,7 @@ from slalom.surrogates.base import Model
 from slalom.surrogates.gam import GamModel
 from slalom.surrogates.linear import LinearModel
 from slalom.surrogates.slalom.model import Anchor, SlalomModel
+from slalom.surrogates.trees import TreesModel
 
 if TYPE_CHECKING:
     import pandas
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     from slalom.metrics.counterfactual import Counterfactual
 
-MODELS = {model.kind: model for model in (SlalomModel, LinearModel, GamModel)}
+MODELS = {model.kind: model for model in (SlalomModel, LinearModel, GamModel, TreesModel)}
 HIGH_TRUST, FAIR_TRUST = 0.9, 0.6
 Number = float | FloatArray  # a log-odds; one per class where all are explained
 

@@ -13,6 +13,7 @@ from slalom.explainers.white_box import WhiteBox
 from slalom.samplers.rivals import Coalitions, LimeMasks, Permutations
 from slalom.samplers.sequences import ShortSequences, SingletonsAndDoubles, SingletonsAndPairs
 from slalom.samplers.subsets import AllSubsets, Deletions, SingleRemovals, SubsetSizes
+from slalom.surrogates.boosted import BoostedSurrogate
 from slalom.surrogates.gam import GamSurrogate
 from slalom.surrogates.linear import LinearSurrogate
 from slalom.surrogates.shapley_estimates import MarginalContributions, Occlusion, ShapleyRegression
@@ -96,6 +97,13 @@ METHODS: dict[str, Explainer] = {
             "additive model with a step for every further occurrence, on the queries of 'slalom'",
             SubsetSizes(),
             GamSurrogate(),
+            QueryBudget(minimum=500, per_unit=20, maximum=5000),
+        ),
+        SurrogateExplainer(
+            "boosted",
+            "gradient-boosted trees of depth 3 on the queries of 'slalom', exact Shapley values",
+            SubsetSizes(),
+            BoostedSurrogate(),
             QueryBudget(minimum=500, per_unit=20, maximum=5000),
         ),
         SurrogateExplainer(

@@ -1,0 +1,172 @@
+"""Gradient-boosted trees over what is shown: the strongest rival at equal budget.
+
+Each tree of depth 3 is fitted to what the trees before it left, on counts and size; nothing
+of attention is built in, so it can say anything and must learn everything. The trees come from
+LightGBM; the score of a unit is its exact Shapley value (trees.py). R² is out of fold: every
+row is predicted by trees that have not seen it.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from slalom.document import FloatArray, IntArray
+from slalom.errors import MissingExtraError
+from slalom.surrogates.base import Fit
+from slalom.surrogates.quality import loo_quality
+from slalom.surrogates.trees import NEVER, Forest, TreesModel
+
+DIGITS = 6  # of a leaf, relative to the spread of the scores: files stay small
+FITTED_EMPTY = "the classifier cannot read an empty text: its score is the trees' guess"
+
+
+@dataclass(frozen=True)
+class Growth:
+    """How trees are grown; the defaults are the best of those tried at 500 queries (LOG.md)."""
+
+    n_trees: int = 250
+    rate: float = 0.06
+    depth: int = 3
+    bagged: float = 0.7  # the share of rows each tree sees
+    smallest_leaf: int = 5
+
+    def settings(self, n_rows: int) -> dict[str, Any]:
+        """LightGBM's names; with few rows, as in texts of four words, leaves must be small."""
+        bagging = {"bagging_fraction": self.bagged, "bagging_freq": 1} if n_rows >= 50 else {}
+        return {
+            "objective": "regression",
+            "boost_from_average": False,
+            "learning_rate": self.rate,
+            "max_depth": self.depth,
+            "num_leaves": 2**self.depth,
+            "min_data_in_leaf": int(np.clip(n_rows // 20, 1, self.smallest_leaf)),
+            "min_data_in_bin": 1,
+            "feature_pre_filter": False,
+            "use_missing": False,
+            "deterministic": True,
+            "force_row_wise": True,
+            "num_threads": 1,
+            "seed": 0,
+            "verbose": -1,
+            **bagging,
+        }
+
+
+@dataclass(frozen=True)
+class BoostedSurrogate:
+    """Trees alone, one forest per class; judged on rows they have not seen."""
+
+    growth: Growth = Growth()
+    n_folds: int = 5
+
+    def fit(
+        self,
+        counts: FloatArray,
+        scores: FloatArray,
+        *,
+        weights: FloatArray,
+        document_counts: FloatArray,
+    ) -> Fit:
+        used = weights > 0
+        columns, share = scores.reshape(len(scores), -1)[used], weights[used]
+        level = share @ columns / share.sum()
+        rows = Rows(counts[used], share, self.growth)
+        forests = tuple(rows.grown(column) for column in (columns - level).T)
+        unseen = np.stack(
+            [rows.out_of_fold(column, self.n_folds) for column in (columns - level).T], axis=1
+        )
+        r2, rmse = loo_quality(
+            columns - level - unseen, columns, weights=share, n_parameters=self.n_folds
+        )
+        shape = (len(document_counts), *scores.shape[1:])
+        shapley = np.stack([forest.shapley(document_counts) for forest in forests], axis=1)
+        features = np.arange(len(document_counts), dtype=np.int32)
+        return Fit(
+            model=TreesModel(forests, level.reshape(scores.shape[1:]), features, len(features)),
+            scores={"score": shapley.reshape(shape)},
+            errors={},
+            identified=np.ones(len(document_counts), dtype=bool),
+            r2=r2,
+            rmse=rmse,
+            notes=() if (counts.sum(axis=1) == 0).any() else (FITTED_EMPTY,),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Counts that trees are grown on, again and again with other scores or without a fold."""
+
+    counts: FloatArray  # (n_rows, n_features)
+    weights: FloatArray  # (n_rows,)
+    growth: Growth
+
+    def grown(self, scores: FloatArray) -> Forest:
+        """Trees for scores of mean 0."""
+        return grow(self.counts, scores, weights=self.weights, growth=self.growth)
+
+    def out_of_fold(self, scores: FloatArray, n_folds: int) -> FloatArray:
+        """(n_rows,) what trees say that were grown without the row's fold."""
+        said, folds = np.zeros(len(scores)), folds_of(len(scores), n_folds)
+        for fold in range(min(n_folds, len(scores))):
+            out = folds == fold
+            if out.all() or not scores[~out].any():
+                continue
+            trees = _trained(self.counts[~out], scores[~out], self.weights[~out], self.growth)
+            said[out] = trees.predict(_with_sizes(self.counts[out]))
+        return said
+
+
+def folds_of(n_rows: int, n_folds: int) -> IntArray:
+    """The fold of each row; queries were drawn at random, so rows may take turns."""
+    return np.arange(n_rows, dtype=np.int32) % n_folds
+
+
+def grow(counts: FloatArray, scores: FloatArray, *, weights: FloatArray, growth: Growth) -> Forest:
+    """A forest fitted to scores of mean 0 by LightGBM."""
+    largest = float(np.abs(scores).max(initial=0.0))
+    if largest == 0.0 or len(scores) < 2:
+        return _planted([], growth.depth)
+    trees = _trained(counts, scores, weights, growth).dump_model()["tree_info"]
+    forest = _planted([tree["tree_structure"] for tree in trees], growth.depth)
+    decimals = DIGITS - int(np.ceil(np.log10(largest)))
+    return Forest(forest.splits, forest.at_least, np.round(forest.leaves, decimals))
+
+
+def _trained(counts: FloatArray, scores: FloatArray, weights: FloatArray, growth: Growth) -> Any:
+    """LightGBM's own object."""
+    try:
+        import lightgbm
+    except ImportError as problem:
+        raise MissingExtraError("lightgbm", "trees") from problem
+    settings = growth.settings(len(scores))
+    rows = lightgbm.Dataset(_with_sizes(counts), scores, weight=weights, params=settings)
+    return lightgbm.train(settings, rows, growth.n_trees, keep_training_booster=True)
+
+
+def _with_sizes(counts: FloatArray) -> FloatArray:
+    return np.hstack([counts, counts.sum(axis=1, keepdims=True)])
+
+
+def _planted(roots: list[dict[str, Any]], depth: int) -> Forest:
+    """LightGBM's trees as complete ones; a leaf above the ground keeps its value on the left."""
+    n_nodes = 2**depth - 1
+    splits = np.zeros((len(roots), n_nodes), dtype=np.int32)
+    at_least = np.full((len(roots), n_nodes), NEVER, dtype=np.int32)
+    leaves = np.zeros((len(roots), n_nodes + 1))
+    for tree, root in enumerate(roots):
+        open_nodes = [(root, 0)]
+        while open_nodes:
+            found, node = open_nodes.pop()
+            if "split_feature" in found:
+                splits[tree, node] = found["split_feature"]
+                at_least[tree, node] = int(np.floor(found["threshold"])) + 1
+                open_nodes += [
+                    (found["left_child"], 2 * node + 1),
+                    (found["right_child"], 2 * node + 2),
+                ]
+                continue
+            while node < n_nodes:
+                node = 2 * node + 1
+            leaves[tree, node - n_nodes] = found["leaf_value"]
+    return Forest(splits, at_least, leaves)

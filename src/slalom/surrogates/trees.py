@@ -1,0 +1,227 @@
+"""A forest of shallow trees over counts, and the exact Shapley values of what it says.
+
+    F(c) = F_0 + Σ_leaves b · 1[low_j ≤ c_j ≤ high_j for the features j on the way to the leaf]
+
+A tree asks whether a feature, or the text as a whole (its size), occurs at least so often.
+The players are units and the empty text is what they join, so for each leaf only how many of
+its features' units are shown matters. With s shown of n, t of them among the n' units that
+the leaf asks about, and W_t the ways to choose these t so that the leaf is reached (W_jt the
+same, each way counted as often as feature j occurs in it), a unit of feature j gets
+
+    φ_j = b / n_j · Σ_t [ W_jt A_t − (n_j W_t − W_jt) B_t ]
+    A_t = Σ_s C(n − n', s − t) / (s C(n, s)),    B_t = Σ_s C(n − n', s − t) / ((n − s) C(n, s))
+
+over the sizes s that the leaf admits; the units it does not ask about share the rest alike.
+Stored as plain arrays: no library is needed to predict, and nothing is pickled.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import Any, ClassVar
+
+import numpy as np
+
+from slalom.document import FloatArray, IntArray
+
+NEVER = 2**31 - 1  # occurrences that no text has: a node that sends everything left
+ROWS_AT_ONCE = 4096
+Condition = tuple[int, int, int]  # a feature (or the size), at least so often, at most so often
+
+
+@dataclass(frozen=True, eq=False)
+class Forest:
+    """Complete trees of one depth, node by node: children of node p are 2p + 1 and 2p + 2."""
+
+    splits: IntArray  # (n_trees, n_nodes) the feature asked; n_features asks for the size
+    at_least: IntArray  # (n_trees, n_nodes) so many occurrences lead to the right
+    leaves: FloatArray  # (n_trees, n_nodes + 1) what is added there
+
+    def predict(self, counts: FloatArray) -> FloatArray:
+        """(k, n_features) → (k,)."""
+        columns = np.hstack([counts, counts.sum(axis=1, keepdims=True)])
+        parts = range(0, len(columns), ROWS_AT_ONCE)
+        said = [self._predict(columns[start : start + ROWS_AT_ONCE]) for start in parts]
+        return np.concatenate(said) if said else np.zeros(0)
+
+    def _predict(self, columns: FloatArray) -> FloatArray:
+        trees, n_nodes = np.arange(len(self.splits)), self.splits.shape[1]
+        node = np.zeros((len(columns), len(trees)), dtype=np.intp)
+        rows = np.arange(len(columns))[:, None]
+        while n_nodes:
+            seen = columns[rows, self.splits[trees, node]]
+            node = 2 * node + 1 + (seen >= self.at_least[trees, node])
+            n_nodes //= 2
+        return np.asarray(self.leaves[trees, node - self.splits.shape[1]].sum(axis=1))
+
+    def conjunctions(self, document_counts: FloatArray) -> dict[tuple[Condition, ...], float]:
+        """What each set of conditions adds; those that always or never hold are left out."""
+        most = [*np.rint(document_counts).astype(int).tolist(), int(document_counts.sum())]
+        found: dict[tuple[Condition, ...], float] = defaultdict(float)
+        records = (self.splits.tolist(), self.at_least.tolist(), self.leaves.tolist())
+        for splits, at_least, leaves in zip(*records, strict=True):
+            for leaf, added in enumerate(leaves):
+                if added:
+                    conditions = _conditions(leaf + len(splits), splits, at_least, most)
+                    if conditions is not None:
+                        found[conditions] += added
+        return dict(found)
+
+    def shapley(self, document_counts: FloatArray) -> FloatArray:
+        """(n_features,) the exact Shapley value of one unit of each feature."""
+        n_features, n_units = len(document_counts), int(document_counts.sum())
+        times = np.rint(document_counts).astype(int).tolist()
+        found, everyone = np.zeros(n_features), 0.0
+        for conditions, added in self.conjunctions(document_counts).items():
+            sizes = (0, n_units)
+            if conditions and conditions[-1][0] == n_features:
+                sizes = conditions[-1][1:]
+                conditions = conditions[:-1]
+            asked = tuple((times[j], low, high) for j, low, high in conditions)
+            own, others = _shares(n_units, sizes, asked)
+            everyone += added * others
+            for (j, _, _), share in zip(conditions, own, strict=True):
+                found[j] += added * (share - others)
+        return found + everyone
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "splits": self.splits.tolist(),
+            "at_least": self.at_least.tolist(),
+            "leaves": self.leaves.tolist(),
+        }
+
+    @classmethod
+    def from_json(cls, record: dict[str, Any]) -> "Forest":
+        splits, at_least = (np.array(record[key], np.int32) for key in ("splits", "at_least"))
+        return cls(splits, at_least, np.array(record["leaves"], float))
+
+
+@dataclass(frozen=True, eq=False)
+class TreesModel:
+    """A forest (or one per class) and which inputs are added up before it is asked."""
+
+    forests: tuple[Forest, ...]
+    intercept: FloatArray  # () or (n_classes,)
+    groups: IntArray  # (n_inputs,) the feature of each input
+    n_features: int
+    kind: ClassVar[str] = "trees"
+
+    def predict(self, counts: FloatArray) -> FloatArray:
+        totals = grouped(counts, self.groups, self.n_features)
+        said = np.stack([forest.predict(totals) for forest in self.forests], axis=1)
+        return np.asarray(self.intercept + said.reshape(len(totals), *self.intercept.shape))
+
+    def spread(self, features: IntArray) -> "TreesModel":
+        return TreesModel(self.forests, self.intercept, self.groups[features], self.n_features)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "forests": [forest.to_json() for forest in self.forests],
+            "intercept": self.intercept.tolist(),
+            "groups": self.groups.tolist(),
+            "n_features": self.n_features,
+        }
+
+    @classmethod
+    def from_json(cls, record: dict[str, Any]) -> "TreesModel":
+        return cls(
+            tuple(Forest.from_json(forest) for forest in record["forests"]),
+            np.array(record["intercept"], float),
+            np.array(record["groups"], dtype=np.int32),
+            record["n_features"],
+        )
+
+
+def grouped(counts: FloatArray, groups: IntArray, n_features: int) -> FloatArray:
+    """Inputs of one feature added up: (k, n_inputs) → (k, n_features)."""
+    counts = np.asarray(counts, dtype=np.float64)
+    totals = np.zeros((len(counts), n_features))
+    np.add.at(totals.T, groups, counts.T)
+    return totals
+
+
+def _conditions(
+    node: int, splits: list[int], at_least: list[int], most: list[int]
+) -> tuple[Condition, ...] | None:
+    """What leads from the root to a node, by feature; None: no part of this text can."""
+    bounds: dict[int, tuple[int, int]] = {}
+    for parent, is_right in _way_up(node):
+        feature, level = splits[parent], at_least[parent]
+        low, high = bounds.get(feature, (0, most[feature]))
+        bounds[feature] = (max(low, level), high) if is_right else (low, min(high, level - 1))
+        if bounds[feature][0] > bounds[feature][1]:
+            return None
+    return tuple(
+        (feature, low, high)
+        for feature, (low, high) in sorted(bounds.items())
+        if low > 0 or high < most[feature]
+    )
+
+
+def _way_up(node: int) -> Iterator[tuple[int, bool]]:
+    while node:
+        parent = (node - 1) // 2
+        yield parent, node == 2 * parent + 2
+        node = parent
+
+
+@lru_cache(maxsize=20_000)
+def _shares(
+    n_units: int, sizes: tuple[int, int], asked: tuple[Condition, ...]
+) -> tuple[tuple[float, ...], float]:
+    """Shapley values of "the leaf is reached": one unit of each feature asked, one of the rest."""
+    inner = sum(times for times, _, _ in asked)
+    joining, leaving, others = _levels(n_units, inner, *sizes)
+    ways = [_ways(*condition) for condition in asked]
+    together = _product(ways)
+    own = []
+    for place, (times, _, _) in enumerate(asked):
+        counted = ways[place] * np.arange(times + 1)
+        present = _product([*ways[:place], counted, *ways[place + 1 :]])
+        share = present @ joining - (times * together - present) @ leaving
+        own.append(float(share) / times)
+    return tuple(own), float(together @ others)
+
+
+@lru_cache(maxsize=20_000)
+def _levels(
+    n_units: int, inner: int, smallest: int, largest: int
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """A_t and B_t of the module's formula, and what a unit not asked about gets: (inner + 1,)."""
+    outer = n_units - inner
+    shown = np.arange(smallest, largest + 1)  # s
+    rest = shown[None, :] - np.arange(inner + 1)[:, None]  # s − t
+    possible = (rest >= 0) & (rest <= outer)
+    rest = np.clip(rest, 0, outer)
+    ways = np.exp(_log_choose(outer)[rest] - _log_choose(n_units)[shown]) * possible
+    joining = np.divide(ways, shown, out=np.zeros_like(ways), where=shown > 0)
+    gone = n_units - shown
+    leaving = np.divide(ways, gone, out=np.zeros_like(ways), where=gone > 0)
+    everything = (smallest, largest) == (0, n_units)
+    others = np.zeros(inner + 1)  # where no size is asked for, the rest play no part
+    if outer and not everything:
+        others = (rest * joining - (outer - rest) * leaving).sum(axis=1) / outer
+    return joining.sum(axis=1), leaving.sum(axis=1), others
+
+
+@cache
+def _log_choose(n: int) -> FloatArray:
+    """log C(n, k) for k = 0 … n."""
+    logs = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, n + 1)))])
+    return np.asarray(logs[-1] - logs - logs[::-1])
+
+
+@lru_cache(maxsize=4096)
+def _ways(times: int, low: int, high: int) -> FloatArray:
+    """C(times, x) where low ≤ x ≤ high: in how many ways a feature occurs as often as asked."""
+    numbers = np.arange(times + 1)
+    return np.where((numbers >= low) & (numbers <= high), np.exp(_log_choose(times)), 0.0)
+
+
+def _product(polynomials: list[FloatArray]) -> FloatArray:
+    found = np.ones(1)
+    for polynomial in polynomials:
+        found = np.convolve(found, polynomial)
+    return found
