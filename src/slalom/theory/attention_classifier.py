@@ -35,10 +35,6 @@ class AttentionClassifier:
     def labels(self) -> tuple[str, ...]:
         return ("negative", "positive")
 
-    @property
-    def independent(self) -> bool:
-        return False
-
     def split(self, text: Text, units: Units = None, *, too_long: str = "error") -> Document:
         text = checked_text(text)
         if isinstance(text, tuple):
@@ -93,9 +89,6 @@ class AttentionClassifier:
             self.model(shown_ids(self.model, document, queries)) for document, queries in asked
         ]
         return [np.column_stack([np.zeros(len(part)), part]) for part in scores]
-
-    def remarks(self, document: Document, queries: Queries, logits: FloatArray) -> tuple[str, ...]:
-        return ()
 
     def __call__(self, texts: Sequence[str]) -> FloatArray:
         documents = [self.split(text) for text in texts]

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from slalom.document import FloatArray
 from slalom.errors import InputError
 
+NUMBERS_PER_BATCH = 2**22
 WordIds = NDArray[np.int64]  # (…, n_places)
 
 
@@ -106,7 +107,13 @@ class AttentionModel:
 
     def __call__(self, ids: WordIds) -> FloatArray:
         """f, (…, n_places) → (…)."""
-        return np.asarray((self.attention(ids) * self.said(ids)).sum(axis=-1).mean(axis=-1))
+        rows = ids.reshape(-1, self.n_places)
+        step = max(1, NUMBERS_PER_BATCH // (self.n_places * self.n_heads))
+        parts = [
+            (self.attention(part) * self.said(part)).sum(axis=-1).mean(axis=-1)
+            for part in (rows[at : at + step] for at in range(0, len(rows), step))
+        ]
+        return np.concatenate([np.zeros(0), *parts]).reshape(ids.shape[:-1])
 
     def gradient(self, ids: WordIds) -> FloatArray:
         """∇_{e_t} f in closed form: (n_places,) → (n_places, d_e)."""
