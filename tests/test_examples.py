@@ -35,7 +35,7 @@ def test_the_readme_shows_the_quickstart() -> None:
 
 @pytest.mark.parametrize("page", ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs"])
 def test_links_between_pages_lead_somewhere(page: str) -> None:
-    pages = [ROOT / page] if page.endswith(".md") else sorted((ROOT / page).glob("*.md"))
+    pages = [ROOT / page] if page.endswith(".md") else sorted((ROOT / page).rglob("*.md"))
     for path in pages:
         for link in re.findall(r"\]\(([^)#\s]+)[^)]*\)", path.read_text(encoding="utf-8")):
             if not link.startswith("http"):

@@ -5,8 +5,13 @@ import pytest
 import torch
 
 import slalom
-from slalom.surrogates.slalom.model import Anchor, SlalomModel
-from slalom.theory.construction import bert_of, save_bert, transformer_of
+from slalom.theory.construction import (
+    Anchor,
+    SlalomModel,
+    bert_of,
+    save_bert,
+    transformer_of,
+)
 
 WORDS = "a film that dares to be slow and then rewards every patient viewer".split()
 SIZES = [(1, 1), (3, 1), (1, 3), (2, 2)]  # heads, layers

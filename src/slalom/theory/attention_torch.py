@@ -62,9 +62,9 @@ def fit(
 ) -> AttentionModel:
     """Trained by Adam on the log-loss of two classes: ids (n, n_places), classes (n,) 0 or 1."""
     generator = torch.Generator().manual_seed(seed)
-    module = AttentionModule(model)
+    module = AttentionModule(model).float()  # what is learnt needs no more digits
     optimiser = torch.optim.Adam(module.parameters(), lr=rate)
-    shown, wanted = torch.from_numpy(ids), torch.from_numpy(np.asarray(classes, dtype=np.float64))
+    shown, wanted = torch.from_numpy(ids), torch.from_numpy(np.asarray(classes, dtype=np.float32))
     for _ in range(n_epochs):
         for batch in torch.split(torch.randperm(len(ids), generator=generator), 64):
             loss = nn.functional.binary_cross_entropy_with_logits(

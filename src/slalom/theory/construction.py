@@ -24,7 +24,8 @@ import numpy as np
 
 from slalom.document import FloatArray
 from slalom.errors import InputError
-from slalom.surrogates.slalom.model import Anchor, SlalomModel
+from slalom.surrogates.slalom.model import Anchor as Anchor
+from slalom.surrogates.slalom.model import SlalomModel as SlalomModel
 
 if TYPE_CHECKING:
     from torch import Tensor
