@@ -1,5 +1,6 @@
 """slalom compare and slalom evaluate: what they print and leave behind, and how they end."""
 
+import io
 import json
 
 import numpy as np
@@ -24,7 +25,8 @@ def run(capfd, monkeypatch):
     classifier = slalom.FunctionClassifier(scores, ["bad", "good"], gives="logits", name="small")
     monkeypatch.setattr("slalom.classifiers.load.load", lambda name, *, device: classifier)
 
-    def call(*arguments):
+    def call(*arguments, piped=b""):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(piped)))
         with pytest.raises(SystemExit) as ended:
             cli.main(arguments)
         captured = capfd.readouterr()
@@ -50,7 +52,7 @@ def test_compare_shows_every_method_and_says_which_cannot(run):
     assert status == 0
     assert "slalom  great" in out
     assert "lime  great" in out
-    assert "UNI" in out
+    assert "(uniform" in out
     assert "attention-lrp: small cannot be looked into" in err
 
 
@@ -60,6 +62,24 @@ def test_compare_writes_explanations(run, tmp_path):
     assert status == 0
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     assert [line["method"] for line in lines] == ["lime", "linear"]
+    assert lines[1]["metrics"] == {"UNI": pytest.approx(0, abs=1e-6), "REM": pytest.approx(0)}
+    path.write_text(json.dumps(lines[0]))
+    assert slalom.read(path).method == "lime"
+
+
+def test_compare_writes_a_page_and_shows_every_column_in_a_pipe(run, tmp_path, monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    path = tmp_path / "all.html"
+    line = ("compare", "--methods", "lime,linear", "--metrics", "all", "--html", str(path))
+    status, out, _ = run(*line, piped=TEXT.encode())
+    assert status == 0
+    assert "no room for" not in out
+    assert "which differ from method to method" in out
+    page = path.read_text()
+    assert "<h2>lime</h2>" in page
+    assert "subset error (uniform sizes)" in page
+    assert "src=" not in page
+    assert "<script" not in page
 
 
 def test_compare_writes_to_standard_output_alone(run, tmp_path, monkeypatch):
@@ -92,7 +112,7 @@ def test_methods_that_cannot_say_so_in_the_words_of_the_command_line(run):
         (("compare", TEXT, "--metrics", "UNO"), "unknown metric"),
         (("compare", TEXT, "--methods", ""), "--methods '' lacks a name: give methods with commas"),
         (("compare", TEXT, "--metrics", "UNI,"), "--metrics 'UNI,' lacks a name"),
-        (("compare", TEXT, "--queries", "many"), "'many' is not a whole number of at least 1"),
+        (("compare", TEXT, "--queries", "many"), "'many' is not a valid integer"),
         (("compare", TEXT, "--target", "ugly"), "unknown target"),
         (("compare", TEXT, "--target", "all"), "give one label (bad, good) or its number"),
         (("compare", TEXT, "--json", "."), "it is a folder"),

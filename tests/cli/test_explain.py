@@ -1,5 +1,6 @@
 """The command line: what it prints where, and how it ends."""
 
+import io
 import json
 import os
 import subprocess
@@ -50,7 +51,12 @@ class Run:
 
 
 @pytest.fixture
-def run(capfdbinary: pytest.CaptureFixture[bytes], loaded: list[tuple[object, object]]) -> Run:
+def run(
+    capfdbinary: pytest.CaptureFixture[bytes],
+    loaded: list[tuple[object, object]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> Run:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO()))  # nothing is piped in
     return Run(capfdbinary)
 
 
@@ -99,7 +105,7 @@ def test_the_text_comes_from_a_file_or_from_standard_input(
     assert json.loads(run("explain", "--file", str(file), "--json", "-")[1])["text"] == TEXT
     with file.open() as standard_input:
         monkeypatch.setattr("sys.stdin", standard_input)
-        assert json.loads(run("explain", "-", "--json", "-")[1])["text"] == TEXT
+        assert json.loads(run("explain", "--json", "-")[1])["text"] == TEXT
 
 
 @pytest.mark.parametrize(
@@ -178,10 +184,10 @@ def test_help_and_version(run: Run) -> None:
         (["explain", TEXT, "--target", "ugly"], "expected one of bad, good, all"),
         (["explain", TEXT, "--target", "7"], "out of range"),
         (["explain", TEXT, "--units", "letter"], "'token', 'word', 'sentence'"),
-        (["explain", TEXT, "--queries", "0"], "'0' is not a whole number of at least 1"),
-        (["explain", TEXT, "--queries", "many"], "'many' is not a whole number"),
+        (["explain", TEXT, "--queries", "0"], "0 is not in the range x>=1"),
+        (["explain", TEXT, "--queries", "many"], "'many' is not a valid integer"),
         (["explain", TEXT, "--queries", "3"], "or leave --queries out"),
-        (["explain", TEXT, "--seed", "-1"], "'-1' is not a whole number of at least 0"),
+        (["explain", TEXT, "--seed", "-1"], "-1 is not in the range x>=0"),
         (["explain", TEXT, "--scores", "valeu"], "did you mean 'value'"),
         (["explain", TEXT, "--scores", ""], "unknown score"),
         (["explain", TEXT, "--json", "-", "--html", "-"], "only one of"),

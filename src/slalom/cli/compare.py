@@ -1,13 +1,14 @@
 """`slalom compare`: one text, several methods side by side."""
 
 import json
-import sys
 from collections.abc import Sequence
+from math import isfinite
 from typing import TYPE_CHECKING
 
 import click
 
 from slalom.cli.typed import (
+    COUNT,
     DEVICE,
     MODEL,
     SEED,
@@ -15,9 +16,9 @@ from slalom.cli.typed import (
     TARGET,
     TOO_LONG,
     UNITS,
-    at_least,
-    check_writable,
     complain,
+    console_for_results,
+    files_typed,
     methods_typed,
     names_typed,
     one_class_typed,
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from slalom.classifiers.base import Classifier
     from slalom.explanation import Explanation
 
+Measured = dict[str, dict[str, float | None]]  # method → metric → number
+MEASURED = "UNI,REM"
 COMPARED = "slalom,slalom-fast,lime,kernel-shap,leave-one-out,integrated-gradients,attention-lrp"
 
 
@@ -39,9 +42,12 @@ COMPARED = "slalom,slalom-fast,lime,kernel-shap,leave-one-out,integrated-gradien
 @click.option("--file", metavar="FILE", help="Read the text from a file.")
 @MODEL
 @click.option("--methods", default=COMPARED, show_default=True, help="Names, or all.")
-@click.option("--queries", type=at_least(1), metavar="N", help="Ask at most N per method.")
+@click.option("--queries", type=COUNT, metavar="N", help="Ask at most N per method.")
 @click.option(
-    "--metrics", metavar="A,B", help="Columns of the table, such as UNI,deletion; or all."
+    "--metrics",
+    default=MEASURED,
+    show_default=True,
+    help="Asked of all methods alike; names, all or none.",
 )
 @TARGET
 @UNITS
@@ -49,30 +55,32 @@ COMPARED = "slalom,slalom-fast,lime,kernel-shap,leave-one-out,integrated-gradien
 @SEED
 @DEVICE
 @click.option(
-    "--json", "json_file", metavar="FILE", help="Write explanations, one per line; - for stdout."
+    "--json", "json_file", metavar="FILE", help="Write explanations with metrics, one per line."
 )
+@click.option("--html", "html_file", metavar="FILE", help="Write a page for the browser.")
 def compare(
     text: str | None,
     file: str | None,
     model: str | None,
     methods: str,
     queries: int | None,
-    metrics: str | None,
+    metrics: str,
     target: str | None,
     units: str | None,
     too_long: str,
     seed: int,
     device: str | None,
     json_file: str | None,
+    html_file: str | None,
 ) -> None:
-    """Explain TEXT with several methods side by side."""
+    """Explain TEXT with several methods side by side (without TEXT: what is piped in)."""
     from slalom.classifiers.load import load
     from slalom.metrics.table import METRICS
 
+    files = files_typed(json_file, html_file)
     content = text_typed(text, file)
-    if json_file is not None:
-        check_writable(json_file)
-    chosen, wanted = methods_typed(methods), names_typed(metrics, METRICS, "metric")
+    typed = None if metrics == "none" else metrics
+    chosen, wanted = methods_typed(methods), names_typed(typed, METRICS, "metric")
     classifier = load(model, device=device)
     wanted_class = one_class_typed(target, classifier.labels)
     document = classifier.split(content, units, too_long=too_long)
@@ -88,39 +96,51 @@ def compare(
             advance()
     if not explanations:
         raise InputError("none of these methods can explain this text with this classifier")
+    measured = _measured(classifier, explanations, wanted)
     if json_file is not None:
-        lines = [json.dumps(e.to_json(), ensure_ascii=False) + "\n" for e in explanations]
-        write(json_file, "".join(lines))
-    if json_file != STANDARD:
-        _show(explanations, _measured(classifier, explanations, wanted))
+        write(json_file, _json(explanations, measured))
+    if html_file is not None:
+        from slalom.views.comparison import page
+
+        write(html_file, page(explanations, _by_title(measured)))
+    if STANDARD not in files:
+        from slalom.views.side_by_side import SideBySide
+
+        console_for_results().print(SideBySide(explanations, _by_title(measured)))
 
 
 def _measured(
     classifier: "Classifier", explanations: "Sequence[Explanation]", names: tuple[str, ...]
-) -> dict[str, dict[str, float | None]]:
+) -> Measured:
+    """Every metric of every method, from one memory; None where a method has no such number."""
     from slalom.classifiers.cached import CachedClassifier
     from slalom.metrics.table import METRICS
 
     remembered = CachedClassifier(classifier)
-    table: dict[str, dict[str, float | None]] = {}
+    table: Measured = {}
     for explanation in explanations:
         row = table.setdefault(explanation.method, {})
         for name in names:
             try:
-                row[name] = METRICS[name].measure(remembered, explanation)
+                number = METRICS[name].measure(remembered, explanation)
+                row[name] = number if isfinite(number) else None
             except NoModelError:
                 row[name] = None
     return table
 
 
-def _show(
-    explanations: "Sequence[Explanation]", measured: dict[str, dict[str, float | None]]
-) -> None:
-    from rich.console import Console
+def _by_title(measured: Measured) -> Measured:
+    from slalom.metrics.table import METRICS
 
-    from slalom.views.side_by_side import SideBySide
+    return {
+        method: {METRICS[name].title: number for name, number in row.items()}
+        for method, row in measured.items()
+    }
 
-    if hasattr(sys.stdout, "reconfigure"):
-        sys.stdout.reconfigure(errors="replace")  # a terminal without emoji still gets the rest
-    console = Console(highlight=False)
-    console.print(SideBySide(explanations, measured))
+
+def _json(explanations: "Sequence[Explanation]", measured: Measured) -> str:
+    """An explanation per line, as `slalom.read` takes it, with its metrics beside it."""
+    records = [e.to_json() | {"metrics": measured[e.method]} for e in explanations]
+    return "".join(
+        json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n" for record in records
+    )

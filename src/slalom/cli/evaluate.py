@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from slalom.cli.typed import (
+    COUNT,
     DEVICE,
     MODEL,
     SEED,
     TARGET,
     TOO_LONG,
     UNITS,
-    at_least,
     complain,
     methods_typed,
     names_typed,
@@ -44,7 +44,7 @@ MEASURED = "UNI,WIDE,REM,deletion,insertion"
 @click.option("--methods", default=EVALUATED, show_default=True, help="Names, or all.")
 @click.option("--queries", default="auto", show_default=True, metavar="N,M", help="Budgets.")
 @click.option("--metrics", default=MEASURED, show_default=True, help="Names, or all.")
-@click.option("--documents", type=at_least(1), metavar="N", help="Only the first N texts.")
+@click.option("--documents", type=COUNT, metavar="N", help="Only the first N texts.")
 @TARGET
 @UNITS
 @TOO_LONG
@@ -52,7 +52,7 @@ MEASURED = "UNI,WIDE,REM,deletion,insertion"
 @DEVICE
 @click.option(
     "--jobs",
-    type=at_least(1),
+    type=COUNT,
     metavar="N",
     default=1,
     show_default=True,

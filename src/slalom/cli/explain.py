@@ -10,10 +10,11 @@ import click
 
 from slalom.cli.model import TypedModel, labels_typed
 from slalom.cli.typed import (
+    COUNT,
     STANDARD,
-    at_least,
-    check_writable,
     complain,
+    console_for_results,
+    files_typed,
     target_typed,
     text_typed,
     write,
@@ -41,8 +42,8 @@ WIDEST = 100  # columns; longer lines are hard to read
 @click.option(
     "--units", type=click.Choice(["token", "word", "sentence"]), help="What gets a score."
 )
-@click.option("--queries", type=at_least(1), metavar="N", help="Ask at most N questions.")
-@click.option("--seed", type=at_least(0), metavar="N", default=0, show_default=True)
+@click.option("--queries", type=COUNT, metavar="N", help="Ask at most N questions.")
+@click.option("--seed", type=click.IntRange(min=0), metavar="N", default=0, show_default=True)
 @click.option(
     "--too-long",
     type=click.Choice(["error", "truncate", "windows"]),
@@ -54,7 +55,7 @@ WIDEST = 100  # columns; longer lines are hard to read
 @click.option("--base-url", metavar="URL", help="Ask a chat model there, in OpenAI's protocol.")
 @click.option("--labels", metavar="A=X,B=Y", help="What the model answers for each label.")
 @click.option("--prompt", metavar="TEXT", help="What the model is asked; {text} is the text.")
-@click.option("--samples", type=at_least(1), metavar="N", help="Count N answers per question.")
+@click.option("--samples", type=COUNT, metavar="N", help="Count N answers per question.")
 @click.option("--cache", metavar="FILE", help="Keep replies, so that none is paid for twice.")
 @click.option("--dry-run", is_flag=True, help="Say what it would cost, and ask nothing.")
 @click.option("--scores", metavar="A,B", help="Columns to show; the first colours the text.")
@@ -85,13 +86,9 @@ def explain(
     json_file: str | None,
     html_file: str | None,
 ) -> None:
-    """Explain what a classifier says of TEXT (- reads it from standard input)."""
-    files = [name for name in (json_file, html_file) if name is not None]
-    if files.count(STANDARD) > 1:
-        raise click.UsageError("only one of --json and --html can go to standard output")
+    """Explain what a classifier says of TEXT (without TEXT: of what is piped in)."""
+    files = files_typed(json_file, html_file)
     content = text_typed(text, file)
-    for name in files:
-        check_writable(name)
     columns = _columns(scores)
     with _sentences_for_warnings(), _status("loading the model") as say:
         from slalom.explainers.methods import explain, method_named
@@ -164,13 +161,9 @@ def _html(explanation: "Explanation") -> str:
 
 
 def _show(explanation: "Explanation", columns: tuple[str, ...]) -> None:
-    from rich.console import Console
-
     from slalom.views.terminal import TerminalView
 
-    if hasattr(sys.stdout, "reconfigure"):
-        sys.stdout.reconfigure(errors="replace")  # a terminal without emoji still gets the rest
-    console = Console(highlight=False)
+    console = console_for_results()
     console.print(TerminalView(explanation, columns), width=min(console.width, WIDEST))
 
 

@@ -3,10 +3,11 @@
 Knows what can be typed on a command line, nothing of what is done with it.
 """
 
+import os
 import re
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,26 +18,17 @@ from slalom.errors import FileError, InputError, Setting, SlalomError, UnknownNa
 from slalom.files import is_device, write_whole
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from slalom.explainers.base import Explainer
 
 STANDARD = "-"  # standard input or output
 OPTIONS = {"n_queries": "--queries", "n_samples": "--samples"}  # where they are named differently
-
-
-def at_least(least: int) -> Callable[[str], int]:
-    """The type of an option that counts; says in one sentence what it takes."""
-
-    def number(typed: str) -> int:
-        if not str(typed).isdecimal() or int(typed) < least:
-            raise click.BadParameter(f"{typed!r} is not a whole number of at least {least}")
-        return int(typed)
-
-    return number
-
-
+WIDE = 1000  # columns of what is not a terminal
+COUNT = click.IntRange(min=1)
 MODEL = click.option("--model", metavar="NAME", help="Name or folder.  [default: the bundled one]")
 DEVICE = click.option("--device", help="Where the model runs, such as cpu or cuda.")
-SEED = click.option("--seed", type=at_least(0), metavar="N", default=0, show_default=True)
+SEED = click.option("--seed", type=click.IntRange(min=0), metavar="N", default=0, show_default=True)
 TARGET = click.option("--target", help="A label or its number.  [default: the predicted class]")
 TOO_LONG = click.option(
     "--too-long",
@@ -71,14 +63,20 @@ def target_typed(target: str | None, labels: Sequence[str]) -> str | int | None:
 
 def text_typed(text: str | None, file: str | None) -> str:
     """The text as it is; the line end that closes a file is not part of it."""
-    if (text is None) == (file is None):
-        raise click.UsageError(
-            "give one text: as an argument, as - for standard input, or by --file"
-        )
-    if text is not None and text != STANDARD:
-        return _decoded(text.encode("utf-8", "surrogateescape"))
-    content = sys.stdin.buffer.read() if file is None else _file_bytes(Path(file))
+    if text not in (None, STANDARD) and file is None:
+        return _decoded(str(text).encode("utf-8", "surrogateescape"))
+    content = _file_bytes(Path(file)) if file is not None and text is None else _piped(text, file)
     return re.sub(r"\r?\n\Z", "", _decoded(content))
+
+
+def _piped(text: str | None, file: str | None) -> bytes:
+    """What is piped in needs no -, but there must be something in the pipe."""
+    if text == STANDARD and file is None:
+        return sys.stdin.buffer.read()
+    piped = b"" if text or file or sys.stdin.isatty() else sys.stdin.buffer.read()
+    if not piped:
+        raise click.UsageError("give one text: as an argument, through a pipe, or by --file")
+    return piped
 
 
 def _decoded(content: bytes) -> str:
@@ -95,6 +93,16 @@ def _file_bytes(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as problem:
         raise FileError(f"cannot read {path}: {problem.strerror or problem}") from problem
+
+
+def files_typed(json_file: str | None, html_file: str | None) -> list[str]:
+    """Where results go; only one of them can be standard output."""
+    files = [name for name in (json_file, html_file) if name is not None]
+    if files.count(STANDARD) > 1:
+        raise click.UsageError("only one of --json and --html can go to standard output")
+    for name in files:
+        check_writable(name)
+    return files
 
 
 def check_writable(name: str) -> None:
@@ -134,6 +142,16 @@ def names_typed(typed: str | None, known: Any, what: str) -> tuple[str, ...]:
         if name not in known:
             raise UnknownNameError(what, name, known)
     return names
+
+
+def console_for_results() -> "Console":
+    """Standard output as wide as it is; a pipe or a file has room for everything."""
+    from rich.console import Console
+
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="replace")  # a terminal without emoji still gets the rest
+    width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else WIDE
+    return Console(highlight=False, width=width)
 
 
 def methods_typed(typed: str) -> "tuple[Explainer, ...]":

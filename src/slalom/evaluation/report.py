@@ -59,7 +59,7 @@ class Report:
 
     def _legend(self) -> str:
         known = [METRICS[name] for name in self.metrics if name in METRICS]
-        said = "; ".join(f"{m.name}: {m.summary}, {m.better} is better" for m in known)
+        said = "; ".join(f"{m.title}: {m.summary}, {m.better} is better" for m in known)
         return (
             f"Means over documents ± the farther end of their {COVERAGE:.0%} interval (bootstrap). "
             f"{said}. "

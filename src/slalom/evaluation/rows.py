@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from slalom.document import FloatArray
+from slalom.metrics.table import METRICS
 
 N_RESAMPLES = 2000
 COVERAGE = 0.95
@@ -123,7 +124,8 @@ def table(rows: Sequence[Row], metrics: Sequence[str]) -> tuple[list[str], list[
             f"{len(done)} of {len(members)}",
         ]
         lines.append(cells)
-    return ["method", "budget", *metrics, "queries", "tokens", "seconds", "documents"], lines
+    titles = [METRICS[name].title if name in METRICS else name for name in metrics]
+    return ["method", "budget", *titles, "queries", "tokens", "seconds", "documents"], lines
 
 
 def _short(number: float) -> str:

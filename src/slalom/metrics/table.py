@@ -28,7 +28,8 @@ class Metric:
     units go, an error relative to that nothing says little.
     """
 
-    name: str
+    name: str  # as it is typed and stored
+    title: str  # as tables show it
     summary: str
     better: str  # "higher" or "lower"
     weighed: Weighed
@@ -54,23 +55,27 @@ METRICS: dict[str, Metric] = {
     for metric in (
         Metric(
             "UNI",
-            "subset error (uniform sizes); 1 is predicting the mean",
+            "subset error (uniform sizes)",
+            "of the predicted log-odds of random parts; 1 is predicting the mean",
             "lower",
             _alike(lambda c, e, seed: subset_error(c, e, seed=seed).value),
         ),
         Metric(
             "WIDE",
-            "subset error (log-uniform); 1 is predicting the mean",
+            "subset error (log-uniform)",
+            "the same with more small parts; 1 is predicting the mean",
             "lower",
             _alike(lambda c, e, seed: subset_error(c, e, log_uniform=True, seed=seed).value),
         ),
         Metric(
             "REM",
-            "removal error (1–10 units); 1 is predicting no change",
+            "removal error (1–10 units)",
+            "of the predicted change when random units go; 1 is predicting no change",
             "lower",
             _removal,
         ),
         Metric(
+            "deletion",
             "deletion",
             "AOPC: mean of 1 − p as the top units go",
             "higher",
@@ -78,11 +83,13 @@ METRICS: dict[str, Metric] = {
         ),
         Metric(
             "insertion",
+            "insertion",
             "AOPC: mean of 1 − p as the top units come",
             "lower",
             _alike(lambda c, e, _: insertion(c, e).aopc),
         ),
         Metric(
+            "comprehensiveness",
             "comprehensiveness",
             "probability lost without the top units",
             "higher",
@@ -90,17 +97,20 @@ METRICS: dict[str, Metric] = {
         ),
         Metric(
             "sufficiency",
+            "sufficiency",
             "probability lost with the top units alone",
             "lower",
             _alike(lambda c, e, _: sufficiency(c, e).value),
         ),
         Metric(
             "removal rank",
+            "removal rank correlation",
             "rank correlation with the true effect of removing each unit",
             "higher",
             _alike(lambda c, e, _: removal_spearman(c, e).value),
         ),
         Metric(
+            "infidelity",
             "infidelity",
             "error of summed scores when 1 to 10 random units go; 1 is predicting no change",
             "lower",

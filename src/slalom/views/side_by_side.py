@@ -17,12 +17,16 @@ from rich.text import Text
 from slalom.explanation import Explanation
 from slalom.views import reading
 from slalom.views.brief import strongest_words
+from slalom.views.comparison import OWN_R2, comparison_table
 from slalom.views.terminal import GAP, painted_text
 
 
 @dataclass(frozen=True)
 class SideBySide:
-    """Print this with a rich Console; `measured` has further columns, one row per method."""
+    """Print this with a rich Console.
+
+    `measured` has further columns, asked of all methods alike: method → title → number.
+    """
 
     explanations: Sequence[Explanation]
     measured: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
@@ -45,37 +49,28 @@ class SideBySide:
             for note in explanation.quality.notes:
                 yield Padding(Text(note, style="dim"), (0, 0, 0, 2))
         yield Text()
-        yield self._table(options.max_width)
-
-    def _table(self, width: int) -> RenderableType:
-        names = list(dict.fromkeys(name for row in self.measured.values() for name in row))
-        heads = ["method", "R²", *names, "queries", "tokens", "seconds"]
-        rows = [[e.method, *self._row(e, names)] for e in self.explanations]
-        return fitted_table(heads, rows, width)
-
-    def _row(self, explanation: Explanation, names: Sequence[str]) -> list[str]:
-        quality, values = explanation.quality, self.measured.get(explanation.method, {})
-        return [
-            reading.r2(quality.r2),
-            *(_number(values.get(name)) for name in names),
-            str(quality.n_queries),
-            str(quality.n_tokens),
-            f"{quality.seconds:.2f}",
-        ]
+        table = comparison_table(self.explanations, self.measured)
+        yield fitted_table(*table, options.max_width)
+        yield Text(OWN_R2, style="dim")
 
 
 def fitted_table(heads: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> RenderableType:
-    """The first column names the row; columns that do not fit are named below, none is cut."""
-    wide = [max(map(cell_len, column)) for column in zip(heads, *rows, strict=True)]
+    """The first column names the row; columns that do not fit are named below, none is cut.
+
+    Heads are broken at their spaces, so that long ones do not push columns out.
+    """
+    words = [max(head.split(), key=cell_len) for head in heads]
+    wide = [max(map(cell_len, column)) for column in zip(words, *rows, strict=True)]
     n_shown = max(1, int((np.cumsum(wide) + GAP * np.arange(len(wide)) <= width).sum()))
     table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="dim")
     for column, head in enumerate(heads[:n_shown]):
-        table.add_column(head, justify="right" if column else "left", no_wrap=True)
+        table.add_column(
+            Text(head.replace(" ", "\n")),
+            vertical="bottom",
+            justify="right" if column else "left",
+            no_wrap=True,
+        )
     for row in rows:
         table.add_row(*row[:n_shown])
     left_out = f"no room for {', '.join(heads[n_shown:])}"
     return Group(table, *([Text(left_out, style="dim")] if n_shown < len(heads) else []))
-
-
-def _number(value: float | None) -> str:
-    return "–" if value is None or not np.isfinite(value) else f"{value:.2f}"

@@ -1,0 +1,112 @@
+"""Several explanations of one text as one page that loads nothing and needs no script.
+
+Each method has the text in its own colours and its strongest words; a table says what each cost
+and how far it holds. Knows explanations and numbers measured elsewhere, no method.
+"""
+
+from collections.abc import Mapping, Sequence
+from html import escape
+
+import numpy as np
+
+from slalom.explanation import Explanation
+from slalom.views import reading
+from slalom.views.brief import strongest_words
+
+STYLE = """
+:root{color-scheme:light dark;--for:47,111,183;--against:224,142,60;--strong:122,99,192}
+body{font:16px/1.6 system-ui,sans-serif;margin:2rem auto;max-width:60rem;padding:0 1rem}
+h1{font-size:1.3rem}h2{font-size:1rem;margin:1.6rem 0 .2rem}p{margin:.3rem 0}
+.small{font-size:.85rem;opacity:.75}.scroll{overflow-x:auto}
+table{border-collapse:collapse;font-size:.9rem;margin-top:1.6rem}
+th,td{padding:.25rem .7rem;text-align:right;border-bottom:1px solid #8884}
+td:first-child,th:first-child{text-align:left;white-space:nowrap}
+"""
+
+OWN_R2 = (
+    "own R²: how well a method describes the questions it asked itself, which differ from method "
+    "to method; errors and curves are measured on the same questions for all."
+)
+
+
+def page(
+    explanations: Sequence[Explanation],
+    measured: Mapping[str, Mapping[str, float | None]],
+) -> str:
+    """One HTML file; `measured` is method → title → number, asked of all methods alike."""
+    first = explanations[0]
+    label = reading.label(first.labels[reading.shown_class(first)])
+    methods = "".join(_method(explanation) for explanation in explanations)
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(reading.prediction(first))} · methods side by side</title>\n"
+        f"<style>{STYLE}</style>\n</head>\n<body>\n"
+        f"<h1>{escape(reading.prediction(first))}</h1>\n"
+        f'<p class="small">{escape(reading.label(first.classifier))} · blue speaks for '
+        f"“{escape(label)}”, orange against it, violet has no side</p>\n"
+        f"{methods}{_table(*comparison_table(explanations, measured))}\n</body>\n</html>\n"
+    )
+
+
+def _method(explanation: Explanation) -> str:
+    shown = reading.for_class(explanation, reading.shown_class(explanation))
+    notes = "".join(
+        f'<p class="small">{escape(reading.label(note))}</p>' for note in explanation.quality.notes
+    )
+    return (
+        f"<section><h2>{escape(explanation.method)}</h2>"
+        f'<p class="small">{escape(strongest_words(explanation))}</p>{_text(shown)}{notes}'
+        "</section>\n"
+    )
+
+
+def _text(explanation: Explanation) -> str:
+    by = reading.colouring(explanation)
+    strengths, sided = reading.strengths(explanation, by), reading.takes_sides(explanation, by)
+    sides = []
+    for segments in reading.segments(explanation):
+        words = []
+        for segment in segments:
+            shown = escape(reading.visible(segment.text))
+            strength = 0.0 if segment.unit is None else float(strengths[segment.unit])
+            hue = "strong" if not sided else "for" if strength > 0 else "against"
+            colour = f"rgba(var(--{hue}),{abs(strength):.2f})"
+            words.append(f'<span style="background:{colour}">{shown}</span>' if strength else shown)
+        sides.append(f'<p dir="auto">{"".join(words)}</p>')
+    return "".join(sides)
+
+
+def comparison_table(
+    explanations: Sequence[Explanation], measured: Mapping[str, Mapping[str, float | None]]
+) -> tuple[list[str], list[list[str]]]:
+    """Heads and cells, one line per method: its own fit, what all were asked alike, its cost."""
+    titles = list(dict.fromkeys(title for row in measured.values() for title in row))
+    heads = ["method", "own R²", *titles, "queries", "tokens", "seconds"]
+    rows = [
+        [
+            explanation.method,
+            reading.r2(explanation.quality.r2),
+            *(_number(measured.get(explanation.method, {}).get(title)) for title in titles),
+            str(explanation.quality.n_queries),
+            str(explanation.quality.n_tokens),
+            f"{explanation.quality.seconds:.2f}",
+        ]
+        for explanation in explanations
+    ]
+    return heads, rows
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    head = "".join(f'<th scope="col">{escape(title)}</th>' for title in heads)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
+    )
+    return (
+        f'<div class="scroll"><table><tr>{head}</tr>{body}</table></div>'
+        f'<p class="small">{escape(OWN_R2)}</p>'
+    )
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None or not np.isfinite(value) else f"{value:.2f}"
