@@ -1,42 +1,39 @@
-"""Messages name parameters in a way that others can put in their own words."""
-
-import pickle
+"""Messages that help: names that were nearly right, things given in nearly the right form."""
 
 import pytest
 
 import slalom
-from slalom.cli.typed import as_typed
-from slalom.errors import InputError, Setting, UnknownNameError
+from slalom.errors import nearest
 
 
-def test_an_error_names_its_parameter():
-    error = InputError("too long: cut it with ", Setting("too_long", "truncate"), ", or ask less")
-    assert str(error) == 'too long: cut it with too_long="truncate", or ask less'
-    assert error.told(as_typed) == "too long: cut it with --too-long truncate, or ask less"
-    assert error.parameter == "too_long"
-    assert str(Setting("n_samples", 32)) == "n_samples=32"
-    assert as_typed(Setting("n_queries")) == "--queries"
-    assert InputError("nothing to name").parameter is None
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("shap", "kernel-shap"),
+        ("KernelSHAP", "kernel-shap"),
+        ("kernel_shap", "kernel-shap"),
+        ("LIME", "lime"),
+        ("integrated", "integrated-gradients"),
+        ("slalm", "slalom"),
+        ("attention_rollout", "attention-rollout"),
+        ("xyzzy", None),
+        ("a", None),
+    ],
+)
+def test_the_method_that_was_meant(given: str, meant: str | None) -> None:
+    assert nearest(given, slalom.METHODS) == meant
 
 
-def test_its_parts_survive_a_process_border():
-    error = pickle.loads(pickle.dumps(InputError("set ", Setting("units", "word"))))
-    assert (str(error), error.parameter) == ('set units="word"', "units")
-    unknown = pickle.loads(pickle.dumps(UnknownNameError("method", "slolam", ["slalom"])))
-    assert unknown.parameter == "method"
-    assert "did you mean 'slalom'?" in str(unknown)
+def test_labels_in_capitals_and_lists_and_overlaps() -> None:
+    def halves(texts: list[str]) -> list[list[float]]:
+        return [[0.5, 0.5]] * len(texts)
 
-
-def test_the_library_says_which_parameter_was_wrong():
-    classifier = slalom.load()
-    for settings, parameter in (
-        ({"n_queries": 3}, "n_queries"),
-        ({"n_queries": 0}, "n_queries"),
-        ({"seed": -1}, "seed"),
-        ({"too_long": "cut"}, "too_long"),
-        ({"target": "neutral"}, "target"),
-        ({"method": "slolam"}, "method"),
-    ):
-        with pytest.raises(slalom.SlalomError) as caught:
-            slalom.explain(classifier, "A slow start, but a wonderful film.", **settings)
-        assert caught.value.parameter == parameter
+    classifier = slalom.FunctionClassifier(halves, labels=["negative", "positive"])
+    with pytest.raises(slalom.SlalomError, match="did you mean 'positive'"):
+        slalom.explain(classifier, "a b", target="POSITIVE")
+    with pytest.raises(slalom.SlalomError, match=r"a pair as a tuple, \(first, second\)"):
+        slalom.explain(classifier, ["a", "b"])  # type: ignore[arg-type]
+    with pytest.raises(slalom.SlalomError, match=r"\(2, 5\) overlaps the one given before it"):
+        slalom.explain(classifier, "a b c", units=[(0, 3), (2, 5)])
+    with pytest.raises(slalom.SlalomError, match=r"\(0, 1\) comes earlier .*: sort the spans"):
+        slalom.explain(classifier, "a b c", units=[(2, 3), (0, 1)])

@@ -64,8 +64,8 @@ class UnknownNameError(SlalomError):
 
     def __init__(self, what: str, given: object, known: Iterable[str]) -> None:
         names = list(known)
-        near = get_close_matches(str(given), names, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
+        near = nearest(str(given), names)
+        hint = "" if near is None else f"; did you mean {near!r}?"
         super().__init__(f"unknown {what} {given!r}: expected one of {', '.join(names)}{hint}")
         self._arguments = (what, given, names)
 
@@ -75,6 +75,17 @@ class UnknownNameError(SlalomError):
 
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:
         return type(self), self._arguments  # errors cross process borders on a cluster
+
+
+def nearest(given: str, names: Iterable[str]) -> str | None:
+    """The name that was probably meant: written otherwise, part of one, or mistyped."""
+    plain = {"".join(filter(str.isalnum, name.casefold())): name for name in reversed([*names])}
+    typed = "".join(filter(str.isalnum, given.casefold()))
+    if typed in plain:
+        return plain[typed]
+    holds = [name for name in reversed(plain) if typed in name] if len(typed) >= 3 else []
+    found = sorted(holds, key=len)[:1] or get_close_matches(typed, list(plain), n=1)
+    return plain[found[0]] if found else None
 
 
 class BudgetError(SlalomError):

@@ -21,7 +21,7 @@ from slalom.classifiers.huggingface.classifier import HuggingFaceClassifier
 from slalom.classifiers.load import as_classifier, load
 from slalom.classifiers.text.function import FunctionClassifier
 from slalom.errors import FileError, InputError, MissingExtraError, UnknownNameError
-from tokenizers_made_here import TEXTS, tiny
+from tokenizers_made_here import TEXTS, tiny, tiny_language_model
 
 Y = ["good", "bad", "good", "bad"]
 
@@ -98,6 +98,17 @@ def test_folders_without_a_classifier(folder: Path, tmp_path: Path) -> None:
     (folder / "model.safetensors").write_bytes(b"not a model")
     with pytest.raises(FileError, match="cannot load"):
         load(folder)
+
+
+@pytest.mark.parametrize("architecture", ["GPT-2", "Llama"])
+def test_a_language_model_without_labels_is_told_the_call(
+    tmp_path: Path, architecture: str
+) -> None:
+    model, tokenizer = tiny_language_model(architecture)
+    model.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    with pytest.raises(FileError, match=r'labels={"negative": " bad".*prompt="Review: {text}'):
+        load(tmp_path)
 
 
 def test_a_folder_without_a_tokenizer(folder: Path, tmp_path: Path) -> None:

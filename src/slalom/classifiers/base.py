@@ -159,6 +159,11 @@ def checked_text(text: object) -> Text:
         if not text[0].strip() and not text[1].strip():
             raise InputError("both sides of the pair are empty: give at least one word")
         return _encodable(text[0]), _encodable(text[1])
+    if isinstance(text, list):
+        raise InputError(
+            "the text must be a str, not a list: give a pair as a tuple, (first, second), "
+            "and many texts to explain_many"
+        )
     if not isinstance(text, str):
         raise InputError(f"the text must be a str, not {type(text).__name__}")
     if not text.strip():

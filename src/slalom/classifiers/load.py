@@ -180,13 +180,26 @@ def _pretrained(name: str, form: Any, kind: str) -> tuple[Any, Any]:
         ) from problem
     if found["missing_keys"]:
         lacks = ", ".join(sorted(found["missing_keys"]))
-        raise FileError(f"{name!r} is not a trained {kind}: it lacks {lacks}; give one that was")
+        advice = _as_language_model(name, model) or "give one that was"
+        raise FileError(f"{name!r} is not a trained {kind}: it lacks {lacks}; {advice}")
     if len(tokenizer) <= len(tokenizer.all_special_tokens):  # what is made of no files at all
         raise FileError(
             f"{name!r} holds no tokenizer: save it beside the model with "
             "tokenizer.save_pretrained(folder)"
         )
     return model.eval(), tokenizer
+
+
+def _as_language_model(name: str, model: Any) -> str:
+    """The call that makes a classifier of a causal language model, where this is one."""
+    kinds = map(str, model.config.architectures or ())
+    if not any(kind.endswith(("ForCausalLM", "LMHeadModel")) for kind in kinds):
+        return ""
+    return (
+        "it is a language model, compare its answers after a prompt: "
+        f'slalom.load({name!r}, labels={{"negative": " bad", "positive": " good"}}, '
+        'prompt="Review: {text}\\nVerdict:")'
+    )
 
 
 def _looks_like_a_path(name: str) -> bool:

@@ -106,8 +106,8 @@ def test_a_span_may_not_cut_a_token_nor_be_without_one() -> None:
     ("spans", "message"),
     [
         ([], "no spans"),
-        ([(0, 4), (3, 6)], "before its neighbour ends"),
-        ([(4, 6), (0, 2)], "before its neighbour ends"),
+        ([(0, 4), (3, 6)], "overlaps"),
+        ([(4, 6), (0, 2)], "sort the spans"),
         ([(0, 99)], "out of range"),
         ([(-1, 2)], "out of range"),
         ([(2, 2)], "out of range"),

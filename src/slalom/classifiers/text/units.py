@@ -120,7 +120,10 @@ def caller_cuts(sides: Sequence[str], spans: Sequence[Sequence[int]]) -> list[li
                 f"the span {span!r} is out of range: 0 ≤ start < end ≤ {len(sides[side])} is needed"
             )
         if cuts[side] and start < cuts[side][-1][1]:
-            raise InputError(f"the span {span!r} begins before its neighbour ends: sort the spans")
+            before = cuts[side][-1]
+            wrong = "overlaps" if end > before[0] else "comes earlier in the text than"
+            do = "no character can be in two units" if end > before[0] else "sort the spans"
+            raise InputError(f"the span {span!r} {wrong} the one given before it, {before}: {do}")
         if not sides[side][start:end].strip():
             raise InputError(f"the span {span!r} holds only spaces: leave it out")
         cuts[side].append((start, end))
