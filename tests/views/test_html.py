@@ -1,18 +1,21 @@
-"""The page: whole without a script, closed to the outside, and faithful to any text."""
+"""The page: readable without a script, closed to the outside, and faithful to any text."""
 
 import json
 import os
 import re
+from base64 import b64encode
 from dataclasses import replace
+from hashlib import sha256
 from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from explanations import NASTY, REVIEW, made, with_one_score, with_unidentified
-from slalom.explanation import Anchor, Explanation
-from slalom.views import html, plane, reading
+from explanations import NASTY, REVIEW, made, with_facts, with_one_score, with_unidentified
+from slalom.explanation import Explanation
+from slalom.views import colours, html, reading
+from slalom.views.record import record
 
 VOID = {"meta", "input", "br"}
 GOLDEN = Path(__file__).parent / "golden.html"
@@ -55,6 +58,7 @@ class Page(HTMLParser):
 
 EXPLANATIONS = {
     "plain": made(),
+    "facts": with_facts(made()),
     "nasty": made(NASTY),
     "all classes": made(n_classes=4, all_classes=True),
     "one score": with_one_score(made()),
@@ -76,61 +80,109 @@ def test_every_explanation_is_a_whole_page(explanation: Explanation) -> None:
     sides = explanation.text if isinstance(explanation.text, tuple) else (explanation.text,)
     assert found.texts["p.text"] == "".join(map(reading.visible, sides))
     assert found.count("span", "w") == len(explanation.units)
-    assert found.count("svg", "plane") == 1
     assert found.count("script") == 2
-    assert found.count("tr") == 1 + len(set(explanation.features.tolist()))
-    assert "nan" not in re.sub(r"<script>.*</script>", "", source, flags=re.DOTALL).lower()
+    assert found.count("tr") == 1 + len(record(explanation)["rows"])
     assert not {"\x00", "\x1b", "\x9b", "\u202e"} & set(source)
+
+
+@pytest.mark.parametrize("explanation", EXPLANATIONS.values(), ids=EXPLANATIONS.keys())
+def test_the_record_is_plain_json_and_fits_together(explanation: Explanation) -> None:
+    told = json.loads(json.dumps(record(explanation), allow_nan=False))
+    n_rows = len(told["rows"])
+    units = sorted(unit for row in told["rows"] for unit in row["units"])
+    assert units == list(range(len(explanation.units)))
+    for one in told["classes"]:
+        for part in ("scores", "errors", "measured", "strengths"):
+            assert all(len(column) == n_rows for column in one[part].values())
+    pieces = [piece for side in told["sides"] for piece in side["pieces"]]
+    assert {piece[2] for piece in pieces if len(piece) == 3} == set(range(len(explanation.units)))
+    assert told["by"] in {column["name"] for column in told["scores"]}
+
+
+def test_the_policy_lets_nothing_in_but_this_script_and_style() -> None:
+    source = html.page(made())
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', source)
+    assert policy is not None
+    assert policy[1].startswith("default-src 'none'; ")
+    assert "unsafe" not in policy[1]
+    for tag, directive in (("script", "script-src"), ("style", "style-src")):
+        code = re.search(rf"<{tag}>(.*?)</{tag}>", source, re.DOTALL)
+        assert code is not None
+        digest = b64encode(sha256(code[1].encode()).digest()).decode()
+        assert f"{directive} 'sha256-{digest}'" in policy[1]
+    assert " style=" not in source.split("<script>")[0]
 
 
 def test_nothing_is_loaded_from_anywhere() -> None:
     source = html.page(made())
-    assert not re.search(r"https?:|//\w|@import|url\(|src=|href=", source.split("<script>")[0])
+    markup = source.split("<script>")[0]
+    assert not re.search(r"https?:|//\w|@import|url\(|src=|href=", markup)
+    assert re.findall(r"https?://[^\"]*", html.script()) == [
+        "http://www.w3.org/2000/svg",
+        "http://www.w3.org/2000/svg",
+    ]
 
 
-def test_the_data_is_json_and_cannot_end_its_element() -> None:
+def test_the_data_cannot_end_its_element() -> None:
     source = html.body(made("good </script><script>alert(1)</script>"))
     inner = source.split('<script type="application/json">')[1].split("</script>")[0]
-    data = json.loads(inner)
-    assert "script" in data["units"]
+    assert "script" in [row["label"] for row in json.loads(inner)["rows"]]
     assert "<" not in inner
-    n_rows = len(data["units"])
-    assert all(len(scores) == n_rows for scores in data["scores"].values())
-    assert all(len(column) == n_rows for s in data["strengths"].values() for column in s)
 
 
-def test_words_points_and_rows_share_their_numbers() -> None:
-    found = Page(html.body(made()))
-    numbers = {
-        tag: {given["data-f"] for other, given in found.found if other == tag and "data-f" in given}
-        for tag in ("span", "g", "tr")
-    }
-    assert numbers["span"] == numbers["g"] == numbers["tr"]
+def test_the_script_never_ends_its_element_and_takes_no_markup() -> None:
+    assert "</script" not in html.script()
+    assert not re.search(
+        r"innerHTML|outerHTML|insertAdjacent|document\.write|eval\(", html.script()
+    )
 
 
-def test_the_trust_figure_is_told_up_front() -> None:
-    source = html.body(made())
-    assert source.index("This model describes 93 %") < source.index('class="text')
+def test_one_pair_of_colours_in_terminal_and_page() -> None:
+    for name, shades in (
+        ("for", colours.FOR),
+        ("against", colours.AGAINST),
+        ("loud", colours.LOUD),
+    ):
+        assert f"--{name}:{colours.channels(shades[1])}" in html.style()
 
 
-def test_unidentified_units_have_no_score_and_no_point() -> None:
-    explanation = with_unidentified(made("good bad"), 1)
-    found = Page(html.body(explanation))
-    assert found.count("g", "p") == 1
-    assert found.texts["td"].count("–") == len(explanation.scores)
+def test_equal_units_whose_scores_differ_have_rows_of_their_own() -> None:
+    explanation = made()
+    removal = explanation.scores["removal"].copy()
+    first = explanation.units.index("great")
+    removal[first] += 1.0
+    told = record(replace(explanation, scores={**explanation.scores, "removal": removal}))
+    great = [row["more"] for row in told["rows"] if row["label"] == "great"]
+    assert sorted(great) == [" (1st)", " (2nd) ×2"]
 
 
-def test_the_dashed_line_is_what_the_model_says_not_the_classifier() -> None:
-    explanation = replace(made(), logits=np.array([0.0, 9.0]))
-    score = reading.number(float(plane.whole_text(explanation)[0]))
-    found = Page(html.body(explanation))
-    assert f"model of the whole text {score}" in found.texts["g.whole"]
-    assert "what this model says of the whole text" in found.texts["figcaption"]
-    assert "`model of the whole text ${" in html.page(explanation)  # as the script says it
+def test_value_and_linearised_are_folded_away() -> None:
+    folded = {c["name"]: c["advanced"] for c in record(with_facts(made()))["scores"]}
+    assert folded["value"]
+    assert folded["linearised"]
+    assert not folded["alone"]
+    only = record(replace(made(), scores={"value": made().scores["value"]}))
+    assert not only["scores"][0]["advanced"]
 
 
-def test_one_unit_is_not_called_units() -> None:
-    assert "All scores of the 1 different unit<" in html.body(made("good"))
+def test_the_sides_of_a_pair_are_named() -> None:
+    told = record(EXPLANATIONS["pair"])
+    assert [side["name"] for side in told["sides"]] == ["first text", "second text"]
+
+
+def test_all_classes_and_their_probabilities_are_there() -> None:
+    told = record(made(n_classes=4, all_classes=True))
+    assert len(told["classes"]) == len(told["probabilities"]) == 4
+    shares = [entry["share"] for entry in told["probabilities"]]
+    assert shares == sorted(shares, reverse=True)
+    assert sum(shares) == pytest.approx(1.0, abs=1e-4)
+
+
+def test_both_answers_are_in_the_same_unit() -> None:
+    explanation = made()
+    off = replace(explanation, logits=explanation.logits + np.array([0.0, 1.0]))
+    told = record(off)["classes"][0]
+    assert told["said"] - told["fitted"] == pytest.approx(1.0, abs=1e-4)
 
 
 def test_a_fragment_is_a_page_without_head() -> None:
@@ -140,47 +192,13 @@ def test_a_fragment_is_a_page_without_head() -> None:
     assert html.body(made()) in fragment
 
 
-def test_all_classes_can_be_chosen() -> None:
-    found = Page(html.page(made(n_classes=4, all_classes=True)))
-    assert found.count("option") == 4
-
-
-def test_a_far_out_value_does_not_squeeze_the_others() -> None:
-    explanation = made()
-    values = explanation.scores["value"].copy()
-    values[0] = 1e6
-    scores = {**explanation.scores, "value": values}
-    axis = plane.value_axis(replace(explanation, scores=scores, model=None))
-    assert axis.high < 100
-    assert axis(1e6) == axis.end
-
-
-@pytest.mark.parametrize(("low", "high"), [(-5.0, 5.0), (0.0, 1e-4), (-3e5, 10.0), (2.0, 2.5)])
-def test_ticks_are_few_round_and_inside(low: float, high: float) -> None:
-    ticks = plane.Axis(low, high, 0, 100).ticks()
-    assert 2 <= len(ticks) <= 6
-    assert all(low <= tick <= high for tick in ticks)
-
-
-def test_labels_do_not_cover_each_other() -> None:
-    explanation = made(" ".join(f"word{n}" for n in range(120)))
-    rows = reading.rows(explanation, "shapley")
-    source = plane.plane(explanation, rows)
-    assert source.count(" named") <= plane.N_LABELS
+def test_one_unit_is_not_called_units() -> None:
+    assert "All scores of the 1 different unit<" in html.body(made("good"))
 
 
 def test_golden_body() -> None:
     """SLALOM_GOLDEN=write rewrites the file; look at it in a browser before it is committed."""
-    source = html.body(made(REVIEW)) + "\n"
+    source = html.body(with_facts(made(REVIEW))) + "\n"
     if os.environ.get("SLALOM_GOLDEN") == "write":
         GOLDEN.write_text(source, encoding="utf-8")
     assert source == GOLDEN.read_text(encoding="utf-8")
-
-
-def test_an_anchor_far_out_does_not_squash_the_plane() -> None:
-    """Local fits extrapolate: their anchor may lie a thousand times farther out than any word."""
-    near = made()
-    far = replace(near, anchor=Anchor(-1e4, -4.0), primary_score="removal")
-    assert 'class="anchor"' in html.page(near)
-    assert 'class="anchor"' not in html.page(far)
-    assert "−10000" not in html.page(far).split("<svg")[1].split("</svg>")[0]

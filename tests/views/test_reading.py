@@ -7,7 +7,8 @@ import pytest
 
 from explanations import NASTY, REVIEW, made, with_one_score, with_unidentified
 from slalom.errors import UnknownNameError
-from slalom.views import reading
+from slalom.views import numbers, reading
+from slalom.views.sentence import trust_sentence
 
 
 def test_segments_put_together_are_the_text() -> None:
@@ -79,7 +80,7 @@ def test_one_class_of_all() -> None:
     [(0.97, "97 %"), (0.5, "50 %"), (0.995, "99.5 %"), (0.99999, "> 99.9 %"), (0.0, "< 0.1 %")],
 )
 def test_percent(share: float, words: str) -> None:
-    assert reading.percent(share) == words
+    assert numbers.percent(share) == words
 
 
 @pytest.mark.parametrize(
@@ -94,13 +95,13 @@ def test_percent(share: float, words: str) -> None:
     ],
 )
 def test_number(score: float, words: str) -> None:
-    assert reading.number(score) == words
+    assert numbers.number(score) == words
 
 
 def test_small_scores_get_the_digits_they_need() -> None:
-    assert reading.digits(np.array([3.0, 0.001])) == 2
-    assert reading.number(0.00271, reading.digits(np.array([0.00271]))) == "+0.0027"
-    assert reading.digits(np.zeros(3)) == 2
+    assert numbers.digits(np.array([3.0, 0.001])) == 2
+    assert numbers.number(0.00271, numbers.digits(np.array([0.00271]))) == "+0.0027"
+    assert numbers.digits(np.zeros(3)) == 2
 
 
 def test_what_has_no_sign_takes_no_side() -> None:
@@ -115,16 +116,14 @@ def test_what_has_no_sign_takes_no_side() -> None:
 def test_trust_is_told_honestly() -> None:
     def told(r2: float | None) -> str:
         explanation = made()
-        return reading.trust_sentence(
-            replace(explanation, quality=replace(explanation.quality, r2=r2))
-        )
+        return trust_sentence(replace(explanation, quality=replace(explanation.quality, r2=r2)))
 
     assert "93 %" in told(0.93)
     assert "99 %" in told(0.9999)
     assert "100 %" in told(1.0)
     assert "no better than a constant" in told(-0.2)
     assert "unknown" in told(None)
-    assert "does not say" in reading.trust_sentence(with_one_score(made()))
+    assert "does not say" in trust_sentence(with_one_score(made()))
 
 
 def test_a_fit_is_rounded_down() -> None:

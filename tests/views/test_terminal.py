@@ -8,7 +8,7 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from explanations import NASTY, made, with_one_score, with_unidentified
+from explanations import NASTY, made, with_facts, with_one_score, with_unidentified
 from slalom.errors import SlalomError
 from slalom.explanation import Explanation
 from slalom.views.side_by_side import SideBySide
@@ -48,7 +48,7 @@ def test_scores_errors_and_ties_are_in_the_table() -> None:
     lines = shown(made()).splitlines()
     great = next(line for line in lines if line.startswith("great"))
     assert "×3" in great
-    assert "+4.00 ±0.25" in great
+    assert "+1.13 ±0.11" in great
     assert "note: a note" in lines[-1]
 
 
@@ -71,6 +71,9 @@ def test_it_fits(explanation: Explanation, width: int) -> None:
         assert cell_len(line) <= width
 
 
+SCORES = ("shapley", "removal", "alone", "importance")
+
+
 def sentences() -> Explanation:
     """Two long units, with names, scores and errors that want more than 80 columns."""
     first, second = "A slow start, but a great film.", "I liked the awful song."
@@ -79,8 +82,8 @@ def sentences() -> Explanation:
         text=f"{first} {second}",
         units=(first, second),
         spans=((0, len(first)), (len(first) + 1, len(first) + 1 + len(second))),
-        scores={name: np.array([-0.036, 0.036]) for name in made().scores},
-        errors={name: np.array([0.011, 0.013]) for name in made().scores},
+        scores={name: np.array([-0.036, 0.036]) for name in SCORES},
+        errors={name: np.array([0.011, 0.013]) for name in SCORES},
     )
 
 
@@ -88,9 +91,9 @@ def sentences() -> Explanation:
     ("width", "n_columns", "left_out"),
     [
         (100, 4, ""),
-        (80, 3, "no room for shapley"),
-        (40, 1, "no room for importance, removal, shapley"),
-        (20, 1, "no room for bars, importance, removal, shapley"),
+        (80, 3, "no room for importance"),
+        (40, 1, "no room for removal, alone, importance"),
+        (20, 1, "no room for bars, removal, alone, importance"),
     ],
 )
 def test_long_names_are_shortened_and_numbers_never_cut(
@@ -135,7 +138,6 @@ def test_on_a_terminal_the_text_is_painted() -> None:
 def test_the_legend_speaks_of_colours_only_where_there_are_some() -> None:
     plain = shown(made(), colours=True, no_color=True)
     assert "coloured by" not in plain
-    assert ": loud" in plain  # lines are still drawn
     one_score = shown(with_one_score(made()), colours=True, no_color=True)
     assert one_score.splitlines()[-1] == "note: a note"
 
@@ -155,7 +157,7 @@ def test_a_terminal_without_unicode_still_gets_its_bars() -> None:
 def test_unidentified_units_have_no_score() -> None:
     explanation = with_unidentified(made("good bad"), 1)
     line = next(line for line in shown(explanation).splitlines() if line.startswith("bad"))
-    assert line.split() == ["bad", "│", "–", "–", "–", "–"]
+    assert line.split() == ["bad", "│", "–", "–", "–"]
 
 
 def test_scores_choose_columns_and_the_first_colours_the_text() -> None:
@@ -185,7 +187,7 @@ def test_one_score_is_enough() -> None:
 
 def test_pairs_show_both_sides() -> None:
     pair = replace(made("good film"), text=("good", "film"), spans=((0, 0, 4), (1, 0, 4)))
-    assert shown(pair).split("\n\n")[1].split() == ["good", "film"]
+    assert shown(pair).split("\n\n")[1].splitlines() == ["text 1: good", "text 2: film"]
 
 
 @pytest.mark.parametrize(
@@ -206,3 +208,11 @@ def test_a_method_that_says_what_to_look_at_shows_what_it_reaches() -> None:
     plain = shown(replace(made(), primary_score="removal"))
     assert "gradient" in plain
     assert "shapley" not in plain
+
+
+def test_what_was_measured_has_no_margin_and_shares_are_per_cent() -> None:
+    out = shown(with_facts(made()), "alone", "removal", "share", width=100)
+    awful = next(line for line in out.splitlines() if line.startswith("awful"))
+    assert awful.count("±") == 1  # of removal, which was measured for the first half only
+    assert " %" in awful
+    assert "The sheer length of the text" in out

@@ -4,6 +4,7 @@ import numpy as np
 
 from slalom.explanation import Explanation
 from slalom.views import reading
+from slalom.views.numbers import counted, digits, number, r2
 
 N_WORDS = 5
 
@@ -11,11 +12,11 @@ N_WORDS = 5
 def brief(explanation: Explanation) -> str:
     """What was predicted, how far to trust the explanation, and its strongest words."""
     quality = explanation.quality
-    fit = "" if quality.r2 is None else f" (R² {reading.r2(quality.r2)})"
+    fit = "" if quality.r2 is None else f" (R² {r2(quality.r2)})"
     facts = (
         reading.prediction(explanation),
         f"trust {quality.trust}{fit}",
-        reading.counted(len(explanation.units), "unit"),
+        counted(len(explanation.units), "unit"),
         f"{quality.n_queries} {'query' if quality.n_queries == 1 else 'queries'}",
     )
     words = strongest_words(explanation) or "no word matters"
@@ -27,11 +28,11 @@ def strongest_words(explanation: Explanation, n_words: int = N_WORDS) -> str:
     shown = reading.for_class(explanation, reading.shown_class(explanation))
     scores = shown.scores[reading.colouring(shown)]
     known = np.where(shown.identified, np.abs(scores), -1.0)
-    digits = reading.digits(scores)
+    decimals = digits(scores)
     words: dict[int, str] = {}
     for unit in np.argsort(-known, kind="stable"):
         feature = int(shown.features[unit])
         if feature not in words and known[unit] > 0 and len(words) < n_words:
-            score = reading.number(float(scores[unit]), digits)
+            score = number(float(scores[unit]), decimals)
             words[feature] = f"{reading.label(shown.units[unit])} {score}"
     return " · ".join(words.values())

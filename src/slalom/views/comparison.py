@@ -12,16 +12,8 @@ import numpy as np
 from slalom.explanation import Explanation
 from slalom.views import reading
 from slalom.views.brief import strongest_words
-
-STYLE = """
-:root{color-scheme:light dark;--for:47,111,183;--against:224,142,60;--strong:122,99,192}
-body{font:16px/1.6 system-ui,sans-serif;margin:2rem auto;max-width:60rem;padding:0 1rem}
-h1{font-size:1.3rem}h2{font-size:1rem;margin:1.6rem 0 .2rem}p{margin:.3rem 0}
-.small{font-size:.85rem;opacity:.75}.scroll{overflow-x:auto}
-table{border-collapse:collapse;font-size:.9rem;margin-top:1.6rem}
-th,td{padding:.25rem .7rem;text-align:right;border-bottom:1px solid #8884}
-td:first-child,th:first-child{text-align:left;white-space:nowrap}
-"""
+from slalom.views.html import painted_text, policy, style
+from slalom.views.numbers import r2
 
 OWN_R2 = (
     "own R²: how well a method describes the questions it asked itself, which differ from method "
@@ -39,13 +31,14 @@ def page(
     methods = "".join(_method(explanation) for explanation in explanations)
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy(None)}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{escape(reading.prediction(first))} · methods side by side</title>\n"
-        f"<style>{STYLE}</style>\n</head>\n<body>\n"
-        f"<h1>{escape(reading.prediction(first))}</h1>\n"
+        f'<style>{style()}</style>\n</head>\n<body class="slalom-page">\n<main class="slalom">\n'
+        f'<h1 class="sentence">{escape(reading.prediction(first))}</h1>\n'
         f'<p class="small">{escape(reading.label(first.classifier))} · blue speaks for '
         f"“{escape(label)}”, orange against it, violet has no side</p>\n"
-        f"{methods}{_table(*comparison_table(explanations, measured))}\n</body>\n</html>\n"
+        f"{methods}{_table(*comparison_table(explanations, measured))}\n</main>\n</body>\n</html>\n"
     )
 
 
@@ -55,26 +48,10 @@ def _method(explanation: Explanation) -> str:
         f'<p class="small">{escape(reading.label(note))}</p>' for note in explanation.quality.notes
     )
     return (
-        f"<section><h2>{escape(explanation.method)}</h2>"
-        f'<p class="small">{escape(strongest_words(explanation))}</p>{_text(shown)}{notes}'
-        "</section>\n"
+        f'<figure class="method"><h2>{escape(explanation.method)}</h2>'
+        f'<p class="small">{escape(strongest_words(explanation))}</p>{painted_text(shown, reading.colouring(shown))}{notes}'
+        "</figure>\n"
     )
-
-
-def _text(explanation: Explanation) -> str:
-    by = reading.colouring(explanation)
-    strengths, sided = reading.strengths(explanation, by), reading.takes_sides(explanation, by)
-    sides = []
-    for segments in reading.segments(explanation):
-        words = []
-        for segment in segments:
-            shown = escape(reading.visible(segment.text))
-            strength = 0.0 if segment.unit is None else float(strengths[segment.unit])
-            hue = "strong" if not sided else "for" if strength > 0 else "against"
-            colour = f"rgba(var(--{hue}),{abs(strength):.2f})"
-            words.append(f'<span style="background:{colour}">{shown}</span>' if strength else shown)
-        sides.append(f'<p dir="auto">{"".join(words)}</p>')
-    return "".join(sides)
 
 
 def comparison_table(
@@ -86,7 +63,7 @@ def comparison_table(
     rows = [
         [
             explanation.method,
-            reading.r2(explanation.quality.r2),
+            r2(explanation.quality.r2),
             *(_number(measured.get(explanation.method, {}).get(title)) for title in titles),
             str(explanation.quality.n_queries),
             str(explanation.quality.n_tokens),
@@ -103,7 +80,7 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
     )
     return (
-        f'<div class="scroll"><table><tr>{head}</tr>{body}</table></div>'
+        f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
         f'<p class="small">{escape(OWN_R2)}</p>'
     )
 

@@ -1,38 +1,44 @@
-"""What an explanation says, in the words, numbers and order that every view shares.
+"""What of an explanation is shown, in which order and how strongly: every view's choices.
 
 Knows an Explanation and its readers; knows neither terminals nor HTML, and no method.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import floor
 
 import numpy as np
 
+from slalom.classifiers.base import Target
 from slalom.document import FloatArray
 from slalom.errors import UnknownNameError
 from slalom.explanation import Explanation
 from slalom.surrogates.slalom.model import Anchor
+from slalom.views.numbers import counted, number, ordinal, percent, r2
 
 SAYS = {  # in the order in which views offer them
-    "value": "what the unit says on its own",
-    "importance": "how strongly it outweighs the others",
     "shapley": "its fair share of the whole prediction",
     "removal": "how far the score falls when it is removed",
-    "gradient": "how far the score falls when it is faded out a little",
-    "linearised": "value times the weight of the importance",
+    "alone": "what the classifier says to it by itself, beyond the empty text",
     "score": "the method's one score",
+    "importance": "how loud it is beside the others",
+    "share": "its part of the attention in the whole text",
+    "gradient": "how far the score falls when it is faded out a little",
+    "value": "where the model would end up if nothing else were heard",
+    "linearised": "value times the weight of the importance",
 }
-COLOURS_FIRST = ("shapley", "removal", "score")  # the first there is colours the text
-LOG_ODDS = {"value", "gradient", "removal", "shapley"}
+TITLES = {"shapley": "fair share", "removal": "if removed", "alone": "by itself"}
+ADVANCED = ("value", "linearised")  # the paper's; folded away where there is more to read
+FIRST = ("shapley", "removal", "alone", "score", "importance", "share")  # the first there is leads
+LOG_ODDS = {"shapley", "removal", "alone", "gradient", "value"}
+WITHOUT_SIDE = {"importance", "share"}
 FAINT = 0.1  # log-odds; a text whose strongest word weighs less is not painted in full colour
-STEERING = {
-    0x061C,
-    0x200E,
-    0x200F,
+SURE = 1.645  # standard errors; a score within may as well be zero, and stays quiet
+FAINTEST = 0.03  # of the strongest; what is weaker takes no side
+STEERING = {  # characters that set directions or break lines
+    *(0x061C, 0x200E, 0x200F),
     *range(0x2028, 0x202F),
     *range(0x2066, 0x206A),
-}  # directions, lines
+}
 
 
 @dataclass(frozen=True)
@@ -45,11 +51,26 @@ class Segment:
 
 @dataclass(frozen=True)
 class Row:
-    """Units that share their scores, as one line of a table."""
+    """Units that share all their scores, as one line of a table."""
 
-    unit: int  # the first of them stands for all
     label: str
-    times: int
+    units: tuple[int, ...]
+    nth: int  # among equal units whose scores differ; 0: there are none
+
+    @property
+    def unit(self) -> int:
+        """The first of them stands for all."""
+        return self.units[0]
+
+    @property
+    def times(self) -> int:
+        return len(self.units)
+
+    @property
+    def more(self) -> str:
+        """What tells the row from others of the same label."""
+        nth = f" ({ordinal(self.nth)})" if self.nth else ""
+        return f"{nth} ×{self.times}" if self.times > 1 else nth
 
 
 def for_class(explanation: Explanation, index: int) -> Explanation:
@@ -60,10 +81,22 @@ def for_class(explanation: Explanation, index: int) -> Explanation:
         {name: part[:, index] if part.ndim == 2 else part for name, part in parts.items()}
         for parts in (explanation.scores, explanation.errors)
     )
-    anchor = explanation.anchor
+    anchor, curve = explanation.anchor, explanation.length_curve
     if anchor is not None and isinstance(anchor.value, tuple):
         anchor = Anchor(anchor.value[index], anchor.importance)
-    return replace(explanation, scores=scores, errors=errors, anchor=anchor)
+    return replace(
+        explanation,
+        scores=scores,
+        errors=errors,
+        anchor=anchor,
+        whole=_at(fitted(explanation), index),
+        base=_at(start(explanation), index),
+        length_curve=curve[:, index] if curve is not None and curve.ndim == 2 else curve,
+    )
+
+
+def _at(scores: FloatArray | None, index: int) -> float | None:
+    return None if scores is None else float(scores[index])
 
 
 def shown_class(explanation: Explanation) -> int:
@@ -72,15 +105,39 @@ def shown_class(explanation: Explanation) -> int:
     return int(np.argmax(explanation.logits)) if chosen is None else chosen
 
 
+def said(explanation: Explanation) -> FloatArray:
+    """What the classifier says of the text, as the scores count it: (1,), or (n_classes,)."""
+    target = Target(explanation.target_index, explanation.target)
+    return np.atleast_1d(
+        target.scores(explanation.logits[None], independent=explanation.independent)[0]
+    )
+
+
+def fitted(explanation: Explanation) -> FloatArray | None:
+    """What the fit says of the whole text, in the same unit; None where there is no model."""
+    if explanation.whole is not None:
+        return np.atleast_1d(np.asarray(explanation.whole, dtype=float))
+    if explanation.model is None:
+        return None
+    return np.ravel(explanation.predict(np.ones((1, len(explanation.units)))))
+
+
+def start(explanation: Explanation) -> FloatArray | None:
+    """The score of the empty text, asked or fitted."""
+    if explanation.base is not None:
+        return np.atleast_1d(np.asarray(explanation.base, dtype=float))
+    if explanation.model is None:
+        return None
+    return np.ravel(explanation.predict(np.zeros((1, len(explanation.units)))))
+
+
 def colouring(explanation: Explanation, wanted: Sequence[str] = ()) -> str:
     """The score that colours the text and orders the table."""
     if wanted:
         return wanted[0]
     if explanation.primary_score in explanation.scores:
         return str(explanation.primary_score)
-    return next(
-        (n for n in COLOURS_FIRST if n in explanation.scores), next(iter(explanation.scores))
-    )
+    return next((n for n in FIRST if n in explanation.scores), next(iter(explanation.scores)))
 
 
 def checked_names(explanation: Explanation, wanted: Sequence[str]) -> tuple[str, ...]:
@@ -102,28 +159,30 @@ def names(explanation: Explanation) -> list[str]:
 def strengths(explanation: Explanation, name: str) -> FloatArray:
     """(n_units,) in −1..1: the sign of a score and how strong it is beside the strongest one.
 
-    Only what stands clear of the standard error counts: a large score that may as well be
-    zero must not shine.
+    What may as well be zero, given its standard error, is zero: it must not shine.
     """
     if name == "importance":
         shares = weight_shares(explanation)
         return np.asarray(shares / max(float(shares.max(initial=0.0)), 1e-300))
     score = np.where(explanation.identified, explanation.scores[name], 0.0)
     error = explanation.errors.get(name, np.zeros_like(score))
-    sure = np.sign(score) * np.maximum(np.abs(score) - error, 0.0)
+    clear = np.abs(score) > SURE * error
+    sure = np.sign(score) * np.where(clear, np.abs(score) - error, 0.0)
     floor = FAINT if name in LOG_ODDS else 0.0
     return np.asarray(sure / max(float(np.abs(sure).max(initial=0.0)), floor, 1e-300))
 
 
 def takes_sides(explanation: Explanation, name: str) -> bool:
     """False for what has strength but no sign: importances, attention, norms of gradients."""
-    if name == "importance":
+    if name in WITHOUT_SIDE:
         return False
     return explanation.model is not None or bool((explanation.scores[name] < 0).any())
 
 
 def weight_shares(explanation: Explanation) -> FloatArray:
-    """(n_units,) share of the attention each unit takes from the others: exp(s) over its sum."""
+    """(n_units,) the part of the attention that each unit takes."""
+    if "share" in explanation.scores:
+        return np.where(explanation.identified, explanation.scores["share"], 0.0)
     importance = explanation.scores["importance"]
     raw = np.where(
         explanation.identified, np.exp(importance - importance.max(initial=-np.inf)), 0.0
@@ -132,16 +191,30 @@ def weight_shares(explanation: Explanation) -> FloatArray:
 
 
 def rows(explanation: Explanation, by: str) -> list[Row]:
-    """One row per feature, the strongest first, those without a score last."""
-    first: dict[int, int] = {}
-    times: dict[int, int] = {}
+    """One row per unit, or for equal units that share all scores; the strongest first."""
+    numbers = np.column_stack(
+        [part.reshape(len(explanation.units), -1) for part in explanation.scores.values()]
+    ).round(9)
+    alike: dict[tuple[int, bytes], list[int]] = {}
+    variants: dict[int, int] = {}
     for unit, feature in enumerate(explanation.features.tolist()):
-        first.setdefault(feature, unit)
-        times[feature] = times.get(feature, 0) + 1
+        key = (feature, (numbers[unit] + 0.0).tobytes())
+        variants[feature] = variants.get(feature, 0) + (key not in alike)
+        alike.setdefault(key, []).append(unit)
+    found, seen = [], dict.fromkeys(variants, 0)
+    for (feature, _), units in alike.items():
+        seen[feature] += 1
+        nth = seen[feature] if variants[feature] > 1 else 0
+        found.append(Row(label(explanation.units[units[0]]), tuple(units), nth))
     strength = np.abs(strengths(explanation, by))
-    found = [Row(unit, label(explanation.units[unit]), times[f]) for f, unit in first.items()]
+    size = np.abs(np.where(explanation.identified, explanation.scores[by], 0.0))
     return sorted(
-        found, key=lambda row: (-strength[row.unit], not explanation.identified[row.unit])
+        found,
+        key=lambda row: (
+            -strength[row.unit],
+            not explanation.identified[row.unit],
+            -size[row.unit],
+        ),
     )
 
 
@@ -180,9 +253,9 @@ def prediction(explanation: Explanation) -> str:
     """ "positive 97 %"."""
     shares = probabilities(explanation)
     if shares is None:
-        return f"{explanation.labels[0]} {explanation.logits[0]:+.2f}"
+        return f"{label(explanation.labels[0])} {number(float(explanation.logits[0])).strip()}"
     best = int(np.argmax(shares))
-    return f"{explanation.labels[best]} {percent(float(shares[best]))}"
+    return f"{label(explanation.labels[best])} {percent(float(shares[best]))}"
 
 
 def explained(explanation: Explanation) -> tuple[str, str]:
@@ -194,70 +267,13 @@ def explained(explanation: Explanation) -> tuple[str, str]:
     return "output" if is_output else "log-odds", explanation.target
 
 
-def percent(share: float) -> str:
-    if share > 0.999:
-        return "> 99.9 %"
-    if share < 0.001:
-        return "< 0.1 %"
-    return f"{100 * share:.0f} %" if 0.01 <= share <= 0.99 else f"{100 * share:.1f} %"
-
-
-def trust_sentence(explanation: Explanation) -> str:
-    """What the trust figure means, in one honest sentence."""
-    r2 = explanation.quality.r2
-    if r2 is None and explanation.model is None:
-        return "This method does not say how well it describes the classifier."
-    if r2 is None:
-        return "How well this describes the classifier is unknown."
-    if r2 <= 0:
-        return "This model describes the classifier no better than a constant: do not rely on it."
-    share = f"{_hundredths(r2)} %"
-    return f"This model describes {share} of how the classifier reacts when words are removed."
-
-
-def r2(share: float | None) -> str:
-    """Never rounded up: 1.00 is said of what is exact alone."""
-    return "–" if share is None else f"{_hundredths(share) / 100:.2f}".replace("-", "−")
-
-
 def facts(explanation: Explanation) -> list[str]:
     """The small print: method, fit and cost."""
     quality = explanation.quality
     fit = [] if quality.r2 is None else [f"R² {r2(quality.r2)}"]
     miss = [] if quality.rmse is None else [f"RMSE {quality.rmse:.2f}"]
-    asked = f"{quality.n_queries} {'query' if quality.n_queries == 1 else 'queries'}"
+    asked = counted(quality.n_queries, "query").replace("querys", "queries")
     return [explanation.method, *fit, *miss, asked]
-
-
-def _hundredths(r2: float) -> int:
-    """Rounded down: 0.899 is not yet what is called high, and 0.999 not perfect."""
-    return floor(100 * r2 + 1e-9)
-
-
-def counted(n: int, what: str) -> str:
-    """ "1 unit", "2 units"."""
-    return f"{n} {what}" if n == 1 else f"{n} {what}s"
-
-
-def digits(scores: FloatArray) -> int:
-    """How many decimals a column of scores needs for its largest to be seen."""
-    peak = float(np.abs(scores).max(initial=0.0))
-    return 2 if peak >= 0.1 or peak == 0 else min(1 - floor(np.log10(peak)), 9)
-
-
-def number(score: float, decimals: int = 2) -> str:
-    """Three digits or so, always with its sign."""
-    size = abs(score)
-    if size >= 1e5:
-        return f"{score:+.0e}"
-    if size >= 9.995:
-        decimals = 1 if size < 99.95 else 0
-    shown = f"{score:+.{decimals}f}"
-    return f" {shown[1:]}" if float(shown) == 0 else shown.replace("-", "−")
-
-
-def margin(error: float, decimals: int = 2) -> str:
-    return f"±{number(error, decimals)[1:]}"
 
 
 def label(unit: str) -> str:

@@ -1,8 +1,7 @@
-"""An explanation in a terminal: the text, coloured, over a table of its strongest units.
+"""An explanation in a terminal: a sentence, the coloured text, its strongest units.
 
-Blue speaks for the target, orange against it (told apart by colour-blind readers, and on light
-and dark backgrounds); the stronger, the more paint. Underlined units take at least twice their
-share of the attention. Without colours the bars of the table say the same.
+Blue speaks for the target, orange against it; the stronger, the more paint. Without colours the
+bars of the table say the same.
 """
 
 from collections.abc import Sequence
@@ -16,19 +15,25 @@ from rich.text import Text
 
 from slalom.document import FloatArray
 from slalom.explanation import Explanation
-from slalom.views import reading
+from slalom.views import colours, reading
+from slalom.views.numbers import counted, digits, margin, number, percent
+from slalom.views.sentence import length_sentence, sentence, trust_lines
 
-COLUMNS = ("value", "importance", "removal", "shapley")
-COLUMNS_NEAR_THE_TEXT = ("value", "importance", "removal", "gradient")  # for local fits
-COLUMNS_ALL_CLASSES: tuple[str, ...] = ("importance", "shapley")
+COLUMNS = ("shapley", "removal", "alone", "importance", "share")
+COLUMNS_NEAR_THE_TEXT = ("removal", "alone", "gradient", "importance")  # for local fits
+COLUMNS_ALL_CLASSES: tuple[str, ...] = ("share", "shapley")
 N_ROWS = 12
 HALF_BAR = 5  # characters to each side of the axis
 BAR, GAP, NARROWEST_UNIT, WIDEST_UNIT = 2 * HALF_BAR + 1, 2, 12, 24
-FOR = ("#3b8eea", "white on #2f6fb7", "bold white on #0b4f9e")  # faint, clear, strong
-AGAINST = ("#d9822b", "black on #e08e3c", "bold black on #ff9d2e")
-LOUD = ("#9a86d8", "white on #7a63c0", "bold white on #5b3fb0")  # importance has no side
+FOR = (colours.FOR[0], f"white on {colours.FOR[1]}", f"bold white on {colours.FOR[2]}")
+AGAINST = (
+    colours.AGAINST[0],
+    f"black on {colours.AGAINST[1]}",
+    f"bold black on {colours.AGAINST[2]}",
+)
+LOUD = (colours.LOUD[0], f"white on {colours.LOUD[1]}", f"bold white on {colours.LOUD[2]}")
 STEPS = (0.1, 0.35, 0.7)
-TRUST = {"high": "bold green", "fair": "bold yellow", "low": "bold red"}
+TRUST = {"exact": "bold green", "high": "bold green", "fair": "bold yellow", "low": "bold red"}
 
 
 @dataclass(frozen=True)
@@ -36,6 +41,7 @@ class Column:
     title: str
     scores: FloatArray  # (n_units,)
     errors: FloatArray | None
+    is_share: bool = False
 
 
 @dataclass(frozen=True)
@@ -63,8 +69,10 @@ class TerminalView:
         yield painted_text(shown, by)
         yield Text()
         yield _table(self.explanation, shown, wanted, by=by, options=options)
-        if console.color_system is not None:
-            yield from _legend(shown, by, coloured=not console.no_color)
+        if length := length_sentence(shown):
+            yield Text(length, style="dim")
+        if console.color_system is not None and not console.no_color:
+            yield _colours(shown, by)
         yield from (Text(f"note: {reading.label(note)}") for note in shown.quality.notes)
 
 
@@ -72,25 +80,32 @@ def _header(explanation: Explanation) -> RenderableType:
     quality = explanation.quality
     measure, label = reading.explained(explanation)
     what = f"{measure} of “{reading.label(label)}”" if label else measure
-    first = Text.assemble(
-        (reading.prediction(explanation), "bold"),
-        (f"  {what} · {reading.label(explanation.classifier)}", "dim"),
-    )
     second = Text.assemble("trust ", (quality.trust, TRUST.get(quality.trust, "bold")))
     second.append(f" · {' · '.join(reading.facts(explanation))}")
-    return Group(first, second, Text(reading.trust_sentence(explanation), style="dim"))
+    lines = [Text(line, style="dim") for line in trust_lines(explanation)]
+    explained = Text(f"{what} · {reading.label(explanation.classifier)}", style="dim")
+    return Group(_sentence(explanation), second, *lines, explained)
+
+
+def _sentence(explanation: Explanation) -> Text:
+    """In colour; words of the text are quoted as well, for terminals without."""
+    styles = {"label": "bold", "for": FOR[0], "against": AGAINST[0], "loud": LOUD[0]}
+    told = Text()
+    for part in sentence(explanation):
+        quoted = part.text if part.role in ("", "label") else f"“{part.text}”"
+        told.append(quoted, style=f"bold {styles[part.role]}" if part.role else "")
+    return told
 
 
 def painted_text(explanation: Explanation, by: str) -> RenderableType:
-    sided, loud = reading.takes_sides(explanation, by), _loud(explanation)
+    sided = reading.takes_sides(explanation, by)
     styles = [_paint(s, sided=sided) for s in reading.strengths(explanation, by).tolist()]
     sides = []
-    for segments in reading.segments(explanation):
-        line = Text()
+    cut = reading.segments(explanation)
+    for side, segments in enumerate(cut):
+        line = Text(f"text {side + 1}: " if len(cut) > 1 else "", style="dim")
         for segment in segments:
-            style = "" if segment.unit is None else styles[segment.unit]
-            if segment.unit is not None and loud[segment.unit]:
-                style = f"underline {style}".strip()
+            style = "not dim" if segment.unit is None else f"not dim {styles[segment.unit]}"
             line.append(reading.visible(segment.text), style=style)
         sides.append(line)
     return Group(*sides)
@@ -102,13 +117,6 @@ def _paint(strength: float, *, sided: bool) -> str:
         return ""
     scale = LOUD if not sided else FOR if strength > 0 else AGAINST
     return scale[step - 1]
-
-
-def _loud(explanation: Explanation) -> list[bool]:
-    if "importance" not in explanation.scores:
-        return [False] * len(explanation.units)
-    shares = reading.weight_shares(explanation)
-    return [bool(loud) for loud in shares >= 2 / max(len(explanation.units), 2)]
 
 
 def _table(
@@ -125,7 +133,7 @@ def _table(
     cells = [
         [_cell(c, unit, known=bool(shown.identified[unit])) for unit in units] for c in columns
     ]
-    names = [(row.label, f" ×{row.times}" if row.times > 1 else "") for row in rows[:N_ROWS]]
+    names = [(row.label, row.more) for row in rows[:N_ROWS]]
     layout = _fitting(
         max(map(cell_len, ("unit", *map("".join, names)))),
         [_width(column, cells[place]) for place, column in enumerate(columns)],
@@ -152,7 +160,7 @@ def _table(
 def _left_out(columns: Sequence[Column], layout: Layout, *, n_rows: int) -> list[str]:
     missing = [] if layout.has_bars else ["bars"]
     missing += [column.title.replace("\n", " ") for column in columns[layout.n_columns :]]
-    weaker = reading.counted(n_rows - N_ROWS, "weaker unit")
+    weaker = counted(n_rows - N_ROWS, "weaker unit")
     return [
         *([f"… and {weaker}"] if n_rows > N_ROWS else []),
         *([f"no room for {', '.join(missing)}"] if missing else []),
@@ -168,7 +176,7 @@ def _columns(explanation: Explanation, wanted: Sequence[str]) -> list[Column]:
     for name in names:
         scores, errors = explanation.scores[name], explanation.errors.get(name)
         if scores.ndim == 1:
-            columns.append(Column(name, scores, errors))
+            columns.append(Column(name, scores, errors, name == "share"))
             continue
         for index in np.argsort(-explanation.logits, kind="stable"):  # the likeliest class first
             title = f"{name}\n{reading.label(explanation.labels[index])[:12]}"
@@ -201,10 +209,12 @@ def _shortened(name: str, times: str, width: int) -> Text:
 def _cell(column: Column, unit: int, *, known: bool) -> Text:
     if not known:
         return Text("–")
-    digits = reading.digits(column.scores)
-    cell = Text(reading.number(float(column.scores[unit]), digits))
-    if column.errors is not None:
-        cell.append(f" {reading.margin(float(column.errors[unit]), digits)}", style="dim")
+    if column.is_share:
+        return Text(percent(float(column.scores[unit])))
+    decimals = digits(column.scores)
+    cell = Text(number(float(column.scores[unit]), decimals))
+    if column.errors is not None and column.errors[unit] > 0:  # 0: measured
+        cell.append(f" {margin(float(column.errors[unit]), decimals)}", style="dim")
     return cell
 
 
@@ -218,14 +228,6 @@ def _bar(strength: float, *, sided: bool, ascii_only: bool) -> Text:
         return Text(" " * HALF_BAR + axis) + Text(blocks + right * (halves % 2), style=style)
     drawn = left * (halves % 2) + blocks
     return Text(" " * (HALF_BAR - len(drawn))) + Text(drawn, style=style) + Text(axis)
-
-
-def _legend(explanation: Explanation, by: str, *, coloured: bool) -> list[Text]:
-    """What colours and lines mean, as far as the terminal shows any."""
-    parts = [_colours(explanation, by)] if coloured else []
-    if any(_loud(explanation)):
-        parts.append(Text.assemble(("underlined", "dim underline"), (": loud", "dim")))
-    return [Text(" · ", style="dim").join(parts)] if parts else []
 
 
 def _colours(explanation: Explanation, by: str) -> Text:

@@ -1,0 +1,76 @@
+"""The way from the empty text to the classifier's answer, step by step, as a waterfall.
+
+    base + Σ shapley = answer,   shapley_i = what the unit adds + g(n)/n
+
+where the length curve g, a game of size alone, is shared equally: its part is taken out of the
+units and told as one step. What the values leave open, if anything, is a step of its own.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from slalom.explanation import Explanation
+from slalom.views import reading
+from slalom.views.numbers import counted
+from slalom.views.reading import Row
+
+N_STEPS = 8  # words told apart; the others are one step
+SMALLEST = 0.005  # log-odds; a step of length or of what is left open below this is not told
+
+Change = tuple[str, str, float, int | None]  # kind, label, amount, row
+
+
+@dataclass(frozen=True)
+class Step:
+    """From `start` to `end`; kind is "base", "unit", "others", "length", "open" or "answer"."""
+
+    kind: str
+    label: str
+    start: float
+    end: float
+    row: int | None = None
+
+
+def bridge(explanation: Explanation, rows: Sequence[Row], said: float) -> list[Step]:
+    """The steps for an explanation of one class; none where there are no Shapley values."""
+    base = reading.start(explanation)
+    if "shapley" not in explanation.scores or base is None or len(base) != 1:
+        return []
+    length = _length(explanation)
+    n_known = max(1, int(explanation.identified.sum()))
+    amounts = [
+        float((explanation.scores["shapley"][list(row.units)] - length / n_known).sum())
+        if explanation.identified[row.unit]
+        else 0.0
+        for row in rows
+    ]
+    order = sorted(range(len(rows)), key=lambda at: -abs(amounts[at]))
+    order = [at for at in order if explanation.identified[rows[at].unit]]
+    named = order[:N_STEPS] if len(order) > N_STEPS + 1 else order
+    others = [amounts[at] for at in order if at not in set(named)]
+    told: list[Change] = [
+        ("unit", f"{rows[at].label}{rows[at].more}", amounts[at], at) for at in named
+    ]
+    told += (
+        [("others", counted(len(others), "other unit"), float(sum(others)), None)] if others else []
+    )
+    left = said - float(base[0]) - sum(amounts) - length
+    for kind, label, amount in (("length", "length", length), ("open", "left open", left)):
+        told += [(kind, label, amount, None)] if abs(amount) >= SMALLEST else []
+    return _summed(told, float(base[0]), said)
+
+
+def _length(explanation: Explanation) -> float:
+    curve = explanation.length_curve
+    return 0.0 if curve is None else float(np.asarray(curve)[-1])
+
+
+def _summed(told: Sequence[Change], base: float, said: float) -> list[Step]:
+    steps = [Step("base", "empty text", 0.0, base)]
+    total = base
+    for kind, label, amount, row in told:
+        steps.append(Step(kind, label, total, total + amount, row))
+        total += amount
+    return [*steps, Step("answer", "whole text", 0.0, said)]

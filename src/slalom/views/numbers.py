@@ -1,0 +1,67 @@
+"""How numbers are written, the same in every view."""
+
+from collections.abc import Sequence
+from math import floor
+
+import numpy as np
+
+from slalom.document import FloatArray
+
+
+def number(score: float, decimals: int = 2) -> str:
+    """Three digits or so, always with its sign."""
+    size = abs(score)
+    if size >= 1e5:
+        return f"{score:+.0e}"
+    if size >= 9.995:
+        decimals = 1 if size < 99.95 else 0
+    shown = f"{score:+.{decimals}f}"
+    return f" {shown[1:]}" if float(shown) == 0 else shown.replace("-", "−")
+
+
+def margin(error: float, decimals: int = 2) -> str:
+    return f"±{number(error, decimals)[1:]}"
+
+
+def digits(scores: FloatArray) -> int:
+    """How many decimals a column of scores needs for its largest to be seen."""
+    peak = float(np.abs(scores).max(initial=0.0))
+    return 2 if peak >= 0.1 or peak == 0 else min(1 - floor(np.log10(peak)), 9)
+
+
+def percent(share: float) -> str:
+    if share > 0.999:
+        return "> 99.9 %"
+    if share < 0.001:
+        return "< 0.1 %"
+    return f"{100 * share:.0f} %" if 0.01 <= share <= 0.99 else f"{100 * share:.1f} %"
+
+
+def probability(log_odds: float) -> float:
+    return float(1.0 / (1.0 + np.exp(-np.clip(log_odds, -700.0, 700.0))))
+
+
+def r2(share: float | None) -> str:
+    """Never rounded up: 1.00 is said of what is exact alone."""
+    return "–" if share is None else f"{hundredths(share) / 100:.2f}".replace("-", "−")
+
+
+def hundredths(share: float) -> int:
+    """Rounded down: 0.899 is not yet what is called high, and 0.999 not perfect."""
+    return floor(100 * share + 1e-9)
+
+
+def counted(n: int, what: str) -> str:
+    """ "1 unit", "2 units"."""
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"
+
+
+def listed(words: Sequence[str]) -> str:
+    """ "a, b and c"."""
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def ordinal(n: int) -> str:
+    """ "1st", "2nd", "11th"."""
+    ends = {1: "st", 2: "nd", 3: "rd"}
+    return f"{n}{'th' if n % 100 in (11, 12, 13) else ends.get(n % 10, 'th')}"

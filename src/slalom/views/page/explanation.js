@@ -1,0 +1,237 @@
+// Puts the parts together, links them, and answers pointer and keyboard.
+(function (slalom) {
+  "use strict";
+  const { element } = slalom;
+  const N_CLASSES = 6; // whose probabilities are shown
+
+  // One class of a record, looked at by one score: what every part asks.
+  const viewOf = (record, { by, shown }) => {
+    const told = record.classes[shown];
+    const column = record.scores.find(({ name }) => name === by);
+    const of = (name, row) => told.scores[name][row];
+    const errorOf = (name, row) => told.errors[name]?.[row];
+    const measuredOf = (name, row) => told.measured[name]?.[row] ?? false;
+    const strength = (row) => told.strengths[by][row];
+    const order = record.rows.map((_, row) => row);
+    order.sort((a, b) => Math.abs(strength(b)) - Math.abs(strength(a)) || record.rows[b].identified - record.rows[a].identified || Math.abs(of(by, b)) - Math.abs(of(by, a)));
+    return {
+      ...{ column, order, strength, of, errorOf, measuredOf, label: told.label, sided: column.sided },
+      ...{ bridge: told.bridge, anchor: told.anchor, length: told.length },
+      has: (name) => name in told.scores,
+      score: (row) => of(by, row),
+      error: (row) => errorOf(by, row),
+      measured: (row) => measuredOf(by, row),
+      measuredAny: told.measured[by]?.some(Boolean) ?? false,
+    };
+  };
+
+  const probabilities = (record) =>
+    record.probabilities.length > 0 &&
+    element(
+      "ul",
+      { class: "classes", "aria-label": "What the classifier says" },
+      record.probabilities.slice(0, N_CLASSES).map(({ label, share, told }) => {
+        const bar = element("span", { class: "meter" }, element("span"));
+        bar.firstChild.style.width = `${(100 * share).toFixed(1)}%`;
+        return element("li", {}, element("span", {}, label), bar, element("span", {}, told));
+      }),
+      record.probabilities.length > N_CLASSES && element("li", { class: "small" }, `and ${record.probabilities.length - N_CLASSES} less likely`),
+    );
+
+  const trust = ({ word, share, lines }) => {
+    const meter = share !== null && element("span", { class: "meter" }, element("span"));
+    if (meter) meter.firstChild.style.width = `${(100 * share).toFixed(0)}%`;
+    return element(
+      "div",
+      { class: `trust ${word}` },
+      element("p", {}, element("b", {}, `Trust: ${word}`), meter),
+      element("ul", {}, lines.map((line) => element("li", {}, line))),
+    );
+  };
+
+  const heading = (record, slots, level) =>
+    element(
+      "header",
+      {},
+      element(
+        "div",
+        { class: "verdict" },
+        (slots.sentence = element(level, { class: "sentence" })),
+        element(
+          "p",
+          { class: "small" },
+          `${record.classifier} · ${record.method} · explained: ${record.explained.label ? "the " : ""}${record.explained.measure}`,
+          record.explained.label && [" of ", element("b", {}, record.explained.label)],
+        ),
+        probabilities(record),
+      ),
+      trust(record.trust),
+    );
+
+  const CAPTIONS = {
+    bars: (record, view) =>
+      [
+        view.order.some((row) => view.error(row) > 0) ? "Lines are 90 % intervals. " : "",
+        view.measuredAny ? "Full bars without a line were measured: the classifier was asked." : "",
+      ].join(""),
+    bridge: (record) => `Each unit’s fair share, from the empty text to the classifier’s answer, in ${record.explained.measure}${record.percent && !record.competing ? " and per cent" : ""}.`,
+    plane: slalom.planeCaption,
+  };
+
+  slalom.show = (root, record, options = {}) => {
+    const state = { by: record.by, shown: record.shown, tab: "bars", all: false, advanced: false, ...options.state };
+    if (!record.scores.some(({ name }) => name === state.by)) state.by = record.by;
+    if (!record.classes[state.shown]) state.shown = record.shown;
+    const removed = options.removed ?? new Set();
+    const slots = {};
+    let view = viewOf(record, state);
+    let pinned = null;
+    let width = 0;
+    const tip = element("div", { class: "tip", role: "status", hidden: true });
+    const tabs = [
+      ["bars", "words"],
+      ...(record.classes.some(({ bridge }) => bridge.length) ? [["bridge", "step by step"]] : []),
+      ...(slalom.hasPlane(view) ? [["plane", "plane"]] : []),
+    ];
+    if (!tabs.some(([name]) => name === state.tab)) state.tab = "bars";
+
+    const change = (part) => {
+      Object.assign(state, part);
+      draw();
+      options.onState?.({ ...state });
+    };
+
+    const controls = () =>
+      element(
+        "form",
+        { class: "controls", autocomplete: "off", submit: (event) => event.preventDefault() },
+        slalom.choice("show", record.scores.filter(({ advanced }) => !advanced).map(({ name, title, says }) => [name, title, `${name}: ${says}`]), state.by, (by) => change({ by })),
+        record.classes.length > 1 &&
+          element(
+            "label",
+            {},
+            "of class ",
+            element("select", { change: (event) => change({ shown: +event.target.value }) }, record.classes.map(({ label }, at) => element("option", { value: at, selected: at === state.shown }, label))),
+          ),
+      );
+
+    const save = (kind) => {
+      const chart = slots.chart.querySelector("svg");
+      if (chart) slalom[kind](chart, `slalom-${state.tab}`);
+    };
+
+    const chart = () => {
+      width = Math.max(260, Math.floor(slots.chart.clientWidth || 560));
+      const drawnChart = slalom[state.tab](record, view, width, state.all);
+      const more = state.tab === "bars" && view.order.length > slalom.N_BARS;
+      slots.chart.replaceChildren(
+        drawnChart,
+        ...(more ? [element("button", { type: "button", class: "more", click: () => change({ all: !state.all }) }, state.all ? "show fewer" : `show all ${view.order.length}`)] : []),
+        ...(state.tab === "bridge" && slalom.mattersHere(view.length)
+          ? [element("p", { class: "small" }, "What the sheer length of what is shown adds, whatever the units:"), slalom.length(view.length, width)]
+          : []),
+        element("figcaption", {}, CAPTIONS[state.tab](record, view)),
+      );
+    };
+
+    const draw = () => {
+      view = viewOf(record, state);
+      slots.sentence.replaceChildren(...slalom.sentence(record.classes[state.shown].sentence));
+      slots.text.replaceChildren(...slalom.text(record, view, removed), slalom.legend(view));
+      words().forEach((word, n) => {
+        word.tabIndex = n ? -1 : 0;
+        word.setAttribute("role", "button");
+        word.setAttribute("aria-pressed", removed.has(+word.dataset.unit));
+      });
+      slots.table.replaceChildren(slalom.table(record, view, state.advanced));
+      slots.anchor.replaceChildren(...(state.advanced && view.anchor ? [slalom.anchorLine(view)] : []));
+      chart();
+    };
+
+    const words = () => [...slots.text.querySelectorAll(".w")];
+    const linked = (row) => root.querySelectorAll(`[data-row="${row}"]`);
+    const point = (target) => {
+      root.querySelectorAll(".on").forEach((node) => node.classList.remove("on"));
+      if (!target) return void (tip.hidden = true);
+      const row = target.dataset.row;
+      linked(row).forEach((node) => node.classList.add("on"));
+      slalom.card(tip, record, view, +row, target.querySelector("circle,th,.name") ?? target);
+    };
+    const pin = (target) => point((pinned = pinned === target ? null : target));
+    const near = (event) => event.target.closest?.("[data-row]");
+    const press = (target) => {
+      if (options.onWord && target.classList.contains("w")) options.onWord(+target.dataset.unit);
+      else pin(target);
+    };
+
+    const step = (word, by) => {
+      const all = words();
+      const next = all[all.indexOf(word) + by];
+      if (!next) return;
+      word.tabIndex = -1;
+      next.tabIndex = 0;
+      next.focus();
+    };
+    const events = {
+      pointerover: (event) => point(near(event) ?? pinned),
+      pointerleave: () => point(pinned),
+      focusin: (event) => near(event) && point(near(event)),
+      focusout: () => point(pinned),
+      click: (event) => near(event) && press(near(event)),
+      keydown: (event) => {
+        const word = event.target.closest?.(".w");
+        const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+        if (event.key === "Escape") point((pinned = null));
+        else if (word && by) step(word, by);
+        else if (word && (event.key === "Enter" || event.key === " ")) press(word);
+        else return;
+        if (word) event.preventDefault();
+      },
+    };
+
+    const advanced = record.scores.some((column) => column.advanced);
+    root.replaceChildren(
+      heading(record, slots, options.heading ?? "h2"),
+      controls(),
+      element(
+        "div",
+        { class: "panes" },
+        (slots.text = element("figure", { class: "reading" })),
+        element(
+          "figure",
+          {},
+          element(
+            "div",
+            { class: "bar" },
+            tabs.length > 1 && slalom.choice("as", tabs, state.tab, (tab) => change({ tab })),
+            element("span", { class: "save" }, "picture ", element("button", { type: "button", click: () => save("saveSvg") }, "SVG"), " ", element("button", { type: "button", click: () => save("savePng") }, "PNG")),
+          ),
+          (slots.chart = element("div", { class: "canvas" })),
+        ),
+      ),
+      element(
+        "details",
+        {},
+        element("summary", {}, record.rows.length === 1 ? "All scores of the unit" : `All scores of the ${record.rows.length} different units`),
+        (slots.table = element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "All scores" })),
+        advanced && element("label", { class: "advanced" }, element("input", { type: "checkbox", change: (event) => change({ advanced: event.target.checked }) }), " advanced: value and linearised, as in the paper"),
+        (slots.anchor = element("div")),
+      ),
+      element("footer", {}, record.notes.length > 0 && element("ul", {}, record.notes.map((note) => element("li", {}, note))), element("p", {}, record.facts.join(" · "))),
+      tip,
+    );
+    root.classList.add("ready");
+    for (const [name, answer] of Object.entries(events)) root[`on${name}`] = answer; // one set, however often shown
+    draw();
+    new ResizeObserver(() => Math.abs(slots.chart.clientWidth - width) > 2 && slots.chart.clientWidth > 0 && chart()).observe(slots.chart);
+    return { state, refresh: draw, spoken: record.classes[state.shown].spoken };
+  };
+
+  // Every explanation that came with its record inside the document.
+  slalom.start = () => {
+    for (const root of document.querySelectorAll(".slalom:not(.ready)")) {
+      const data = root.querySelector('script[type="application/json"]');
+      if (data) slalom.show(root, JSON.parse(data.textContent), { heading: root.closest("main") ? "h1" : "h2" });
+    }
+  };
+})((window.slalom = window.slalom || {}));

@@ -1,0 +1,53 @@
+// The text with its units painted, and the sentence above it.
+(function (slalom) {
+  "use strict";
+  const { element } = slalom;
+  const FAINTEST = 0.03; // reading.py has the same
+  const SHADES = 9;
+  const N_SHORT = 200; // pieces; a text with fewer is set larger
+
+  slalom.side = (strength, sided) => {
+    if (Math.abs(strength) < FAINTEST) return "";
+    return !sided ? "loud s7" : strength > 0 ? "for s7" : "against s7";
+  };
+  slalom.shade = (strength, sided) => slalom.side(strength, sided).replace("7", Math.max(1, Math.round(Math.abs(strength) * SHADES)));
+
+  slalom.sentence = (parts) =>
+    parts.map(([text, role]) => (role ? element("b", { class: role }, text) : text));
+
+  // `removed` holds the units that were clicked away.
+  slalom.text = (record, view, removed) =>
+    record.sides.map((side) =>
+      element(
+        "div",
+        {},
+        side.name && element("h3", {}, side.name),
+        element(
+          "p",
+          { class: `text${side.pieces.length < N_SHORT ? " short" : ""}`, dir: "auto" },
+          side.pieces.map(([text, row, unit]) =>
+            row === undefined
+              ? text
+              : element("span", {
+                  class: `w ${slalom.shade(view.strength(row), view.sided)}${removed.has(unit) ? " removed" : ""}`,
+                  "data-row": row, "data-unit": unit,
+                }, text),
+          ),
+        ),
+      ),
+    );
+
+  slalom.legend = (view) =>
+    element(
+      "figcaption",
+      {},
+      view.sided && [
+        element("span", { class: "key for" }, "for"), " ", element("span", { class: "key against" }, "against"),
+        " ", element("b", {}, view.label), " · ",
+      ],
+      "coloured by ", element("b", {}, view.column.title),
+      view.column.title === view.column.name ? "" : ` (${view.column.name})`,
+      view.column.says && `: ${view.column.says}`,
+      ". What may as well be zero stays plain.",
+    );
+})((window.slalom = window.slalom || {}));

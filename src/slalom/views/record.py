@@ -1,0 +1,179 @@
+"""What the page draws, as plain JSON: the one thing that the script in a browser is given.
+
+Everything that is a choice or a wording is made here, with the rest of the views; the script
+only draws. The static file carries the record inside, the live page fetches it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from slalom.document import FloatArray
+from slalom.explanation import Explanation
+from slalom.views import reading
+from slalom.views.bridge import bridge
+from slalom.views.numbers import digits, percent
+from slalom.views.reading import Row
+from slalom.views.sentence import DETERMINED, plain, sentence, trust_lines
+
+Record = dict[str, Any]
+
+
+def record(explanation: Explanation) -> Record:
+    """Everything the page shows of an explanation."""
+    classes = (
+        range(len(explanation.labels))
+        if explanation.target_index is None
+        else [explanation.target_index]
+    )
+    by = reading.colouring(explanation)
+    shown = reading.for_class(explanation, reading.shown_class(explanation))
+    rows = reading.rows(shown, by)
+    measure, label = reading.explained(explanation)
+    return {
+        "title": reading.prediction(explanation),
+        "classifier": reading.label(explanation.classifier),
+        "explained": {"measure": measure, "label": reading.label(label)},
+        "method": explanation.method,
+        "probabilities": _probabilities(explanation),
+        "percent": not (explanation.independent and len(explanation.labels) == 1),
+        "competing": explanation.target_index is None and not explanation.independent,
+        "sides": _sides(explanation, rows),
+        "rows": _rows(shown, rows),
+        "scores": _columns(explanation),
+        "by": by,
+        "shown": list(classes).index(reading.shown_class(explanation)),
+        "classes": [_of_class(explanation, index, rows) for index in classes],
+        "trust": _trust(explanation),
+        "notes": [reading.label(note) for note in explanation.quality.notes],
+        "facts": _facts(explanation),
+    }
+
+
+def _probabilities(explanation: Explanation) -> list[Record]:
+    shares = reading.probabilities(explanation)
+    if shares is None:
+        return []
+    return [
+        {
+            "label": reading.label(explanation.labels[at]),
+            "share": _rounded(shares[at]),
+            "told": percent(float(shares[at])),
+        }
+        for at in np.argsort(-shares, kind="stable").tolist()
+    ]
+
+
+def _sides(explanation: Explanation, rows: Sequence[Row]) -> list[Record]:
+    """The text, one entry per side of a pair; a piece is [text, row, unit] or [text]."""
+    row_of = {unit: number for number, row in enumerate(rows) for unit in row.units}
+    sides = reading.segments(explanation)
+    names = [""] if len(sides) == 1 else ["first text", "second text"]
+    return [
+        {
+            "name": name,
+            "pieces": [
+                [reading.visible(piece.text)]
+                if piece.unit is None
+                else [reading.visible(piece.text), row_of[piece.unit], piece.unit]
+                for piece in side
+            ],
+        }
+        for name, side in zip(names, sides, strict=True)
+    ]
+
+
+def _rows(shown: Explanation, rows: Sequence[Row]) -> list[Record]:
+    units = [row.unit for row in rows]
+    has_shares = {"share", "importance"} & shown.scores.keys()
+    shares = reading.weight_shares(shown)[units] if has_shares else None
+    determined = shown.determined
+    return [
+        {
+            "label": row.label,
+            "more": row.more,
+            "units": list(row.units),
+            "identified": bool(shown.identified[row.unit]),
+            "hollow": determined is not None and bool(determined[row.unit] < DETERMINED),
+            "share": None if shares is None else _rounded(shares[at]),
+        }
+        for at, row in enumerate(rows)
+    ]
+
+
+def _columns(explanation: Explanation) -> list[Record]:
+    """The scores there are, in the order in which they are offered."""
+    found = reading.names(explanation)
+    has_more = any(name not in reading.ADVANCED for name in found)
+    return [
+        {
+            "name": name,
+            "title": reading.TITLES.get(name, name),
+            "says": reading.SAYS.get(name, ""),
+            "advanced": has_more and name in reading.ADVANCED,
+            "sided": reading.takes_sides(explanation, name),
+            "digits": digits(explanation.scores[name]),
+        }
+        for name in found
+    ]
+
+
+def _of_class(explanation: Explanation, index: int, rows: Sequence[Row]) -> Record:
+    shown = reading.for_class(explanation, index)
+    units = [row.unit for row in rows]
+    at = index if explanation.target_index is None else 0
+    said, fit = reading.said(explanation)[at], reading.fitted(shown)
+    curve = shown.length_curve
+    return {
+        "label": reading.label(explanation.labels[index]),
+        "sentence": [[part.text, part.role] for part in sentence(explanation, index)],
+        "spoken": plain(sentence(explanation, index)),
+        "said": _rounded(said),
+        "fitted": None if fit is None else _rounded(fit[0]),
+        "scores": {name: _rounded(score[units]) for name, score in shown.scores.items()},
+        "errors": {name: _rounded(error[units]) for name, error in shown.errors.items()},
+        "measured": {name: shown.is_measured(name)[units].tolist() for name in shown.measured},
+        "strengths": {
+            name: _rounded(reading.strengths(shown, name)[units]) for name in shown.scores
+        },
+        "bridge": [
+            {**asdict(step), "start": _rounded(step.start), "end": _rounded(step.end)}
+            for step in bridge(shown, rows, float(said))
+        ],
+        "length": None if curve is None else _rounded(np.asarray(curve)),
+        "anchor": None
+        if shown.anchor is None
+        else {
+            "value": _rounded(np.ravel(shown.anchor.value)[0]),
+            "importance": _rounded(shown.anchor.importance),
+        },
+    }
+
+
+def _trust(explanation: Explanation) -> Record:
+    share = explanation.quality.r2
+    if explanation.quality.trust == "exact":
+        share = 1.0
+    return {
+        "word": explanation.quality.trust,
+        "share": None if share is None else _rounded(min(max(share, 0.0), 1.0)),
+        "lines": trust_lines(explanation),
+    }
+
+
+def _facts(explanation: Explanation) -> list[str]:
+    quality = explanation.quality
+    tokens = f"{quality.n_tokens:,} tokens".replace(",", "\u202f")
+    return [
+        *reading.facts(explanation),
+        tokens,
+        f"{quality.seconds:.1f} s",
+        f"seed {explanation.seed}",
+    ]
+
+
+def _rounded(numbers: FloatArray | float) -> Any:
+    """Six digits are enough to look at."""
+    return np.vectorize(lambda one: float(f"{one:.6g}"), otypes=[float])(numbers).tolist()

@@ -1,0 +1,252 @@
+"""One sentence about an explanation in plain words, and what is said about its trust.
+
+The sentence is made from the scores and their errors alone, and is the same in terminal, page
+and notebook:
+
+    The classifier says positive (93 %). *awful* pulls it down most, *wonderful* and *great*
+    hold it up.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from slalom.explanation import Explanation
+from slalom.views import reading
+from slalom.views.numbers import counted, hundredths, listed, number, percent, probability
+
+N_NAMED = 3  # words on each side
+WORTH_NAMING = 0.2  # of the strongest
+LONGEST = 40  # characters of a unit within the sentence
+WORTH_TELLING = 0.1  # log-odds that the length of the text adds
+MEASURABLE = ("shapley", "removal", "alone")
+DETERMINED = 0.5  # below, the split into value and importance is the prior's
+
+
+@dataclass(frozen=True)
+class Part:
+    """A piece of the sentence; role is "", "label", "for", "against" or "loud"."""
+
+    text: str
+    role: str = ""
+
+
+@dataclass(frozen=True)
+class Verbs:
+    """How the two sides are spoken of; each for one word and for several."""
+
+    up: tuple[str, str]
+    down: tuple[str, str]
+    no_up: str
+    no_down: str
+
+
+OF_THE_PREDICTION = Verbs(
+    ("holds it up", "hold it up"),
+    ("pulls it down", "pull it down"),
+    "nothing clearly holds it up",
+    "nothing clearly pulls it down",
+)
+OF_A_NUMBER = Verbs(
+    ("raises it", "raise it"),
+    ("lowers it", "lower it"),
+    "nothing clearly raises it",
+    "nothing clearly lowers it",
+)
+
+
+def sentence(explanation: Explanation, index: int | None = None) -> tuple[Part, ...]:
+    """What the classifier says, and which words make it say so; of one class, if there are many."""
+    index = reading.shown_class(explanation) if index is None else index
+    shown = reading.for_class(explanation, index)
+    words = _words(shown, index)
+    care = " Read it with care: it describes this classifier poorly."
+    is_poor = explanation.quality.trust == "low" and explanation.model is not None
+    return (*_verdict(explanation, index), Part(" "), *words, *([Part(care)] if is_poor else []))
+
+
+def plain(parts: Sequence[Part]) -> str:
+    """The sentence without its colours; words of the text are quoted."""
+    quoted = ("for", "against", "loud")
+    return "".join(f"“{part.text}”" if part.role in quoted else part.text for part in parts)
+
+
+def _verdict(explanation: Explanation, index: int) -> list[Part]:
+    shares = reading.probabilities(explanation)
+    if shares is None:
+        name = reading.label(explanation.labels[0])
+        score = number(float(explanation.logits[0])).strip()
+        return [Part("The classifier’s score of "), Part(name, "label"), Part(f" is {score}.")]
+    best = int(np.argmax(shares))
+    name = reading.label(explanation.labels[best])
+    said = [Part("The classifier says "), Part(name, "label")]
+    said.append(Part(f" ({percent(float(shares[best]))})"))
+    if index != best:
+        other = reading.label(explanation.labels[index])
+        said += [Part(", "), Part(other, "label"), Part(f" {percent(float(shares[index]))}")]
+    return [*said, Part(".")]
+
+
+def _words(shown: Explanation, index: int) -> list[Part]:
+    by = reading.colouring(shown)
+    strengths = reading.strengths(shown, by)
+    strong: list[tuple[str, float]] = []
+    for row in reading.rows(shown, by):
+        strength = float(strengths[row.unit])
+        if abs(strength) >= WORTH_NAMING and row.label not in dict(strong):
+            strong.append((_short(row.label), strength))
+    if not reading.takes_sides(shown, by):
+        return _without_sides(shown, [word for word, _ in strong[: 2 * N_NAMED]])
+    if not strong:
+        return [Part("No single part of the text clearly moves it either way.")]
+    ups = [word for word, strength in strong if strength > 0][:N_NAMED]
+    downs = [word for word, strength in strong if strength < 0][:N_NAMED]
+    return _told(ups, downs, _verbs(shown, index), up_first=strong[0][1] > 0)
+
+
+def _without_sides(shown: Explanation, words: Sequence[str]) -> list[Part]:
+    if not words:
+        return [Part("No part of the text stands out.")]
+    return [
+        Part(f"By {shown.method}, "),
+        *_names(words, "loud"),
+        Part(f" {'matters' if len(words) == 1 else 'matter'} most; "),
+        Part("it does not say in which direction."),
+    ]
+
+
+def _verbs(shown: Explanation, index: int) -> Verbs:
+    shares = reading.probabilities(shown)
+    if shares is None:
+        return OF_A_NUMBER
+    if index == int(np.argmax(shares)):
+        return OF_THE_PREDICTION
+    name = reading.label(shown.labels[index])
+    return Verbs(
+        (f"speaks for {name}", f"speak for {name}"),
+        (f"speaks against {name}", f"speak against {name}"),
+        f"nothing clearly speaks for {name}",
+        f"nothing clearly speaks against {name}",
+    )
+
+
+def _told(ups: Sequence[str], downs: Sequence[str], verbs: Verbs, *, up_first: bool) -> list[Part]:
+    sides = [(ups, verbs.up, "for"), (downs, verbs.down, "against")]
+    missing = verbs.no_up if not ups else verbs.no_down
+    told = [side for side in (sides if up_first else sides[::-1]) if side[0]]
+    parts: list[Part] = []
+    for place, (words, (one, several), role) in enumerate(told):
+        most = " most" if place == 0 and len(told) > 1 else ""
+        verb = one if len(words) == 1 else several
+        parts += [*([Part(", ")] if place else []), *_names(words, role), Part(f" {verb}{most}")]
+    return [*parts, Part("." if len(told) > 1 else f"; {missing}.")]
+
+
+def _names(words: Sequence[str], role: str) -> list[Part]:
+    parts: list[Part] = []
+    for place, word in enumerate(words):
+        if place:
+            parts.append(Part(" and " if place == len(words) - 1 else ", "))
+        parts.append(Part(word, role))
+    return parts
+
+
+def _short(word: str) -> str:
+    return word if len(word) <= LONGEST else f"{word[: LONGEST - 1].rstrip()}…"
+
+
+def trust_sentence(explanation: Explanation) -> str:
+    """What the trust figure means, in one honest sentence."""
+    quality = explanation.quality
+    if quality.trust == "exact":
+        return "Every part of the text was tried: these are the classifier’s answers, no estimates."
+    if quality.r2 is None and explanation.model is None:
+        return "This method does not say how well it describes the classifier."
+    if quality.r2 is None:
+        return "How well this describes the classifier is unknown."
+    if quality.r2 <= 0:
+        return "This model describes the classifier no better than a constant: do not rely on it."
+    share = f"{hundredths(quality.r2)} %"
+    return f"This model describes {share} of how the classifier reacts when words are removed."
+
+
+def trust_lines(explanation: Explanation) -> list[str]:
+    """All there is to say about trust, the most important first."""
+    return [
+        trust_sentence(explanation),
+        *_beside_the_classifier(explanation),
+        *_measured(explanation),
+        *_undetermined(explanation),
+        *_windows(explanation),
+    ]
+
+
+def length_sentence(explanation: Explanation) -> str:
+    """What the sheer length of the text adds to the score of one class; "" where it hardly does."""
+    curve = explanation.length_curve
+    if curve is None or abs(curve[-1]) < WORTH_TELLING:
+        return ""
+    adds = number(float(curve[-1])).strip()
+    return f"The sheer length of the text, whatever its words, adds {adds} to the score."
+
+
+def _measured(explanation: Explanation) -> list[str]:
+    """Which numbers are the classifier's own answers."""
+    known = explanation.identified
+    counts = {
+        name: int((explanation.is_measured(name) & known).sum())
+        for name in MEASURABLE
+        if name in explanation.scores
+    }
+    whole = [name for name, n_measured in counts.items() if n_measured == known.sum() > 0]
+    lines = [
+        f"Measured for {n_measured} of {known.sum()} units and estimated for the rest: {name}."
+        for name, n_measured in counts.items()
+        if 0 < n_measured < known.sum()
+    ]
+    if whole and explanation.quality.trust != "exact":
+        lines.insert(0, f"Measured, not estimated: {listed(whole)}.")
+    return lines
+
+
+def _beside_the_classifier(explanation: Explanation) -> list[str]:
+    """What the fit says of the whole text beside what the classifier says, in the same unit."""
+    fit = reading.fitted(explanation)
+    if fit is None or explanation.quality.trust == "exact":
+        return []
+    said = reading.said(explanation)
+    index = reading.shown_class(explanation)
+    at = index if len(said) > 1 else 0
+    name = reading.label(explanation.labels[index])
+    told = [_score(explanation, scores, at) for scores in (fit, said)]
+    return [f"Of the whole text the fit says {told[0]} for {name}, the classifier {told[1]}."]
+
+
+def _score(explanation: Explanation, scores: np.ndarray, at: int) -> str:
+    score = number(float(scores[at])).strip()
+    if explanation.independent and len(explanation.labels) == 1:
+        return score
+    if explanation.target_index is None and not explanation.independent:
+        odds = np.exp(scores - scores.max())
+        return f"{score} ({percent(float(odds[at] / odds.sum()))})"
+    return f"{score} ({percent(probability(float(scores[at])))})"
+
+
+def _undetermined(explanation: Explanation) -> list[str]:
+    if explanation.determined is None or "importance" not in explanation.scores:
+        return []
+    open_ = int((explanation.determined[explanation.identified] < DETERMINED).sum())
+    if not open_:
+        return []
+    units = counted(int(explanation.identified.sum()), "unit")
+    return [
+        f"How loud {open_} of the {units} are is not settled by the answers: "
+        "they are drawn hollow in the plane."
+    ]
+
+
+def _windows(explanation: Explanation) -> list[str]:
+    if not explanation.windowed:
+        return []
+    return ["The text is longer than the model reads, and was read in windows."]

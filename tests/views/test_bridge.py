@@ -1,0 +1,63 @@
+"""The bridge starts at the empty text, ends at the answer, and leaves nothing out."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from explanations import made, with_facts, with_one_score, with_unidentified
+from slalom.views import reading
+from slalom.views.bridge import N_STEPS, Step, bridge
+
+
+def steps_of(explanation) -> list[Step]:
+    shown = reading.for_class(explanation, reading.shown_class(explanation))
+    said = reading.said(explanation)
+    at = reading.shown_class(explanation) if len(said) > 1 else 0
+    return bridge(shown, reading.rows(shown, "shapley"), float(said[at]))
+
+
+@pytest.mark.parametrize(
+    "explanation",
+    [
+        made(),
+        with_facts(made()),
+        made("good"),
+        made(n_classes=4, all_classes=True),
+        with_unidentified(made(), 1),
+        made(" ".join(f"word{n}" for n in range(90))),
+    ],
+    ids=["plain", "facts", "one unit", "all classes", "unidentified", "long"],
+)
+def test_each_step_starts_where_the_last_ended(explanation) -> None:
+    steps = steps_of(explanation)
+    assert steps[0].kind == "base"
+    assert steps[-1].kind == "answer"
+    for before, after in pairwise(steps[:-1]):
+        assert after.start == pytest.approx(before.end)
+    assert steps[-2].end == pytest.approx(steps[-1].end, abs=0.01)
+    assert len(steps) <= N_STEPS + 6
+
+
+def test_length_is_a_step_of_its_own_and_not_counted_twice() -> None:
+    explanation = with_facts(made())
+    plain, with_length = steps_of(replace(explanation, length_curve=None)), steps_of(explanation)
+    length = next(step for step in with_length if step.kind == "length")
+    assert length.end - length.start == pytest.approx(0.5)
+    words = [
+        sum(s.end - s.start for s in steps if s.kind in ("unit", "others"))
+        for steps in (plain, with_length)
+    ]
+    assert words[0] - words[1] == pytest.approx(0.5)
+
+
+def test_what_the_values_leave_open_is_told() -> None:
+    off = replace(made(), logits=made().logits + np.array([0.0, 1.0]))
+    left = next(step for step in steps_of(off) if step.kind == "open")
+    assert left.end - left.start == pytest.approx(1.0)
+
+
+def test_without_shapley_values_there_is_no_bridge() -> None:
+    explanation = with_one_score(made())
+    assert bridge(explanation, reading.rows(explanation, "score"), 1.0) == []
