@@ -49,7 +49,8 @@ def _method(explanation: Explanation) -> str:
     )
     return (
         f'<figure class="method"><h2>{escape(explanation.method)}</h2>'
-        f'<p class="small">{escape(strongest_words(explanation))}</p>{painted_text(shown, reading.colouring(shown))}{notes}'
+        f'<p class="small">{escape(strongest_words(explanation))}</p>'
+        f"{painted_text(shown, reading.colouring(shown))}{notes}"
         "</figure>\n"
     )
 
@@ -80,7 +81,8 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
     )
     return (
-        f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+        f'<div class="scroll"><table><thead><tr>{head}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>"
         f'<p class="small">{escape(OWN_R2)}</p>'
     )
 
