@@ -12,6 +12,7 @@ from typing import NoReturn
 import click
 
 from slalom.cli.compare import compare
+from slalom.cli.corpus import corpus
 from slalom.cli.evaluate import evaluate
 from slalom.cli.explain import explain
 from slalom.cli.methods import methods
@@ -53,5 +54,5 @@ def commands(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for command in (explain, compare, evaluate, methods):
+for command in (explain, compare, evaluate, corpus, methods):
     commands.add_command(command)

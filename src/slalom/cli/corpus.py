@@ -1,0 +1,180 @@
+"""`slalom corpus`: every row of a table explained, on one machine or many."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+import click
+
+from slalom.cli.model import TypedModel, labels_typed
+from slalom.cli.typed import (
+    COUNT,
+    DEVICE,
+    MODEL,
+    SEED,
+    TOO_LONG,
+    UNITS,
+    complain,
+)
+from slalom.errors import InputError, SlalomError
+
+if TYPE_CHECKING:
+    from slalom.corpus.explain import Prepared
+    from slalom.corpus.run import Engine, Summary
+
+
+class CorpusGroup(click.Group):
+    """`report` and `diff` are words of their own; whatever else comes first is an INPUT."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        named = bool(args) and args[0] in self.commands
+        return super().parse_args(ctx, args if named else ["explain", *args])
+
+
+@click.group(cls=CorpusGroup)
+def corpus() -> None:
+    """Explain every row of a table: JSON lines, CSV or Parquet in, Parquet out."""
+
+
+@corpus.command(
+    "explain",
+    hidden=True,
+    epilog="Also: slalom corpus report OUTPUT, slalom corpus diff OUTPUT OTHER.",
+)
+@click.argument("input")
+@click.argument("output")
+@click.option("--text-column", default="text", show_default=True, help="Where the texts are.")
+@click.option("--id-column", metavar="NAME", help="What rows are called.  [default: id, or line]")
+@MODEL
+@click.option("--method", default="slalom", show_default=True, help="One of `slalom methods`.")
+@click.option("--target", help="A label or its number.  [default: the last class]")
+@UNITS
+@click.option("--queries", type=COUNT, metavar="N", help="Ask at most N questions per text.")
+@SEED
+@TOO_LONG
+@DEVICE
+@click.option("--base-url", metavar="URL", help="Ask a chat model there, in OpenAI's protocol.")
+@click.option("--labels", metavar="A=X,B=Y", help="What the model answers for each label.")
+@click.option("--prompt", metavar="TEXT", help="What the model is asked; {text} is the text.")
+@click.option("--cache", metavar="FILE", help="Keep a chat model's replies, pay for none twice.")
+@click.option(
+    "--engine",
+    type=click.Choice(["local", "ray"]),
+    default="local",
+    show_default=True,
+    help="This process, or a Ray cluster.",
+)
+@click.option("--workers", type=COUNT, metavar="N", default=1, help="Models at work (ray).")
+@click.option("--rows-per-file", type=COUNT, metavar="N", help="[default: at most 1000]")
+@click.option("--dry-run", is_flag=True, help="Say what it would cost, and ask nothing.")
+def explain_corpus(
+    input: str,
+    output: str,
+    text_column: str,
+    id_column: str | None,
+    model: str | None,
+    method: str,
+    target: str | None,
+    units: str | None,
+    queries: int | None,
+    seed: int,
+    too_long: str,
+    device: str | None,
+    base_url: str | None,
+    labels: str | None,
+    prompt: str | None,
+    cache: str | None,
+    engine: str,
+    workers: int,
+    rows_per_file: int | None,
+    dry_run: bool,
+) -> None:
+    """Explain every row of INPUT (a file, a folder, a pattern) into the folder OUTPUT.
+
+    The same command goes on where an earlier one was stopped, however it ended.
+    """
+    from slalom.corpus.explain import Dataset, engine_named, prepare
+    from slalom.corpus.plan import broken_lines
+    from slalom.corpus.work import Recipe
+    from slalom.explainers.methods import method_named
+
+    recipe = Recipe(method_named(method), 0, queries, units, too_long, seed)
+    typed = TypedModel(model, device, labels_typed(labels), prompt, base_url, None, cache)
+    chosen = engine_named(engine, typed.classifier, workers, on_gpu=_is_gpu(device))
+    dataset = Dataset(input, Path(output), text_column, id_column, rows_per_file)
+    with closing(chosen):
+        prepared = prepare(typed.classifier, dataset, recipe, target=target, engine=chosen)
+        for sentence in broken_lines(prepared.files):
+            complain(sentence)
+        if dry_run:
+            click.echo(_cost(prepared, typed))
+        else:
+            _say(_finished(prepared, chosen))
+
+
+def _is_gpu(device: str | None) -> bool:
+    return device is not None and device.startswith("cuda")
+
+
+def _cost(prepared: "Prepared", typed: TypedModel) -> str:
+    from slalom.corpus.cost import cost_of
+
+    work = prepared.work
+    cost = cost_of(typed.classifier(), work.recipe, work.layout, left=prepared.left)
+    n_files = len(prepared.shards)
+    return f"{cost}, into {n_files} {'file' if n_files == 1 else 'files'}"
+
+
+def _finished(prepared: "Prepared", engine: "Engine") -> "Summary":
+    from slalom.corpus.explain import finish
+
+    try:
+        with _bar(prepared.n_rows) as show:
+            return finish(prepared, engine, show)
+    except (KeyboardInterrupt, SlalomError):
+        if done := prepared.n_done:
+            kept = "1 text is" if done == 1 else f"{done} texts are"
+            complain(f"{kept} explained and kept, of {prepared.n_rows}: the same command goes on")
+        raise
+
+
+def _say(summary: "Summary") -> None:
+    """What is in the folder now, in one line."""
+    if summary.n_failed:
+        failed = "1 text" if summary.n_failed == 1 else f"{summary.n_failed} texts"
+        complain(f"{failed} could not be explained; the first: {summary.first_problem}")
+    rows = "1 text" if summary.n_rows == 1 else f"{summary.n_rows} texts"
+    click.echo(
+        f"{rows} in {summary.folder}: {summary.n_queries} queries, {summary.n_tokens} tokens, "
+        f"{summary.seconds:.1f} s of explaining"
+    )
+    if summary.n_failed == summary.n_rows:
+        raise InputError(f"no text could be explained: {summary.first_problem}")
+
+
+@contextmanager
+def _bar(total: int) -> Iterator[Callable[[int, int], None] | None]:
+    """Rows done, their rate and the time left, on standard error if a person is watching."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.progress import TimeRemainingColumn as TimeLeft
+
+    rate = TextColumn("{task.fields[rate]}")
+    columns = ("explaining", BarColumn(), MofNCompleteColumn(), rate, TimeLeft(), "left")
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("explaining", total=total, rate="")
+        start, first = perf_counter(), None
+
+        def show(done: int, _: int) -> None:
+            nonlocal first
+            first = done if first is None else first
+            rate = (done - first) / max(1e-9, perf_counter() - start)
+            bar.update(task, completed=done, rate=f"{rate:.3g} texts/s" if rate else "")
+
+        yield show

@@ -1,0 +1,1 @@
+"""A corpus explained: files in, Parquet out, on one machine or many, taken up where it stopped."""

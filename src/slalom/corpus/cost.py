@@ -1,0 +1,75 @@
+"""What a run will cost, estimated from a few of its documents; nothing is asked."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from slalom.classifiers.base import Classifier
+from slalom.corpus.layout import Layout
+from slalom.corpus.plan import Shard
+from slalom.corpus.work import Recipe
+from slalom.errors import InputError
+from slalom.explainers.dry_run import Cost, dry_run
+
+SAMPLE = 20  # documents that are rehearsed
+
+
+@dataclass(frozen=True)
+class RunCost:
+    """Means over the documents rehearsed, times the rows that are left."""
+
+    n_rows: int
+    n_sampled: int
+    n_queries: float  # per document
+    n_tokens: float
+    n_requests: float | None  # None: nothing is sent anywhere
+
+    def __str__(self) -> str:
+        if not self.n_sampled:
+            return "nothing is left to explain"
+        rows = f"{self.n_rows} {'text' if self.n_rows == 1 else 'texts'}"
+        asked = f"about {self.n_rows * self.n_queries:.3g} queries"
+        if self.n_requests is not None:
+            asked += f" (at most {self.n_rows * self.n_requests:.3g} requests)"
+        return (
+            f"{rows} to explain: {asked} and {self.n_rows * self.n_tokens:.3g} tokens, by "
+            f"{self.n_queries:.0f} queries and {self.n_tokens:.0f} tokens in the mean of "
+            f"{self.n_sampled} of them"
+        )
+
+
+def cost_of(
+    classifier: Classifier, recipe: Recipe, layout: Layout, *, left: Sequence[Shard]
+) -> RunCost:
+    """Rehearse the first document of shards spread over the input."""
+    n_rows = sum(shard.n_rows for shard in left)
+    per_shard = -(-SAMPLE // max(1, min(len(left), SAMPLE)))
+    costs: list[Cost] = []
+    for shard in left[:: max(1, len(left) // SAMPLE)]:
+        n_here = 0
+        for record in shard.records():
+            if n_here == per_shard or len(costs) == SAMPLE:
+                break
+            try:
+                text = layout.text(record)
+                document = classifier.split(text, recipe.units, too_long=recipe.too_long)
+            except InputError:
+                continue
+            n_here += 1
+            costs.append(
+                dry_run(
+                    recipe.method,
+                    classifier,
+                    document,
+                    n_queries=recipe.n_queries,
+                    seed=recipe.seed,
+                )
+            )
+    n = max(1, len(costs))
+    requests = [cost.n_requests for cost in costs if cost.n_requests is not None]
+    return RunCost(
+        n_rows,
+        len(costs),
+        sum(cost.n_queries for cost in costs) / n,
+        sum(cost.n_tokens for cost in costs) / n,
+        sum(requests) / n if requests else None,
+    )

@@ -1,0 +1,187 @@
+"""`explain_dataset`: the one call behind `slalom corpus` and `slalom explain --file`."""
+
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from slalom.classifiers.base import Classifier
+from slalom.classifiers.load import as_classifier, load
+from slalom.corpus.folder import RunFolder
+from slalom.corpus.layout import layout_of
+from slalom.corpus.plan import Indexed, Shard, columns_together, shards_of
+from slalom.corpus.run import (
+    Engine,
+    LocalEngine,
+    Make,
+    Summary,
+    Work,
+    agree,
+    begin,
+    close,
+    index_input,
+    keep_plan,
+    one_target,
+    rows_per_file,
+    settings_of,
+    summary_of,
+)
+from slalom.corpus.vocabulary import write_vocabulary
+from slalom.corpus.work import Recipe
+from slalom.errors import InputError, Setting, UnknownNameError
+from slalom.explainers.base import Explainer, TargetName
+from slalom.explainers.methods import method_named
+from slalom.tables import arrow
+
+ENGINES = ("local", "ray")
+OnProgress = Callable[[int, int], None]  # rows done, rows in all
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """What is read, where it goes, and which columns are what."""
+
+    input: str
+    output: Path
+    text_column: str = "text"
+    id_column: str | None = None
+    rows_per_file: int | None = None  # None: by the number of rows and workers
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A run that agrees with its folder, nothing written or asked yet."""
+
+    work: Work
+    files: list[Indexed]
+    shards: list[Shard]
+    settings: dict[str, Any]
+    rows_per_file: int
+    plan: dict[str, Any]  # what spares a later run the reading through
+
+    @property
+    def n_rows(self) -> int:
+        return sum(shard.n_rows for shard in self.shards)
+
+    @property
+    def left(self) -> list[Shard]:
+        finished = self.work.folder.finished()
+        return [shard for shard in self.shards if shard.name not in finished]
+
+    @property
+    def n_done(self) -> int:
+        """Rows that no one has to explain any more."""
+        finished = self.n_rows - sum(shard.n_rows for shard in self.left)
+        return finished + self.work.folder.rows_at_work()
+
+
+def explain_dataset(
+    classifier: Any,
+    input: str,
+    output: str | Path,
+    method: str | Explainer = "slalom",
+    target: TargetName = None,
+    n_queries: int | None = None,
+    units: str | None = None,
+    too_long: str = "error",
+    seed: int = 0,
+    text_column: str = "text",
+    id_column: str | None = None,
+    engine: str = "local",
+    workers: int = 1,
+    rows_per_file: int | None = None,
+    on_progress: OnProgress | None = None,
+) -> Summary:
+    """Explain every row of JSON lines, CSV or Parquet files into a folder of Parquet files.
+
+    `classifier` is what `slalom.explain` takes, or the name of a model, which every worker
+    then loads itself; None is the bundled one. The same call on the same folder finishes what
+    an earlier one has left, and asks nothing again.
+    """
+    is_name = classifier is None or isinstance(classifier, str)
+    make: Make = _Load(classifier) if is_name else _Given(classifier)
+    chosen = engine_named(engine, make, workers)
+    dataset = Dataset(str(input), Path(output), text_column, id_column, rows_per_file)
+    recipe = Recipe(method_named(method), 0, n_queries, units, too_long, seed)
+    with closing(chosen):
+        prepared = prepare(make, dataset, recipe, target=target, engine=chosen)
+        return finish(prepared, chosen, on_progress)
+
+
+def engine_named(name: str, make: Make, workers: int, *, on_gpu: bool = False) -> Engine:
+    """Where the work is done, by the name that people type."""
+    if name not in ENGINES:
+        raise UnknownNameError("engine", name, ENGINES)
+    if workers < 1:
+        raise InputError(f"workers must be at least 1, not {workers}")
+    if name == "local":
+        if workers > 1:
+            raise InputError(
+                f"the local engine is one process, not {workers}: several need ",
+                Setting("engine", "ray"),
+            )
+        return LocalEngine(make)
+    from slalom.corpus.ray_engine import RayEngine
+
+    return RayEngine(workers, n_gpus=1.0 if on_gpu else 0.0)
+
+
+def prepare(
+    make: Make, dataset: Dataset, recipe: Recipe, *, target: TargetName, engine: Engine
+) -> Prepared:
+    """Read the input through, and find out whether the folder is of the same run."""
+    arrow()
+    folder = RunFolder(dataset.output)
+    files, plan = index_input(dataset.input, dataset.text_column, dataset.id_column, folder)
+    layout = layout_of(columns_together(files), dataset.text_column, dataset.id_column)
+    identity = engine.identity(make)
+    aimed = replace(recipe, target=one_target(target, identity.labels))
+    settings = settings_of(identity, aimed, layout, files)
+    n_each = agree(folder, settings, dataset.rows_per_file, rows_per_file(files, engine.n_workers))
+    work = Work(folder, layout, aimed, make)
+    return Prepared(work, files, shards_of(files, n_each), settings, n_each, plan)
+
+
+def finish(prepared: Prepared, engine: Engine, on_progress: OnProgress | None = None) -> Summary:
+    """Do what is left, and add up."""
+    folder = prepared.work.folder
+    folder.open()
+    with folder.alone():
+        begin(folder, prepared.settings, prepared.rows_per_file)
+        keep_plan(folder, prepared.plan)
+        done = prepared.n_done
+
+        def advance(n_rows: int) -> None:
+            nonlocal done
+            done += n_rows
+            if on_progress is not None:
+                on_progress(done, prepared.n_rows)
+
+        advance(0)
+        if left := prepared.left:
+            engine.run(prepared.work, left, advance)
+        summary = summary_of(folder, prepared.shards)
+        write_vocabulary(folder, prepared.shards, summary)
+        close(folder, summary)
+    return summary
+
+
+@dataclass(frozen=True)
+class _Load:
+    """A model by its name, loaded by whoever needs it."""
+
+    name: str | None
+
+    def __call__(self) -> Classifier:
+        return load(self.name)
+
+
+@dataclass(frozen=True)
+class _Given:
+    """A classifier that the caller has; it travels to other workers by pickle."""
+
+    classifier: Any
+
+    def __call__(self) -> Classifier:
+        return as_classifier(self.classifier)

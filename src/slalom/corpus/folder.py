@@ -1,0 +1,154 @@
+"""The folder of a run: complete at every moment, whoever is killed.
+
+    OUTPUT/part-000000.parquet   rows of documents, one file per shard; there when it is finished
+    OUTPUT/run.json              what all rows have in common; another run is refused
+    OUTPUT/.slalom/pieces/       what is finished of shards at work: nothing is asked twice
+    OUTPUT/.slalom/words/        sums per word, one file per shard
+
+Every file is written beside its place and moved there whole, so a name that exists is a
+promise kept. Two workers on one shard write the same; the later one replaces the earlier.
+"""
+
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from slalom.errors import FileError
+from slalom.files import write_json
+
+RUN = "run.json"
+FORMAT, VERSION = "slalom-corpus", 1
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """Where the files of a run lie; knows names, not what is in them."""
+
+    path: Path
+
+    @property
+    def hidden(self) -> Path:
+        return self.path / ".slalom"
+
+    def shard(self, name: str) -> Path:
+        return self.path / f"{name}.parquet"
+
+    def words(self, name: str) -> Path:
+        return self.hidden / "words" / f"{name}.parquet"
+
+    def pieces(self, name: str) -> Path:
+        return self.hidden / "pieces" / name
+
+    def finished(self) -> set[str]:
+        """Names of the shards that are there."""
+        return {path.stem for path in self.path.glob("part-*.parquet")}
+
+    def finished_pieces(self, name: str) -> list[tuple[Path, int]]:
+        """The unbroken row of pieces from the shard's beginning, each with its rows."""
+        folder, found, begin = self.pieces(name), [], 0
+        lengths: dict[int, int] = {}
+        for path in folder.glob("[0-9]*-*.arrow") if folder.is_dir() else ():
+            first, _, length = path.stem.partition("-")
+            lengths[int(first)] = max(int(length), lengths.get(int(first), 0))
+        while begin in lengths:
+            found.append((folder / f"{begin}-{lengths[begin]}.arrow", lengths[begin]))
+            begin += lengths[begin]
+        return found
+
+    def rows_at_work(self) -> int:
+        """Rows of unfinished shards that are done already."""
+        folder = self.hidden / "pieces"
+        names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
+        at_work = [name for name in names if not self.shard(name).exists()]
+        return sum(length for name in at_work for _, length in self.finished_pieces(name))
+
+    def drop_pieces(self, name: str) -> None:
+        folder = self.pieces(name)
+        if folder.is_dir():
+            for path in folder.iterdir():
+                path.unlink(missing_ok=True)
+            with suppress(OSError):  # another worker may be writing the same
+                folder.rmdir()
+
+    def settings(self) -> dict[str, Any] | None:
+        """What an earlier run wrote down; None: there was none."""
+        path = self.path / RUN
+        try:
+            record = json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError) as problem:
+            raise FileError(f"cannot read {path}: {problem}") from problem
+        if not isinstance(record, dict) or record.get("format") != FORMAT:
+            raise FileError(f"{path} was not written by slalom corpus: name another folder")
+        if record.get("version") != VERSION:
+            raise FileError(
+                f"{path} has format version {record.get('version')!r}, this slalom reads {VERSION}"
+            )
+        return record
+
+    def keep_settings(self, record: dict[str, Any]) -> None:
+        write_json(self.path / RUN, {"format": FORMAT, "version": VERSION, **record})
+
+    def open(self) -> None:
+        """Make the folders, unless they hold something else."""
+        if not (self.path / RUN).exists() and any(self.path.glob("*.parquet")):
+            raise FileError(
+                f"{self.path} holds Parquet files but no {RUN}: they are of something else, "
+                "name another folder"
+            )
+        try:
+            for name in ("pieces", "words"):
+                (self.hidden / name).mkdir(parents=True, exist_ok=True)
+        except OSError as problem:
+            raise self.unwritable(problem) from problem
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """One run at a time; the lock goes with the process, however that ends."""
+        import fcntl
+
+        with (self.hidden / "lock").open("w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as problem:
+                raise FileError(
+                    f"another run is writing to {self.path}: wait for it, or end it"
+                ) from problem
+            self._clear()
+            yield
+
+    def _clear(self) -> None:
+        """Away with what the killed left half written, and with pieces of finished shards."""
+        for path in self.hidden.glob("*.part"):
+            path.unlink(missing_ok=True)
+        for folder in (self.hidden / "pieces").iterdir():
+            if self.shard(folder.name).exists():
+                self.drop_pieces(folder.name)
+
+    def write(self, path: Path, fill: Callable[[IO[bytes]], None]) -> None:
+        """A file that is there as a whole or not at all, also after a power cut."""
+        handle, name = tempfile.mkstemp(suffix=".part", dir=self.hidden)
+        temporary = Path(name)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                fill(file)
+                file.flush()
+                os.fsync(file.fileno())
+            mask = os.umask(0)
+            os.umask(mask)
+            temporary.chmod(0o666 & ~mask)
+            path.parent.mkdir(exist_ok=True)
+            temporary.replace(path)
+        except OSError as problem:
+            raise self.unwritable(problem) from problem
+        finally:
+            temporary.unlink(missing_ok=True)
+
+    def unwritable(self, problem: OSError) -> FileError:
+        return FileError(f"cannot write to {self.path}: {problem.strerror or problem}")

@@ -1,0 +1,68 @@
+"""The columns of the output: which row it is, what came with it, what was found out."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from slalom.classifiers.base import checked_text
+from slalom.corpus.plan import cell_as
+from slalom.corpus.records import Record
+from slalom.document import Text
+from slalom.errors import InputError
+from slalom.explanation import Explanation
+from slalom.tables import Failed, arrow, document_row, document_schema
+
+OWN = ("id", "source", "line")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """From a row of the input to a row of the output."""
+
+    text_column: str
+    id_column: str | None
+    carried: dict[str, str]  # columns of the input, and the kind of their cells
+
+    def schema(self) -> Any:
+        pa = arrow()
+        kinds = {"bool": pa.bool_(), "int": pa.int64(), "float": pa.float64()}
+        own = [("id", pa.string()), ("source", pa.string()), ("line", pa.int64())]
+        taken = {*OWN, *document_schema().names}
+        carried = [
+            (name if name not in taken else f"input_{name}", kinds.get(kind, pa.string()))
+            for name, kind in self.carried.items()
+        ]
+        return pa.schema([*own, *carried, *document_schema()])
+
+    def text(self, record: Record) -> Text:
+        """The text of a row, or an InputError that says why there is none."""
+        if record.problem is not None:
+            raise InputError(record.problem)
+        if record.cells.get(self.text_column) is None:
+            raise InputError(f"has no {self.text_column!r}")
+        text = record.cells[self.text_column]
+        return checked_text(tuple(text) if isinstance(text, list) else text)
+
+    def row(self, source: str, record: Record, result: Explanation | Failed) -> dict[str, Any]:
+        taken = {*OWN, *document_schema().names}
+        name = None if self.id_column is None else record.cells.get(self.id_column)
+        carried = {
+            column if column not in taken else f"input_{column}": cell_as(
+                kind, record.cells.get(column)
+            )
+            for column, kind in self.carried.items()
+        }
+        own = {
+            "id": f"{Path(source).name}:{record.line}" if name is None else str(name),
+            "source": source,
+            "line": record.line,
+        }
+        return own | carried | document_row(result)
+
+
+def layout_of(columns: Mapping[str, str], text_column: str, id_column: str | None) -> Layout:
+    """Without an `id` named, a column of that name is taken; the text is not kept twice."""
+    named = id_column or ("id" if "id" in columns else None)
+    carried = {name: kind for name, kind in columns.items() if name not in (text_column, named)}
+    return Layout(text_column, named, carried)

@@ -1,0 +1,212 @@
+"""What is to be read: which files, how many rows, where to cut them into shards.
+
+Every file is read once before the work begins, so that a missing column, a broken line and
+the number of rows are known in time, and so that a later run can tell that the input changed.
+A *shard* is a stretch of rows of one file that becomes one Parquet file; its number follows
+from the input and the size alone, never from who works on it.
+"""
+
+import glob
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from slalom.corpus.records import (
+    KINDS,
+    Place,
+    Record,
+    bytes_of,
+    columns_of,
+    kind_of,
+    read_records,
+)
+from slalom.errors import FileError, Setting
+
+MOST_MARKS = 65_536  # places remembered per file; beyond, every second one is forgotten
+MOST_NAMED = 5  # broken lines that are named
+NUMBER_KINDS = {bool: "bool", int: "int", float: "float", str: "string"}
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Rows of one input file that become one output file."""
+
+    number: int
+    path: str
+    start: Place
+    n_rows: int
+
+    @property
+    def name(self) -> str:
+        return f"part-{self.number:06d}"
+
+    def records(self) -> Iterator[Record]:
+        return islice(read_records(Path(self.path), self.start), self.n_rows)
+
+
+@dataclass(frozen=True)
+class Indexed:
+    """One input file, read through once."""
+
+    path: str
+    sha256: str
+    n_rows: int
+    step: int  # rows between two marks
+    marks: tuple[Place, ...]
+    columns: dict[str, str]  # name → kind of its cells: bool, int, float, string or json
+    broken: tuple[tuple[int, str], ...]  # the first few: line and reason
+    n_broken: int
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, record: dict[str, Any]) -> "Indexed":
+        marks = tuple(Place(**mark) for mark in record["marks"])
+        broken = tuple((line, reason) for line, reason in record["broken"])
+        return cls(**{**record, "marks": marks, "broken": broken})
+
+
+def find_files(given: str, output: Path) -> list[Path]:
+    """A file, the files of a folder, or what a pattern matches; in order of their names.
+
+    What lies in the output folder is not input.
+    """
+    path = Path(given)
+    if path.is_file():
+        return [path]
+    if path.is_dir():
+        found = [inside for inside in sorted(path.rglob("*")) if _is_input(inside, path)]
+        missing = f"it holds no file named {', '.join(KINDS)} (the first two also .gz)"
+    else:
+        names = glob.glob(given, recursive=True)  # noqa: PTH207 (a pattern may be absolute)
+        found = sorted(Path(name) for name in names if Path(name).is_file())
+        missing = "nothing matches" if glob.has_magic(given) else "no such file or folder"
+    own = output.resolve()
+    found = [path for path in found if own not in path.resolve().parents]
+    if not found:
+        raise FileError(f"cannot read {given}: {missing}")
+    return found
+
+
+def _is_input(path: Path, folder: Path) -> bool:
+    hidden = any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
+    plain = path.with_suffix("") if path.suffix == ".gz" else path
+    return path.is_file() and not hidden and plain.suffix in KINDS
+
+
+def index_file(path: Path, text_column: str, id_column: str | None) -> Indexed:
+    """Read a file through: its rows, columns, broken lines and fingerprint."""
+    table = columns_of(path)
+    _check_columns(path, table, text_column, id_column)
+    marks: list[Place] = []
+    step, n_rows = 1, 0
+    columns: dict[str, str] = {}
+    broken: list[tuple[int, str]] = []
+    n_broken = 0
+    for record in read_records(path):
+        if n_rows % step == 0:
+            marks.append(record.place)
+            if len(marks) > MOST_MARKS:
+                marks, step = marks[::2], 2 * step
+        n_rows += 1
+        problem = record.problem or _lacks(record, text_column)
+        if problem:
+            n_broken += 1
+            broken += [(record.line, problem)][: MOST_NAMED - len(broken)]
+        for name, cell in record.cells.items():
+            columns[name] = _common(columns.get(name), cell)
+    if not n_rows:
+        raise FileError(f"{path} is empty: there is no row to explain")
+    if not table:  # JSON lines have the columns that their rows have
+        _check_columns(path, tuple(columns), text_column, id_column)
+    names = {name: columns.get(name) or "string" for name in (table or columns)}
+    with bytes_of(path) as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return Indexed(str(path), digest, n_rows, step, tuple(marks), names, tuple(broken), n_broken)
+
+
+def shards_of(files: Sequence[Indexed], rows_per_file: int) -> list[Shard]:
+    """Stretches of about so many rows; a file ends a shard."""
+    shards: list[Shard] = []
+    for file in files:
+        stride = max(1, rows_per_file // file.step)
+        for at in range(0, len(file.marks), stride):
+            start = file.marks[at]
+            n_rows = min(stride * file.step, file.n_rows - start.row)
+            shards.append(Shard(len(shards), file.path, start, n_rows))
+    return shards
+
+
+def columns_together(files: Sequence[Indexed]) -> dict[str, str]:
+    """The columns of all files; what is a number here and a text there is a text."""
+    together: dict[str, str] = {}
+    for file in files:
+        for name, kind in file.columns.items():
+            together[name] = _wider(together.get(name), kind)
+    return together
+
+
+def broken_lines(files: Sequence[Indexed]) -> list[str]:
+    """One sentence per file with lines that cannot be used."""
+    sentences = []
+    for file in files:
+        if file.n_broken:
+            named = "; ".join(f"line {line}: {reason}" for line, reason in file.broken)
+            more = "; …" if file.n_broken > len(file.broken) else ""
+            what = "1 line" if file.n_broken == 1 else f"{file.n_broken} lines"
+            sentences.append(f"{file.path} has {what} without a text to explain: {named}{more}")
+    return sentences
+
+
+def cell_as(kind: str, cell: Any) -> Any:
+    """A cell as its column keeps it; what has no simple type is written as JSON."""
+    if cell is None or kind in ("bool", "int"):
+        return cell
+    if kind == "float":
+        return float(cell)
+    return cell if isinstance(cell, str) else json.dumps(cell, ensure_ascii=False, default=str)
+
+
+def _check_columns(
+    path: Path, columns: Sequence[str], text_column: str, id_column: str | None
+) -> None:
+    if not columns and kind_of(path) == ".jsonl":
+        return
+    for option, name in (("text_column", text_column), ("id_column", id_column)):
+        if name is not None and name not in columns:
+            raise FileError(
+                f"{path} has no column {name!r}: its columns are {', '.join(columns)}; name it by ",
+                Setting(option),
+            )
+
+
+def _lacks(record: Record, text_column: str) -> str | None:
+    cell = record.cells.get(text_column)
+    if text_column not in record.cells or cell is None:
+        return f"has no {text_column!r}"
+    if isinstance(cell, str):
+        return None if cell.strip() else f"{text_column!r} is empty"
+    is_pair = isinstance(cell, list) and len(cell) == 2 and all(isinstance(c, str) for c in cell)
+    return None if is_pair else f"{text_column!r} is neither a text nor a pair of texts"
+
+
+def _common(before: str | None, cell: Any) -> str:
+    if cell is None:
+        return before or ""
+    kind = NUMBER_KINDS.get(type(cell), "json")
+    if kind == "int" and not -(2**63) <= cell < 2**63:
+        kind = "json"
+    return _wider(before, kind)
+
+
+def _wider(before: str | None, kind: str) -> str:
+    if not before or before == kind:
+        return kind
+    if not kind:
+        return before
+    return "float" if {before, kind} == {"int", "float"} else "json"

@@ -1,0 +1,202 @@
+"""Shards on a Ray cluster: a pool of model actors, fed by Ray Data.
+
+Only the names of shards travel. Every actor loads the model, reads its stretch of the input
+and writes its file, so input and output must be folders that all machines see. An actor that
+dies is started again by Ray, and takes up the shard where its pieces end.
+
+Ray is started on this machine, without its dashboard and without usage reports, unless a
+cluster is named by RAY_ADDRESS or the caller has connected to one.
+"""
+
+import logging
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from threading import Event, Thread
+from time import perf_counter
+from typing import Any
+
+from slalom.corpus.plan import Shard
+from slalom.corpus.records import Place
+from slalom.corpus.run import Identity, Make, Work
+from slalom.corpus.work import Advance
+from slalom.errors import InputError, MissingExtraError, Setting, SlalomError
+
+BLOCKS_PER_WORKER = 64  # a block of shards is handed out at a time
+SECONDS_BETWEEN_LOOKS = 1.0
+QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_BACKEND_LOG_LEVEL": "fatal"}
+
+
+@dataclass(frozen=True)
+class RayEngine:
+    """A fixed number of actors, each with its own model."""
+
+    n_workers: int
+    n_gpus: float = 0.0  # of each worker
+    was_there: bool = field(default_factory=lambda: _is_connected())  # before this engine
+
+    def identity(self, make: Make) -> Identity:
+        ray = _connected()
+        ask = ray.remote(_identity).options(**self._share(ray))
+        with _errors_unwrapped():
+            name, labels = ray.get(ask.remote(make))
+        return Identity(name, labels)
+
+    def run(self, work: Work, shards: Sequence[Shard], advance: Advance) -> None:
+        ray = _connected()
+        with _watched(work, shards, advance), _errors_unwrapped():
+            data = ray.data.from_items(
+                [_item(shard) for shard in shards],
+                override_num_blocks=min(len(shards), BLOCKS_PER_WORKER * self.n_workers),
+            )
+            share = self._share(ray)
+            done = data.map_batches(
+                ShardActor,
+                fn_constructor_args=(work,),
+                batch_size=1,
+                compute=ray.data.ActorPoolStrategy(size=self.n_workers),
+                num_cpus=share["num_cpus"],
+                num_gpus=share["num_gpus"],
+            )
+            for _ in done.iter_batches(batch_size=None):
+                pass  # the files say what is done
+
+    def close(self) -> None:
+        """End what was started here; a cluster that was there before stays."""
+        if not self.was_there:
+            import ray
+
+            ray.shutdown()
+
+    def _share(self, ray: Any) -> dict[str, float]:
+        """Half of the cores at most: Ray Data waits for ever where actors take them all."""
+        found = ray.cluster_resources()
+        n_gpus = self.n_workers * self.n_gpus
+        if n_gpus > found.get("GPU", 0.0):
+            raise InputError(
+                f"{self.n_workers} workers need {n_gpus:g} GPUs, the cluster has "
+                f"{found.get('GPU', 0.0):g}: give fewer ",
+                Setting("workers"),
+            )
+        cpus = min(1.0, 0.5 * found.get("CPU", 1.0) / self.n_workers)
+        return {"num_cpus": cpus, "num_gpus": self.n_gpus}
+
+
+class ShardActor:
+    """One model in one process, as Ray Data calls it."""
+
+    def __init__(self, work: Work) -> None:
+        self.work = work
+        self.worker = work.worker()
+
+    def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
+        for shard in _shards(batch):
+            if not self.work.folder.shard(shard.name).exists():  # a block may be handed out again
+                self.worker.finish(shard, lambda _: None)
+        return {"number": batch["number"]}
+
+
+def _identity(make: Make) -> tuple[str, tuple[str, ...]]:
+    classifier = make()
+    return classifier.name, tuple(classifier.labels)
+
+
+def _item(shard: Shard) -> dict[str, Any]:
+    plain = asdict(shard)
+    return {**plain.pop("start"), **plain}
+
+
+def _shards(batch: dict[str, Any]) -> Iterator[Shard]:
+    for at in range(len(batch["number"])):
+        place = Place(*(int(batch[name][at]) for name in ("row", "line", "byte")))
+        path, n_rows = str(batch["path"][at]), int(batch["n_rows"][at])
+        yield Shard(int(batch["number"][at]), path, place, n_rows)
+
+
+def _is_connected() -> bool:
+    ray = sys.modules.get("ray")
+    return ray is not None and bool(ray.is_initialized())
+
+
+def _connected() -> Any:
+    """Ray, on the cluster that is there or on one of this machine alone."""
+    for name, value in QUIET.items():
+        os.environ.setdefault(name, value)
+    try:
+        import ray
+        import ray.data
+    except ImportError as problem:
+        raise MissingExtraError("ray", "ray") from problem
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
+    ray.data.DataContext.get_current().enable_progress_bars = False
+    if ray.is_initialized():
+        return ray
+    if "RAY_ADDRESS" in os.environ:
+        ray.init(log_to_driver=False, logging_level=logging.ERROR)
+    else:
+        ray.init(
+            address="local",
+            include_dashboard=False,
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+        )
+    return ray
+
+
+@contextmanager
+def _watched(work: Work, shards: Sequence[Shard], advance: Advance) -> Iterator[None]:
+    """Tell of rows as they appear in the folder, from a thread that only looks."""
+    stop = Event()
+    rows = {shard.name: shard.n_rows for shard in shards}
+    seen = _rows_done(work, rows)
+
+    def look() -> None:
+        nonlocal seen
+        pause = SECONDS_BETWEEN_LOOKS
+        while not stop.wait(pause):
+            begin = perf_counter()
+            with suppress(OSError):  # a file may go while it is looked at
+                done = _rows_done(work, rows)
+                advance(done - seen)
+                seen = done
+            pause = max(SECONDS_BETWEEN_LOOKS, 20 * (perf_counter() - begin))
+
+    watcher = Thread(target=look, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        watcher.join()
+    advance(_rows_done(work, rows) - seen)
+
+
+def _rows_done(work: Work, rows: dict[str, int]) -> int:
+    finished = work.folder.finished()
+    whole = sum(n_rows for name, n_rows in rows.items() if name in finished)
+    return whole + work.folder.rows_at_work()
+
+
+@contextmanager
+def _errors_unwrapped() -> Iterator[None]:
+    """An error raised on purpose by a worker is raised here as what it is."""
+    try:
+        yield
+    except Exception as problem:
+        for found in _causes(problem):
+            if isinstance(found, SlalomError):
+                raise found from problem
+        raise
+
+
+def _causes(problem: BaseException) -> Iterator[BaseException]:
+    """Ray hands on what a worker raised as a `cause`, sometimes inside another."""
+    seen: list[BaseException] = []
+    found: Any = problem
+    while isinstance(found, BaseException) and found not in seen:
+        seen.append(found)
+        cause = getattr(found, "cause", None) or found.__cause__
+        found = cause
+    return reversed(seen)  # the innermost first

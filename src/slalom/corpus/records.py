@@ -1,0 +1,207 @@
+"""Rows of JSON lines, CSV and Parquet files, one after another, from any place in the file.
+
+Knows files and rows, not what is done with them. A row that cannot be read keeps its place and
+says why. Memory holds one row, or one small batch of a Parquet file, at a time.
+"""
+
+import csv
+import gzip
+import io
+import json
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+from slalom.errors import FileError
+from slalom.tables import arrow
+
+KINDS = (".jsonl", ".csv", ".parquet")
+BATCH = 256  # rows of a Parquet file read together
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a row begins: how many rows, lines and bytes lie before it."""
+
+    row: int = 0
+    line: int = 0
+    byte: int = 0
+
+
+@dataclass(frozen=True)
+class Record:
+    """One row: its cells, or why there are none."""
+
+    place: Place
+    line: int  # in the file, from 1; of a Parquet file, the row
+    cells: dict[str, Any] = field(default_factory=dict)
+    problem: str | None = None
+
+
+def kind_of(path: Path) -> str:
+    """The format by the name; `.gz` may follow."""
+    kind = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
+    if kind not in KINDS or (kind == ".parquet" and path.suffix == ".gz"):
+        raise FileError(
+            f"cannot tell what {path} is: expected .jsonl or .csv (also .gz), or .parquet"
+        )
+    return kind
+
+
+def columns_of(path: Path) -> tuple[str, ...]:
+    """The columns a table has; those of JSON lines are only known row by row: ()."""
+    try:
+        match kind_of(path):
+            case ".csv":
+                with _opened(path) as file:
+                    return _header(path, file)
+            case ".parquet":
+                return tuple(_parquet(path).schema_arrow.names)
+            case _:
+                return ()
+    except OSError as problem:
+        raise _unreadable(path, problem) from problem
+
+
+def read_records(path: Path, start: Place = Place()) -> Iterator[Record]:  # noqa: B008 (frozen)
+    """Every row from a place on."""
+    kind = kind_of(path)
+    try:
+        if kind == ".parquet":
+            yield from _parquet_records(path, start)
+            return
+        with _opened(path) as file:
+            if kind == ".csv":
+                yield from _csv_records(path, file, start)
+            else:
+                yield from _json_records(file, start)
+    except (OSError, EOFError, zlib.error) as problem:
+        raise _unreadable(path, problem) from problem
+
+
+def _unreadable(path: Path, problem: Exception) -> FileError:
+    return FileError(f"cannot read {path}: {getattr(problem, 'strerror', None) or problem}")
+
+
+def _opened(path: Path) -> IO[bytes]:
+    """Bytes as they were before compression; seeking in a compressed file reads up to there."""
+    return gzip.open(path) if path.suffix == ".gz" else path.open("rb")  # type: ignore[return-value]
+
+
+def _json_records(file: IO[bytes], start: Place) -> Iterator[Record]:
+    file.seek(start.byte)
+    row, line, byte = start.row, start.line, start.byte
+    for content in file:
+        place = Place(row, line, byte)
+        line, byte = line + 1, byte + len(content)
+        if not content.strip():
+            continue
+        row += 1
+        try:
+            cells = json.loads(content.decode("utf-8-sig" if line == 1 else "utf-8"))
+        except (ValueError, RecursionError):
+            yield Record(place, line, problem="not valid JSON in UTF-8")
+            continue
+        if isinstance(cells, dict):
+            yield Record(place, line, cells)
+        else:
+            yield Record(place, line, problem="not a JSON object: {…}")
+
+
+class _Lines:
+    """Lines for a CSV reader, which says itself when a row ends; counts what it was given."""
+
+    def __init__(self, file: IO[bytes], start: Place) -> None:
+        self.file, self.line, self.byte = file, start.line, start.byte
+
+    def __iter__(self) -> "_Lines":
+        return self
+
+    def __next__(self) -> str:
+        content = self.file.readline()
+        if not content:
+            raise StopIteration
+        self.line, self.byte = self.line + 1, self.byte + len(content)
+        return content.decode("utf-8", errors="surrogateescape")
+
+
+def _header(path: Path, file: IO[bytes]) -> tuple[str, ...]:
+    try:
+        names = next(csv.reader([file.readline().decode("utf-8-sig")], strict=True), [])
+    except (UnicodeDecodeError, csv.Error) as problem:
+        raise FileError(f"cannot read the columns of {path}: {problem}") from problem
+    if not names:
+        raise FileError(f"{path} is empty: the first line of a table names its columns")
+    if len(set(names)) < len(names):
+        raise FileError(f"{path} has two columns of one name: {', '.join(names)}")
+    return tuple(names)
+
+
+def _csv_records(path: Path, file: IO[bytes], start: Place) -> Iterator[Record]:
+    names = _header(path, file)
+    begin = start if start.byte else Place(0, 1, file.tell())
+    file.seek(begin.byte)
+    lines = _Lines(file, begin)
+    table = csv.reader(lines, strict=True)
+    row = begin.row
+    while True:
+        place, line = Place(row, lines.line, lines.byte), lines.line + 1
+        try:
+            cells = next(table)
+        except StopIteration:
+            return
+        except csv.Error as problem:  # a quote that is never closed, for example
+            row += 1
+            yield Record(place, line, problem=f"not a row of a table: {problem}")
+            continue
+        if cells:  # not a blank line
+            row += 1
+            yield _table_record(place, line, names, cells)
+
+
+def _table_record(place: Place, line: int, names: Sequence[str], cells: Sequence[str]) -> Record:
+    if len(cells) > len(names):
+        problem = f"has {len(cells)} cells, the table has {len(names)} columns"
+        return Record(place, line, problem=problem)
+    try:
+        "".join(cells).encode()
+    except UnicodeEncodeError:
+        return Record(place, line, problem="not in UTF-8")
+    return Record(place, line, dict(zip(names, cells, strict=False)))
+
+
+def _parquet(path: Path) -> Any:
+    arrow()
+    from pyarrow import ArrowInvalid
+    from pyarrow.parquet import ParquetFile
+
+    try:
+        return ParquetFile(path)
+    except ArrowInvalid as problem:
+        raise FileError(f"{path} is not a Parquet file: {problem}") from problem
+
+
+def _parquet_records(path: Path, start: Place) -> Iterator[Record]:
+    file = _parquet(path)
+    before = 0
+    for group in range(file.num_row_groups):
+        n_rows = file.metadata.row_group(group).num_rows
+        if before + n_rows > start.row:
+            row = before
+            for batch in file.iter_batches(BATCH, row_groups=[group]):
+                skipped = min(batch.num_rows, max(0, start.row - row))
+                row += skipped
+                for cells in batch.slice(skipped).to_pylist():
+                    yield Record(Place(row, row, 0), row + 1, cells)
+                    row += 1
+        before += n_rows
+
+
+def bytes_of(path: Path) -> io.BufferedReader:
+    """The file as it lies on disk."""
+    try:
+        return path.open("rb")
+    except OSError as problem:
+        raise _unreadable(path, problem) from problem

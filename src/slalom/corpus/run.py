@@ -1,0 +1,251 @@
+"""A run: what is asked of whom, whether the folder agrees, and what came of it.
+
+Knows the order of things; an engine knows where they happen.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from math import ceil
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from slalom.classifiers.base import Classifier, target_of
+from slalom.corpus.folder import RunFolder
+from slalom.corpus.layout import Layout
+from slalom.corpus.plan import Indexed, Shard, find_files, index_file
+from slalom.corpus.work import Advance, Receipt, Recipe, Worker, receipt_of
+from slalom.errors import FileError, InputError
+from slalom.explainers.base import TargetName
+from slalom.files import write_json
+from slalom.tables import SCHEMA_VERSION
+
+ROWS_PER_FILE = 1000
+SHARDS_PER_WORKER = 4  # so that nobody waits long for the last one
+PLAN = "plan.json"
+Make = Callable[[], Classifier]
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What a classifier is called, and its labels."""
+
+    name: str
+    labels: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Work:
+    """All a worker needs; it pickles, and the classifier is made where it is used."""
+
+    folder: RunFolder
+    layout: Layout
+    recipe: Recipe
+    make: Make
+
+    def worker(self, classifier: Classifier | None = None) -> Worker:
+        made = self.make() if classifier is None else classifier
+        return Worker(self.folder, self.layout, self.recipe, made)
+
+
+class Engine(Protocol):
+    """Where shards are worked on."""
+
+    @property
+    def n_workers(self) -> int: ...
+
+    def identity(self, make: Make) -> Identity: ...
+
+    def run(self, work: Work, shards: Sequence[Shard], advance: Advance) -> None:
+        """Finish every shard, in any order; `advance` hears of rows."""
+        ...
+
+    def close(self) -> None:
+        """Let go of what was started for it."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class LocalEngine:
+    """In this process, one shard after another; the classifier is made once."""
+
+    make: Make
+    n_workers: int = 1
+
+    @cached_property
+    def classifier(self) -> Classifier:
+        return self.make()
+
+    def identity(self, make: Make) -> Identity:
+        return Identity(self.classifier.name, tuple(self.classifier.labels))
+
+    def run(self, work: Work, shards: Sequence[Shard], advance: Advance) -> None:
+        worker = work.worker(self.classifier)
+        for shard in shards:
+            worker.finish(shard, advance)
+
+    def close(self) -> None:
+        """There is nothing to let go of."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a run has left in its folder, all shards together."""
+
+    folder: Path
+    n_rows: int
+    n_failed: int
+    n_queries: int
+    n_tokens: int
+    seconds: float  # of explaining, added up over workers
+    first_problem: str | None
+
+
+def one_target(target: TargetName, labels: Sequence[str]) -> int:
+    """A corpus has one target, by default the last class; a number in words is a number."""
+    wanted = len(labels) - 1 if target is None else target
+    if isinstance(wanted, str) and wanted.isdecimal() and wanted not in labels:
+        wanted = int(wanted)
+    index = target_of(wanted, labels, np.zeros(len(labels))).index
+    if index is None:
+        raise InputError(
+            "a corpus has one target: give a label or its number instead of 'all' "
+            f"({', '.join(labels)})"
+        )
+    return index
+
+
+def index_input(
+    given: str, text_column: str, id_column: str | None, folder: RunFolder
+) -> tuple[list[Indexed], dict[str, Any]]:
+    """Every file read through, and what to remember of that.
+
+    A file that has not been touched since an earlier run is not read again.
+    """
+    known = _known_plan(folder)
+    plan: dict[str, Any] = {}
+    files = []
+    for path in find_files(given, folder.path):
+        state = path.stat()
+        stamp = [text_column, id_column, state.st_size, state.st_mtime_ns]
+        before = known.get(str(path.resolve()))
+        if before and before["stamp"] == stamp:
+            file = Indexed.from_json({**before["index"], "path": str(path)})
+        else:
+            file = index_file(path, text_column, id_column)
+        files.append(file)
+        plan[str(path.resolve())] = {"stamp": stamp, "index": file.to_json()}
+    return files, plan
+
+
+def keep_plan(folder: RunFolder, plan: dict[str, Any]) -> None:
+    write_json(folder.hidden / PLAN, plan)
+
+
+def _known_plan(folder: RunFolder) -> dict[str, Any]:
+    try:
+        known = json.loads((folder.hidden / PLAN).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return known if isinstance(known, dict) else {}
+
+
+def rows_per_file(files: Sequence[Indexed], n_workers: int) -> int:
+    """Enough shards for everyone, none too large."""
+    if n_workers == 1:
+        return ROWS_PER_FILE
+    n_rows = sum(file.n_rows for file in files)
+    return min(ROWS_PER_FILE, max(1, ceil(n_rows / (SHARDS_PER_WORKER * n_workers))))
+
+
+def settings_of(
+    identity: Identity, recipe: Recipe, layout: Layout, files: Sequence[Indexed]
+) -> dict[str, Any]:
+    """What all rows of a folder must have in common."""
+    return {
+        "model": identity.name,
+        "labels": list(identity.labels),
+        "method": recipe.method.name,
+        "target": identity.labels[recipe.target],
+        "queries": recipe.n_queries,
+        "units": recipe.units,
+        "too_long": recipe.too_long,
+        "seed": recipe.seed,
+        "text column": layout.text_column,
+        "id column": layout.id_column,
+        "input": {Path(file.path).name: file.sha256 for file in files},
+        "schema version": SCHEMA_VERSION,
+    }
+
+
+def agree(
+    folder: RunFolder, settings: dict[str, Any], n_rows_each: int | None, default: int
+) -> int:
+    """The rows per file of the run that is there, or of a new one; another run is refused."""
+    before = folder.settings()
+    if before is None:
+        return n_rows_each or default
+    differences = _differences(before["settings"], settings)
+    if n_rows_each is not None and n_rows_each != before["rows_per_file"]:
+        differences.append(f"rows per file (was {before['rows_per_file']}, now {n_rows_each})")
+    if differences:
+        raise FileError(
+            f"{folder.path} holds a run with another {'; another '.join(differences)}: "
+            "name another folder, or delete this one"
+        )
+    return int(before["rows_per_file"])
+
+
+def begin(folder: RunFolder, settings: dict[str, Any], n_rows_each: int) -> None:
+    """Write down what is asked, before anything is."""
+    if folder.settings() is None:
+        started = datetime.now(UTC).isoformat(timespec="seconds")
+        folder.keep_settings(
+            {"settings": settings, "rows_per_file": n_rows_each, "started": started}
+        )
+
+
+def _differences(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
+    found = []
+    for name in now:
+        if name == "input" and before.get(name) != now[name]:
+            found.append(f"input ({_input_difference(before.get(name) or {}, now[name])})")
+        elif before.get(name) != now[name]:
+            found.append(f"{name} (was {before.get(name)!r}, now {now[name]!r})")
+    return found
+
+
+def _input_difference(before: dict[str, str], now: dict[str, str]) -> str:
+    parts = [
+        *(f"{name} is gone" for name in before if name not in now),
+        *(f"{name} is new" for name in now if name not in before),
+        *(f"{name} has changed" for name in now if name in before and before[name] != now[name]),
+    ]
+    return ", ".join(parts[:3]) + (", …" if len(parts) > 3 else "")
+
+
+def summary_of(folder: RunFolder, shards: Sequence[Shard]) -> Summary:
+    """Added up from what every finished shard says of itself."""
+    receipts: list[Receipt] = [receipt_of(folder, shard.name) for shard in shards]
+    problems = [receipt.first_problem for receipt in receipts if receipt.first_problem]
+    return Summary(
+        folder.path,
+        sum(receipt.n_rows for receipt in receipts),
+        sum(receipt.n_failed for receipt in receipts),
+        sum(receipt.n_queries for receipt in receipts),
+        sum(receipt.n_tokens for receipt in receipts),
+        sum(receipt.seconds for receipt in receipts),
+        problems[0] if problems else None,
+    )
+
+
+def close(folder: RunFolder, summary: Summary) -> None:
+    """Write down what came of it, beside what was asked."""
+    record = folder.settings() or {}
+    result = {name: value for name, value in asdict(summary).items() if name != "folder"}
+    finished = datetime.now(UTC).isoformat(timespec="seconds")
+    folder.keep_settings({**record, "finished": finished, "result": result})

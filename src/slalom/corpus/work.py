@@ -1,0 +1,223 @@
+"""One worker: a shard in, a Parquet file out. Both engines, and every machine, run this.
+
+What is finished of a shard is kept in pieces of some ten seconds' work, so that a worker that
+is killed loses no more than that, and whoever comes next asks nothing again.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import islice
+from time import perf_counter
+from typing import IO, Any
+
+from slalom.classifiers.base import Classifier, says
+from slalom.corpus.folder import RunFolder
+from slalom.corpus.layout import Layout
+from slalom.corpus.plan import Shard
+from slalom.corpus.records import Record
+from slalom.corpus.words import WordSums
+from slalom.document import Document
+from slalom.errors import InputError, SlalomError
+from slalom.explainers.base import Explainer
+from slalom.explanation import Explanation
+from slalom.tables import Failed, arrow
+
+FIRST_PIECE, LARGEST_PIECE = 4, 1024  # rows
+SECONDS_PER_PIECE = 10.0
+KEPT = b"slalom.receipt"  # the key under which a Parquet file holds its receipt
+Advance = Callable[[int], None]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How every document is explained."""
+
+    method: Explainer
+    target: int  # one for the whole corpus
+    n_queries: int | None = None
+    units: str | None = None
+    too_long: str = "error"
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What became of a shard, and what it cost."""
+
+    n_rows: int
+    n_failed: int
+    n_queries: int
+    n_tokens: int
+    seconds: float
+    first_problem: str | None = None
+
+
+@dataclass
+class Worker:
+    """Explains shards with one classifier."""
+
+    folder: RunFolder
+    layout: Layout
+    recipe: Recipe
+    classifier: Classifier
+    piece_rows: int = FIRST_PIECE  # grows or shrinks with the time that a piece takes
+
+    def finish(self, shard: Shard, advance: Advance) -> Receipt:
+        """Explain what is left of a shard, then put its file in place."""
+        pieces = self.folder.finished_pieces(shard.name)
+        done = sum(n_rows for _, n_rows in pieces)
+        records = islice(shard.records(), done, None)
+        while chunk := list(islice(records, self.piece_rows)):
+            begin = perf_counter()
+            self._write_piece(shard, done, chunk)
+            done += len(chunk)
+            self._pace(perf_counter() - begin)
+            advance(len(chunk))
+        if done != shard.n_rows:
+            raise InputError(
+                f"{shard.path} has changed while it was read: {done} rows where "
+                f"{shard.n_rows} were counted; start again with an input that stays as it is"
+            )
+        return self._commit(shard)
+
+    def _pace(self, seconds: float) -> None:
+        if seconds < SECONDS_PER_PIECE / 2:
+            self.piece_rows = min(LARGEST_PIECE, 2 * self.piece_rows)
+        elif seconds > 2 * SECONDS_PER_PIECE:
+            self.piece_rows = max(1, self.piece_rows // 2)
+
+    def _write_piece(self, shard: Shard, first: int, chunk: Sequence[Record]) -> None:
+        found = self.explained(chunk)
+        rows = [
+            self.layout.row(shard.path, record, result)
+            for record, (result, _) in zip(chunk, found, strict=True)
+        ]
+        words = WordSums()
+        for result, document in found:
+            if isinstance(result, Explanation) and document is not None:
+                words.add_document(result, document)
+        pa = arrow()
+        table = pa.Table.from_pylist(rows, schema=self.layout.schema())
+        piece = self.folder.pieces(shard.name) / f"{first}-{len(chunk)}.arrow"
+        beside = piece.with_suffix(".words")
+        self.folder.write(beside, lambda file: _write_ipc(file, words.table()))
+        self.folder.write(piece, lambda file: _write_ipc(file, table))
+
+    def explained(
+        self, chunk: Sequence[Record]
+    ) -> list[tuple[Explanation | Failed, Document | None]]:
+        """Each row's explanation, or why there is none."""
+        results: list[tuple[Explanation | Failed, Document | None]] = []
+        documents: list[Document] = []
+        for record in chunk:
+            text = record.cells.get(self.layout.text_column)
+            try:
+                recipe, readable = self.recipe, self.layout.text(record)
+                document = self.classifier.split(readable, recipe.units, too_long=recipe.too_long)
+                documents.append(document)
+                results.append((Failed(readable, "not explained"), document))
+            except InputError as problem:
+                shown = text if isinstance(text, str) else None
+                results.append((Failed(shown, str(problem)), None))
+        answers = iter(self._together(documents))
+        return [
+            (next(answers), document) if document is not None else (result, None)
+            for result, document in results
+        ]
+
+    def _together(self, documents: Sequence[Document]) -> list[Explanation | Failed]:
+        try:
+            return list(self._ask(documents)) if documents else []
+        except SlalomError:
+            pass  # one of them: which one shows when they are asked one by one
+        results: list[Explanation | Failed] = []
+        is_document = True  # at fault, rather than the classifier
+        for document in documents:
+            try:
+                results += self._ask([document])
+            except SlalomError as problem:
+                results.append(Failed(document.text, str(problem)))
+                is_document = is_document and isinstance(problem, InputError)
+        if not is_document:
+            says(
+                self.classifier, ["a"]
+            )  # raises where it answers nothing any more: the run stops here
+        return results
+
+    def _ask(self, documents: Sequence[Document]) -> list[Explanation]:
+        recipe = self.recipe
+        return recipe.method.explain(
+            self.classifier,
+            documents,
+            target=recipe.target,
+            n_queries=recipe.n_queries,
+            seed=recipe.seed,
+        )
+
+    def _commit(self, shard: Shard) -> Receipt:
+        """Words first, rows last: the name of the rows says that all is there."""
+        pieces = [path for path, _ in self.folder.finished_pieces(shard.name)]
+        words = WordSums()
+        for path in pieces:
+            words.merge(WordSums.from_table(_read_ipc(path.with_suffix(".words"))))
+        self.folder.write(
+            self.folder.words(shard.name), lambda file: _write_parquet(file, [words.table()])
+        )
+        receipt = _receipt(_read_ipc(path) for path in pieces)
+        rows = (_read_ipc(path) for path in pieces)
+        self.folder.write(
+            self.folder.shard(shard.name), lambda file: _write_parquet(file, rows, receipt)
+        )
+        self.folder.drop_pieces(shard.name)
+        return receipt
+
+
+def receipt_of(folder: RunFolder, name: str) -> Receipt:
+    """What a finished shard says of itself."""
+    from pyarrow import parquet
+
+    found = parquet.read_schema(folder.shard(name)).metadata[KEPT]
+    return Receipt(**json.loads(found))
+
+
+def _receipt(tables: Iterator[Any]) -> Receipt:
+    n_rows = n_failed = n_queries = n_tokens = 0
+    seconds, first = 0.0, None
+    for table in tables:
+        for problem, quality in zip(
+            table["problem"].to_pylist(), table["quality"].to_pylist(), strict=True
+        ):
+            n_rows += 1
+            if problem is not None:
+                n_failed, first = n_failed + 1, first or problem
+            if quality is not None:
+                n_queries += quality["n_queries"]
+                n_tokens += quality["n_tokens"]
+                seconds += quality["seconds"]
+    return Receipt(n_rows, n_failed, n_queries, n_tokens, seconds, first)
+
+
+def _write_ipc(file: IO[bytes], table: Any) -> None:
+    pa = arrow()
+    with pa.ipc.new_file(file, table.schema) as writer:
+        writer.write_table(table)
+
+
+def _read_ipc(path: Any) -> Any:
+    return arrow().ipc.open_file(path.read_bytes()).read_all()
+
+
+def _write_parquet(file: IO[bytes], tables: Any, receipt: Receipt | None = None) -> None:
+    from pyarrow.parquet import ParquetWriter
+
+    writer = None
+    for table in tables:
+        if writer is None:
+            schema = table.schema
+            if receipt is not None:
+                schema = schema.with_metadata({KEPT: json.dumps(asdict(receipt))})
+            writer = ParquetWriter(file, schema, compression="zstd")
+        writer.write_table(table.replace_schema_metadata(schema.metadata))
+    if writer is not None:
+        writer.close()

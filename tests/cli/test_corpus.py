@@ -1,0 +1,95 @@
+"""slalom corpus: what it leaves behind and says, and how it ends."""
+
+import pytest
+from pyarrow import parquet
+
+import slalom
+from corpora import classifier, log_odds, reviews, write_jsonl
+from slalom.cli import main as cli
+
+
+@pytest.fixture
+def run(capfd, monkeypatch):
+    """The command in this process, a small function in the place of the bundled model."""
+    monkeypatch.setattr(
+        "slalom.classifiers.load.load", lambda name, *, device, labels, prompt: classifier()
+    )
+
+    def call(*arguments):
+        with pytest.raises(SystemExit) as ended:
+            cli.main(["corpus", *map(str, arguments)])
+        captured = capfd.readouterr()
+        return int(ended.value.code or 0), captured.out, captured.err
+
+    return call
+
+
+@pytest.fixture
+def data(tmp_path):
+    return write_jsonl(tmp_path / "reviews.jsonl", reviews(6), "not json")
+
+
+def test_it_explains_a_file_and_says_what_it_did(run, data, tmp_path):
+    status, out, err = run(data, tmp_path / "out", "--queries", 40, "--id-column", "key")
+    assert status == 0
+    assert "7 texts in" in out
+    assert "1 line without a text to explain: line 7: not valid JSON" in err
+    assert "1 text could not be explained" in err
+    table = parquet.read_table(tmp_path / "out/part-000000.parquet")
+    assert table["id"].to_pylist()[:2] == ["r0", "r1"]
+    status, out, _ = run("--queries", 40, "--id-column", "key", data, tmp_path / "out")
+    assert (status, "7 texts" in out) == (0, True)
+
+
+def test_a_dry_run_says_the_cost_and_writes_nothing(run, data, tmp_path):
+    status, out, _ = run(data, tmp_path / "out", "--queries", 40, "--dry-run")
+    assert status == 0
+    assert "7 texts to explain: about" in out
+    assert "in the mean of 6 of them, into 1 file" in out
+    assert not (tmp_path / "out").exists()
+
+
+def test_wrong_use_is_one_sentence_and_status_2(run, data, tmp_path):
+    out = tmp_path / "out"
+    for arguments, sentence in (
+        ((data,), "Missing argument 'OUTPUT'"),
+        ((tmp_path / "none.csv", out), "no such file or folder"),
+        ((data, out, "--text-column", "body"), "its columns are text, key, stars, group"),
+        ((data, out, "--target", "ugly"), "expected one of bad, good"),
+        ((data, out, "--target", "all"), "a corpus has one target"),
+        ((data, out, "--workers", "2"), "several need --engine ray"),
+        ((data, out, "--method", "magic"), "unknown method 'magic'"),
+    ):
+        status, _, err = run(*arguments)
+        assert status == 2, arguments
+        assert sentence in err
+        assert len([line for line in err.splitlines() if "without a text" not in line]) == 1
+
+
+def test_an_interrupt_keeps_what_is_finished_and_says_how_to_go_on(
+    run, data, tmp_path, monkeypatch
+):
+    calls = []
+
+    def interrupted(texts):
+        calls.append(texts)
+        if len(calls) > 1:
+            raise KeyboardInterrupt
+        return log_odds(texts)
+
+    broken = slalom.FunctionClassifier(interrupted, ["bad", "good"], gives="logits", name="small")
+    with monkeypatch.context() as patched:
+        patched.setattr(
+            "slalom.classifiers.load.load", lambda name, *, device, labels, prompt: broken
+        )
+        status, _, err = run(data, tmp_path / "out", "--queries", 40, "--rows-per-file", 4)
+    assert status == 130
+    assert "4 texts are explained and kept, of 7: the same command goes on" in err
+    assert run(data, tmp_path / "out", "--queries", 40)[0] == 0
+
+
+def test_no_text_at_all_is_an_error(run, tmp_path):
+    data = write_jsonl(tmp_path / "d.jsonl", [{"text": " "}])
+    status, _, err = run(data, tmp_path / "out", "--queries", 40)
+    assert status == 2
+    assert "no text could be explained" in err

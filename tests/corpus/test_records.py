@@ -1,0 +1,143 @@
+"""Rows of files: read from any place, broken ones named."""
+
+import csv
+import gzip
+import io
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from corpora import reviews, write_jsonl
+from slalom.corpus.plan import broken_lines, find_files, index_file, shards_of
+from slalom.corpus.records import read_records
+from slalom.errors import FileError
+
+
+def as_csv(rows):
+    text = io.StringIO()
+    table = csv.DictWriter(text, rows[0])
+    table.writeheader()
+    table.writerows(rows)
+    return text.getvalue()
+
+
+@pytest.fixture(params=["jsonl", "csv", "parquet", "jsonl.gz", "csv.gz"])
+def table(request, tmp_path):
+    """The same eleven rows in every format; a text may hold line ends and quotes."""
+    rows = reviews(11)
+    rows[4]["text"] = 'two\nlines, "quoted" – Ünï'
+    path = tmp_path / f"rows.{request.param}"
+    if request.param == "parquet":
+        parquet.write_table(pa.Table.from_pylist(rows), path, row_group_size=4)
+    elif "csv" in request.param:
+        content = as_csv(rows).encode()
+        path.write_bytes(gzip.compress(content) if request.param.endswith("gz") else content)
+    else:
+        write_jsonl(path, rows)
+        if request.param.endswith("gz"):
+            path.write_bytes(gzip.compress(path.read_bytes()))
+    return path, rows
+
+
+def test_every_format_gives_the_same_rows(table):
+    path, rows = table
+    records = list(read_records(path))
+    assert [record.cells["text"] for record in records] == [row["text"] for row in rows]
+    assert [record.cells["key"] for record in records] == [row["key"] for row in rows]
+    assert [record.place.row for record in records] == list(range(len(rows)))
+
+
+def test_shards_cut_a_file_anywhere_and_together_hold_it_all(table):
+    path, rows = table
+    index = index_file(path, "text", None)
+    assert index.n_rows == len(rows)
+    for size in (1, 3, 4, 50):
+        shards = shards_of([index], size)
+        assert [shard.n_rows for shard in shards][:-1] == [size] * (len(shards) - 1)
+        texts = [record.cells["text"] for shard in shards for record in shard.records()]
+        assert texts == [row["text"] for row in rows]
+
+
+def test_marks_are_thinned_when_there_are_many(tmp_path, monkeypatch):
+    monkeypatch.setattr("slalom.corpus.plan.MOST_MARKS", 8)
+    path = write_jsonl(tmp_path / "many.jsonl", reviews(100))
+    index = index_file(path, "text", None)
+    assert len(index.marks) <= 8
+    texts = [r.cells["text"] for shard in shards_of([index], 20) for r in shard.records()]
+    assert texts == [row["text"] for row in reviews(100)]
+
+
+def test_broken_lines_keep_their_place_and_are_named(tmp_path):
+    path = tmp_path / "broken.jsonl"
+    path.write_bytes(b'{"text": "fine"}\n\nnot json\n{"text": "\xff"}\n[1]\n{"other": 1}\n')
+    records = list(read_records(path))
+    assert [record.line for record in records] == [1, 3, 4, 5, 6]
+    assert [record.problem is None for record in records] == [True, False, False, False, True]
+    index = index_file(path, "text", None)
+    assert (index.n_rows, index.n_broken) == (5, 4)
+    (sentence,) = broken_lines([index])
+    assert "4 lines" in sentence
+    assert "line 3: not valid JSON" in sentence
+    assert "line 6: has no 'text'" in sentence
+
+
+def test_broken_rows_of_a_table(tmp_path):
+    path = tmp_path / "broken.csv"
+    path.write_bytes(b'text,n\nfine,1\na,b,c\n\xff,2\n"good" one,3\nlast,4\n')
+    records = list(read_records(path))
+    assert [record.cells.get("text") for record in records][::4] == ["fine", "last"]
+    assert "3 cells, the table has 2 columns" in records[1].problem
+    assert "UTF-8" in records[2].problem
+    assert "not a row" in records[3].problem
+
+
+def test_a_missing_column_names_those_there_are(tmp_path):
+    path = write_jsonl(tmp_path / "rows.jsonl", [{"review": "a", "stars": 1}])
+    with pytest.raises(FileError, match="no column 'text': its columns are review, stars"):
+        index_file(path, "text", None)
+    table = tmp_path / "rows.csv"
+    table.write_text("review,stars\na,1\n")
+    with pytest.raises(FileError, match="no column 'name': its columns are review, stars"):
+        index_file(table, "review", "name")
+
+
+def test_kinds_of_columns_are_found_over_the_whole_file(tmp_path):
+    rows = [
+        {"text": "a", "n": 1, "x": 1, "mixed": 1, "deep": {"a": [1]}, "big": 2**70, "none": None},
+        {"text": "b", "n": 2, "x": 0.5, "mixed": "one"},
+    ]
+    columns = index_file(write_jsonl(tmp_path / "k.jsonl", rows), "text", None).columns
+    assert columns["n"] == "int"
+    assert columns["x"] == "float"
+    assert [columns[name] for name in ("mixed", "deep", "big")] == ["json"] * 3
+    assert columns["none"] == "string"
+
+
+def test_files_are_found_by_name_folder_and_pattern(tmp_path):
+    for name in ("b.jsonl", "a.csv", "deep/c.jsonl.gz", ".hidden.jsonl", "note.txt", "_x/d.csv"):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+    out = tmp_path / "out"
+    assert [p.name for p in find_files(str(tmp_path), out)] == ["a.csv", "b.jsonl", "c.jsonl.gz"]
+    assert [p.name for p in find_files(str(tmp_path / "*.csv"), out)] == ["a.csv"]
+    with pytest.raises(FileError, match="nothing matches"):
+        find_files(str(tmp_path / "*.parquet"), out)
+    with pytest.raises(FileError, match="no such file"):
+        find_files(str(tmp_path / "missing.csv"), out)
+    with pytest.raises(FileError, match="cannot tell what"):
+        list(read_records(tmp_path / "note.txt"))
+
+
+def test_what_is_no_table_is_said_to_be_none(tmp_path):
+    path = tmp_path / "x.parquet"
+    path.write_bytes(b"PAR")
+    with pytest.raises(FileError, match="not a Parquet file"):
+        index_file(path, "text", None)
+    (tmp_path / "empty.jsonl").touch()
+    with pytest.raises(FileError, match="is empty"):
+        index_file(tmp_path / "empty.jsonl", "text", None)
+    (tmp_path / "cut.jsonl.gz").write_bytes(gzip.compress(b'{"text": "a"}\n' * 99)[:20])
+    with pytest.raises(FileError, match="cannot read"):
+        index_file(tmp_path / "cut.jsonl.gz", "text", None)
