@@ -33,10 +33,11 @@ from slalom.classifiers.base import Classifier
 from slalom.classifiers.cached import CachedClassifier
 from slalom.classifiers.load import load
 from slalom.document import Document, FloatArray, queries_from_masks
-from slalom.explainers.full_text import FullText, full_texts
+from slalom.explainers.case import Case, Found, full_texts
 from slalom.explainers.methods import method_named
 from slalom.explanation import Explanation
 from slalom.metrics.faithfulness import deletion, subset_error
+from slalom.metrics.subject import subject_of
 from slalom.surrogates.linear import LinearModel
 from slalom.surrogates.slalom.model import SlalomModel
 from slalom.surrogates.slalom.readouts import read_outs
@@ -59,13 +60,13 @@ class Job:
         logits = self.classifier.logits([(self.document, queries_from_masks(masks))])[0]
         return np.asarray(logits[:, -1] - logits[:, 0])
 
-    def case(self) -> FullText:
+    def case(self) -> Case:
         return full_texts(self.classifier, [self.document], len(self.classifier.labels) - 1)[0]
 
     def explained(self, name: str, scores: FloatArray, *, empty: float | None) -> Explanation:
         """Scores as an explanation; `empty` is the score of nothing where they are log-odds."""
         model = None if empty is None else LinearModel(scores, np.asarray(float(empty)))
-        return self.case().explanation(name, scores, seed=0, model=model)
+        return self.case().explanation(Found({"score": scores}, model=model), method=name, seed=0)
 
 
 @dataclass(frozen=True)
@@ -257,7 +258,8 @@ def slalom_explanations(**settings: Any) -> Callable[[Job], Explanation]:
         values, importances = np.asarray(explainer.get_signed_importance_for_tokens(ids), float)
         model = SlalomModel(values, importances - importances.mean(), None)
         scores = read_outs(model, np.ones(len(values)))["linearised"]
-        return job.case().explanation("slalom-explanations", scores, seed=0, model=model)
+        found = Found({"score": scores}, model=model)
+        return job.case().explanation(found, method="slalom-explanations", seed=0)
 
     return explain
 
@@ -337,8 +339,8 @@ def measured(peer: Peer, jobs: Sequence[Job], remembered: Classifier) -> Line:
                 return line
             line.seconds.append(perf_counter() - start)
         if explanation.model is not None:
-            line.errors.append(subset_error(remembered, explanation).value)
-        line.aopc.append(deletion(remembered, explanation).aopc)
+            line.errors.append(subset_error(subject_of(remembered, explanation)).value)
+        line.aopc.append(deletion(subject_of(remembered, explanation)).aopc)
     return line
 
 

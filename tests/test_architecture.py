@@ -69,6 +69,7 @@ MANY_PARAMETERS = {  # the public edge: what people type
     ("corpus/explain.py", "explain_dataset"),
     ("explainers/methods.py", "explain"),
     ("explainers/methods.py", "explain_many"),
+    ("explainers/methods.py", "explain_each"),
     ("explainers/vocabulary_fit.py", "explain_vocabulary"),
 }
 MOST_LINES, MOST_PARAMETERS = 400, 6

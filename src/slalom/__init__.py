@@ -26,6 +26,7 @@ _HOMES = {
     "SlalomWarning": "slalom.errors",
     "Vocabulary": "slalom.explainers.vocabulary",
     "explain": "slalom.explainers.methods",
+    "explain_each": "slalom.explainers.methods",
     "explain_many": "slalom.explainers.methods",
     "explain_vocabulary": "slalom.explainers.vocabulary_fit",
     "load": "slalom.classifiers.load",
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from slalom.errors import SlalomError as SlalomError
     from slalom.errors import SlalomWarning as SlalomWarning
     from slalom.explainers.methods import explain as explain
+    from slalom.explainers.methods import explain_each as explain_each
     from slalom.explainers.methods import explain_many as explain_many
     from slalom.explainers.table import METHODS as METHODS
     from slalom.explainers.vocabulary import Vocabulary as Vocabulary

@@ -39,6 +39,7 @@ class Document:
     has_empty_query: bool
     frame: object  # what only its classifier reads to rebuild an input
     notes: tuple[str, ...] = ()
+    windowed: bool = False  # longer than the model reads at once: read in windows
 
     @property
     def n_units(self) -> int:

@@ -10,7 +10,9 @@ from oracles import TEXT, WORDS, NeverEmpty, slalom_oracle
 from slalom.evaluation.items import Item
 from slalom.evaluation.rows import Row, markdown, mean_of
 from slalom.evaluation.run import Plan, evaluate
-from slalom.metrics.table import METRICS
+from slalom.metrics import faithfulness
+from slalom.metrics.subject import subject_of
+from slalom.metrics.table import CURVES, METRICS
 
 TEXTS = (TEXT, " ".join(WORDS[:12]))
 
@@ -29,12 +31,12 @@ def test_a_row_for_each_document_method_and_budget():
     rows = list(evaluate(slalom_oracle().classifier, items(TEXTS), plan))
     assert [row.key for row in rows] == [
         (document, method, budget)
-        for document in (0, 1)
         for method in ("slalom", "random")
         for budget in (100, 200)
+        for document in (0, 1)
     ]
     assert rows[0].values["UNI"] < 0.05
-    assert rows[2].values["UNI"] is None
+    assert rows[4].values["UNI"] is None
     assert rows[0].n_queries <= 100
     assert rows[0].n_units == 36
 
@@ -42,7 +44,7 @@ def test_a_row_for_each_document_method_and_budget():
 def test_what_cannot_be_explained_is_named_and_the_rest_goes_on():
     plan = plan_of("exact-shapley", "linear", budgets=(300,))
     rows = list(evaluate(slalom_oracle().classifier, items([TEXT, ""]), plan))
-    assert [row.problem is None for row in rows] == [False, True, False, False]
+    assert [row.problem is None for row in rows] == [False, False, True, False]
     assert "2^36" in rows[0].problem
     assert "empty" in rows[3].problem
 
@@ -51,7 +53,7 @@ def test_finished_rows_are_not_made_again():
     plan = plan_of("linear", "lime")
     done = {(0, "linear", 200), (1, "lime", 200)}
     rows = evaluate(slalom_oracle().classifier, items(TEXTS), plan, done=done)
-    assert [row.key for row in rows] == [(0, "lime", 200), (1, "linear", 200)]
+    assert [row.key for row in rows] == [(1, "linear", 200), (0, "lime", 200)]
 
 
 def test_threads_give_the_same_rows():
@@ -87,7 +89,7 @@ def test_a_relative_error_counts_by_what_it_is_relative_to():
     mean = mean_of(rows, "x")
     assert mean.value == pytest.approx((0.5 * 4 + 0.9) / 4.001)
     nothing = slalom.explain(slalom_oracle().classifier, TEXT, "constant", target="pos")
-    value, weight = METRICS["REM"].weighed(slalom_oracle().classifier, nothing, 0)
+    value, weight = METRICS["REM"].weighed(subject_of(slalom_oracle().classifier, nothing), 0)
     assert value == pytest.approx(1.0)
     assert weight > 0
 
@@ -125,7 +127,7 @@ def test_answers_that_are_no_scores_are_named_and_the_rest_goes_on():
         plan_of("random", "constant"), metrics=tuple(METRICS.values()), curves=("insertion",)
     )
     rows = list(evaluate(classifier, items(["bad good", "good film"]), everything))
-    assert [row.problem is None for row in rows] == [False, False, True, True]
+    assert [row.problem is None for row in rows] == [False, True, False, True]
     assert "NaN" in rows[0].problem or "finite" in rows[0].problem
 
 
@@ -146,3 +148,29 @@ def test_curves_begin_with_the_whole_text():
 def test_every_metric_says_which_end_is_good(name):
     assert METRICS[name].better in ("higher", "lower")
     assert METRICS[name].summary
+
+
+def test_a_text_is_cut_once_and_every_curve_is_drawn_once(monkeypatch):
+    split, drawn = [], []
+
+    class Counting(slalom.FunctionClassifier):
+        def split(self, text, units=None, *, too_long="error"):
+            split.append(text)
+            return super().split(text, units, too_long=too_long)
+
+    def counted(name):
+        return lambda subject: (drawn.append(name), faithfulness.deletion(subject))[1]
+
+    for name in ("deletion", "insertion"):
+        monkeypatch.setitem(CURVES, name, counted(name))
+    plan = replace(
+        plan_of("linear", "random"),
+        metrics=tuple(METRICS[name] for name in ("UNI", "deletion", "insertion")),
+        curves=("deletion", "insertion"),
+    )
+    oracle = slalom_oracle()
+    classifier = Counting(oracle.classifier.f, labels=["neg", "pos"], gives="logits")
+    rows = list(evaluate(classifier, items([TEXT, TEXT[:60].rsplit(" ", 1)[0]]), plan))
+    assert [row.problem for row in rows] == [None] * 4
+    assert len(split) == 2
+    assert sorted(drawn) == ["deletion"] * 4 + ["insertion"] * 4

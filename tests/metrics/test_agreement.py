@@ -8,6 +8,7 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 import slalom
 from oracles import TEXT, linear_oracle
 from slalom.metrics import agreement
+from slalom.metrics.subject import subject_of
 
 
 @pytest.fixture
@@ -69,7 +70,7 @@ def test_agreement_with_what_a_bag_of_words_says():
     oracle, _ = linear_oracle()
     found = slalom.explain(oracle.classifier, TEXT, method="leave-one-out", target="pos")
     table = dict(zip(found.units, found.scores["score"], strict=True))
-    score = agreement.naive_bayes_spearman(oracle.classifier, found, table)
+    score = agreement.naive_bayes_spearman(subject_of(oracle.classifier, found), table)
     assert score == pytest.approx(1.0)
 
 

@@ -21,18 +21,20 @@ def linear():
 
 
 def test_a_perfect_model_makes_no_error(linear):
-    assert faithfulness.subset_error(*linear).value < 1e-6
-    assert faithfulness.subset_error(*linear, log_uniform=True).value < 1e-6
-    errors = faithfulness.removal_error(*linear)
+    assert faithfulness.subset_error(subject_of(*linear)).value < 1e-6
+    assert faithfulness.subset_error(subject_of(*linear), log_uniform=True).value < 1e-6
+    errors = faithfulness.removal_error(subject_of(*linear))
     assert errors.relative < 1e-6
     assert list(errors.n_removed) == list(range(1, 11))
-    assert faithfulness.removal_spearman(*linear).value > 0.999  # equal words tie
+    assert faithfulness.removal_spearman(subject_of(*linear)).value > 0.999  # equal words tie
 
 
 def test_saying_nothing_has_error_one():
     oracle, _ = linear_oracle()
     nothing = slalom.explain(oracle.classifier, TEXT, method="constant", target="pos")
-    assert faithfulness.removal_error(oracle.classifier, nothing).relative == pytest.approx(1.0)
+    assert faithfulness.removal_error(
+        subject_of(oracle.classifier, nothing)
+    ).relative == pytest.approx(1.0)
     level = replace(nothing.model, intercept=np.asarray(0.0))
     masks = np.random.default_rng(0).random((5, len(WORDS))) < 0.5
     assert level.predict(masks) == pytest.approx(np.zeros(5))
@@ -40,22 +42,22 @@ def test_saying_nothing_has_error_one():
 
 def test_infidelity_is_of_the_scores_whatever_their_scale(linear):
     classifier, found = linear
-    assert faithfulness.infidelity(*linear).value < 1e-6
+    assert faithfulness.infidelity(subject_of(*linear)).value < 1e-6
     scaled = replace(found, scores={"score": 7.0 * found.scores["score"]}, model=None)
-    assert faithfulness.infidelity(classifier, scaled).value < 1e-6
+    assert faithfulness.infidelity(subject_of(classifier, scaled)).value < 1e-6
     turned = replace(found, scores={"score": -found.scores["score"]}, model=None)
-    assert faithfulness.infidelity(classifier, turned).value == 1.0
+    assert faithfulness.infidelity(subject_of(classifier, turned)).value == 1.0
     local = slalom.explain(classifier, TEXT, method="slalom-local", target="pos", n_queries=300)
     assert local.primary_score == "removal"
-    shown = faithfulness.infidelity(classifier, local, score="removal")
-    assert faithfulness.infidelity(classifier, local).value == shown.value
+    shown = faithfulness.infidelity(subject_of(classifier, local), score="removal")
+    assert faithfulness.infidelity(subject_of(classifier, local)).value == shown.value
     lost = slalom.explain(classifier, TEXT, method="random", target="pos")
-    assert 0.5 < faithfulness.infidelity(classifier, lost).value <= 1.0
+    assert 0.5 < faithfulness.infidelity(subject_of(classifier, lost)).value <= 1.0
 
 
 def test_deletion_follows_the_bag_of_words(linear):
     classifier, found = linear
-    curve = faithfulness.deletion(classifier, found)
+    curve = faithfulness.deletion(subject_of(classifier, found))
     order = np.argsort(-found.scores["score"], kind="stable")
     left = found.scores["score"].sum() + 0.3 - np.cumsum(found.scores["score"][order])
     np.testing.assert_allclose(curve.probabilities, 1 / (1 + np.exp(-left)), atol=1e-5)
@@ -66,11 +68,11 @@ def test_deletion_follows_the_bag_of_words(linear):
 
 def test_insertion_is_deletion_backwards(linear):
     classifier, found = linear
-    up = faithfulness.insertion(classifier, found)
+    up = faithfulness.insertion(subject_of(classifier, found))
     assert up.probabilities[-1] == pytest.approx(
         1 / (1 + np.exp(-found.predict(np.ones((1, 36)))[0])), abs=1e-6
     )
-    assert up.aopc < faithfulness.deletion(classifier, found).aopc
+    assert up.aopc < faithfulness.deletion(subject_of(classifier, found)).aopc
 
 
 def test_good_orders_beat_random_ones():
@@ -81,9 +83,9 @@ def test_good_orders_beat_random_ones():
         metric = METRICS[name]
         sign = 1 if metric.better == "higher" else -1
         assert sign * metric.measure(classifier, found) > sign * metric.measure(classifier, lost)
-    best = faithfulness.deletion(classifier, found).aopc
+    best = faithfulness.deletion(subject_of(classifier, found)).aopc
     for score in ("value", "linearised", "gradient", "shapley"):
-        assert best >= faithfulness.deletion(classifier, found, score=score).aopc - 1e-3
+        assert best >= faithfulness.deletion(subject_of(classifier, found), score=score).aopc - 1e-3
 
 
 def test_steps_are_as_even_as_they_can_be():
@@ -94,14 +96,14 @@ def test_steps_are_as_even_as_they_can_be():
 
 
 def test_steps_of_a_long_text(linear):
-    curve = faithfulness.deletion(*linear, n_steps=5)
+    curve = faithfulness.deletion(subject_of(*linear), n_steps=5)
     np.testing.assert_allclose(curve.shares * 36, [8, 15, 22, 29, 36])
 
 
 def test_metrics_share_what_was_asked(linear):
     asked = CachedClassifier(linear[0])
-    first = faithfulness.subset_error(asked, linear[1])
-    again = faithfulness.subset_error(asked, linear[1])
+    first = faithfulness.subset_error(subject_of(asked, linear[1]))
+    again = faithfulness.subset_error(subject_of(asked, linear[1]))
     assert 150 < first.n_queries <= 200
     assert (again.value, again.n_queries) == (first.value, 0)
 
@@ -109,16 +111,16 @@ def test_metrics_share_what_was_asked(linear):
 def test_scores_without_a_model_predict_nothing(linear):
     lost = slalom.explain(linear[0], TEXT, method="random", target="pos")
     with pytest.raises(slalom.SlalomError, match="models no subset"):
-        faithfulness.subset_error(linear[0], lost)
-    assert abs(faithfulness.removal_spearman(linear[0], lost).value) < 0.5
+        faithfulness.subset_error(subject_of(linear[0], lost))
+    assert abs(faithfulness.removal_spearman(subject_of(linear[0], lost)).value) < 0.5
 
 
 def test_all_classes_have_errors_but_no_order():
     classifier = slalom_oracle().classifier
     found = slalom.explain(classifier, TEXT, target="all", n_queries=400)
-    assert faithfulness.subset_error(classifier, found).value < 0.05
+    assert faithfulness.subset_error(subject_of(classifier, found)).value < 0.05
     with pytest.raises(slalom.SlalomError, match="one"):
-        faithfulness.deletion(classifier, found)
+        faithfulness.deletion(subject_of(classifier, found))
 
 
 @pytest.mark.filterwarnings("ignore::slalom.SlalomWarning")

@@ -9,6 +9,7 @@ import slalom
 from explanations import made
 from oracles import TEXT, linear_oracle
 from slalom.metrics.faithfulness import deletion, removal_error
+from slalom.metrics.subject import subject_of
 from slalom.views.plots import plot_curves, plot_removal_errors
 
 
@@ -19,8 +20,12 @@ def test_curves_and_errors_become_figures(monkeypatch):
         name: slalom.explain(classifier, TEXT, name, target="pos", n_queries=200)
         for name in ("linear", "constant")
     }
-    curves = plot_curves({name: deletion(classifier, e) for name, e in found.items()}, title="x")
-    errors = plot_removal_errors({name: removal_error(classifier, e) for name, e in found.items()})
+    curves = plot_curves(
+        {name: deletion(subject_of(classifier, e)) for name, e in found.items()}, title="x"
+    )
+    errors = plot_removal_errors(
+        {name: removal_error(subject_of(classifier, e)) for name, e in found.items()}
+    )
     assert len(curves.axes[0].lines) == 2
     assert len(errors.axes[0].lines) == 3
     sink = io.BytesIO()

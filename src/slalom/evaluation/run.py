@@ -4,9 +4,10 @@ An explanation asks the classifier itself, so that its cost is its own; metrics 
 memory, since most of their questions are the same for every method.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import islice
 from queue import SimpleQueue
 from threading import Event
 
@@ -14,15 +15,19 @@ import numpy as np
 
 from slalom.classifiers.base import Classifier, Units
 from slalom.classifiers.cached import CachedClassifier
+from slalom.document import Document
 from slalom.errors import NoModelError, SlalomError
 from slalom.evaluation.items import Item
 from slalom.evaluation.rows import GRID, Key, Row
 from slalom.explainers.base import Explainer, TargetName
+from slalom.explainers.pipe import Request, Result, chunks, explained
 from slalom.explanation import Explanation
 from slalom.metrics.agreement import auprc, auroc, rationale_marks, token_f1
 from slalom.metrics.faithfulness import Curve
-from slalom.metrics.subject import unit_scores
+from slalom.metrics.subject import Subject, subject_of, unit_scores
 from slalom.metrics.table import CURVES, Metric
+
+DOCUMENTS_PER_CHUNK = 16  # asked together; as many are lost at most where a run is cut off
 
 
 @dataclass(frozen=True)
@@ -49,17 +54,18 @@ def evaluate(
 ) -> Iterator[Row]:
     """Rows as they are finished; those in `done` are not made again.
 
-    With several jobs documents overtake one another.
+    Documents are asked about together, DOCUMENTS_PER_CHUNK at a time; with several jobs each
+    goes its own way, and they overtake one another.
     """
     if jobs == 1:
-        for item in items:
-            yield from _rows(classifier, item, plan, done)
+        for chunk in batched(items, DOCUMENTS_PER_CHUNK):
+            yield from _rows(classifier, chunk, plan, done)
         return
     made: SimpleQueue[Row | Future[None]] = SimpleQueue()
     stopped = Event()
 
     def work(item: Item) -> None:
-        for row in _rows(classifier, item, plan, done):
+        for row in _rows(classifier, [item], plan, done):
             made.put(row)
             if stopped.is_set():
                 return
@@ -81,52 +87,94 @@ def evaluate(
         pool.shutdown(cancel_futures=True)  # an interrupt waits for the rows at work, no more
 
 
-def _rows(classifier: Classifier, item: Item, plan: Plan, done: Collection[Key]) -> Iterator[Row]:
+def batched(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
+    """Neighbours, so many at a time."""
+    left = iter(items)
+    while chunk := list(islice(left, size)):
+        yield chunk
+
+
+def _rows(
+    classifier: Classifier, items: Sequence[Item], plan: Plan, done: Collection[Key]
+) -> Iterator[Row]:
+    """Every method at every budget on a chunk of texts, each of which is cut once."""
+    texts = [_Text(item, _split(classifier, item, plan)) for item in items]
     remembered = CachedClassifier(classifier)
     for method in plan.methods:
         for budget in plan.budgets:
-            key = (item.number, method.name, budget)
-            if key in done:
-                continue
-            try:
-                explanation = _explained(classifier, item, plan, method=method, budget=budget)
-                row = _measured(remembered, item, explanation, plan=plan, key=key)
-            except SlalomError as problem:
-                row = Row(*key, problem=str(problem))
-            yield row
+            wanted = [text for text in texts if (text.item.number, method.name, budget) not in done]
+            results = _explained(classifier, wanted, plan, method=method, budget=budget)
+            for text, result in zip(wanted, results, strict=True):
+                key = (text.item.number, method.name, budget)
+                yield _row(remembered, text, result, plan=plan, key=key)
+
+
+@dataclass(frozen=True, eq=False)
+class _Text:
+    """One text of the file, and how the classifier cuts it or why it cannot."""
+
+    item: Item
+    document: Document | SlalomError
+
+
+def _split(classifier: Classifier, item: Item, plan: Plan) -> Document | SlalomError:
+    try:
+        return classifier.split(item.text, plan.units, too_long=plan.too_long)
+    except SlalomError as problem:
+        return problem
 
 
 def _explained(
-    classifier: Classifier, item: Item, plan: Plan, *, method: Explainer, budget: int | None
-) -> Explanation:
+    classifier: Classifier,
+    texts: Sequence[_Text],
+    plan: Plan,
+    *,
+    method: Explainer,
+    budget: int | None,
+) -> Iterator[Result]:
     """Without the warning about poor fits: the table shows every R² itself."""
-    document = classifier.split(item.text, plan.units, too_long=plan.too_long)
-    return method.explain(
-        classifier, [document], target=plan.target, n_queries=budget, seed=plan.seed
-    )[0]
+    request = Request(plan.target, budget, plan.seed)
+    documents = [text.document for text in texts]
+    for chunk in chunks(method, documents, request):
+        whole = [document for document in chunk if isinstance(document, Document)]
+        found = iter(
+            explained(classifier, method, whole, request=request, keep_errors=True) if whole else []
+        )
+        for document in chunk:
+            yield next(found) if isinstance(document, Document) else document
 
 
-def _measured(
-    classifier: Classifier, item: Item, explanation: Explanation, *, plan: Plan, key: Key
-) -> Row:
+def _row(classifier: Classifier, text: _Text, result: Result, *, plan: Plan, key: Key) -> Row:
+    if isinstance(result, SlalomError) or not isinstance(text.document, Document):
+        return Row(*key, problem=str(result))
+    try:
+        subject = subject_of(classifier, result, text.document)
+        return _measured(subject, text.item, plan=plan, key=key)
+    except SlalomError as problem:
+        return Row(*key, problem=str(problem))
+
+
+def _measured(subject: Subject, item: Item, *, plan: Plan, key: Key) -> Row:
+    explanation, quality = subject.explanation, subject.explanation.quality
+    curves = _curves(subject, plan)
     values: dict[str, float | None] = {}
     weights: dict[str, float] = {}
     for metric in plan.metrics:
-        try:
-            value, weight = metric.weighed(classifier, explanation, plan.seed)
-        except NoModelError:  # the cell stays empty
-            value, weight = float("nan"), 1.0
+        value, weight = _value(subject, metric, curves, seed=plan.seed)
         values[metric.name] = value if np.isfinite(value) else None
         if weight != 1.0:
             weights[metric.name] = weight
     if item.rationales is not None:
         values |= _agreement(explanation, item)
-    quality = explanation.quality
     return Row(
         *key,
         values=values,
         weights=weights,
-        curves=_curves(classifier, explanation, plan),
+        curves={
+            name: _on_grid(curves[name])
+            for name in plan.curves
+            if name in curves and len(curves[name].shares)
+        },
         correct=None if item.label is None else bool(np.argmax(explanation.logits) == item.label),
         n_units=len(explanation.units),
         n_queries=quality.n_queries,
@@ -136,13 +184,23 @@ def _measured(
     )
 
 
-def _curves(
-    classifier: Classifier, explanation: Explanation, plan: Plan
-) -> dict[str, tuple[float, ...]]:
-    if explanation.target_index is None:  # a curve follows one class
+def _curves(subject: Subject, plan: Plan) -> dict[str, Curve]:
+    if subject.explanation.target_index is None:  # a curve follows one class
         return {}
-    curves = {name: CURVES[name](classifier, explanation) for name in plan.curves}
-    return {name: _on_grid(curve) for name, curve in curves.items() if len(curve.shares)}
+    wanted = {*plan.curves, *(metric.name for metric in plan.metrics)} & CURVES.keys()
+    return {name: CURVES[name](subject) for name in CURVES if name in wanted}
+
+
+def _value(
+    subject: Subject, metric: Metric, curves: Mapping[str, Curve], *, seed: int
+) -> tuple[float, float]:
+    """A number and its weight; of a curve that was drawn anyway, its area."""
+    if metric.name in curves:
+        return curves[metric.name].aopc, 1.0
+    try:
+        return metric.weighed(subject, seed)
+    except NoModelError:  # the cell stays empty
+        return float("nan"), 1.0
 
 
 def _agreement(explanation: Explanation, item: Item) -> dict[str, float | None]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from slalom.classifiers.internals import Internals, ShowsAttention, ShowsRelevance
 from slalom.document import FloatArray
 from slalom.errors import InputError
-from slalom.explainers.full_text import FullText
+from slalom.explainers.case import Case
 from slalom.explainers.white_box import outcomes, strongest, summed
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def rollout(weights: "Tensor", readers: "Tensor") -> "Tensor":
     return flow
 
 
-def attention(inside: Internals, case: FullText, *, pool: Pool) -> tuple[FloatArray, int]:
+def attention(inside: Internals, case: Case, *, pool: Pool) -> tuple[FloatArray, int]:
     """Attention weights pooled over layers and heads."""
     if not isinstance(inside, ShowsAttention):
         raise InputError(_lacks(case, "attention"))
@@ -50,7 +50,7 @@ def attention(inside: Internals, case: FullText, *, pool: Pool) -> tuple[FloatAr
     return strongest(tokens, inside.unit_of_token(case.document), case), len(tokens)
 
 
-def relevance(inside: Internals, case: FullText) -> tuple[FloatArray, int]:
+def relevance(inside: Internals, case: Case) -> tuple[FloatArray, int]:
     """Relevance of each token for the log-odds."""
     if not isinstance(inside, ShowsRelevance):
         raise InputError(_lacks(case, "relevance"))
@@ -59,5 +59,5 @@ def relevance(inside: Internals, case: FullText) -> tuple[FloatArray, int]:
     return scores, sum(len(column) for column in columns)
 
 
-def _lacks(case: FullText, what: str) -> str:
+def _lacks(case: Case, what: str) -> str:
     return f"{case.classifier.name} does not show its {what}: use a gradient method or 'slalom'"

@@ -3,24 +3,17 @@
 An explainer knows how a question is answered and billed, never how a classifier works inside.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from slalom.classifiers.base import (
-    Classifier,
-    Target,
-    checked_logits,
-    is_independent,
-    remarks_on,
-    target_of,
-)
+from slalom.classifiers.base import Classifier, checked_logits, remarks_on
 from slalom.classifiers.cached import distinct
-from slalom.document import Document, FloatArray, Queries
+from slalom.document import Document, FloatArray, Queries, stack
 from slalom.explanation import Explanation
 
 TargetName = str | int | None
@@ -52,57 +45,102 @@ class Explainer(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """What the classifier said to the distinct queries of one document, and what that cost."""
+    """What the classifier said to the queries of one document so far, and what that cost."""
 
-    logits: FloatArray  # (n_queries, n_classes) one row per query as sampled
-    first: NDArray[np.intp]  # rows that were asked; the others repeat one of them
+    logits: FloatArray  # (n_queries, n_classes) one row per query as given last
+    first: NDArray[np.intp]  # rows that differ as the classifier reads them
     inverse: NDArray[np.intp]  # (n_queries,) which of `first` answers each row
+    asked: Queries  # every distinct query so far, in the order of `known`
+    known: Mapping[Hashable, FloatArray] = field(repr=False)  # what it read → what it said
     n_tokens: int
     seconds: float
     remarks: tuple[str, ...]
 
     @property
     def n_queries(self) -> int:
-        return len(self.first)
+        """Distinct queries asked."""
+        return len(self.known)
 
 
-def ask(classifier: Classifier, asked: Sequence[tuple[Document, Queries]]) -> list[Answers]:
-    """Ask each distinct query of each document once, all documents together."""
+@dataclass(frozen=True, eq=False)
+class _Fold:
+    """The queries of one document as the classifier reads them, and which are new."""
+
+    seen: Sequence[Hashable]
+    first: NDArray[np.intp]
+    inverse: NDArray[np.intp]
+    new: NDArray[np.intp]
+
+
+def ask(
+    classifier: Classifier,
+    asked: Sequence[tuple[Document, Queries]],
+    before: Sequence[Answers] | None = None,
+) -> list[Answers]:
+    """Ask each distinct query of each document once, all documents together.
+
+    What is known from `before`, one for each document, is not asked again; costs add up.
+    """
     start = perf_counter()
-    folds = [distinct(classifier.seen(document, queries)) for document, queries in asked]
+    earlier: Sequence[Answers | None] = [None] * len(asked) if before is None else before
+    folds = [
+        _fold(classifier.seen(document, queries), known)
+        for (document, queries), known in zip(asked, earlier, strict=True)
+    ]
     shown = [
-        (document, queries[first])
-        for (document, queries), (first, _) in zip(asked, folds, strict=True)
+        (document, queries[fold.new])
+        for (document, queries), fold in zip(asked, folds, strict=True)
     ]
-    answered = [
-        checked_logits(
-            logits,
-            n_queries=len(queries),
-            n_classes=len(classifier.labels),
-            name=classifier.name,
-        )
-        for (_, queries), logits in zip(shown, classifier.logits(shown), strict=True)
-    ]
+    answered = _checked(classifier, shown)
     tokens = [int(document.n_tokens(queries).sum()) for document, queries in shown]
     per_token = (perf_counter() - start) / max(1, sum(tokens))
     return [
-        Answers(
-            logits[inverse],
-            first,
-            inverse,
-            n_tokens,
-            n_tokens * per_token,
-            remarks_on(classifier, document, queries, logits),
-        )
-        for (document, queries), logits, (first, inverse), n_tokens in zip(
-            shown, answered, folds, tokens, strict=True
+        _answers(classifier, question, fold, (logits, n_tokens, n_tokens * per_token), known)
+        for question, fold, logits, n_tokens, known in zip(
+            shown, folds, answered, tokens, earlier, strict=True
         )
     ]
 
 
-def scored(
-    classifier: Classifier, wanted: TargetName, logits: FloatArray, full: int = 0
-) -> tuple[Target, FloatArray]:
-    """The target, settled by the answer to the full text, and every answer as its score."""
-    target = target_of(wanted, classifier.labels, logits[full])
-    return target, target.scores(logits, independent=is_independent(classifier))
+def _fold(seen: Sequence[Hashable], before: Answers | None) -> _Fold:
+    first, inverse = distinct(seen)
+    known: Mapping[Hashable, FloatArray] = {} if before is None else before.known
+    new = np.array([at for at in first.tolist() if seen[at] not in known], dtype=np.intp)
+    return _Fold(seen, first, inverse, new)
+
+
+def _checked(classifier: Classifier, shown: Sequence[tuple[Document, Queries]]) -> list[FloatArray]:
+    """The answers to what is new; a class of the caller's own may give anything."""
+    answers = classifier.logits([pair for pair in shown if len(pair[1])])
+    labels, name, left = classifier.labels, classifier.name, iter(answers)
+    return [
+        checked_logits(next(left), n_queries=len(queries), n_classes=len(labels), name=name)
+        if len(queries)
+        else np.zeros((0, len(labels)))
+        for _, queries in shown
+    ]
+
+
+def _answers(
+    classifier: Classifier,
+    question: tuple[Document, Queries],
+    fold: _Fold,
+    found: tuple[FloatArray, int, float],
+    before: Answers | None,
+) -> Answers:
+    document, queries = question
+    logits, n_tokens, seconds = found
+    entries = [fold.seen[at] for at in fold.new.tolist()]
+    known = {**(before.known if before else {}), **dict(zip(entries, logits, strict=True))}
+    everything = queries if before is None else stack([before.asked, queries])
+    said = np.array(list(known.values())).reshape(len(known), -1)
+    return Answers(
+        logits=np.array([known[entry] for entry in fold.seen]).reshape(len(fold.seen), -1),
+        first=fold.first,
+        inverse=fold.inverse,
+        asked=everything,
+        known=known,
+        n_tokens=n_tokens + (before.n_tokens if before else 0),
+        seconds=seconds + (before.seconds if before else 0.0),
+        remarks=remarks_on(classifier, document, everything, said),
+    )

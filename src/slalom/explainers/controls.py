@@ -12,7 +12,7 @@ import numpy as np
 from slalom.classifiers.base import Classifier
 from slalom.document import Document, FloatArray
 from slalom.explainers.base import TargetName
-from slalom.explainers.full_text import full_texts
+from slalom.explainers.case import Found, full_texts
 from slalom.explanation import Explanation
 
 Scores = Callable[[tuple[int, ...], int], FloatArray]  # a shape and the seed → scores
@@ -43,7 +43,8 @@ class Control:
         for case in full_texts(classifier, documents, target):
             scores = self.scores((case.document.n_units, *case.score.shape), seed)
             model = case.additive(scores) if self.additive else None
-            explanations.append(case.explanation(self.name, scores, seed=seed, model=model))
+            found = Found({"score": scores}, model=model)
+            explanations.append(case.explanation(found, method=self.name, seed=seed))
         return explanations
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from slalom.classifiers.internals import Internals, Outcome
 from slalom.document import FloatArray
-from slalom.explainers.full_text import FullText
+from slalom.explainers.case import Case
 from slalom.explainers.white_box import outcomes, summed
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def times_input(slopes: "Tensor", embeddings: "Tensor") -> "Tensor":
     return (slopes * embeddings).sum(dim=-1)
 
 
-def gradient(inside: Internals, case: FullText, *, read: ReadOut) -> tuple[FloatArray, int]:
+def gradient(inside: Internals, case: Case, *, read: ReadOut) -> tuple[FloatArray, int]:
     """One backward pass per class, read off in one of the ways above."""
     embeddings = inside.embeddings(case.document)
     columns = [
@@ -54,7 +54,7 @@ def gradient(inside: Internals, case: FullText, *, read: ReadOut) -> tuple[Float
 
 
 def integrated_gradients(
-    inside: Internals, case: FullText, *, n_steps: int = 32
+    inside: Internals, case: Case, *, n_steps: int = 32
 ) -> tuple[FloatArray, int]:
     """Gauss–Legendre along the straight line from the masked text to the text."""
     import torch
@@ -77,7 +77,7 @@ def integrated_gradients(
     return scores, len(end) * n_steps * len(columns)
 
 
-def _slopes(inside: Internals, case: FullText, embeddings: "Tensor", outcome: Outcome) -> "Tensor":
+def _slopes(inside: Internals, case: Case, embeddings: "Tensor", outcome: Outcome) -> "Tensor":
     """∂ outcome / ∂ embeddings: (n, T, width)."""
     import torch
 

@@ -1,8 +1,8 @@
-"""The two functions that people call, over the methods of table.py."""
+"""The functions that people call, over the methods of table.py."""
 
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -11,12 +11,23 @@ import numpy as np
 from slalom.classifiers.base import Classifier, Units, checked_text, knows_labels, target_of
 from slalom.classifiers.load import as_classifier
 from slalom.document import Document, Text
-from slalom.errors import InputError, Setting, SlalomWarning, UnknownNameError
+from slalom.errors import InputError, Setting, SlalomError, SlalomWarning, UnknownNameError
 from slalom.explainers.base import Explainer, TargetName
+from slalom.explainers.pipe import (
+    QUERIES_PER_CHUNK,
+    Meter,
+    Progress,
+    Request,
+    Result,
+    Watched,
+    chunks,
+    explained,
+)
 from slalom.explainers.table import METHODS as METHODS
 from slalom.explanation import Explanation
 
-QUERIES_PER_CHUNK = 20_000  # documents whose queries are asked together
+QUERIES_PER_STEP = 2_000  # of explain_each: results come sooner, batches are smaller
+ON_ERROR = ("raise", "keep")
 
 
 def explain(
@@ -28,22 +39,21 @@ def explain(
     units: Units = None,
     too_long: str = "error",
     seed: int = 0,
+    progress: Progress | None = None,
 ) -> Explanation:
     """What every unit of the text says to the classifier, and how loudly it says it.
 
     `classifier` is one of slalom's, a transformers pipeline, a scikit-learn pipeline or a
     function from a list of texts to class probabilities. `target=None` explains the
     predicted class. `n_queries` bounds how many distinct texts the classifier is shown;
-    None lets the method choose by the length of the text.
+    None lets the method choose by the length of the text. `progress` is called with the
+    queries answered and those there are; what it raises ends the work.
     """
-    asked = as_classifier(classifier)
-    explainer = method_named(method)
-    _check(n_queries, seed)
+    asked, explainer, request = _checked(classifier, method, target, n_queries, seed)
     document = asked.split(checked_text(text), units, too_long=too_long)
-    _check_target(asked, target)
-    explanation = explainer.explain(
-        asked, [document], target=target, n_queries=n_queries, seed=seed
-    )[0]
+    with _meter(progress, [document], explainer, request) as meter:
+        (explanation,) = _explained(asked, explainer, [document], request=request, meter=meter)
+    assert isinstance(explanation, Explanation)  # errors are raised, not kept
     _warn_of_poor_fits([explanation])
     return explanation
 
@@ -57,44 +67,117 @@ def explain_many(
     units: Units = None,
     too_long: str = "error",
     seed: int = 0,
-    progress: bool = True,
-) -> list[Explanation]:
-    """Explain many texts with the same call; queries are batched across documents."""
-    asked = as_classifier(classifier)
-    explainer = method_named(method)
-    _check(n_queries, seed)
-    if isinstance(texts, str):
-        raise InputError("explain_many takes a list of texts, not one str: use explain for one")
-    documents = []
-    for number, text in enumerate(texts):
-        try:
-            documents.append(asked.split(checked_text(text), units, too_long=too_long))
-        except InputError as problem:
-            raise InputError(f"text {number}: {problem}") from problem
-    _check_target(asked, target)
-    explanations: list[Explanation] = []
-    with _progress(len(documents), shown=progress) as advance:
-        for chunk in _chunks(explainer, documents, n_queries):
-            explanations += explainer.explain(
-                asked, chunk, target=target, n_queries=n_queries, seed=seed
-            )
-            advance(len(chunk))
-    _warn_of_poor_fits(explanations)
-    return explanations
+    progress: bool | Progress = True,
+    on_error: str = "raise",
+) -> list[Any]:
+    """Explain many texts with the same call; queries are batched across documents.
+
+    `on_error="keep"` puts the error in the place of a text that cannot be explained. `progress`
+    is True for a bar where a person is watching, or a function as for `explain`.
+    """
+    keep = _keeps(on_error)
+    asked, explainer, request = _checked(classifier, method, target, n_queries, seed)
+    documents = list(_documents(asked, texts, units, too_long=too_long, keep=keep))
+    results: list[Result] = []
+    with _meter(progress, documents, explainer, request) as meter:
+        for chunk in chunks(explainer, documents, request, n_queries=QUERIES_PER_CHUNK):
+            results += _explained(asked, explainer, chunk, request=request, meter=meter, keep=keep)
+    _warn_of_poor_fits([result for result in results if isinstance(result, Explanation)])
+    return results
+
+
+def explain_each(
+    classifier: Any,
+    texts: Iterable[Text],
+    method: str | Explainer = "slalom",
+    target: TargetName = None,
+    n_queries: int | None = None,
+    units: Units = None,
+    too_long: str = "error",
+    seed: int = 0,
+    progress: bool | Progress = False,
+    on_error: str = "raise",
+) -> Iterator[Any]:
+    """As `explain_many`, but each explanation is there as soon as it is finished.
+
+    `texts` may be endless; with a progress function the texts are read first, to count them.
+    """
+    keep = _keeps(on_error)
+    asked, explainer, request = _checked(classifier, method, target, n_queries, seed)
+    documents = _documents(asked, texts, units, too_long=too_long, keep=keep)
+    return _each(asked, explainer, documents, request=request, progress=progress, keep=keep)
 
 
 def method_named(method: str | Explainer) -> Explainer:
     """A method of the table by its name, or an explainer of the caller's own."""
     if not isinstance(method, str):
         if not hasattr(method, "explain"):
-            raise InputError(f"method must be a name of slalom.METHODS, not {method!r}")
+            raise InputError(
+                Setting("method"), f" must be a name of slalom.METHODS, not {method!r}"
+            )
         return method
     if method not in METHODS:
         raise UnknownNameError("method", method, METHODS)
     return METHODS[method]
 
 
-def _check(n_queries: object, seed: object) -> None:
+def _each(
+    classifier: Classifier,
+    explainer: Explainer,
+    documents: Iterable[Document | SlalomError],
+    *,
+    request: Request,
+    progress: bool | Progress,
+    keep: bool,
+) -> Iterator[Result]:
+    if progress:
+        documents = list(documents)
+    counted = documents if isinstance(documents, list) else []
+    done: list[Explanation] = []
+    with _meter(progress, counted, explainer, request) as meter:
+        for chunk in chunks(explainer, documents, request, n_queries=QUERIES_PER_STEP):
+            for result in _explained(
+                classifier, explainer, chunk, request=request, meter=meter, keep=keep
+            ):
+                if isinstance(result, Explanation):
+                    done.append(result)
+                yield result
+    _warn_of_poor_fits(done)
+
+
+def _explained(
+    classifier: Classifier,
+    explainer: Explainer,
+    chunk: Sequence[Document | SlalomError],
+    *,
+    request: Request,
+    meter: Meter | None,
+    keep: bool = False,
+) -> list[Result]:
+    """What comes of a chunk; texts that could not even be cut keep their places."""
+    documents = [document for document in chunk if isinstance(document, Document)]
+    asked = classifier if meter is None else Watched(classifier, meter)
+    if meter is not None:
+        meter.begin(sum(request.planned(explainer, document) for document in documents))
+    found = iter(
+        explained(asked, explainer, documents, request=request, keep_errors=keep)
+        if documents
+        else []
+    )
+    if meter is not None:
+        meter.finish()
+    return [next(found) if isinstance(one, Document) else one for one in chunk]
+
+
+def _checked(
+    classifier: Any,
+    method: str | Explainer,
+    target: TargetName,
+    n_queries: int | None,
+    seed: int,
+) -> tuple[Classifier, Explainer, Request]:
+    """What is wrong is said before anything is asked."""
+    asked, explainer = as_classifier(classifier), method_named(method)
     for name, given, least in (("n_queries", n_queries, 1), ("seed", seed, 0)):
         if given is None and name == "n_queries":
             continue
@@ -102,43 +185,57 @@ def _check(n_queries: object, seed: object) -> None:
             raise InputError(
                 Setting(name), f" must be a whole number of at least {least}, not {given!r}"
             )
+    if target is not None and knows_labels(asked):
+        target_of(target, asked.labels, np.zeros(len(asked.labels)))
+    return asked, explainer, Request(target, n_queries, seed)
 
 
-def _check_target(classifier: Classifier, target: TargetName) -> None:
-    """A wrong target is said before anything is asked, wherever the labels are known by then."""
-    if target is not None and knows_labels(classifier):
-        target_of(target, classifier.labels, np.zeros(len(classifier.labels)))
+def _keeps(on_error: str) -> bool:
+    if on_error not in ON_ERROR:
+        raise UnknownNameError("on_error", on_error, ON_ERROR)
+    return on_error == "keep"
 
 
-def _chunks(
-    explainer: Explainer, documents: Sequence[Document], n_queries: int | None
-) -> Iterator[list[Document]]:
-    """Neighbours whose queries together fill a few large batches."""
-    chunk: list[Document] = []
-    queries = 0
-    for document in documents:
-        chunk.append(document)
-        queries += n_queries or explainer.budget(document)
-        if queries >= QUERIES_PER_CHUNK:
-            yield chunk
-            chunk, queries = [], 0
-    if chunk:
-        yield chunk
+def _documents(
+    classifier: Classifier, texts: Iterable[Text], units: Units, *, too_long: str, keep: bool
+) -> Iterator[Document | SlalomError]:
+    if isinstance(texts, str):
+        raise InputError("explain_many takes a list of texts, not one str: use explain for one")
+    for number, text in enumerate(texts):
+        try:
+            yield classifier.split(checked_text(text), units, too_long=too_long)
+        except InputError as problem:
+            told = InputError(f"text {number}: ", *problem.args)
+            if not keep:
+                raise told from problem
+            yield told
 
 
 @contextmanager
-def _progress(total: int, *, shown: bool) -> Iterator[Callable[[int], None]]:
-    """A bar on standard error while the work lasts, if a person is watching."""
-    if not shown or not sys.stderr.isatty():
-        yield lambda done: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+def _meter(
+    progress: bool | Progress | None,
+    documents: Sequence[Document | SlalomError],
+    explainer: Explainer,
+    request: Request,
+) -> Iterator[Meter | None]:
+    """A function to tell, a bar on standard error if a person is watching, or nothing."""
+    total = sum(
+        request.planned(explainer, document)
+        for document in documents
+        if isinstance(document, Document)
+    )
+    if callable(progress):
+        yield Meter(progress, total)
+    elif not progress or not sys.stderr.isatty():
+        yield None
+    else:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TaskProgressColumn, TimeRemainingColumn
 
-    columns = ("explaining", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("explaining", total=total)
-        yield lambda done: bar.advance(task, done)
+        columns = ("explaining", BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+            task = bar.add_task("explaining", total=total)
+            yield Meter(lambda done, _: bar.update(task, completed=done), total)
 
 
 def _warn_of_poor_fits(explanations: Sequence[Explanation]) -> None:

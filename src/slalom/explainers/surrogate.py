@@ -6,14 +6,14 @@ from time import perf_counter
 
 import numpy as np
 
-from slalom.classifiers.base import Classifier, is_independent
-from slalom.document import Document, FloatArray
+from slalom.classifiers.base import Classifier
+from slalom.document import Document
 from slalom.errors import BudgetError, Setting
-from slalom.explainers.base import Answers, TargetName, ask, scored
-from slalom.explanation import Explanation, Quality, trust_of
+from slalom.explainers.base import TargetName, ask
+from slalom.explainers.case import Case, Found, case_of
+from slalom.explanation import Explanation
 from slalom.samplers.base import Sampler, Samples
-from slalom.surrogates.base import Fit, Surrogate
-from slalom.surrogates.slalom.model import SlalomModel
+from slalom.surrogates.base import Fit, Observations, Surrogate, fit_many
 from slalom.surrogates.threads import one_thread
 
 LEAST_QUERIES = 10  # of any method that fits a model
@@ -55,6 +55,24 @@ class SurrogateExplainer:
         n_queries: int | None,
         seed: int,
     ) -> list[Explanation]:
+        cases = self.ask(classifier, documents, target=target, n_queries=n_queries, seed=seed)
+        observed = [self.observations(case) for case in cases]
+        start = perf_counter()
+        with one_thread():
+            fits = fit_many(self.surrogate, observed)
+        seconds = (perf_counter() - start) / max(1, len(fits))
+        return self.explanations(cases, fits, seed=seed, seconds=seconds)
+
+    def ask(
+        self,
+        classifier: Classifier,
+        documents: Sequence[Document],
+        *,
+        target: TargetName,
+        n_queries: int | None,
+        seed: int,
+    ) -> list["Sampled"]:
+        """The first of two steps: what the classifier says to a sample of queries."""
         for document in documents:
             _check_budget(document, n_queries)
         documents = [document if self.tied else document.untied() for document in documents]
@@ -66,74 +84,57 @@ class SurrogateExplainer:
         ]
         pairs = [(d, s.queries) for d, s in zip(documents, samples, strict=True)]
         return [
-            self._explain(classifier, *parts, target=target, seed=seed)
-            for parts in zip(documents, samples, ask(classifier, pairs), strict=True)
+            Sampled(case_of(classifier, document, answers, target), drawn)
+            for document, drawn, answers in zip(
+                documents, samples, ask(classifier, pairs), strict=True
+            )
         ]
 
-    def _explain(
-        self,
-        classifier: Classifier,
-        document: Document,
-        samples: Samples,
-        answers: Answers,
-        *,
-        target: TargetName,
-        seed: int,
-    ) -> Explanation:
-        start = perf_counter()
-        chosen, scores = scored(classifier, target, answers.logits)
-        fit = self._fit(document, samples, answers, scores)
-        spread = fit.model.spread(document.features)
-        return Explanation(
-            text=document.text,
-            units=document.units,
-            spans=document.spans,
-            features=document.features,
-            scores={name: score[document.features] for name, score in fit.scores.items()},
-            errors={name: error[document.features] for name, error in fit.errors.items()},
-            identified=fit.identified[document.features],
-            anchor=spread.anchor if isinstance(spread, SlalomModel) else None,
-            quality=Quality(
-                r2=fit.r2,
-                rmse=fit.rmse,
-                n_queries=answers.n_queries,
-                n_tokens=answers.n_tokens,
-                seconds=answers.seconds + perf_counter() - start,
-                trust=trust_of(fit.r2),
-                notes=(
-                    *document.notes,
-                    *answers.remarks,
-                    *fit.notes,
-                    *_out_of_reach(samples, fit, document, scores),
-                ),
-            ),
-            logits=answers.logits[0],
-            labels=tuple(classifier.labels),
-            target=chosen.label,
-            target_index=chosen.index,
-            method=self.name,
-            seed=seed,
-            classifier=classifier.name,
-            independent=is_independent(classifier),
+    def observations(self, sampled: "Sampled") -> Observations:
+        """Queries the classifier cannot tell apart are one row, their weights added up."""
+        case, samples, answers = sampled.case, sampled.samples, sampled.case.answers
+        counts, scores, weights = case.document.count(samples.queries), case.scores, samples.weights
+        if self.tied:
+            weights = np.bincount(answers.inverse, weights, len(answers.first)).astype(float)
+            counts, scores = counts[answers.first], scores[answers.first]
+        at_document = case.document.count(case.document.full())[0]
+        return Observations(counts, scores, weights, at_document)
+
+    def explanations(
+        self, sampled: Sequence["Sampled"], fits: Sequence[Fit], *, seed: int, seconds: float
+    ) -> list[Explanation]:
+        """The last step: what the fits, which took so many seconds each, say of the units."""
+        explanations = []
+        for one, fit in zip(sampled, fits, strict=True):
+            case = replace(one.case, begun=perf_counter() - seconds)
+            explanations.append(
+                case.explanation(self._found(one, fit), method=self.name, seed=seed)
+            )
+        return explanations
+
+    def _found(self, sampled: "Sampled", fit: Fit) -> Found:
+        features = sampled.case.document.features
+        notes = _out_of_reach(sampled, fit)
+        if sampled.samples.complete:
+            fit = _over_everything(fit, self.observations(sampled))
+        return Found(
+            scores={name: score[features] for name, score in fit.scores.items()},
+            errors={name: error[features] for name, error in fit.errors.items()},
+            model=fit.model.spread(features),
+            identified=fit.identified[features],
+            r2=fit.r2,
+            rmse=fit.rmse,
+            notes=(*fit.notes, *notes),
             primary_score=self.primary_score,
-            model=spread,
         )
 
-    def _fit(
-        self, document: Document, samples: Samples, answers: Answers, scores: FloatArray
-    ) -> Fit:
-        """Queries the classifier cannot tell apart are one row, their weights added up."""
-        counts = document.count(samples.queries)
-        document_counts = document.count(document.full())[0]
-        weights = samples.weights
-        if self.tied:
-            weights = np.bincount(answers.inverse, weights, answers.n_queries).astype(float)
-            counts, scores = counts[answers.first], scores[answers.first]
-        with one_thread():
-            fit = self.surrogate.fit(
-                counts, scores, weights=weights, document_counts=document_counts
-            )
-        return _over_everything(fit, counts, scores) if samples.complete else fit
+
+@dataclass(frozen=True, eq=False)
+class Sampled:
+    """One document with the queries that were drawn for it and their answers."""
+
+    case: Case
+    samples: Samples
 
 
 def _check_budget(document: Document, n_queries: int | None) -> None:
@@ -148,10 +149,9 @@ def _check_budget(document: Document, n_queries: int | None) -> None:
         )
 
 
-def _out_of_reach(
-    samples: Samples, fit: Fit, document: Document, scores: FloatArray
-) -> tuple[str, ...]:
+def _out_of_reach(sampled: Sampled, fit: Fit) -> tuple[str, ...]:
     """What a design of short sequences, or of few deletions, says nothing about."""
+    document, samples, scores = sampled.case.document, sampled.samples, sampled.case.scores
     fitted = document.count(samples.queries[samples.weights > 0]).sum(axis=1)
     if scores.ndim > 1 or not len(fitted):
         return ()
@@ -172,11 +172,12 @@ def _out_of_reach(
     return ()
 
 
-def _over_everything(fit: Fit, counts: FloatArray, scores: FloatArray) -> Fit:
+def _over_everything(fit: Fit, seen: Observations) -> Fit:
     """Where every subset was asked nothing is left out: R² is a fact, not an estimate.
 
     Of a single unit any model describes everything; that is not worth a figure.
     """
+    counts, scores = seen.counts, seen.scores
     misses = (fit.model.predict(counts) - scores) ** 2
     spread = float(((scores - scores.mean(axis=0)) ** 2).sum())
     is_flat = spread <= (1e-9 * max(1.0, float(np.abs(scores).max()))) ** 2 * len(scores)

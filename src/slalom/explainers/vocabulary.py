@@ -8,6 +8,7 @@ lets the explanation of a single text start from what is known of its tokens.
 import os
 from collections.abc import Hashable, Sequence
 from dataclasses import asdict, dataclass, replace
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,10 @@ from slalom.explainers.surrogate import QueryBudget, SurrogateExplainer
 from slalom.explanation import Explanation, Quality
 from slalom.files import Format, write_json
 from slalom.samplers.subsets import SubsetSizes
+from slalom.surrogates.base import Fit, Observations, fit_many
 from slalom.surrogates.slalom.fit import Prior, SlalomSurrogate
 from slalom.surrogates.slalom.model import Anchor
+from slalom.surrogates.threads import one_thread
 
 COLUMNS = ("value", "importance", "documents")
 TWO_THIRDS = QueryBudget(
@@ -199,19 +202,27 @@ class FromVocabulary:
                 f"the vocabulary speaks of {table.target!r}, not of {target!r}: "
                 "make another with that target"
             )
-        found = []
-        for document in documents:
-            method = self._of(document)
-            found += method.explain(
-                classifier, [document], target=table.target_index, n_queries=n_queries, seed=seed
-            )
+        method = SurrogateExplainer(
+            self.name, self.summary, SubsetSizes(), SlalomSurrogate(), self.budget
+        )
+        asked = method.ask(
+            classifier, documents, target=table.target_index, n_queries=n_queries, seed=seed
+        )
+        start = perf_counter()
+        with one_thread():
+            fits = [
+                self._fit(document, method.observations(one))
+                for document, one in zip(documents, asked, strict=True)
+            ]
+        seconds = (perf_counter() - start) / max(1, len(fits))
+        found = method.explanations(asked, fits, seed=seed, seconds=seconds)
         return [self._noted(e, document) for e, document in zip(found, documents, strict=True)]
 
-    def _of(self, document: Document) -> SurrogateExplainer:
+    def _fit(self, document: Document, observed: Observations) -> Fit:
+        """What the table believes of a document's units is the prior of its fit."""
         first = np.unique(document.features, return_index=True)[1]
         prior = self.vocabulary.prior([document.keys[unit] for unit in first])
-        surrogate = SlalomSurrogate(prior=prior)
-        return SurrogateExplainer(self.name, self.summary, SubsetSizes(), surrogate, self.budget)
+        return fit_many(SlalomSurrogate(prior=prior), [observed])[0]
 
     def _noted(self, explanation: Explanation, document: Document) -> Explanation:
         keys = set(document.keys)

@@ -14,13 +14,13 @@ from slalom.classifiers.base import Classifier, Target, is_independent
 from slalom.classifiers.internals import Internals, Outcome, internals_of
 from slalom.document import Document, FloatArray, IntArray
 from slalom.explainers.base import TargetName
-from slalom.explainers.full_text import FullText, full_texts
+from slalom.explainers.case import Case, Found, full_texts
 from slalom.explanation import Explanation
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-Scorer = Callable[[Internals, FullText], tuple[FloatArray, int]]  # unit scores, tokens asked
+Scorer = Callable[[Internals, Case], tuple[FloatArray, int]]  # unit scores, tokens asked
 
 RESOLUTION = 1e-6  # single precision, over gradients of the order of 1
 ROUNDING = (
@@ -55,15 +55,12 @@ class WhiteBox:
             scores, n_tokens = self.score(inside, case)
             model = case.additive(scores) if self.additive else None
             notes = (ROUNDING,) if np.abs(scores).max(initial=0.0) < RESOLUTION else ()
-            explanations.append(
-                case.explanation(
-                    self.name, scores, seed=seed, model=model, n_tokens=n_tokens, notes=notes
-                )
-            )
+            found = Found({"score": scores}, model=model, n_tokens=n_tokens, notes=notes)
+            explanations.append(case.explanation(found, method=self.name, seed=seed))
         return explanations
 
 
-def outcomes(case: FullText) -> list[Outcome]:
+def outcomes(case: Case) -> list[Outcome]:
     """What is differentiated: the target's log-odds, or the centred logit of every class."""
     independent = is_independent(case.classifier)
     if case.target.index is not None:
@@ -87,7 +84,7 @@ def log_odds(target: Target, logits: "Tensor", *, independent: bool) -> "Tensor"
     return logits[:, index] - logits[:, others].logsumexp(dim=1)
 
 
-def summed(columns: Sequence["Tensor"], units: IntArray, case: FullText) -> FloatArray:
+def summed(columns: Sequence["Tensor"], units: IntArray, case: Case) -> FloatArray:
     """Token scores added up over each unit: (n_units,), or (n_units, n_classes) for all."""
     table = np.zeros((case.document.n_units, len(columns)))
     shown = units >= 0
@@ -97,7 +94,7 @@ def summed(columns: Sequence["Tensor"], units: IntArray, case: FullText) -> Floa
     return table[:, 0] if case.target.index is not None else table
 
 
-def strongest(tokens: "Tensor", units: IntArray, case: FullText) -> FloatArray:
+def strongest(tokens: "Tensor", units: IntArray, case: Case) -> FloatArray:
     """The highest of a unit's token scores, the same for every class."""
     scores = np.zeros(case.document.n_units)
     np.maximum.at(scores, units[units >= 0], tokens.numpy()[units >= 0])

@@ -15,7 +15,7 @@ from slalom.classifiers.base import Classifier
 from slalom.document import BoolArray, FloatArray, Span, Text
 from slalom.errors import InputError
 from slalom.explanation import Explanation
-from slalom.metrics.subject import subject_of, unit_scores
+from slalom.metrics.subject import Subject, unit_scores
 
 SMOOTHING = 40.0  # the paper's; its published code has 20
 
@@ -25,7 +25,9 @@ def auroc(scores: FloatArray, marks: BoolArray) -> float:
     n_marked, n_rest = int(marks.sum()), int((~marks).sum())
     if not n_marked or not n_rest:
         return float("nan")
-    above = ranks(scores)[marks].sum() - n_marked * (n_marked - 1) / 2
+    from scipy.stats import rankdata
+
+    above = rankdata(scores)[marks].sum() - n_marked * (n_marked + 1) / 2
     return float(above / (n_marked * n_rest))
 
 
@@ -96,17 +98,17 @@ def naive_bayes(
 
 
 def naive_bayes_spearman(
-    classifier: Classifier,
-    explanation: Explanation,
-    table: Mapping[Hashable, float],
-    *,
-    score: str | None = None,
+    subject: Subject, table: Mapping[Hashable, float], *, score: str | None = None
 ) -> float:
-    """Rank correlation of an explanation's distinct units with Naive Bayes."""
-    keys = subject_of(classifier, explanation).document.keys
+    """Rank correlation of an explanation's distinct units with Naive Bayes.
+
+    Importances have no sign: they are held against its absolute values, as in the paper.
+    """
+    keys = subject.document.keys
     firsts = {key: unit for unit, key in reversed(list(enumerate(keys))) if key in table}
-    said = unit_scores(explanation, score)[list(firsts.values())]
-    return spearman(said, np.array([table[key] for key in firsts]))
+    said = unit_scores(subject.explanation, score)[list(firsts.values())]
+    counted = np.array([table[key] for key in firsts])
+    return spearman(said, np.abs(counted) if score == "importance" else counted)
 
 
 def stability(explanations: Sequence[Explanation], *, score: str | None = None) -> float:
@@ -119,14 +121,8 @@ def stability(explanations: Sequence[Explanation], *, score: str | None = None) 
 
 def spearman(one: FloatArray, other: FloatArray) -> float:
     """Rank correlation; NaN where one side is constant."""
-    a, b = ranks(one), ranks(other)
-    a, b = a - a.mean(), b - b.mean()
-    norm = float(np.sqrt((a @ a) * (b @ b)))
-    return float(a @ b) / norm if norm > 0 else float("nan")
+    if np.ptp(one) == 0 or np.ptp(other) == 0:
+        return float("nan")
+    from scipy.stats import spearmanr
 
-
-def ranks(scores: FloatArray) -> FloatArray:
-    """0 for the lowest; ties share the mean of their places."""
-    _, inverse, times = np.unique(scores, return_inverse=True, return_counts=True)
-    ends = np.cumsum(times)
-    return np.asarray((ends - (times + 1) / 2)[inverse], dtype=np.float64)
+    return float(spearmanr(one, other).statistic)

@@ -24,12 +24,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from slalom.classifiers.base import Classifier
 from slalom.document import BoolArray, FloatArray
 from slalom.errors import InputError
 from slalom.explanation import Explanation
 from slalom.metrics.agreement import spearman
-from slalom.metrics.subject import Measure, Subject, subject_of, unit_scores
+from slalom.metrics.subject import Measure, Subject, unit_scores
 from slalom.surrogates.slalom.model import SlalomModel
 from slalom.surrogates.slalom.orders import insertion_order, removal_order
 
@@ -67,74 +66,68 @@ class RemovalErrors:
 
 
 def deletion(
-    classifier: Classifier,
-    explanation: Explanation,
+    subject: Subject,
     *,
     score: str | None = None,
     n_steps: int = N_STEPS,
 ) -> Curve:
     """Delete the units that speak most for the class, step by step."""
-    subject = subject_of(classifier, explanation)
-    order = _order(explanation, score, inserting=False)
+    order = _order(subject.explanation, score, inserting=False)
     sizes = _sizes(subject.n_removable, n_steps)
     return _curve(subject, ~_first(order, sizes), sizes, whole=True)
 
 
 def insertion(
-    classifier: Classifier,
-    explanation: Explanation,
+    subject: Subject,
     *,
     score: str | None = None,
     n_steps: int = N_STEPS,
 ) -> Curve:
     """Begin with nothing and insert the units that speak most for the class."""
-    subject = subject_of(classifier, explanation)
-    order = _order(explanation, score, inserting=True)
+    order = _order(subject.explanation, score, inserting=True)
     sizes = _sizes(subject.n_units, n_steps)
     return _curve(subject, _first(order, sizes), sizes, whole=False)
 
 
 def comprehensiveness(
-    classifier: Classifier,
-    explanation: Explanation,
+    subject: Subject,
     *,
     score: str | None = None,
     shares: Sequence[float] = ERASER_SHARES,
 ) -> Measure:
     """How much of the probability goes with the top units."""
-    subject = subject_of(classifier, explanation)
     if not subject.n_removable:
         return Measure(float("nan"), 0)
     tops = _tops(shares, subject.n_units, subject.n_removable)
-    return _lost(subject, ~_first(_order(explanation, score, inserting=False), tops))
+    return _lost(subject, ~_first(_order(subject.explanation, score, inserting=False), tops))
 
 
 def sufficiency(
-    classifier: Classifier,
-    explanation: Explanation,
+    subject: Subject,
     *,
     score: str | None = None,
     shares: Sequence[float] = ERASER_SHARES,
 ) -> Measure:
     """How much of the probability the top units leave behind when they stand alone."""
-    subject = subject_of(classifier, explanation)
     n_units = subject.n_units
-    top = _first(_order(explanation, score, inserting=True), _tops(shares, n_units, n_units))
+    top = _first(
+        _order(subject.explanation, score, inserting=True), _tops(shares, n_units, n_units)
+    )
     return _lost(subject, top)
 
 
 def removal_error(
-    classifier: Classifier,
-    explanation: Explanation,
+    subject: Subject,
     *,
     most: int = 10,
     n_each: int = 20,
     seed: int = 0,
 ) -> RemovalErrors:
     """Remove 1 … `most` random units, `n_each` times each."""
-    subject = subject_of(classifier, explanation)
     masks, true = _removals(subject, most, n_each, seed)
-    said = explanation.predict(masks) - explanation.predict(np.ones((1, subject.n_units), bool))
+    said = subject.explanation.predict(masks) - subject.explanation.predict(
+        np.ones((1, subject.n_units), bool)
+    )
     by_size = (len(masks) // n_each, n_each, *true.shape[1:])
     within = tuple(range(1, len(by_size)))
     squared = ((said - true) ** 2).reshape(by_size).mean(axis=within)
@@ -143,8 +136,7 @@ def removal_error(
 
 
 def infidelity(
-    classifier: Classifier,
-    explanation: Explanation,
+    subject: Subject,
     *,
     score: str | None = None,
     most: int = 10,
@@ -153,9 +145,8 @@ def infidelity(
 ) -> Measure:
     """The scores of what went, added up, against what changed; over several seeds of a method
     its mean says how good, its spread how stable the scores are."""
-    subject = subject_of(classifier, explanation)
     masks, true = _removals(subject, most, n_each, seed)
-    said = -(~masks).astype(np.float64) @ unit_scores(explanation, score)
+    said = -(~masks).astype(np.float64) @ unit_scores(subject.explanation, score)
     power = float((said**2).sum())
     factor = max(0.0, float((said * true).sum()) / power) if power > 0 else 0.0
     missed = float(((factor * said - true) ** 2).sum())
@@ -163,15 +154,13 @@ def infidelity(
 
 
 def subset_error(
-    classifier: Classifier,
-    explanation: Explanation,
+    subject: Subject,
     *,
     log_uniform: bool = False,
     n_subsets: int = 200,
     seed: int = 0,
 ) -> Measure:
     """Random subsets whose sizes are uniform in 1 … n, or log-uniform."""
-    subject = subject_of(classifier, explanation)
     n_units = subject.n_units
     rng = np.random.default_rng((seed, n_units, 3))
     if log_uniform:
@@ -180,14 +169,13 @@ def subset_error(
         sizes = rng.integers(1, n_units + 1, size=n_subsets)
     masks = _random(np.minimum(sizes, n_units), n_units, seed=seed, stream=2)
     true = subject.scores(masks)
-    missed = float(((explanation.predict(masks) - true) ** 2).sum())
+    missed = float(((subject.explanation.predict(masks) - true) ** 2).sum())
     spread = float(((true - true.mean(axis=0)) ** 2).sum())
     return Measure(_ratio(missed, spread), subject.n_queries)
 
 
-def removal_spearman(classifier: Classifier, explanation: Explanation) -> Measure:
+def removal_spearman(subject: Subject) -> Measure:
     """Are the units that matter most for the explanation those that matter most alone?"""
-    subject = subject_of(classifier, explanation)
     n_units = subject.n_units
     if not subject.n_removable:
         return Measure(float("nan"), 0)
@@ -195,19 +183,16 @@ def removal_spearman(classifier: Classifier, explanation: Explanation) -> Measur
     true = subject.scores(masks)
     if true.ndim != 1:
         raise InputError("this metric ranks for one class: explain one target, not target='all'")
-    if explanation.model is None:
-        said = unit_scores(explanation)
+    if subject.explanation.model is None:
+        said = unit_scores(subject.explanation)
     else:
-        predicted = explanation.predict(masks)
+        predicted = subject.explanation.predict(masks)
         said = predicted[0] - predicted[1:]
     return Measure(spearman(said, true[0] - true[1:]), subject.n_queries)
 
 
 def _order(explanation: Explanation, score: str | None, *, inserting: bool) -> NDArray[np.intp]:
-    model, score = (
-        explanation.model,
-        score or explanation.primary_score,
-    )  # a local fit names its score
+    model, score = explanation.model, score or explanation.primary_score
     if score is None and isinstance(model, SlalomModel) and explanation.identified.all():
         return insertion_order(model) if inserting else removal_order(model)
     return np.argsort(-unit_scores(explanation, score), kind="stable")

@@ -27,7 +27,7 @@ class Measure:
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """Answers about subsets of an explanation's units, as log-odds of its target."""
+    """An explanation beside its classifier: answers about subsets, as log-odds of the target."""
 
     classifier: CachedClassifier
     explanation: Explanation
@@ -59,15 +59,19 @@ class Subject:
         scores = self.scores(masks)
         if scores.ndim != 1:
             raise InputError("this metric follows one class: explain one target, not target='all'")
-        return np.asarray(0.5 * (1.0 + np.tanh(scores / 2)))  # the logistic, without overflow
+        from scipy.special import expit
+
+        return np.asarray(expit(scores))
 
 
-def subject_of(classifier: Classifier, explanation: Explanation) -> Subject:
-    """Cut the explanation's text again, into its own units."""
+def subject_of(
+    classifier: Classifier, explanation: Explanation, document: Document | None = None
+) -> Subject:
+    """`document` is the explanation's, where it is at hand: else the text is cut again."""
     asked = classifier if isinstance(classifier, CachedClassifier) else CachedClassifier(classifier)
-    document = asked.split(explanation.text, explanation.spans, too_long="truncate")
-    if len(document.units) < len(explanation.units):  # a long text that was not cut was windowed
-        document = asked.split(explanation.text, explanation.spans, too_long="windows")
+    if document is None:
+        too_long = "windows" if explanation.windowed else "truncate"
+        document = asked.split(explanation.text, explanation.spans, too_long=too_long)
     if document.units != explanation.units or tuple(asked.labels) != explanation.labels:
         raise InputError(
             f"{asked.name} does not cut this text as the explained classifier did "

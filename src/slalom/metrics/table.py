@@ -16,8 +16,9 @@ from slalom.metrics.faithfulness import (
     subset_error,
     sufficiency,
 )
+from slalom.metrics.subject import Subject, subject_of
 
-Weighed = Callable[[Classifier, Explanation, int], tuple[float, float]]  # value and weight
+Weighed = Callable[[Subject, int], tuple[float, float]]  # and the seed → value and weight
 
 
 @dataclass(frozen=True)
@@ -36,17 +37,17 @@ class Metric:
 
     def measure(self, classifier: Classifier, explanation: Explanation, *, seed: int = 0) -> float:
         """The seed draws the random subsets; a metric without them does not look at it."""
-        return self.weighed(classifier, explanation, seed)[0]
+        return self.weighed(subject_of(classifier, explanation), seed)[0]
 
 
-def _alike(measure: Callable[[Classifier, Explanation, int], float]) -> Weighed:
+def _alike(measure: Callable[[Subject, int], float]) -> Weighed:
     """Every document counts the same."""
-    return lambda classifier, explanation, seed: (measure(classifier, explanation, seed), 1.0)
+    return lambda subject, seed: (measure(subject, seed), 1.0)
 
 
-def _removal(classifier: Classifier, explanation: Explanation, seed: int) -> tuple[float, float]:
+def _removal(subject: Subject, seed: int) -> tuple[float, float]:
     """Over documents: the mean squared error over that of predicting no change."""
-    errors = removal_error(classifier, explanation, seed=seed)
+    errors = removal_error(subject, seed=seed)
     return errors.relative, float(errors.no_change.sum())
 
 
@@ -58,14 +59,14 @@ METRICS: dict[str, Metric] = {
             "subset error (uniform sizes)",
             "of the predicted log-odds of random parts; 1 is predicting the mean",
             "lower",
-            _alike(lambda c, e, seed: subset_error(c, e, seed=seed).value),
+            _alike(lambda s, seed: subset_error(s, seed=seed).value),
         ),
         Metric(
             "WIDE",
             "subset error (log-uniform)",
             "the same with more small parts; 1 is predicting the mean",
             "lower",
-            _alike(lambda c, e, seed: subset_error(c, e, log_uniform=True, seed=seed).value),
+            _alike(lambda s, seed: subset_error(s, log_uniform=True, seed=seed).value),
         ),
         Metric(
             "REM",
@@ -79,47 +80,47 @@ METRICS: dict[str, Metric] = {
             "deletion",
             "AOPC: mean of 1 − p as the top units go",
             "higher",
-            _alike(lambda c, e, _: deletion(c, e).aopc),
+            _alike(lambda s, _: deletion(s).aopc),
         ),
         Metric(
             "insertion",
             "insertion",
             "AOPC: mean of 1 − p as the top units come",
             "lower",
-            _alike(lambda c, e, _: insertion(c, e).aopc),
+            _alike(lambda s, _: insertion(s).aopc),
         ),
         Metric(
             "comprehensiveness",
             "comprehensiveness",
             "probability lost without the top units",
             "higher",
-            _alike(lambda c, e, _: comprehensiveness(c, e).value),
+            _alike(lambda s, _: comprehensiveness(s).value),
         ),
         Metric(
             "sufficiency",
             "sufficiency",
             "probability lost with the top units alone",
             "lower",
-            _alike(lambda c, e, _: sufficiency(c, e).value),
+            _alike(lambda s, _: sufficiency(s).value),
         ),
         Metric(
             "removal rank",
             "removal rank correlation",
             "rank correlation with the true effect of removing each unit",
             "higher",
-            _alike(lambda c, e, _: removal_spearman(c, e).value),
+            _alike(lambda s, _: removal_spearman(s).value),
         ),
         Metric(
             "infidelity",
             "infidelity",
             "error of summed scores when 1 to 10 random units go; 1 is predicting no change",
             "lower",
-            _alike(lambda c, e, seed: infidelity(c, e, seed=seed).value),
+            _alike(lambda s, seed: infidelity(s, seed=seed).value),
         ),
     )
 }
 
-CURVES: dict[str, Callable[[Classifier, Explanation], Curve]] = {
+CURVES: dict[str, Callable[[Subject], Curve]] = {
     "deletion": deletion,
     "insertion": insertion,
 }

@@ -111,7 +111,8 @@ def document_of(
     places = [place for place, side in enumerate(encoded.sides) if side is not None]
     after = len(encoded.ids) - 1 - places[-1]
     frame = windowed(frame_in(document), places[0], after, limit=limit)
-    return replace(document, frame=frame, notes=(note_on(frame, len(encoded.ids)),))
+    note = note_on(frame, len(encoded.ids))
+    return replace(document, frame=frame, notes=(note,), windowed=True)
 
 
 def _too_long(encoded: Encoded, limit: int, *, pair: bool) -> tuple[str | Setting, ...]:

@@ -1,0 +1,153 @@
+"""The one way of many documents through a method: in chunks, watched, errors kept or raised.
+
+`explain`, `explain_many`, `explain_each` and the evaluation all go this way. Neighbouring
+documents are asked and fitted together; what a document is told does not depend on them.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from slalom.classifiers.base import Classifier, Delegating
+from slalom.document import Document, FloatArray, Queries
+from slalom.errors import SlalomError
+from slalom.explainers.base import Explainer, TargetName
+from slalom.explanation import Explanation
+
+Progress = Callable[[int, int], None]  # queries done, and in all; raise from it to stop
+Result = Explanation | SlalomError
+QUERIES_PER_CHUNK = 20_000  # of documents that are asked together
+TOKENS_PER_REPORT = 2**15  # between two calls of a progress function
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is wanted of every document alike."""
+
+    target: TargetName = None
+    n_queries: int | None = None
+    seed: int = 0
+
+    def planned(self, explainer: Explainer, document: Document) -> int:
+        """How many queries a document will take, at most."""
+        n_subsets = 1 << min(document.n_units, 30)
+        return min(self.n_queries or explainer.budget(document), n_subsets)
+
+
+@dataclass
+class Meter:
+    """Turns answered queries into progress; a document that needs fewer than planned jumps."""
+
+    progress: Progress
+    total: int
+    done: int = 0
+    end: int = 0  # of the chunk at work
+
+    def begin(self, n_planned: int) -> None:
+        self.end = self.done + n_planned
+
+    def answered(self, n_queries: int) -> None:
+        self.done = min(self.done + n_queries, self.end)
+        self.progress(self.done, self.total)
+
+    def finish(self) -> None:
+        if self.done < self.end:
+            self.answered(self.end - self.done)
+
+
+class Watched(Delegating):
+    """A classifier whose answers are counted as they come."""
+
+    def __init__(self, classifier: Classifier, meter: Meter) -> None:
+        self.classifier = classifier
+        self.meter = meter
+
+    def logits(self, asked: Sequence[tuple[Document, Queries]]) -> list[FloatArray]:
+        """In slices of about TOKENS_PER_REPORT, each document's answers put together again."""
+        answers: list[list[FloatArray]] = [[] for _ in asked]
+        for numbers, questions in _slices(asked):
+            for number, said in zip(numbers, self.classifier.logits(questions), strict=True):
+                answers[number].append(said)
+            self.meter.answered(sum(len(queries) for _, queries in questions))
+        return [
+            np.concatenate(parts) if parts else np.zeros((0, len(self.labels))) for parts in answers
+        ]
+
+
+def explained(
+    classifier: Classifier,
+    explainer: Explainer,
+    documents: Sequence[Document],
+    *,
+    request: Request,
+    keep_errors: bool = False,
+) -> list[Result]:
+    """One chunk of documents; an error stands in the place of what could not be explained."""
+    try:
+        return list(
+            explainer.explain(
+                classifier,
+                documents,
+                target=request.target,
+                n_queries=request.n_queries,
+                seed=request.seed,
+            )
+        )
+    except SlalomError as problem:
+        if not keep_errors:
+            raise
+        if len(documents) == 1:
+            return [problem]
+    return [  # one of them failed: each for itself
+        result
+        for document in documents
+        for result in explained(
+            classifier, explainer, [document], request=request, keep_errors=True
+        )
+    ]
+
+
+def chunks(
+    explainer: Explainer,
+    documents: Iterable[Document | SlalomError],
+    request: Request,
+    *,
+    n_queries: int = QUERIES_PER_CHUNK,
+) -> Iterator[list[Document | SlalomError]]:
+    """Neighbours whose queries together fill a few large batches."""
+    chunk: list[Document | SlalomError] = []
+    planned = 0
+    for document in documents:
+        chunk.append(document)
+        if isinstance(document, Document):
+            planned += request.planned(explainer, document)
+        if planned >= n_queries:
+            yield chunk
+            chunk, planned = [], 0
+    if chunk:
+        yield chunk
+
+
+def _slices(
+    asked: Sequence[tuple[Document, Queries]],
+) -> Iterator[tuple[list[int], list[tuple[Document, Queries]]]]:
+    """Questions in their order, cut where enough tokens have come together."""
+    numbers: list[int] = []
+    questions: list[tuple[Document, Queries]] = []
+    room = TOKENS_PER_REPORT
+    for number, (document, queries) in enumerate(asked):
+        ends = np.cumsum(document.n_tokens(queries), dtype=np.int64)
+        start = 0
+        while start < len(queries):
+            used = int(ends[start - 1]) if start else 0
+            stop = max(start + 1, int(np.searchsorted(ends, used + room, side="right")))
+            numbers.append(number)
+            questions.append((document, queries[start:stop]))
+            room -= int(ends[stop - 1]) - used
+            start = stop
+            if room <= 0 or start < len(queries):
+                yield numbers, questions
+                numbers, questions, room = [], [], TOKENS_PER_REPORT
+    if questions:
+        yield numbers, questions
