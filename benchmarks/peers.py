@@ -33,7 +33,7 @@ from slalom.classifiers.base import Classifier
 from slalom.classifiers.cached import CachedClassifier
 from slalom.classifiers.load import load
 from slalom.document import Document, FloatArray, queries_from_masks
-from slalom.explainers.case import Case, Found, full_texts
+from slalom.explainers.case import Found, full_texts
 from slalom.explainers.methods import method_named
 from slalom.explanation import Explanation
 from slalom.metrics.faithfulness import deletion, subset_error
@@ -60,13 +60,14 @@ class Job:
         logits = self.classifier.logits([(self.document, queries_from_masks(masks))])[0]
         return np.asarray(logits[:, -1] - logits[:, 0])
 
-    def case(self) -> Case:
-        return full_texts(self.classifier, [self.document], len(self.classifier.labels) - 1)[0]
+    def told(self, name: str, scores: FloatArray, model: Any) -> Explanation:
+        case = full_texts(self.classifier, [self.document], len(self.classifier.labels) - 1)[0]
+        return case.explanation(Found({"score": scores}, model=model), method=name, seed=0)
 
     def explained(self, name: str, scores: FloatArray, *, empty: float | None) -> Explanation:
         """Scores as an explanation; `empty` is the score of nothing where they are log-odds."""
         model = None if empty is None else LinearModel(scores, np.asarray(float(empty)))
-        return self.case().explanation(Found({"score": scores}, model=model), method=name, seed=0)
+        return self.told(name, scores, model)
 
 
 @dataclass(frozen=True)
@@ -219,8 +220,7 @@ def shapiq_sparse(kind: str) -> Callable[[Job], Explanation]:
         method = getattr(shapiq, kind)(n=n_units, index="FBII", random_state=0)
         found = method.approximate(job.n_queries, job.log_odds)
         model = SumOfSets({key: float(value) for key, value in found.dict_values.items()})
-        name, scores = f"shapiq {kind}", model.shapley(n_units)
-        return job.case().explanation(name, scores, seed=0, model=model)
+        return job.told(f"shapiq {kind}", model.shapley(n_units), model)
 
     return explain
 
@@ -258,8 +258,7 @@ def slalom_explanations(**settings: Any) -> Callable[[Job], Explanation]:
         values, importances = np.asarray(explainer.get_signed_importance_for_tokens(ids), float)
         model = SlalomModel(values, importances - importances.mean(), None)
         scores = read_outs(model, np.ones(len(values)))["linearised"]
-        found = Found({"score": scores}, model=model)
-        return job.case().explanation(found, method="slalom-explanations", seed=0)
+        return job.told("slalom-explanations", scores, model)
 
     return explain
 
