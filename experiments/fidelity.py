@@ -212,3 +212,7 @@ def command(
         jobs=jobs or max(1, (os.cpu_count() or 2) - 1),
     )
     click.echo(report(run(Model(model, device), folder, setting, out)))
+
+
+if __name__ == "__main__":
+    command()

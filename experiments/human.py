@@ -98,3 +98,7 @@ def command(
 def plan(methods: Sequence[str], n_queries: int) -> Plan:
     chosen = tuple(method_named(name) for name in methods)
     return Plan(methods=chosen, budgets=(n_queries,), metrics=(), too_long="truncate")
+
+
+if __name__ == "__main__":
+    command()

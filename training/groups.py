@@ -25,6 +25,7 @@ from training.recurrent import lstm, write_lstm
 from training.synthetic import (
     DEPTHS,
     KINDS,
+    NET,
     PAPER_SLALOM,
     SMALL,
     SMALL_SLALOM,
@@ -33,7 +34,6 @@ from training.synthetic import (
     relu_net,
     slalom_truth,
     transformer,
-    word_counts,
 )
 
 Predict = Callable[[Sequence[str]], NDArray[np.float64]]  # texts → (n, 2) probabilities
@@ -119,12 +119,13 @@ def kept_relu_net(bench: Bench, width: int) -> Path:
     folder, started = bench.cache / f"linear-relu-{width}", time.monotonic()
     if not (folder / "record.json").exists():
         folder.mkdir(parents=True, exist_ok=True)
-        exercise = SMALL if bench.small else Exercise()
+        exercise = SMALL if bench.small else NET
         model = relu_net(width, exercise, bench.seed)
         save_file(model.state_dict(), folder / "model.safetensors")
         place = Linear().words.index("perfect")
+        counts = np.arange(1, 11)[:, None] * np.eye(len(Linear().words))[place]
         with torch.no_grad():
-            scores = model(word_counts([np.full(k, place) for k in range(1, 11)]))[:, 0].numpy()
+            scores = model(torch.tensor(counts, dtype=torch.float32))[:, 0].numpy()
         error = float(np.mean(np.abs(scores / (1.5 * np.arange(1, 11)) - 1)))
         right = float(np.mean(scores > 0))
         notes = f"mean relative distance from 1.5 k for k = 1..10: {error:.3f}"

@@ -7,12 +7,12 @@ products run in bfloat16.
 import contextlib
 import json
 import math
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import click
 import numpy as np
 import torch
 from numpy.random import Generator
@@ -115,7 +115,7 @@ def fit(
         if (now := time.monotonic()) - said > SILENCE:
             said, taken = now, now - started
             line = f"step {step + 1} of {n_steps}, loss {loss.item():.3f}, {taken:.0f} s"
-            click.echo(line, err=True)
+            print(line, file=sys.stderr, flush=True)
     model.eval()
     return time.monotonic() - started
 

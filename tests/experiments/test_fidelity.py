@@ -4,7 +4,7 @@ import json
 
 import pytest
 from click.testing import CliRunner
-from experiments.__main__ import main
+from experiments.fidelity import command as main
 
 from experiments import fidelity, many
 from oracles import WORDS, slalom_oracle
@@ -26,7 +26,7 @@ def folder(tmp_path):
 def test_a_table_and_the_rows_behind_it(folder, monkeypatch):
     monkeypatch.setattr(many, "_loaded", lambda name, device: slalom_oracle().classifier)
     out = folder / "rows.json"
-    line = ["fidelity", "--data", str(folder), "--queries", "60,120", "--out", str(out)]
+    line = ["--data", str(folder), "--queries", "60,120", "--out", str(out)]
     line += ["--methods", "slalom,linear-uniform,permutation-shapley,exact-shapley", "--jobs", "1"]
     told = CliRunner().invoke(main, line, catch_exceptions=False).output
     rows = json.loads(out.read_text())["rows"]

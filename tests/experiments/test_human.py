@@ -4,7 +4,7 @@ import csv
 
 import pytest
 from click.testing import CliRunner
-from experiments.__main__ import main
+from experiments.human import command as main
 
 from experiments import human
 
@@ -39,7 +39,7 @@ def test_only_what_all_annotators_marked(tmp_path):
 def test_a_table_of_agreement(tmp_path, jobs):
     rows = [("1", text, "yes", PAGE) for text in ("A wonderful film", "A wonderful  film")]
     folder = folder_with(tmp_path, rows)
-    line = ["human", "--data", str(folder), "--methods", "leave-one-out,random", "--queries", "50"]
+    line = ["--data", str(folder), "--methods", "leave-one-out,random", "--queries", "50"]
     told = CliRunner().invoke(main, [*line, "--jobs", str(jobs)], catch_exceptions=False).output
     assert "| leave-one-out | 50 | 1.000 ±0.000 |" in told
     assert "is right about 2/2" in told
@@ -49,7 +49,7 @@ def test_rows_of_one_part_are_not_taken_for_another(tmp_path):
     folder = folder_with(tmp_path, [("1", "A wonderful film", "yes", PAGE)])
     parts = folder / "yelp_hat"
     (parts / "hat_100_words.csv").write_bytes((parts / "hat_50_words.csv").read_bytes())
-    line = ["human", "--data", str(folder), "--methods", "random", "--out", str(folder / "x.json")]
+    line = ["--data", str(folder), "--methods", "random", "--out", str(folder / "x.json")]
     assert CliRunner().invoke(main, line, catch_exceptions=False).exit_code == 0
     other = CliRunner().invoke(main, [*line, "--part", "hat_100_words"])
     assert other.exit_code == 1

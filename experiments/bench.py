@@ -1,0 +1,135 @@
+"""Where experiments run: sizes, folders, device, and the parts that are already done.
+
+An experiment is cut into named parts, each of which gives a JSON record and depends on nothing
+but the bench; several experiments may share a part. Finished parts are appended to one file, a
+line each, so that an interrupted run goes on where it stopped, and several processes can be at
+work. A part that fails is told and left out; the others go on.
+"""
+
+import json
+import multiprocessing
+import os
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from experiments.scale import SMALL, Scale
+from slalom.errors import SlalomError, SlalomWarning, UnknownNameError
+
+Record = dict[str, Any]
+FILE = "parts.jsonl"
+
+
+@dataclass(frozen=True)
+class Part:
+    """One piece of work; of several those with a lower `turn` are begun first."""
+
+    work: Callable[["Bench"], Record]  # a function of a module, so that it travels
+    turn: float = 0.0
+
+
+@dataclass(frozen=True)
+class Bench:
+    scale: Scale = SMALL
+    data: Path | None = None
+    out: Path = Path("results")
+    device: str | None = None
+    seed: int = 0
+    jobs: int = 1
+    ends: float = field(default=float("inf"))  # time.time() after which no part is begun
+
+    @property
+    def cache(self) -> Path:
+        """Where trained models are kept."""
+        return self.out / "models" / f"{self.scale.name}-{self.seed}"
+
+    def key(self, part: str) -> str:
+        return f"{self.scale.name}/{self.seed}/{part}"
+
+    def finished(self, parts: Mapping[str, Part]) -> dict[str, Record]:
+        """The records of these parts: read, or made now and kept."""
+        done = self.kept()
+        turns = sorted(parts.items(), key=lambda item: item[1].turn)
+        left = {name: part for name, part in turns if self.key(name) not in done}
+        problems = []
+        for n_done, (name, made) in enumerate(_made(self, left), start=1):
+            if isinstance(made, str):
+                problems.append(f"{name}: {made}")
+                print(f"{n_done} of {len(left)} parts: {name} failed: {made}", flush=True)
+                continue
+            done[self.key(name)] = made
+            self.keep(name, made)
+            print(f"{n_done} of {len(left)} parts: {name}, {made['seconds']:.1f} s", flush=True)
+        found = {name: done[self.key(name)] for name in parts if self.key(name) in done}
+        if problems and not found:
+            raise SlalomError(problems[0])
+        return found
+
+    def kept(self) -> dict[str, Record]:
+        path = self.out / FILE
+        if not path.exists():
+            return {}
+        records = {}
+        for line in path.read_text(encoding="utf-8").splitlines():
+            try:
+                stored = json.loads(line)
+            except ValueError:  # the last line of a run that was killed
+                continue
+            records[stored["part"]] = stored["record"]
+        return records
+
+    def keep(self, part: str, record: Record) -> None:
+        self.out.mkdir(parents=True, exist_ok=True)
+        line = json.dumps({"part": self.key(part), "record": record})
+        with (self.out / FILE).open("a", encoding="utf-8") as file:
+            file.write(line + "\n")
+
+
+def named(name: str, known: Mapping[str, Any]) -> Any:
+    if name not in known:
+        raise UnknownNameError("experiment", name, known)
+    return known[name]
+
+
+def _made(bench: Bench, parts: Mapping[str, Part]) -> Any:
+    """(name, record or what went wrong), as they come."""
+    if bench.jobs == 1 or len(parts) < 2:
+        for name, part in parts.items():
+            yield name, _timed(part, bench)
+        return
+    fresh = multiprocessing.get_context("spawn")  # CUDA does not survive a fork
+    alone = replace(bench, jobs=1)
+    with ProcessPoolExecutor(bench.jobs, fresh, _share_cores, (bench.jobs,)) as pool:
+        names = {pool.submit(_timed, part, alone): name for name, part in parts.items()}
+        for future in as_completed(names):
+            try:
+                yield names[future], future.result()
+            except Exception as problem:  # a worker that died takes its part with it
+                yield names[future], repr(problem)
+
+
+def _timed(part: Part, bench: Bench) -> Record | str:
+    if time.time() > bench.ends:
+        return "no time was left to begin it"
+    start = time.perf_counter()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SlalomWarning)  # a table says how poor a fit is
+            record = part.work(bench)
+    except SlalomError as problem:
+        return str(problem)
+    except Exception as problem:
+        if bench.jobs == 1 and bench.ends == float("inf"):
+            raise
+        return repr(problem)
+    return {**record, "seconds": round(time.perf_counter() - start, 2)}
+
+
+def _share_cores(jobs: int) -> None:
+    """Before torch is loaded: processes that each use all cores wait for one another."""
+    os.environ["TORCH_ALLOW_TF32_CUBLAS_OVERRIDE"] = "1"
+    os.environ["OMP_NUM_THREADS"] = str(max(1, (os.cpu_count() or 1) // jobs))

@@ -1,0 +1,107 @@
+"""Tables as Markdown, figures as files: one renderer for all experiments.
+
+Knows Tables and the records they are kept in, nothing of how they were made.
+"""
+
+from collections.abc import Iterable
+from math import isfinite
+from pathlib import Path
+
+from experiments.store import Result
+from experiments.table import Cell, Number, Panel, Series, Table
+
+MOST_LABELLED = 14  # lines of a figure that a legend can hold
+WIDTH, HEIGHT = 4.6, 3.6  # of a panel, inches
+
+
+def shown(cell: Cell) -> str:
+    """A number with its standard error, and the paper's in brackets."""
+    if isinstance(cell, str):
+        return cell
+    text = "–" if cell.value is None else _digits(cell.value, cell.digits)
+    if cell.error is not None:
+        text += f" ± {_digits(cell.error, cell.digits)}"
+    if cell.paper is not None:
+        beside = cell.paper if isinstance(cell.paper, str) else _digits(cell.paper, cell.digits)
+        text += f" [{beside}]"
+    return text
+
+
+def _digits(value: float, digits: int) -> str:
+    if not isfinite(value):
+        return "–"
+    tiny = value != 0 and abs(value) < 0.5 * 10**-digits
+    return f"{value:.1e}" if tiny or abs(value) >= 1e6 else f"{value:.{digits}f}"
+
+
+def markdown(table: Table) -> str:
+    """The table and what to know about it."""
+    lines = ["| " + " | ".join(table.columns) + " |", "|" + "---|" * len(table.columns)]
+    lines += ["| " + " | ".join(map(shown, row)) + " |" for row in table.rows]
+    if any(
+        isinstance(cell, Number) and cell.paper is not None for row in table.rows for cell in row
+    ):
+        lines += ["", "In square brackets: the paper."]
+    lines += [""] if table.notes else []
+    lines += [f"- {note}" for note in table.notes]
+    if table.differs:
+        lines += ["", "What differs from the paper:", ""] + [f"- {line}" for line in table.differs]
+    return "\n".join(lines)
+
+
+def page(results: Iterable[tuple[str, Result]], figures: Path) -> str:
+    """All results as one page; figures are written beside it."""
+    parts = [HEAD]
+    for name, result in results:
+        parts += [f"## {result.table.title}", ""]
+        parts += [f"`{result.command(name)}` · {result.made_on()}", ""]
+        if result.table.panels:
+            path = figures / f"{name}.svg"
+            draw(result.table, path)
+            parts += [f"![{result.table.title}]({figures.name}/{path.name})", ""]
+        parts += [markdown(result.table), ""]
+    return "\n".join(parts)
+
+
+HEAD = """# The paper's tables and figures, with our numbers
+
+Every section is one entry of `python -m experiments list`, made by the command under its title
+and rendered by `python -m experiments render` from the rows under `experiments/results/`.
+The paper is Leemann et al., arXiv 2405.13536 (TMLR 2025). Our models are of our own training,
+so numbers need not agree; what they are about should. ± is one standard error.
+"""
+
+
+def draw(table: Table, path: Path) -> None:
+    """The panels side by side, as SVG or what the name of the file says."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    n_columns = min(3, len(table.panels))
+    n_rows = -(-len(table.panels) // n_columns)
+    with mpl.rc_context({"svg.hashsalt": "slalom", "svg.fonttype": "none", "font.size": 8}):
+        figure = Figure(figsize=(WIDTH * n_columns, HEIGHT * n_rows), layout="constrained")
+        axes = figure.subplots(n_rows, n_columns, squeeze=False).ravel()
+        for place, panel in zip(axes, table.panels, strict=False):
+            _panel(place, panel)
+        for place in axes[len(table.panels) :]:
+            place.set_visible(False)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
+
+
+def _panel(axes: object, panel: Panel) -> None:
+    for series in panel.series:
+        _series(axes, series)
+    axes.set(title=panel.title, xlabel=panel.x_label, ylabel=panel.y_label)  # type: ignore[attr-defined]
+    if 1 < len(panel.series) <= MOST_LABELLED:
+        axes.legend(fontsize=6)  # type: ignore[attr-defined]
+
+
+def _series(axes: object, series: Series) -> None:
+    if series.joined:
+        axes.plot(series.x, series.y, label=series.label, linewidth=1)  # type: ignore[attr-defined]
+    else:
+        axes.scatter(series.x, series.y, label=series.label, s=6, alpha=0.6)  # type: ignore[attr-defined]
+    for word, x, y in zip(series.marks, series.x, series.y, strict=False):
+        axes.annotate(word, (x, y), fontsize=6)  # type: ignore[attr-defined]
