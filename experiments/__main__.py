@@ -29,6 +29,7 @@ def options() -> argparse.ArgumentParser:
     parser.add_argument("--scale", choices=("tiny", "small", "paper"), default="small")
     parser.add_argument("--data", type=Path, help="a folder with reviews (docs/models.md)")
     parser.add_argument("--out", type=Path, default=Path("results"), help="default: results/")
+    parser.add_argument("--models", type=Path, help="trained models; default: models/ in --out")
     parser.add_argument("--device", help="cpu or cuda; default: the best there is")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=1, help="processes at work")
@@ -79,7 +80,14 @@ def measure(given: argparse.Namespace) -> None:
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
     ends = float("inf") if given.minutes is None else time.time() + 60 * given.minutes
     bench = Bench(
-        SCALES[given.scale], given.data, given.out, given.device, given.seed, given.jobs, ends
+        SCALES[given.scale],
+        given.data,
+        given.out,
+        given.device,
+        given.seed,
+        given.jobs,
+        ends,
+        given.models,
     )
     makers = dict.fromkeys(parts for entry in entries.values() for parts in entry.parts)
     bench.finished({name: part for parts in makers for name, part in parts(bench).items()})

@@ -41,11 +41,12 @@ class Bench:
     seed: int = 0
     jobs: int = 1
     ends: float = field(default=float("inf"))  # time.time() after which no part is begun
+    models: Path | None = None  # where trained models are kept; None: beside the results
 
     @property
     def cache(self) -> Path:
-        """Where trained models are kept."""
-        return self.out / "models" / f"{self.scale.name}-{self.seed}"
+        """Trained models of this scale and seed."""
+        return (self.models or self.out / "models") / f"{self.scale.name}-{self.seed}"
 
     def key(self, part: str) -> str:
         return f"{self.scale.name}/{self.seed}/{part}"

@@ -22,5 +22,5 @@ if ! { [ -z "${NO_MPS:-}" ] && nvidia-cuda-mps-control -d &&
 fi
 nvidia-smi --query-gpu=name,memory.used --format=csv,noheader
 python3 -m experiments all --group "$group" --scale paper --jobs "$jobs" --minutes "$minutes" \
-  --out "$out/work" --device cuda "$@" 2>&1 | tee "$out/log.txt"
-cp "$out/work/parts.jsonl" "$out/parts.jsonl" 2>/dev/null
+  --out "$out" --models "$site/models" --device cuda "$@" 2>&1 | tee "$out/log.txt"
+cd "$out" && tar czf tables.tgz *.json && rm *.json
