@@ -59,7 +59,7 @@ def test_a_bert_from_a_folder_is_the_slalom(tmp_path, anchored, n_heads, n_layer
     sequences = drawn(20, np.random.default_rng(1))
     texts = [" ".join(WORDS[number] for number in row) for row in sequences]
     found = log_odds(classifier, texts)
-    np.testing.assert_allclose(found, model.predict(counts(sequences)), atol=1e-10)
+    np.testing.assert_allclose(found, model.predict(counts(sequences)), atol=1e-12)
     empty = log_odds(classifier, [""])
     np.testing.assert_allclose(empty, 0.4 if anchored else 0.0, atol=1e-12)
     unknown = log_odds(classifier, ["film nobody-knows", "film"])

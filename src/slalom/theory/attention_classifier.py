@@ -20,6 +20,11 @@ if TYPE_CHECKING:
     from slalom.theory.attention_internals import AttentionInternals
 
 
+def words_of(text: str) -> list[str]:
+    """The words that the classifier cuts a text into, punctuation included."""
+    return [text[start:end] for start, end in cuts_of(text, "word")[0]]
+
+
 class AttentionClassifier:
     """Cuts a text into words and shows them to the model; also shows its inside."""
 

@@ -11,7 +11,7 @@ The same in BERT, which has layer norms and a tanh before its head:
 
 - coordinates come in pairs x, −x, so that a layer norm finds the mean 0; its ε is 2⁵² and its gain
   2²⁶, so it divides by what it multiplies with: linear to 1e-15;
-- the tanh sees the log-odds times 2⁻²⁰, where it is linear to 1e-12;
+- the tanh sees the log-odds times 2⁻²⁶, where it is linear to 1e-15;
 - position and type embeddings are 0. [CLS] is the anchor; without one its importance, and that of
   words that are not in the table, is so low that no attention is left for it.
 """
@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]")
 SILENT = 800.0  # below the quietest word: exp(−800) is 0 even in double precision
 LINEAR = 2.0**52  # the ε of layer norms, a power of 4
-SMALL = 2.0**-20  # what the tanh sees of a log-odds
+SMALL = 2.0**-26  # what the tanh sees of a log-odds
+LOUD = 2.0**10  # importances are kept this much smaller, so that no coordinate is large
 S, V, OUT = 0, 1, 2  # coordinates: importance, value, what was heard
 N_PLACES = 512
 
@@ -117,7 +118,7 @@ def _write(bert: Any, embeddings: "Tensor") -> None:
     attention = bert.bert.encoder.layer[-1].attention
     head_width = 6
     attention.self.query.bias[0] = head_width**0.5
-    attention.self.key.weight[0, 2 * S] = 1.0
+    attention.self.key.weight[0, 2 * S] = LOUD
     attention.self.value.weight[0, 2 * V] = 1.0
     attention.output.dense.weight[2 * OUT, 0] = 1.0
     attention.output.dense.weight[2 * OUT + 1, 0] = -1.0
@@ -126,12 +127,12 @@ def _write(bert: Any, embeddings: "Tensor") -> None:
 
 
 def _embeddings(model: SlalomModel) -> FloatArray:
-    """[s, −s, v, −v] of the special tokens and the words: (3 + n_words, 4)."""
+    """[s, −s, v, −v], s scaled, of the special tokens and the words: (3 + n_words, 4)."""
     silent = float(model.importances.min()) - SILENT
     anchor = model.anchor or Anchor(0.0, silent)
     s = np.concatenate([[silent, silent, anchor.importance], model.importances])
     v = np.concatenate([[0.0, 0.0, float(model.anchor_values())], model.values])
-    return np.column_stack([s, -s, v, -v])
+    return np.column_stack([s / LOUD, -s / LOUD, v, -v])
 
 
 def _tokenizer(words: Sequence[str]) -> Any:
