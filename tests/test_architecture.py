@@ -28,6 +28,7 @@ UPWARDS = {  # methods that show an explanation or ask on, imported when they ar
     ("explanation", "slalom.views.plots"),
     ("explanation", "slalom.tables"),
     ("explanation", "slalom.metrics.counterfactual"),
+    ("explanation", "slalom.metrics.interactions"),
     ("explainers", "slalom.views.vocabulary"),
 }
 TORCH = (

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from slalom.metrics.counterfactual import Counterfactual
+    from slalom.metrics.interactions import Interactions
 
 MODELS = {model.kind: model for model in (SlalomModel, LinearModel, GamModel, TreesModel)}
 HIGH_TRUST, FAIR_TRUST = 0.9, 0.6
@@ -202,6 +203,14 @@ class Explanation:
         from slalom.metrics.counterfactual import counterfactual
 
         return counterfactual(self, classifier)
+
+    def interactions(
+        self, k: int = 10, classifier: Any = None, n_queries: int = 200
+    ) -> "Interactions":
+        """The k pairs of words that act together most; asked, if there is a classifier."""
+        from slalom.metrics.interactions import interactions
+
+        return interactions(self, k, classifier, n_queries=n_queries)
 
     def __repr__(self) -> str:
         from slalom.views.brief import brief

@@ -1,0 +1,148 @@
+"""Pairs of words that act together, on classifiers whose pairs are known."""
+
+import numpy as np
+import pytest
+
+import slalom
+from oracles import TEXT, NeverEmpty, linear_oracle, slalom_oracle
+
+WORDS = (
+    "the plot was not bad and the actors never looked bored while music of rare charm saved "
+    "what a weak script could have lost on its long way to the end"
+).split()
+REVIEW = " ".join(WORDS)
+OWN = {word: 0.3 * np.sin(3.0 * place) for place, word in enumerate(dict.fromkeys(WORDS))}
+
+pytestmark = pytest.mark.filterwarnings("ignore::slalom.SlalomWarning")
+
+
+def added(words):
+    return 0.2 + sum(OWN[word] for word in words)
+
+
+def one_pair(words):
+    return added(words) + 1.7 * ("rare" in words and "script" in words)
+
+
+def exclusive(words):
+    return added(words) + 1.3 * (("plot" in words) != ("end" in words))
+
+
+def negated(words):
+    """A negation turns the words right after it around."""
+    turned = [after for word, after in zip(words, words[1:], strict=False) if word == "not"]
+    return added(words) + 1.5 * sum(1 if word in turned else -1 for word in words if word == "bad")
+
+
+def product(words):
+    return added(words) + (1 + ("weak" in words)) * (1 + 2 * ("long" in words))
+
+
+def classifier_of(score):
+    asked = []
+
+    def logits(texts):
+        asked.extend(texts)
+        return np.array([[0.0, score(text.split())] for text in texts])
+
+    return slalom.FunctionClassifier(logits, labels=["neg", "pos"], gives="logits"), asked
+
+
+@pytest.mark.parametrize("method", ["slalom", "linear", "boosted", "leave-one-out"])
+@pytest.mark.parametrize(
+    ("score", "pair", "size"),
+    [
+        (one_pair, ("rare", "script"), 1.7),
+        (exclusive, ("plot", "end"), -2.6),
+        (negated, ("not", "bad"), 3.0),
+        (product, ("weak", "long"), 2.0),
+    ],
+)
+def test_the_one_pair_is_found_and_measured(method, score, pair, size):
+    classifier, asked = classifier_of(score)
+    e = slalom.explain(classifier, REVIEW, method, target="pos", n_queries=400)
+    asked.clear()
+    found = e.interactions(5, classifier)
+    assert found.n_queries == len(asked) == len(set(asked)) <= 200
+    assert found[0].words == pair
+    assert found[0].size == pytest.approx(size, abs=1e-2)
+    assert len(found) == 1
+    assert found.measured
+
+
+def test_together_and_apart_are_what_the_words_say():
+    classifier, _ = classifier_of(negated)
+    found = slalom.explain(classifier, REVIEW, "linear", target="pos").interactions(1, classifier)
+    both, no, bad = OWN["not"] + OWN["bad"], OWN["not"], OWN["bad"]
+    pair = found[0]
+    assert pair.together == pytest.approx(both + 1.5)
+    assert pair.apart == pytest.approx(no + bad - 1.5)
+    assert (pair.alone_together, pair.alone_apart) == pytest.approx((pair.together, pair.apart))
+    assert str(found) == f"not × bad: together {both + 1.5:+.2f}, apart {both - 1.5:+.2f}"
+    assert found.to_json()["pairs"][0]["units"] == [3, 4]
+
+
+@pytest.mark.parametrize("method", ["slalom", "linear", "boosted"])
+def test_what_only_adds_up_has_no_pairs(method):
+    oracle, _ = linear_oracle()
+    e = slalom.explain(oracle.classifier, TEXT, method, target="pos", n_queries=600)
+    assert not len(e.interactions(10, oracle.classifier))
+
+
+def test_what_attention_does_is_no_pair():
+    oracle = slalom_oracle()
+    e = slalom.explain(oracle.classifier, TEXT, target="pos", n_queries=800)
+    found = e.interactions(10, oracle.classifier)
+    assert not len(found)
+    assert str(found) == "no two words act together"
+
+
+def test_trees_say_which_pairs_without_being_asked():
+    classifier, asked = classifier_of(one_pair)
+    e = slalom.explain(classifier, REVIEW, "boosted", target="pos", n_queries=800)
+    asked.clear()
+    found = e.interactions(1)
+    assert not asked
+    assert not found.measured
+    assert found[0].words == ("rare", "script")
+    assert found[0].size == pytest.approx(1.7, abs=0.5)
+
+
+def test_phrases_become_units():
+    classifier, _ = classifier_of(negated)
+    e = slalom.explain(classifier, REVIEW, "linear", target="pos")
+    phrases = e.interactions(3, classifier).phrases()
+    again = slalom.explain(classifier, REVIEW, "linear", target="pos", units=phrases)
+    assert len(again.units) == len(e.units) - 1
+    assert again.units[3].strip() == "not bad"
+    assert again.scores["score"][3] == pytest.approx(OWN["not"] + OWN["bad"] + 1.5, abs=1e-3)
+
+
+def test_a_budget_is_kept_in_a_long_text():
+    classifier, asked = classifier_of(lambda words: 0.1 * len(words) + ("w7" in words))
+    text = " ".join(f"w{place}" for place in range(150))
+    e = slalom.explain(classifier, text, "linear", target="pos", n_queries=300)
+    asked.clear()
+    assert e.interactions(10, classifier, n_queries=80).n_queries == len(set(asked)) <= 80
+
+
+def test_short_texts_and_empty_texts():
+    classifier, _ = classifier_of(added)
+    assert not len(slalom.explain(classifier, "plot", "linear").interactions(3, classifier))
+    never = NeverEmpty(
+        lambda texts: np.array([[0.0, one_pair(text.split())] for text in texts]), ["neg", "pos"]
+    )
+    e = slalom.explain(never, "a rare script", "linear", target="pos")
+    pair = e.interactions(3, never)[0]
+    assert pair.words[0].strip() == "rare"
+    assert pair.alone_together is None
+
+
+def test_what_cannot_be_asked_is_said():
+    classifier, _ = classifier_of(added)
+    e = slalom.explain(classifier, "rare script", "linear", target="all")
+    with pytest.raises(slalom.SlalomError, match="one target"):
+        e.interactions(3, classifier)
+    e = slalom.explain(classifier, "rare script", "linear")
+    with pytest.raises(slalom.SlalomError, match="k must be at least 1"):
+        e.interactions(0, classifier)
