@@ -31,7 +31,9 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, object]]:
         model: object, *, device: object, labels: object, prompt: object
     ) -> slalom.FunctionClassifier:
         asked.append((model, device))
-        return slalom.FunctionClassifier(scores, labels=["bad", "good"], gives="logits")
+        return slalom.FunctionClassifier(
+            lambda t: scores(t), labels=["bad", "good"], gives="logits"
+        )
 
     monkeypatch.setattr("slalom.classifiers.load.load", load)
     return asked
@@ -310,3 +312,23 @@ def test_a_reader_that_leaves_early_is_no_error() -> None:
     line = f'"{sys.executable}" -c "from slalom.cli.main import main; main()" methods | true'
     done = subprocess.run(["bash", "-c", line], capture_output=True, check=False)
     assert done.stderr == b""
+
+
+def test_pairs_are_asked_and_listed(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    code, out, _ = run("explain", TEXT, "--target", "good", "--pairs", "2")
+    assert code == 0
+    assert out.splitlines()[-2] == "no two words act together"
+    monkeypatch.setattr(f"{__name__}.scores", turned)
+    _, out, _ = run("explain", TEXT, "--target", "good", "--pairs", "2")
+    assert "awful × end: together +1.00, apart -2.00" in out.splitlines()
+    assert out.splitlines()[-1].endswith("more queries)")
+
+
+def turned(texts: list[str]) -> np.ndarray:
+    """An awful end is good: three more than its words."""
+    odds = scores_of_words(texts)
+    odds[:, 1] += [3.0 * ("awful end" in text) for text in texts]
+    return odds
+
+
+scores_of_words = scores

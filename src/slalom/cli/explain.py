@@ -59,6 +59,7 @@ WIDEST = 100  # columns; longer lines are hard to read
 @click.option("--cache", metavar="FILE", help="Keep replies, so that none is paid for twice.")
 @click.option("--dry-run", is_flag=True, help="Say what it would cost, and ask nothing.")
 @click.option("--scores", metavar="A,B", help="Columns to show; the first colours the text.")
+@click.option("--pairs", type=COUNT, metavar="K", help="Ask also which K pairs act together.")
 @click.option(
     "--json", "json_file", metavar="FILE", help="Write the explanation; - for standard output."
 )
@@ -83,6 +84,7 @@ def explain(
     cache: str | None,
     dry_run: bool,
     scores: str | None,
+    pairs: int | None,
     json_file: str | None,
     html_file: str | None,
 ) -> None:
@@ -113,12 +115,15 @@ def explain(
             seed=seed,
         )
         checked_names(explanation, columns)
+        found = None if pairs is None else explanation.interactions(pairs, classifier)
     if json_file is not None:
         write(json_file, _json(explanation))
     if html_file is not None:
         write(html_file, _html(explanation))
     if STANDARD not in files:
         _show(explanation, columns)
+        if found is not None:
+            click.echo(f"\n{found}\n({found.n_queries} more queries)")
 
 
 def _cost(

@@ -1,0 +1,83 @@
+"""How many of the strongest pairs of a text `e.interactions` finds.
+
+    python -m benchmarks.pairs [--texts 10] [--queries 200] [--method slalom] [--model FOLDER]
+
+The truth: the second difference of every pair of units of short texts, all asked once. Of the
+20 strongest of all texts together, and of the ten strongest of each, how many are among the
+pairs that a search within its default budget lists.
+"""
+
+from itertools import combinations
+from statistics import mean
+
+import click
+import numpy as np
+
+from slalom.classifiers.base import Classifier
+from slalom.classifiers.cached import CachedClassifier
+from slalom.classifiers.load import load
+from slalom.explainers.methods import METHODS, explain
+from slalom.explanation import Explanation
+from slalom.metrics.interactions import N_QUERIES
+from slalom.metrics.subject import subject_of
+
+TEXTS = (
+    "It was not bad at all, in fact I did not expect to like it so much.",
+    "A film that is neither good nor funny, but never boring.",
+    "The parts I loved most about this movie were the scenes in the garage.",
+    "If not for his money this stupid film would never have been made.",
+    "I kept expecting someone to walk across the screen and start making fun of it.",
+    "She is offensive beyond anyone I have ever seen connected with a movie before.",
+    "There is nothing here that you have not seen done better a hundred times.",
+    "Hardly a masterpiece, yet far from the disaster that people said it would be.",
+    "The jokes work because there is a constant flow of them and no one cares.",
+    "Without the wonderful lead this would be just another dull and lifeless drama.",
+)
+N_STRONGEST, N_PER_TEXT = 20, 10
+Place = tuple[int, int]
+
+
+def truth(classifier: Classifier, explanation: Explanation) -> dict[Place, float]:
+    """The second difference of every pair, asked."""
+    subject = subject_of(classifier, explanation)
+    n_units = subject.n_units
+    pairs = list(combinations(range(n_units), 2))
+    gone = [(), *((unit,) for unit in range(n_units)), *pairs]
+    masks = np.ones((len(gone), n_units), dtype=bool)
+    for row, units in enumerate(gone):
+        masks[row, list(units)] = False
+    said = dict(zip(gone, subject.scores(masks).tolist(), strict=True))
+    return {(i, j): said[()] - said[(i,)] - said[(j,)] + said[(i, j)] for i, j in pairs}
+
+
+@click.command()
+@click.option("--model", help="A model's folder or name.  [default: the bundled one]")
+@click.option("--texts", "n_texts", default=len(TEXTS), show_default=True)
+@click.option("--method", default="slalom", show_default=True, type=click.Choice(list(METHODS)))
+@click.option("--queries", default=N_QUERIES, show_default=True, help="For the pairs of a text.")
+def main(model: str | None, n_texts: int, method: str, queries: int) -> None:
+    """Which of the true pairs are found."""
+    classifier = load(model)
+    pooled: list[tuple[float, bool]] = []
+    shares, spent, of_all = [], [], []
+    for text in TEXTS[:n_texts]:
+        e = explain(classifier, text, method, target=len(classifier.labels) - 1)
+        true = truth(CachedClassifier(classifier), e)
+        found = e.interactions(N_STRONGEST, CachedClassifier(classifier), n_queries=queries)
+        listed = {pair.units for pair in found}
+        ranked = sorted(true, key=lambda at: -abs(true[at]))
+        pooled += [(abs(true[at]), at in listed) for at in ranked]
+        shares.append(mean(at in listed for at in ranked[:N_PER_TEXT]))
+        spent.append(found.n_queries)
+        of_all.append(len(true) + len(e.units) + 1)
+        click.echo(f"{found[0] if len(found) else 'no pair'}   ← {text}")
+    strongest = sorted(pooled, reverse=True)[:N_STRONGEST]
+    click.echo(
+        f"{sum(hit for _, hit in strongest)} of the {N_STRONGEST} strongest pairs, "
+        f"{mean(shares):.0%} of the {N_PER_TEXT} strongest of each text, "
+        f"{mean(spent):.0f} queries per text where all pairs take {mean(of_all):.0f}"
+    )
+
+
+if __name__ == "__main__":
+    main()
