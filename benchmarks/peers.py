@@ -203,12 +203,6 @@ class SumOfSets:
             found[list(units)] += amount / max(len(units), 1)
         return found
 
-    def spread(self, features: Any) -> "SumOfSets":
-        raise NotImplementedError
-
-    def to_json(self) -> dict[str, Any]:
-        raise NotImplementedError
-
 
 def shapiq_sparse(kind: str) -> Callable[[Job], Explanation]:
     """SPEX and ProxySPEX: a few sets of units, of any size, that explain the coalitions asked."""
