@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check mutants format clean
+.PHONY: help demo test check docs dist mutants format clean
 
 help:  ## show these targets
 	@sed -n 's/^\([a-z]*\): .*## /  make \1	/p' $(MAKEFILE_LIST)
@@ -23,6 +23,13 @@ check: $(VENV)/.dev  ## lint, format, types, architecture
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q tests/test_architecture.py
 
+docs: $(VENV)/.dev  ## build the documentation site into docs/_build; a warning is an error
+	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -q -W --keep-going docs docs/_build
+	@echo "Open docs/_build/index.html in a browser."
+
+dist: $(VENV)/.dev  ## build a wheel and an sdist into dist/
+	$(BIN)/python -m build --no-isolation
+
 mutants: $(VENV)/.dev  ## put deliberate faults into copies of the package: do the tests notice? (takes an hour)
 	$(BIN)/python -m benchmarks.mutants --random 60
 
@@ -31,7 +38,7 @@ format: $(VENV)/.dev  ## rewrite the sources in house style
 	$(BIN)/ruff format .
 
 clean:  ## remove what these targets made
-	rm -rf $(VENV) dist slalom-demo.html
+	rm -rf $(VENV) dist docs/_build docs/generated slalom-demo.html
 
 $(VENV)/.hf:  EXTRAS := hf
 $(VENV)/.dev: EXTRAS := hf,dev
