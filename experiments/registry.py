@@ -7,7 +7,14 @@ A new experiment is one line here.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from experiments import linear_data, slalom_data, synthetic_tables
+from experiments import (
+    linear_data,
+    lopardo,
+    lopardo_tables,
+    propositions,
+    slalom_data,
+    synthetic_tables,
+)
 from experiments.bench import Bench, Part, Record
 from experiments.table import Table
 
@@ -57,5 +64,41 @@ TABLES: dict[str, Entry] = {
     ),
     "fig-9": Entry(
         "closed form against least squares", "synthetic", (TOLD,), synthetic_tables.fig_9
+    ),
+    "lime-limit": Entry(
+        "LIME runs on one layer of attention against three formulas for their limit",
+        "theory",
+        (lopardo.lime_parts,),
+        lopardo_tables.lime_limit,
+    ),
+    "seven-explainers": Entry(
+        "seven explainers of one sentence, and how far they agree",
+        "theory",
+        (lopardo.trained_parts,),
+        lopardo_tables.seven_explainers,
+    ),
+    "attention-maps": Entry(
+        "where the heads of one layer look",
+        "theory",
+        (lopardo.trained_parts,),
+        lopardo_tables.attention_maps,
+    ),
+    "histogram": Entry(
+        "a counting task with two minima",
+        "theory",
+        (lopardo.histogram_parts,),
+        lopardo_tables.histogram,
+    ),
+    "counting": Entry(
+        "transformers without positions cannot count; what lifts that",
+        "theory",
+        (propositions.counting_parts,),
+        propositions.counting,
+    ),
+    "construction": Entry(
+        "a BERT made of a table of values and importances, and the table read back",
+        "theory",
+        (propositions.construction_parts,),
+        propositions.construction,
     ),
 }

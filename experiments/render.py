@@ -6,9 +6,12 @@ Knows Tables and the records they are kept in, nothing of how they were made.
 from collections.abc import Iterable
 from math import isfinite
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from experiments.store import Result
-from experiments.table import Cell, Number, Panel, Series, Table
+from experiments.table import Cell, Map, Number, Panel, Series, Table
 
 MOST_LABELLED = 14  # lines of a figure that a legend can hold
 WIDTH, HEIGHT = 4.6, 3.6  # of a panel, inches
@@ -67,8 +70,9 @@ HEAD = """# The paper's tables and figures, with our numbers
 
 Every section is one entry of `python -m experiments list`, made by the command under its title
 and rendered by `python -m experiments render` from the rows under `experiments/results/`.
-The paper is Leemann et al., arXiv 2405.13536 (TMLR 2025). Our models are of our own training,
-so numbers need not agree; what they are about should. ± is one standard error.
+The paper is Leemann et al., arXiv 2405.13536 (TMLR 2025); lime-limit, seven-explainers,
+attention-maps and histogram are figures of Lopardo et al., ICML 2024. Our models are of our
+own training, so numbers need not agree; what they are about should. ± is one standard error.
 """
 
 
@@ -83,7 +87,7 @@ def draw(table: Table, path: Path) -> None:
         figure = Figure(figsize=(WIDTH * n_columns, HEIGHT * n_rows), layout="constrained")
         axes = figure.subplots(n_rows, n_columns, squeeze=False).ravel()
         for place, panel in zip(axes, table.panels, strict=False):
-            _panel(place, panel)
+            _map(place, panel) if isinstance(panel, Map) else _panel(place, panel)
         for place in axes[len(table.panels) :]:
             place.set_visible(False)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -91,11 +95,32 @@ def draw(table: Table, path: Path) -> None:
 
 
 def _panel(axes: object, panel: Panel) -> None:
+    if panel.boxes is not None:
+        axes.boxplot(
+            panel.boxes.values,
+            positions=range(len(panel.boxes.values)),
+            whis=(0, 100),
+            manage_ticks=False,
+            label=panel.boxes.label,
+        )
     for series in panel.series:
         _series(axes, series)
     axes.set(title=panel.title, xlabel=panel.x_label, ylabel=panel.y_label)  # type: ignore[attr-defined]
     if 1 < len(panel.series) <= MOST_LABELLED:
         axes.legend(fontsize=6)  # type: ignore[attr-defined]
+
+
+def _map(axes: Any, panel: Map) -> None:
+    """Blue above 0, orange below, as in the views."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    colours = LinearSegmentedColormap.from_list("signed", ["#c2571a", "white", "#1f5fa8"])
+    values = np.array(panel.values)
+    size = max(np.abs(values).max(), 1e-12)
+    axes.imshow(values, cmap=colours, vmin=-size, vmax=size, aspect="auto")
+    axes.set_xticks(range(len(panel.x_marks)), panel.x_marks, rotation=60, ha="right")
+    axes.set_yticks(range(len(panel.y_marks)), panel.y_marks)
+    axes.set_title(panel.title)
 
 
 def _series(axes: object, series: Series) -> None:

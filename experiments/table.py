@@ -35,11 +35,30 @@ class Series:
 
 
 @dataclass(frozen=True)
+class Boxes:
+    """Repeated measurements, one box at x = 0, 1, …"""
+
+    label: str
+    values: tuple[tuple[float, ...], ...]
+
+
+@dataclass(frozen=True)
 class Panel:
     title: str
     x_label: str
     y_label: str
     series: tuple[Series, ...]
+    boxes: Boxes | None = None
+
+
+@dataclass(frozen=True)
+class Map:
+    """Numbers as colours, one row per name in `y_marks`."""
+
+    title: str
+    x_marks: tuple[str, ...]
+    y_marks: tuple[str, ...]
+    values: tuple[tuple[float, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -51,7 +70,7 @@ class Table:
     rows: tuple[tuple[Cell, ...], ...]
     differs: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    panels: tuple[Panel, ...] = field(default=())
+    panels: tuple[Panel | Map, ...] = field(default=())
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -67,12 +86,22 @@ class Table:
         return cls(title=record["title"], rows=rows, panels=panels, **words)
 
 
-def _panel(record: dict[str, Any]) -> Panel:
+def _panel(record: dict[str, Any]) -> Panel | Map:
+    if "values" in record:
+        marks = {name: tuple(record[name]) for name in ("x_marks", "y_marks")}
+        return Map(title=record["title"], values=_rows(record["values"]), **marks)
     series = tuple(
         Series(**{name: tuple(v) if isinstance(v, list) else v for name, v in one.items()})
         for one in record["series"]
     )
-    return Panel(**{**record, "series": series})
+    boxes = record.get("boxes")
+    if boxes is not None:
+        boxes = Boxes(boxes["label"], _rows(boxes["values"]))
+    return Panel(**{**record, "series": series, "boxes": boxes})
+
+
+def _rows(values: Any) -> tuple[tuple[float, ...], ...]:
+    return tuple(tuple(row) for row in values)
 
 
 def mean_of(
