@@ -58,8 +58,8 @@ def test_all_classes_share_their_importances() -> None:
     """A model that is a SLALOM of three classes gives back its table, centred."""
     model = Averaging()
     classifier = HuggingFaceClassifier(model, wordpiece(), labels=list(NAMES.values()))
-    e = slalom.explain(classifier, TEXTS[0], target="all", n_queries=400)
-    ids = classifier.split(TEXTS[0]).keys
+    e = slalom.explain(classifier, TEXTS[0], target="all", n_queries=400, units="token")
+    ids = classifier.split(TEXTS[0], "token").keys
     says = np.array([model.says[list(key)].numpy().mean(axis=0) for key in ids])
     np.testing.assert_allclose(
         e.scores["value"], says - says.mean(axis=1, keepdims=True), atol=0.02

@@ -1,11 +1,8 @@
 """A text cut into units, and queries as integer matrices of unit positions.
 
 This part knows positions and which of them are equal; it knows nothing of classifiers,
-methods or scores. A *query* is a row of positions in the order shown; two codes lie
-outside every position and so can never index silently:
-
-    END     nothing follows
-    HOLE    a masked unit, where the classifier has a mask; counts as nothing
+methods or scores. A *query* is a row of positions in the order shown; the code END, nothing
+follows, lies outside every position and so can never index silently.
 """
 
 from collections.abc import Hashable, Sequence
@@ -22,7 +19,6 @@ Text = str | tuple[str, str]
 Span = tuple[int, ...]  # (start, end), for a pair (side, start, end)
 
 END = np.int32(2**31 - 1)
-HOLE = np.int32(2**31 - 2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +36,7 @@ class Document:
     frame: object  # what only its classifier reads to rebuild an input
     notes: tuple[str, ...] = ()
     windowed: bool = False  # longer than the model reads at once: read in windows
+    n_unknown: int = 0  # units of which the classifier's tokenizer knows nothing
 
     @property
     def n_units(self) -> int:

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import slalom
-from oracles import TEXT, WORDS, slalom_oracle
+from oracles import TEXT, WORDS, NeverEmpty, slalom_oracle
+from slalom.document import queries_from_masks
 
 FIRST = [WORDS.index(word) for word in dict.fromkeys(WORDS)]  # one position a distinct word
 
@@ -42,13 +43,26 @@ def test_predict_is_the_classifier_where_the_model_is_exact():
     np.testing.assert_allclose(found.predict(masks), logits[:, 1] - logits[:, 0], atol=1e-3)
 
 
-def test_removal_is_a_difference_of_predictions_and_shapley_values_add_up():
-    found = slalom.explain(slalom.load(), "A dull, dull plot saved by a wonderful cast.")
-    n = len(found.units)
-    whole, without = found.predict(np.ones((1, n)))[0], found.predict(1 - np.eye(n))
-    np.testing.assert_allclose(found.scores["removal"], whole - without, atol=1e-10)
-    nothing = found.predict(np.zeros((1, n)))[0]
-    assert found.scores["shapley"].sum() == pytest.approx(whole - nothing, abs=1e-8)
+def test_removal_and_alone_are_the_classifiers_answers_and_shapley_values_add_up():
+    classifier = slalom.load()
+    found = slalom.explain(classifier, "A dull, dull plot saved by a wonderful cast.", target=1)
+    document = classifier.split(found.text)
+    n = document.n_units
+    masks = np.vstack([np.ones((1, n)), np.zeros((1, n)), 1 - np.eye(n), np.eye(n)]).astype(bool)
+    logits = classifier.logits([(document, queries_from_masks(masks))])[0]
+    said = logits[:, 1] - logits[:, 0]
+    whole, empty, without, alone = said[0], said[1], said[2 : n + 2], said[n + 2 :]
+    np.testing.assert_allclose(found.scores["removal"], whole - without, atol=1e-5)
+    np.testing.assert_allclose(found.scores["alone"], alone - empty, atol=1e-5)
+    for name in ("removal", "alone"):
+        assert found.measured[name].all()
+        assert not found.errors[name].any()
+    assert found.features[1] == found.features[3]  # "dull" twice: one feature, two removals
+    assert found.scores["removal"][1] != found.scores["removal"][3]
+    assert found.scores["shapley"].sum() == pytest.approx(whole - empty, abs=1e-5)
+    assert found.base == pytest.approx(empty, abs=1e-5)
+    assert found.base_measured
+    assert found.whole == pytest.approx(found.predict(np.ones((1, n)))[0])
 
 
 def test_the_other_class_has_the_opposite_scores():
@@ -102,6 +116,7 @@ def test_many_equals_one_by_one_and_the_seed_decides():
 @pytest.mark.parametrize(
     "text", ["Great", "good good good good", "👍🏽 😡 ok", "مرحبا \u200fgood", "a\0b bad"]
 )
+@pytest.mark.filterwarnings("ignore::slalom.SlalomWarning")  # of some little is read
 def test_odd_texts_have_an_answer(text):
     for classifier in (slalom.load(), slalom_sentiment()):
         found = slalom.explain(classifier, text)
@@ -154,18 +169,51 @@ def test_designs_that_reach_everything_have_no_such_note():
         assert not any("fitted to" in note for note in found.quality.notes)
 
 
-def test_too_few_answers_have_no_error_bars():
-    found = slalom.explain(slalom_sentiment(), "good", target="pos")
-    assert found.quality.r2 is None
-    assert found.errors == {}
+@pytest.mark.parametrize("text", ["good", "good film", "a good bad film"])
+def test_where_every_subset_is_asked_everything_that_can_be_is_exact(text):
+    classifier = slalom_sentiment()
+    found = slalom.explain(classifier, text, target="pos")
+    truth = slalom.explain(classifier, text, "exact-shapley", target="pos")
+    assert found.quality.n_queries == 2 ** len(found.units)
+    assert found.quality.trust == truth.quality.trust == "exact"
+    np.testing.assert_allclose(found.scores["shapley"], truth.scores["score"], atol=1e-6)
+    for name in ("alone", "removal", "shapley"):
+        assert found.measured[name].all()
+        assert not found.errors[name].any()
+    assert any("subsets of the units were asked" in note for note in found.quality.notes)
+    assert not any("too few" in note for note in found.quality.notes)
 
 
-def test_two_units_of_which_all_is_known_have_an_r2_but_no_error_bars():
-    found = slalom.explain(slalom_sentiment(), "good film", target="pos")
-    assert found.quality.n_queries == 4
-    assert found.quality.r2 is not None
-    assert found.quality.r2 > 0.9
-    assert found.errors == {}
+def test_a_text_the_tokenizer_does_not_know_says_so_first():
+    with pytest.warns(slalom.SlalomWarning, match="mostly unknown to the tokenizer") as caught:
+        found = slalom.explain(slalom.load(), "一部精彩的电影，值得一看")
+    assert len(caught) == 1
+    assert found.quality.trust == "low"
+    assert "unknown to the tokenizer" in found.quality.notes[0]
+
+
+def test_a_text_without_an_empty_one_is_shared_out_from_what_the_fit_says_of_it():
+    classifier = NeverEmpty(
+        lambda texts: np.array([[0.0, t.count("o")] for t in texts]), ["n", "p"]
+    )
+    found = slalom.explain(classifier, TEXT, target="p", n_queries=300)
+    assert not found.base_measured
+    assert "alone" not in found.measured
+    assert found.measured["removal"].any()
+    whole = found.logits[1] - found.logits[0]
+    assert found.scores["shapley"].sum() == pytest.approx(whole - found.base, abs=1e-6)
+
+
+@pytest.mark.parametrize("n_queries", [40, 100, 400])
+@pytest.mark.filterwarnings("ignore::slalom.SlalomWarning")
+def test_removals_take_a_quarter_of_a_given_budget_at_most(n_queries):
+    oracle = slalom_oracle()
+    found = slalom.explain(oracle.classifier, TEXT, target="pos", n_queries=n_queries)
+    n = len(found.units)
+    assert found.quality.n_queries <= n_queries
+    assert found.measured["removal"].sum() >= min(n, n_queries // 4)
+    asked = [text for text in oracle.asked if len(text.split()) == n - 1]
+    assert len(asked) <= min(n, n_queries // 4) + n_queries // 20  # some are drawn anyway
 
 
 def test_a_number_that_is_another_label_is_not_guessed_at():

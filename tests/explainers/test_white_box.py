@@ -110,7 +110,7 @@ def test_several_tokens_in_a_unit(method):
     text = "unbelievably dull"
     tokens = slalom.explain(classifier, text, method, target=1, units="token").scores["score"]
     words = slalom.explain(classifier, text, method, target=1, units="word").scores["score"]
-    owner = [span[0] >= 13 for span in classifier.split(text).spans]
+    owner = [span[0] >= 13 for span in classifier.split(text, "token").spans]
     pool = np.max if method in ("attention-mean", "attention-max", "attention-rollout") else np.sum
     expected = [pool(tokens[np.equal(owner, side)]) for side in (False, True)]
     np.testing.assert_allclose(words, expected, atol=1e-6)

@@ -11,12 +11,14 @@ from time import perf_counter
 import numpy as np
 
 from slalom.classifiers.base import Classifier, Target, is_independent, target_of
-from slalom.document import BoolArray, Document, FloatArray
+from slalom.document import END, BoolArray, Document, FloatArray
 from slalom.explainers.base import Answers, TargetName, ask
 from slalom.explanation import Explanation, Number, Quality, trust_of
 from slalom.surrogates.base import Model
 from slalom.surrogates.linear import LinearModel
 from slalom.surrogates.slalom.model import SlalomModel
+
+UNREAD = "units are unknown to the tokenizer: the classifier cannot have read them"
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,10 +45,30 @@ class Case:
         """The model that takes the scores at their word: removing a unit takes its score away."""
         return LinearModel(scores, np.asarray(self.score - scores.sum(axis=0)))
 
+    def _trust(self, found: "Found") -> str:
+        """What was not read cannot be explained; what was asked in full needs no fit."""
+        if self._unread():
+            return trust_of(None)
+        return "exact" if found.exact else trust_of(found.r2)
+
+    def _unread(self) -> tuple[str, ...]:
+        n_unknown, n_units = self.document.n_unknown, self.document.n_units
+        if n_unknown <= n_units / 2:
+            return ()
+        return (f"{n_unknown} of {n_units} {UNREAD}",)
+
+    def _empty(self) -> FloatArray | None:
+        """The score of the empty text, where it was asked."""
+        if not self.document.has_empty_query:
+            return None
+        (seen,) = self.classifier.seen(self.document, np.array([[END]], dtype=np.int32))
+        said = self.answers.known.get(seen)
+        return None if said is None else self.scores_of(said[None])[0]
+
     def explanation(self, found: "Found", *, method: str, seed: int) -> Explanation:
         """The one place where an Explanation is made."""
         document, answers = self.document, self.answers
-        identified = found.identified
+        identified, empty = found.identified, self._empty()
         if identified is None:
             identified = np.ones(document.n_units, dtype=bool)
         return Explanation(
@@ -64,8 +86,8 @@ class Case:
                 n_queries=answers.n_queries,
                 n_tokens=answers.n_tokens + found.n_tokens,
                 seconds=answers.seconds + perf_counter() - self.begun,
-                trust=trust_of(found.r2),
-                notes=(*document.notes, *answers.remarks, *found.notes),
+                trust=self._trust(found),
+                notes=(*self._unread(), *document.notes, *answers.remarks, *found.notes),
             ),
             logits=answers.logits[0],
             labels=tuple(self.classifier.labels),
@@ -80,8 +102,8 @@ class Case:
             measured=found.measured,
             determined=found.determined,
             whole=_whole(found.model, identified),
-            base=found.base,
-            base_measured=found.base_measured,
+            base=_number(empty if empty is not None else _base(found.model)),
+            base_measured=empty is not None,
             length_curve=found.length_curve,
             windowed=document.windowed,
         )
@@ -102,9 +124,8 @@ class Found:
     primary_score: str | None = None
     measured: dict[str, BoolArray] = field(default_factory=dict)
     determined: FloatArray | None = None
-    base: Number | None = None
-    base_measured: bool = False
     length_curve: FloatArray | None = None
+    exact: bool = False  # every subset was asked, and that is what the scores say
 
 
 def case_of(
@@ -129,7 +150,15 @@ def full_texts(
 
 def _whole(model: Model | None, identified: BoolArray) -> Number | None:
     """What the model says of the whole text."""
-    if model is None:
-        return None
-    said = model.predict(identified[None].astype(np.float64))[0]
-    return np.asarray(said) if np.ndim(said) else float(said)
+    return None if model is None else _number(model.predict(identified[None].astype(float))[0])
+
+
+def _base(model: Model | None) -> FloatArray | None:
+    """What the fit says of the empty text; a SLALOM without an anchor says nothing of it."""
+    if isinstance(model, SlalomModel) and model.anchor is not None:
+        return model.anchor_values()
+    return np.asarray(model.intercept) if isinstance(model, LinearModel) else None
+
+
+def _number(score: FloatArray | None) -> Number | None:
+    return score if score is None or np.ndim(score) else float(score)

@@ -13,6 +13,7 @@ from slalom.classifiers.load import as_classifier
 from slalom.document import Document, Text
 from slalom.errors import InputError, Setting, SlalomError, SlalomWarning, UnknownNameError
 from slalom.explainers.base import Explainer, TargetName
+from slalom.explainers.case import UNREAD
 from slalom.explainers.pipe import (
     QUERIES_PER_CHUNK,
     Meter,
@@ -240,9 +241,19 @@ def _meter(
 
 def _warn_of_poor_fits(explanations: Sequence[Explanation]) -> None:
     """One warning per call: a fit that describes little must not pass for an explanation."""
-    poor = [e for e in explanations if e.quality.r2 is not None and e.quality.trust == "low"]
+    low = [e for e in explanations if e.quality.trust == "low"]
+    unread = [e for e in low if any(note.endswith(UNREAD) for note in e.quality.notes)]
+    if unread:
+        warnings.warn(
+            f"{len(unread)} of {len(explanations)} texts are mostly unknown to the tokenizer: "
+            "the classifier cannot have read them, whatever the fit says",
+            SlalomWarning,
+            stacklevel=3,
+        )
+    skipped = {id(e) for e in unread}
+    poor = [r2 for e in low if (r2 := e.quality.r2) is not None and id(e) not in skipped]
     if poor:
-        worst = min(e.quality.r2 for e in poor if e.quality.r2 is not None)
+        worst = min(poor)
         warnings.warn(
             f"{len(poor)} of {len(explanations)} explanations describe the classifier poorly "
             f"(lowest leave-one-out R² {np.floor(100 * worst) / 100:.2f}): read them with care; "

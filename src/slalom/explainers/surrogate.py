@@ -7,13 +7,14 @@ from time import perf_counter
 import numpy as np
 
 from slalom.classifiers.base import Classifier
-from slalom.document import Document
+from slalom.document import Document, FloatArray
 from slalom.errors import BudgetError, Setting
 from slalom.explainers.base import TargetName, ask
 from slalom.explainers.case import Case, Found, case_of
+from slalom.explainers.facts import ALL_ASKED, Asked, Facts, as_fitted, ask_facts, scores_of
 from slalom.explanation import Explanation
 from slalom.samplers.base import Sampler, Samples
-from slalom.surrogates.base import Fit, Observations, Surrogate, fit_many
+from slalom.surrogates.base import Fit, Model, Observations, Surrogate, fit_many
 from slalom.surrogates.threads import one_thread
 
 LEAST_QUERIES = 10  # of any method that fits a model
@@ -45,6 +46,7 @@ class SurrogateExplainer:
     budget: QueryBudget
     tied: bool = True
     primary_score: str | None = None
+    facts: Facts | None = None  # None: nothing is asked beside the design
 
     def explain(
         self,
@@ -55,13 +57,13 @@ class SurrogateExplainer:
         n_queries: int | None,
         seed: int,
     ) -> list[Explanation]:
-        cases = self.ask(classifier, documents, target=target, n_queries=n_queries, seed=seed)
-        observed = [self.observations(case) for case in cases]
+        sampled = self.ask(classifier, documents, target=target, n_queries=n_queries, seed=seed)
+        observed = [self.observations(one) for one in sampled]
         start = perf_counter()
         with one_thread():
             fits = fit_many(self.surrogate, observed)
-        seconds = (perf_counter() - start) / max(1, len(fits))
-        return self.explanations(cases, fits, seed=seed, seconds=seconds)
+        fitted = Fitted(sampled, fits, (perf_counter() - start) / max(1, len(fits)))
+        return self.explanations(classifier, fitted, n_queries=n_queries, seed=seed)
 
     def ask(
         self,
@@ -78,7 +80,7 @@ class SurrogateExplainer:
         documents = [document if self.tied else document.untied() for document in documents]
         samples = [
             self.sampler.sample(
-                document, n_queries or self.budget(document), np.random.default_rng(seed)
+                document, self._for_fit(document, n_queries), np.random.default_rng(seed)
             )
             for document in documents
         ]
@@ -101,31 +103,62 @@ class SurrogateExplainer:
         return Observations(counts, scores, weights, at_document)
 
     def explanations(
-        self, sampled: Sequence["Sampled"], fits: Sequence[Fit], *, seed: int, seconds: float
+        self, classifier: Classifier, fitted: "Fitted", *, n_queries: int | None, seed: int
     ) -> list[Explanation]:
-        """The last step: what the fits, which took so many seconds each, say of the units."""
+        """The last step: what the fits say of the units, and the classifier where it is asked."""
+        cases = [one.case for one in fitted.sampled]
+        asked: Sequence[Asked | None] = [None] * len(cases)
+        if self.facts is not None:
+            asked = ask_facts(self.facts, classifier, cases, fitted.fits, n_queries=n_queries)
         explanations = []
-        for one, fit in zip(sampled, fits, strict=True):
-            case = replace(one.case, begun=perf_counter() - seconds)
-            explanations.append(
-                case.explanation(self._found(one, fit), method=self.name, seed=seed)
-            )
+        for one, fit, facts in zip(fitted.sampled, fitted.fits, asked, strict=True):
+            begun = perf_counter() - fitted.seconds
+            case = replace(one.case if facts is None else facts.case, begun=begun)
+            found = self._found(one, fit, facts)
+            explanations.append(case.explanation(found, method=self.name, seed=seed))
         return explanations
 
-    def _found(self, sampled: "Sampled", fit: Fit) -> Found:
-        features = sampled.case.document.features
-        notes = _out_of_reach(sampled, fit)
-        if sampled.samples.complete:
-            fit = _over_everything(fit, self.observations(sampled))
+    def _folded(self, sampled: "Sampled") -> Samples:
+        """What is known of each row, for those rows that the fit saw."""
+        samples = sampled.samples
+        if not self.tied or samples.n_alike is None:
+            return samples
+        return replace(samples, n_alike=samples.n_alike[sampled.case.answers.first])
+
+    def _for_fit(self, document: Document, n_queries: int | None) -> int:
+        """Queries of the design; of a given number some are kept back for facts."""
+        kept_back = 0 if self.facts is None else self.facts.reserved(document, n_queries)
+        return (n_queries or self.budget(document)) - kept_back
+
+    def _found(self, sampled: "Sampled", fit: Fit, asked: Asked | None) -> Found:
+        document, samples = sampled.case.document, sampled.samples
+        features = document.features
+        if self.facts is None or asked is None:
+            told = as_fitted(fit, features)
+        else:
+            seen = self.observations(sampled)
+            told = scores_of(self.facts, asked, fit, samples=self._folded(sampled), seen=seen)
+        model = fit.model.spread(features)
+        exact = told.exact or (
+            samples.complete
+            and document.has_empty_query
+            and getattr(self.surrogate, "exact_over_all", False)
+        )
+        every = ALL_ASKED.format(sampled.case.answers.n_queries)
+        notes = (every,) if exact else (*fit.notes, *_out_of_reach(sampled, fit))
         return Found(
-            scores={name: score[features] for name, score in fit.scores.items()},
-            errors={name: error[features] for name, error in fit.errors.items()},
-            model=fit.model.spread(features),
+            scores=told.scores,
+            errors=told.errors,
+            model=model,
             identified=fit.identified[features],
             r2=fit.r2,
             rmse=fit.rmse,
-            notes=(*fit.notes, *notes),
+            notes=notes,
             primary_score=self.primary_score,
+            measured=told.measured,
+            determined=None if fit.determined is None else fit.determined[features],
+            length_curve=_length_curve(model, document.n_units),
+            exact=exact,
         )
 
 
@@ -135,6 +168,15 @@ class Sampled:
 
     case: Case
     samples: Samples
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """Documents after their fits, and the seconds one of these took."""
+
+    sampled: Sequence[Sampled]
+    fits: Sequence[Fit]
+    seconds: float
 
 
 def _check_budget(document: Document, n_queries: int | None) -> None:
@@ -155,7 +197,7 @@ def _out_of_reach(sampled: Sampled, fit: Fit) -> tuple[str, ...]:
     fitted = document.count(samples.queries[samples.weights > 0]).sum(axis=1)
     if scores.ndim > 1 or not len(fitted):
         return ()
-    if fitted.max() < document.n_units / 2:
+    if fitted.max() < document.n_units:
         full = document.count(document.full()) * fit.identified
         return (
             "fitted to short sequences only, and so is R²: for the full text the model says "
@@ -172,16 +214,6 @@ def _out_of_reach(sampled: Sampled, fit: Fit) -> tuple[str, ...]:
     return ()
 
 
-def _over_everything(fit: Fit, seen: Observations) -> Fit:
-    """Where every subset was asked nothing is left out: R² is a fact, not an estimate.
-
-    Of a single unit any model describes everything; that is not worth a figure.
-    """
-    counts, scores = seen.counts, seen.scores
-    misses = (fit.model.predict(counts) - scores) ** 2
-    spread = float(((scores - scores.mean(axis=0)) ** 2).sum())
-    is_flat = spread <= (1e-9 * max(1.0, float(np.abs(scores).max()))) ** 2 * len(scores)
-    is_judged = len(counts) > counts.shape[1] + 1 and not is_flat
-    r2 = 1.0 - float(misses.sum()) / spread if is_judged else None
-    note = f"all {len(counts)} subsets of the units were asked"
-    return replace(fit, r2=r2, rmse=float(np.sqrt(misses.mean())), notes=(*fit.notes, note))
+def _length_curve(model: Model, n_units: int) -> FloatArray | None:
+    curve = getattr(model, "length", None)
+    return None if curve is None else np.asarray(curve(np.arange(n_units + 1.0)))

@@ -8,6 +8,7 @@ from functools import partial
 from slalom.explainers import attention, gradients
 from slalom.explainers.base import Explainer
 from slalom.explainers.controls import Control, all_zero, at_random
+from slalom.explainers.facts import Facts
 from slalom.explainers.surrogate import QueryBudget, SurrogateExplainer
 from slalom.explainers.white_box import WhiteBox
 from slalom.samplers.rivals import Coalitions, LimeMasks, Permutations
@@ -32,6 +33,7 @@ METHODS: dict[str, Explainer] = {
             SubsetSizes(),
             SlalomSurrogate(),
             QueryBudget(minimum=300, per_unit=5, maximum=2000),
+            facts=Facts(),
         ),
         SurrogateExplainer(
             "slalom-local",
@@ -41,6 +43,7 @@ METHODS: dict[str, Explainer] = {
             QueryBudget(minimum=300, per_unit=5, maximum=3000),
             tied=False,
             primary_score="removal",
+            facts=Facts(shapley=False),
         ),
         SurrogateExplainer(
             "slalom-fast",
@@ -48,6 +51,7 @@ METHODS: dict[str, Explainer] = {
             ShortSequences(singletons=True),
             SlalomSurrogate(),
             QueryBudget(minimum=200, per_unit=8, maximum=5000),
+            facts=Facts(max_removals=0, shapley=False),
         ),
         SurrogateExplainer(
             "slalom-eff",

@@ -17,7 +17,8 @@ from slalom.classifiers.base import Classifier
 from slalom.document import Document, FloatArray, IntArray
 from slalom.errors import InputError, UnknownNameError
 from slalom.explainers.base import TargetName
-from slalom.explainers.surrogate import QueryBudget, SurrogateExplainer
+from slalom.explainers.facts import Facts
+from slalom.explainers.surrogate import Fitted, QueryBudget, SurrogateExplainer
 from slalom.explanation import Explanation, Quality
 from slalom.files import Format, write_json
 from slalom.samplers.subsets import SubsetSizes
@@ -203,7 +204,12 @@ class FromVocabulary:
                 "make another with that target"
             )
         method = SurrogateExplainer(
-            self.name, self.summary, SubsetSizes(), SlalomSurrogate(), self.budget
+            self.name,
+            self.summary,
+            SubsetSizes(),
+            SlalomSurrogate(),
+            self.budget,
+            facts=Facts(),
         )
         asked = method.ask(
             classifier, documents, target=table.target_index, n_queries=n_queries, seed=seed
@@ -214,8 +220,8 @@ class FromVocabulary:
                 self._fit(document, method.observations(one))
                 for document, one in zip(documents, asked, strict=True)
             ]
-        seconds = (perf_counter() - start) / max(1, len(fits))
-        found = method.explanations(asked, fits, seed=seed, seconds=seconds)
+        fitted = Fitted(asked, fits, (perf_counter() - start) / max(1, len(fits)))
+        found = method.explanations(classifier, fitted, n_queries=n_queries, seed=seed)
         return [self._noted(e, document) for e, document in zip(found, documents, strict=True)]
 
     def _fit(self, document: Document, observed: Observations) -> Fit:

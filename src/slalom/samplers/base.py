@@ -24,6 +24,7 @@ class Samples:
     queries: Queries  # (n, width)
     weights: FloatArray  # (n,)
     complete: bool = False  # True: every subset there is; no query is left to generalise to
+    n_alike: FloatArray | None = None  # (n,) rows of its size that such a design asks for
 
 
 class Sampler(Protocol):

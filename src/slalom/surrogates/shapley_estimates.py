@@ -8,10 +8,12 @@ Each gives a linear model through F(N): what the units' scores say when they are
 """
 
 from dataclasses import dataclass
+from math import comb
+from typing import ClassVar
 
 import numpy as np
 
-from slalom.document import FloatArray
+from slalom.document import BoolArray, FloatArray
 from slalom.surrogates.base import Fit
 from slalom.surrogates.linear import LEAST_LEFT, UNSURE, LinearModel, standard_errors
 from slalom.surrogates.quality import loo_quality
@@ -29,6 +31,8 @@ class ShapleyRegression:
     Over all coalitions this is the Shapley value itself. Where the empty text cannot be read,
     its score is fitted along.
     """
+
+    exact_over_all: ClassVar[bool] = True
 
     def fit(
         self,
@@ -71,6 +75,21 @@ class ShapleyRegression:
             rmse=rmse,
             notes=notes,
         )
+
+
+def shapley_of_all(present: BoolArray, scores: FloatArray) -> FloatArray:
+    """Shapley values from the scores of all 2ⁿ subsets, (2ⁿ, n) and (2ⁿ, …), in any order."""
+    n_units = present.shape[1]
+    table = np.empty_like(scores, dtype=np.float64)
+    table[present @ (1 << np.arange(n_units))] = scores
+    sizes = np.array([bin(subset).count("1") for subset in range(1 << n_units)])
+    chances = np.array([1.0 / (n_units * comb(n_units - 1, size)) for size in range(n_units)])
+    shares = []
+    for unit in range(n_units):
+        without = np.flatnonzero(np.arange(1 << n_units) >> unit & 1 == 0)
+        added = table[without | 1 << unit] - table[without]
+        shares.append(np.tensordot(chances[sizes[without]], added, axes=1))
+    return np.array(shares)
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,24 +9,23 @@ from slalom.classifiers.huggingface.batching import (
     assemble,
     batches,
     frame_of,
-    in_place,
     joined,
     padded,
     row_bytes,
 )
-from slalom.document import END, HOLE
-from slalom.errors import ClassifierError, InputError
+from slalom.document import END
+from slalom.errors import InputError
 
 
 def one_slot() -> Frame:
     units = [([10], [0]), ([20, 21], [0, 0]), ([30], [0])]
-    return frame_of(units, [([1], [0]), ([2], [0])], slots=[0, 0, 0], mask=([9], [0]))
+    return frame_of(units, [([1], [0]), ([2], [0])], slots=[0, 0, 0])
 
 
 def two_slots() -> Frame:
     units = [([10], [0]), ([20, 21], [1, 1]), ([30], [1])]
     fixed = [([1], [0]), ([2], [0]), ([3], [1])]
-    return frame_of(units, fixed, slots=[0, 1, 1], mask=([], []))
+    return frame_of(units, fixed, slots=[0, 1, 1])
 
 
 def rows_of(frame: Frame, queries: list[list[int]]) -> list[list[int]]:
@@ -35,12 +34,12 @@ def rows_of(frame: Frame, queries: list[list[int]]) -> list[list[int]]:
 
 
 def test_units_stand_between_the_fixed_parts_in_the_order_shown() -> None:
-    queries = [[0, 1, 2], [2, 0, END], [END, END, END], [1, 1, HOLE]]
+    queries = [[0, 1, 2], [2, 0, END], [END, END, END], [1, 1, END]]
     assert rows_of(one_slot(), queries) == [
         [1, 10, 20, 21, 30, 2],
         [1, 30, 10, 2],
         [1, 2],
-        [1, 20, 21, 20, 21, 9, 2],
+        [1, 20, 21, 20, 21, 2],
     ]
 
 
@@ -56,14 +55,7 @@ def test_units_stay_in_their_slot() -> None:
     assert types.tolist() == [0, 0, 0, 1, 1, 1, 1]
 
 
-def test_a_hole_takes_the_slot_of_its_column() -> None:
-    placed = in_place(np.array([0, 1, 1], dtype=np.int32), 3, np.array([[0, HOLE, 2]], np.int32))
-    assert placed.tolist() == [[3, 0, 4, 6, 2, 5]]
-
-
 def test_what_no_query_may_hold() -> None:
-    with pytest.raises(ClassifierError, match="no mask token"):
-        rows_of(two_slots(), [[0, HOLE, 2]])
     for wrong in (3, -1):
         with pytest.raises(InputError, match=f"shows unit {wrong} of a document with 3"):
             rows_of(one_slot(), [[wrong]])

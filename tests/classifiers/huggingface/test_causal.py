@@ -77,7 +77,7 @@ def test_the_prefix_is_computed_once(
     if remembers:
         assert shapes[0] == (1, prefix)
     assert len(batches) > 1
-    assert max(width for _, width in batches) == document.overhead + document.n_units - (
+    assert max(width for _, width in batches) == document.overhead + document.sizes.sum() - (
         prefix * remembers
     )
 
@@ -121,12 +121,12 @@ def test_the_prompt_is_the_anchor() -> None:
     reference = made("GPT-2")
     model = Averaging(reference._ids)
     classifier = CausalClassifier(model, reference.tokenizer, LABELS, PROMPT)
-    e = slalom.explain(classifier, TEXTS[0], target="positive", n_queries=400)
+    e = slalom.explain(classifier, TEXTS[0], target="positive", n_queries=400, units="token")
     assert e.quality.r2 is not None
     assert e.quality.r2 > 0.999999
     assert "".join(e.units) == TEXTS[0].replace(" ", "")
     assert [TEXTS[0][start:end] for start, end in e.spans] == list(e.units)
-    frame: Any = classifier.split(TEXTS[0]).frame
+    frame: Any = classifier.split(TEXTS[0], "token").frame
     ids = torch.from_numpy(frame.ids[: len(e.units)]).long()
     bad, great = reference._ids
     np.testing.assert_allclose(

@@ -11,7 +11,7 @@ from transformers import PreTrainedTokenizerFast
 
 import slalom
 from slalom.classifiers.huggingface.classifier import HuggingFaceClassifier
-from slalom.document import END, HOLE, Document, Queries, queries_from_masks
+from slalom.document import END, Document, Queries, queries_from_masks
 from slalom.errors import ClassifierError, InputError, UnknownNameError
 from tokenizers_made_here import ARCHITECTURES, TEXTS, made, tiny, wordpiece
 
@@ -107,17 +107,6 @@ def test_a_pad_id_of_the_models_own_is_kept() -> None:
     classifier = HuggingFaceClassifier(model, tokenizer)
     scores = classifier(["A great film", "A great film<|endoftext|>", "A"])
     np.testing.assert_allclose(scores[0], scores[1], atol=1e-5)
-
-
-def test_holes_are_masks() -> None:
-    classifier = made("BERT")
-    document = classifier.split("great film")
-    (seen,) = classifier.seen(document, np.array([[HOLE, 1]], dtype=np.int32))
-    tokens = wordpiece().convert_ids_to_tokens(np.frombuffer(seen, dtype=np.int32).tolist())
-    assert tokens[:2] == ["[CLS]", "[MASK]"]
-    document = made("GPT-2").split("great film")
-    with pytest.raises(ClassifierError, match="no mask token"):
-        made("GPT-2").logits([(document, np.array([[HOLE]], dtype=np.int32))])
 
 
 def test_the_empty_query() -> None:

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import slalom
 from slalom.classifiers.huggingface.classifier import HuggingFaceClassifier
 from slalom.document import END, Document
 from slalom.errors import InputError, UnknownNameError
@@ -159,7 +160,7 @@ def test_a_long_text_is_a_choice() -> None:
     n_tokens = len(wordpiece()(text, verbose=False)["input_ids"]) - 2
     with pytest.raises(InputError, match=rf'{n_tokens} tokens and 2 .*at most 64.*"truncate"'):
         classifier.split(text)
-    document = classifier.split(text, too_long="truncate")
+    document = classifier.split(text, "token", too_long="truncate")
     assert document.text == text
     assert document.notes == (f"cut to the first 62 of {n_tokens} tokens",)
     assert (
@@ -207,3 +208,24 @@ def test_queries_with_repeats_may_grow_too_long() -> None:
     document = made("BERT").split("great film")
     with pytest.raises(InputError, match="longer than the 64"):
         made("BERT").logits([(document, np.zeros((1, 90), dtype=np.int32))])
+
+
+def test_words_are_the_default_and_cost_their_tokens() -> None:
+    classifier = made("BERT")
+    text = "An unwatchable film"
+    document = classifier.split(text)
+    assert document.units == ("An", "unwatchable", "film")
+    tokens = classifier.split(text, "token")
+    assert tokens.n_units > 3
+    assert int(document.sizes.sum()) == tokens.n_units
+    np.testing.assert_array_equal(
+        document.n_tokens(document.full()), tokens.n_tokens(tokens.full())
+    )
+
+
+def test_what_the_tokenizer_does_not_know_is_counted() -> None:
+    classifier = slalom.load()
+    assert classifier.split("A wonderful film.").n_unknown == 0
+    document = classifier.split("一部精彩的电影 great")
+    assert document.n_unknown == document.n_units - 1
+    assert document.units[:2] == ("一", "部")  # no spaces: the tokenizer's own pieces

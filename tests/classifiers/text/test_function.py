@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from slalom.classifiers.text.function import FunctionClassifier
-from slalom.document import END, HOLE, Document
+from slalom.document import END, Document
 from slalom.errors import ClassifierError, InputError, SlalomError, UnknownNameError
 from texts import VISIBLE
 
@@ -244,11 +244,9 @@ def test_settings_that_cannot_be_used() -> None:
         FunctionClassifier(half).split("a", too_long="cut")
 
 
-def test_masks_and_foreign_documents_are_refused() -> None:
+def test_foreign_documents_are_refused() -> None:
     classifier = FunctionClassifier(half)
     document = classifier.split("a b")
-    with pytest.raises(ClassifierError, match="no mask"):
-        classifier.logits([(document, np.array([[HOLE, 1]], dtype=np.int32))])
     foreign = replace(document, frame=None)
     with pytest.raises(InputError, match="another classifier"):
         classifier.logits([(foreign, foreign.full())])

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from slalom.document import END, HOLE, IntArray, Queries
-from slalom.errors import ClassifierError, InputError
+from slalom.document import END, IntArray, Queries
+from slalom.errors import InputError
 
 LongArray = NDArray[np.int64]
 TOLERATED_PADDING = 0.05  # share of a batch's tokens
@@ -25,12 +25,12 @@ SMALL_BATCHES = 16  # a sixteenth of a full batch takes a device hardly less tim
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """Token ids of units, fixed parts, the mask and nothing at all, in this order."""
+    """Token ids of units, fixed parts and nothing at all, in this order."""
 
     ids: IntArray  # all parts end to end
     types: IntArray  # token types, beside the ids
-    starts: IntArray  # (n_units + n_slots + 3,)
-    lengths: IntArray  # (n_units + n_slots + 3,)
+    starts: IntArray  # (n_units + n_slots + 2,)
+    lengths: IntArray  # (n_units + n_slots + 2,)
     slots: IntArray  # (n_units,)
 
     @property
@@ -39,11 +39,7 @@ class Frame:
 
     @property
     def n_fixed(self) -> int:
-        return len(self.starts) - self.n_units - 2
-
-    @property
-    def mask(self) -> int:
-        return len(self.starts) - 2
+        return len(self.starts) - self.n_units - 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,10 +54,8 @@ class Rows:
 Part = tuple[Sequence[int], Sequence[int]]  # ids and types
 
 
-def frame_of(
-    units: Sequence[Part], fixed: Sequence[Part], *, slots: Sequence[int], mask: Part
-) -> Frame:
-    parts = [*units, *fixed, mask, ((), ())]
+def frame_of(units: Sequence[Part], fixed: Sequence[Part], *, slots: Sequence[int]) -> Frame:
+    parts = [*units, *fixed, ((), ())]
     lengths = np.array([len(ids) for ids, _ in parts], dtype=np.int32)
     return Frame(
         ids=np.array([token for ids, _ in parts for token in ids], dtype=np.int32),
@@ -74,8 +68,6 @@ def frame_of(
 
 def assemble(frame: Frame, queries: Queries) -> Rows:
     """The rows a model reads for these queries, fixed parts included."""
-    if frame.lengths[frame.mask] == 0 and (queries == HOLE).any():
-        raise ClassifierError("this model has no mask token: remove units instead of masking them")
     parts = in_place(frame.slots, frame.n_fixed, queries)
     sizes = frame.lengths[parts]  # (n_queries, width)
     ends = np.cumsum(sizes, dtype=np.int64)
@@ -87,23 +79,19 @@ def assemble(frame: Frame, queries: Queries) -> Rows:
 def in_place(slots: IntArray, n_fixed: int, queries: Queries) -> NDArray[np.int64]:
     """Queries with the fixed parts put between the slots: (n_queries, width + n_fixed).
 
-    Units keep their numbers; then come the fixed parts, then the mask, then nothing at all.
+    Units keep their numbers; then come the fixed parts, then nothing at all.
     """
     n_units = len(slots)
-    unknown = (queries < 0) | ((queries >= n_units) & (queries < HOLE))
+    unknown = (queries < 0) | ((queries >= n_units) & (queries < END))
     if unknown.any():
         raise InputError(f"a query shows unit {queries[unknown][0]} of a document with {n_units}")
-    mask, nothing = n_units + n_fixed, n_units + n_fixed + 1
+    nothing = n_units + n_fixed
     shown = queries.astype(np.int64)
     shown[queries == END] = nothing
-    shown[queries == HOLE] = mask
-    fixed = np.tile(np.arange(n_units, mask), (len(queries), 1))
+    fixed = np.tile(np.arange(n_units, nothing), (len(queries), 1))
     if n_fixed == 2:  # one slot: nothing to sort
         return np.concatenate([fixed[:, :1], shown, fixed[:, 1:]], axis=1)
-    places = np.concatenate([slots, np.full(n_fixed + 2, n_fixed)])[shown]
-    # A hole takes the place of the unit that would stand in its column.
-    columns = np.minimum(np.arange(queries.shape[1]), n_units - 1)
-    places = 2 * np.where(shown == mask, slots[columns], places) + 1
+    places = 2 * np.concatenate([slots, np.full(n_fixed + 1, n_fixed)])[shown] + 1
     order = np.argsort(np.concatenate([places, 2 * (fixed - n_units)], axis=1), kind="stable")
     return np.take_along_axis(np.concatenate([shown, fixed], axis=1), order, axis=1)
 

@@ -75,7 +75,14 @@ class CausalClassifier:
     def split(self, text: Text, units: Units = None, *, too_long: str = "error") -> Document:
         text = self._one_text(text)
         limit = context_length(self.model, self.tokenizer)
-        return document_of(text, self._prompted(text), units, limit=limit, too_long=too_long)
+        return document_of(
+            text,
+            self._prompted(text),
+            units,
+            limit=limit,
+            too_long=too_long,
+            unknown=self.tokenizer.unk_token_id,
+        )
 
     def seen(self, document: Document, queries: Queries) -> list[Hashable]:
         return list(row_bytes(assemble(frame_in(document), queries), with_types=False))

@@ -34,7 +34,7 @@ from slalom.errors import InputError
 
 
 class HuggingFaceClassifier:
-    """A sequence classifier with its tokenizer; units are tokens unless one asks for others."""
+    """A sequence classifier with its tokenizer; units are words unless one asks for others."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class HuggingFaceClassifier:
             units,
             limit=context_length(self.model, self.tokenizer),
             too_long=too_long,
-            mask=self.tokenizer.mask_token_id,
+            unknown=self.tokenizer.unk_token_id,
         )
 
     def seen(self, document: Document, queries: Queries) -> list[Hashable]:

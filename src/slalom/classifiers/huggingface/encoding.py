@@ -75,10 +75,10 @@ def runs_of(text: Text, encoded: Encoded, units: Units) -> list[list[Run]]:
         places = [place for place, owner in enumerate(encoded.sides) if owner == number]
         offsets = [encoded.offsets[place] for place in places]
         tokens.append(token_runs(side, offsets, places[0] if places else 0))
-    if units is None or units == "token":
+    if units == "token":
         return tokens
-    cuts = cuts_of(text, units)
-    if isinstance(units, str):
+    cuts = cuts_of(text, "word" if units is None else units)
+    if units is None or isinstance(units, str):
         return [grouped_runs(runs, cut) for runs, cut in zip(tokens, cuts, strict=True)]
     return [spanned_runs(*parts) for parts in zip(sides, tokens, cuts, strict=True)]
 
@@ -90,9 +90,12 @@ def document_of(
     *,
     limit: int,
     too_long: str,
-    mask: int | None = None,
+    unknown: int | None = None,
 ) -> Document:
-    """The units of a text in their places; `limit` is what the model reads at once."""
+    """The units of a text in their places; `limit` is what the model reads at once.
+
+    `unknown` is the id that stands for whatever the tokenizer does not know.
+    """
     if too_long not in TOO_LONG:
         raise UnknownNameError("too_long", too_long, TOO_LONG)
     runs = runs_of(text, encoded, units)
@@ -101,13 +104,13 @@ def document_of(
             "the tokenizer makes no tokens of this text alone: give it at least one word"
         )
     if len(encoded.ids) <= limit:
-        return _document(text, runs, encoded, mask=mask)
+        return _document(text, runs, encoded, unknown=unknown)
     if too_long == "error" or len(runs) > 1:
         raise InputError(*_too_long(encoded, limit, pair=len(runs) > 1))
     if too_long == "truncate":
         kept, note = _first_runs(runs[0], encoded, limit)
-        return replace(_document(text, [kept], encoded, mask=mask), notes=(note,))
-    document = _document(text, runs, encoded, mask=mask)
+        return replace(_document(text, [kept], encoded, unknown=unknown), notes=(note,))
+    document = _document(text, runs, encoded, unknown=unknown)
     places = [place for place, side in enumerate(encoded.sides) if side is not None]
     after = len(encoded.ids) - 1 - places[-1]
     frame = windowed(frame_in(document), places[0], after, limit=limit)
@@ -140,16 +143,18 @@ def _first_runs(runs: list[Run], encoded: Encoded, limit: int) -> tuple[list[Run
     return kept, f"cut to the first {n_kept} of {n_text} tokens"
 
 
-def _document(text: Text, runs: list[list[Run]], encoded: Encoded, *, mask: int | None) -> Document:
+def _document(
+    text: Text, runs: list[list[Run]], encoded: Encoded, *, unknown: int | None
+) -> Document:
     sides = [text] if isinstance(text, str) else list(text)
     pair = len(sides) > 1
-    frame = _laid_out(runs, encoded, mask=mask)
+    frame = _laid_out(runs, encoded)
     shown = [(side, run) for side, row in enumerate(runs) for run in row if not run.fixed]
     ids = [tuple(encoded.ids[run.first : run.last]) for _, run in shown]
     spans: list[Span] = [(*([side] if pair else []), run.start, run.end) for side, run in shown]
     keys = [(side, key) if pair else key for (side, _), key in zip(shown, ids, strict=True)]
     n_units = len(shown)
-    overhead = int(frame.lengths[n_units : frame.mask].sum())
+    overhead = int(frame.lengths[n_units:].sum())
     return Document(
         text=text,
         units=tuple(sides[side][run.start : run.end] for side, run in shown),
@@ -160,10 +165,11 @@ def _document(text: Text, runs: list[list[Run]], encoded: Encoded, *, mask: int 
         overhead=overhead,
         has_empty_query=overhead > 0,
         frame=frame,
+        n_unknown=sum(set(unit) == {unknown} for unit in ids),
     )
 
 
-def _laid_out(runs: list[list[Run]], encoded: Encoded, *, mask: int | None) -> Frame:
+def _laid_out(runs: list[list[Run]], encoded: Encoded) -> Frame:
     """Units in their slots, and between them special tokens and text that is always shown."""
     special = [
         Run(place, place + 1, 0, 0, fixed=True)
@@ -187,8 +193,7 @@ def _laid_out(runs: list[list[Run]], encoded: Encoded, *, mask: int | None) -> F
             slots.append(len(fixed) - 1)
     if slots[-1] == len(fixed) - 1:
         fixed.append(([], []))
-    masked = ([], []) if mask is None else ([mask], [0])
-    return frame_of(units, fixed, slots=slots, mask=masked)
+    return frame_of(units, fixed, slots=slots)
 
 
 def checked_texts(texts: Sequence[Text]) -> Sequence[Text]:

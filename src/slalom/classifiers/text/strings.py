@@ -16,7 +16,6 @@ from slalom.classifiers.huggingface.batching import in_place
 from slalom.classifiers.text.units import Cut, cuts_of, stripped
 from slalom.document import (
     END,
-    HOLE,
     BoolArray,
     Document,
     IntArray,
@@ -25,7 +24,7 @@ from slalom.document import (
     Text,
     features_of,
 )
-from slalom.errors import ClassifierError, InputError
+from slalom.errors import InputError
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,8 +73,6 @@ def texts_of(document: Document, queries: Queries) -> list[Text]:
     frame = document.frame
     if not isinstance(frame, tuple) or not all(isinstance(side, Strings) for side in frame):
         raise InputError("this document was split by another classifier: split it with this one")
-    if (queries == HOLE).any():
-        raise ClassifierError("a function has no mask: remove units instead of masking them")
     if len(frame) == 1:
         return list(_texts(frame[0], queries))
     border = frame[0].n_units

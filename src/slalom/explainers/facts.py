@@ -1,0 +1,215 @@
+"""What can be asked is not estimated: single units, single removals, the empty text.
+
+After a fit the classifier is asked what it says to the text less each of the units that matter
+most. `removal` and `alone` are then its own answers, and belong to a position, also where equal
+units share a feature; so do Shapley values where every subset was asked. Elsewhere Shapley
+values are those of the fit plus their share of what the fit left (residual_shapley.py).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slalom.classifiers.base import Classifier
+from slalom.document import BoolArray, Document, FloatArray, IntArray, queries_from_masks
+from slalom.explainers.base import Answers, ask
+from slalom.explainers.case import Case
+from slalom.samplers.base import Samples, are_all_subsets
+from slalom.surrogates.base import Fit, Observations
+from slalom.surrogates.shapley_estimates import shapley_of_all
+from slalom.surrogates.slalom.residual_shapley import Left, residual_shares
+
+ALL_ASKED = "all {} subsets of the units were asked: what they say is exact"
+
+
+@dataclass(frozen=True)
+class Facts:
+    """How much is asked beside the fit."""
+
+    max_removals: int = 100  # units, the strongest first
+    share: float = 0.25  # of a given number of queries, at most
+    shapley: bool = True  # whether the design bears Shapley values out
+
+    def reserved(self, document: Document, n_queries: int | None) -> int:
+        """How many of so many queries are kept back for what is asked after the fit."""
+        if n_queries is None or n_queries >= 2 ** min(document.n_units, 30):
+            return 0
+        return min(document.n_units, self.max_removals, int(self.share * n_queries))
+
+    def masks(self, document: Document, fit: Fit, room: int | None) -> BoolArray:
+        """Nothing, the text less each of the strongest units, and every unit alone."""
+        n_units = document.n_units
+        wanted = min(n_units, self.max_removals, n_units if room is None else max(room, 0))
+        strongest = np.argsort(-_strength(fit)[document.features], kind="stable")[:wanted]
+        single = np.eye(n_units, dtype=bool)
+        nothing = np.zeros((1, n_units), dtype=bool)
+        masks = np.vstack([nothing, ~single[np.sort(strongest)], single])
+        return masks if document.has_empty_query else masks[masks.any(axis=1)]
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """Subsets of one document and their scores, as far as they were asked."""
+
+    case: Case  # with the answers of both rounds
+    present: BoolArray  # (k, n_units)
+    scores: FloatArray  # (k,) or (k, n_classes)
+
+    def of(self, present: BoolArray) -> FloatArray | None:
+        """The score of one subset."""
+        at = np.flatnonzero((self.present == present).all(axis=1))
+        return np.asarray(self.scores[at[0]]) if len(at) else None
+
+
+def ask_facts(
+    plan: Facts,
+    classifier: Classifier,
+    cases: Sequence[Case],
+    fits: Sequence[Fit],
+    *,
+    n_queries: int | None,
+) -> list[Asked]:
+    """The second round, all documents together; never more than `n_queries` with the first."""
+    masks = []
+    for case, fit in zip(cases, fits, strict=True):
+        room = None if n_queries is None else n_queries - case.answers.n_queries
+        wanted = plan.masks(case.document, fit, room)
+        masks.append(wanted[_affordable(classifier, case, wanted, room)])
+    pairs = [
+        (case.document, queries_from_masks(mask)) for case, mask in zip(cases, masks, strict=True)
+    ]
+    answered = ask(classifier, pairs, [case.answers for case in cases])
+    return [
+        Asked(_with(case, answers), mask, case.scores_of(answers.logits))
+        for case, mask, answers in zip(cases, masks, answered, strict=True)
+    ]
+
+
+def _with(case: Case, answers: Answers) -> Case:
+    """The full text stays the first of the rows that tell the target."""
+    first = case.answers
+    kept = replace(answers, logits=first.logits, first=first.first, inverse=first.inverse)
+    return replace(case, answers=kept)
+
+
+def _affordable(
+    classifier: Classifier, case: Case, masks: BoolArray, room: int | None
+) -> NDArray[np.intp]:
+    """Rows that are known already, and as many others as there is room for."""
+    seen = classifier.seen(case.document, queries_from_masks(masks))
+    known, new = case.answers.known, dict.fromkeys(s for s in seen if s not in case.answers.known)
+    allowed = set(list(new)[: len(new) if room is None else max(room, 0)])
+    rows = [at for at, entry in enumerate(seen) if entry in known or entry in allowed]
+    return np.array(rows, dtype=np.intp)
+
+
+def _strength(fit: Fit) -> FloatArray:
+    """How much each feature matters, by the strongest of its classes."""
+    names = [name for name in ("shapley", "removal", "score") if name in fit.scores]
+    sizes = [np.abs(fit.scores[name]).reshape(len(fit.scores[name]), -1) for name in names]
+    return np.asarray(np.max([size.max(axis=1) for size in sizes], axis=0))
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """Scores per unit with their errors, and which of them are the classifier's own answers."""
+
+    scores: dict[str, FloatArray]
+    errors: dict[str, FloatArray]
+    measured: dict[str, BoolArray]
+    exact: bool = False
+
+    def answered(self, name: str, values: FloatArray, known: BoolArray) -> "Scores":
+        """The same with a score that was asked for, where it was."""
+        told = self.scores.get(name, np.zeros_like(values))
+        where = known.reshape(-1, *[1] * (values.ndim - 1))
+        scores = {**self.scores, name: np.where(where, values, told)}
+        errors = self.errors
+        if name in errors or known.all():
+            errors = {**errors, name: np.where(where, 0.0, errors.get(name, np.zeros_like(values)))}
+        return replace(self, scores=scores, errors=errors, measured={**self.measured, name: known})
+
+
+def as_fitted(fit: Fit, features: IntArray) -> Scores:
+    """What the fit says of every unit."""
+    return Scores(
+        {name: score[features] for name, score in fit.scores.items()},
+        {name: error[features] for name, error in fit.errors.items()},
+        {},
+    )
+
+
+def scores_of(
+    plan: Facts, asked: Asked, fit: Fit, *, samples: Samples, seen: Observations
+) -> Scores:
+    """What the fit says of the units, and in its place what the classifier says."""
+    document = asked.case.document
+    features = document.features
+    told = as_fitted(fit, features)
+    empty = asked.of(np.zeros(document.n_units, dtype=bool))
+    told = _with_single_units(told, asked, fit, empty)
+    if empty is not None and samples.complete:
+        return _exact(told, asked, samples)
+    if plan.shapley and "shapley" in told.scores and samples.n_alike is not None:
+        shares = _left(fit, samples.n_alike, seen, empty=empty, whole=asked.case.score)
+        told = replace(
+            told, scores={**told.scores, "shapley": told.scores["shapley"] + shares[features]}
+        )
+    return told
+
+
+def _with_single_units(told: Scores, asked: Asked, fit: Fit, empty: FloatArray | None) -> Scores:
+    """`removal` and, where nothing can be shown too or nothing is always there, `alone`."""
+    n_units, full = asked.case.document.n_units, asked.case.score
+    sizes = asked.present.sum(axis=1)
+    values = np.zeros((n_units, *full.shape))
+    known = np.zeros(n_units, dtype=bool)
+    for at in np.flatnonzero(sizes == n_units - 1):
+        unit = int(np.argmin(asked.present[at]))
+        values[unit], known[unit] = full - asked.scores[at], True
+    if known.any():
+        told = told.answered("removal", values, known)
+    anchored = getattr(fit.model, "anchor", None) is not None
+    base = empty if anchored else np.zeros_like(full)
+    if base is None or not (sizes == 1).any():
+        return told
+    values, known = np.zeros_like(values), np.zeros_like(known)
+    for at in np.flatnonzero(sizes == 1):
+        unit = int(np.argmax(asked.present[at]))
+        values[unit], known[unit] = asked.scores[at] - base, True
+    return told.answered("alone", values, known)
+
+
+def _exact(told: Scores, asked: Asked, samples: Samples) -> Scores:
+    """Where every subset was asked the classifier's own Shapley values are known."""
+    case = asked.case
+    present = case.document.untied().count(samples.queries) > 0
+    assert are_all_subsets(present, case.document)
+    values = shapley_of_all(present, case.scores)
+    known = np.ones(len(values), dtype=bool)
+    return replace(told.answered("shapley", values, known), exact=True)
+
+
+def _left(
+    fit: Fit,
+    n_alike: FloatArray,
+    seen: Observations,
+    *,
+    empty: FloatArray | None,
+    whole: FloatArray,
+) -> FloatArray:
+    """Shares of what the fit left, per feature: (n_features,) or (n_features, n_classes)."""
+    shape = fit.scores["shapley"].shape
+    said = fit.model.predict(seen.counts) if fit.held_out is None else fit.held_out
+    ends = fit.model.predict(np.stack([np.zeros_like(seen.document_counts), seen.document_counts]))
+    left = Left(
+        counts=seen.counts,
+        residuals=(seen.scores - said).reshape(len(said), -1),
+        n_alike=n_alike,
+        document_counts=seen.document_counts,
+        whole=np.reshape(whole - ends[1], -1),
+        empty=np.reshape(np.zeros_like(whole) if empty is None else empty - ends[0], -1),
+    )
+    return residual_shares(left).reshape(shape)
