@@ -29,6 +29,7 @@ from slalom.corpus.folder import RunFolder
 
 ROOT = Path(__file__).parents[1]
 ROWS_PER_FILE = 10
+AMONG_ROWS = 0.8  # of the kills come while rows are written; the others at any moment
 WORDS = "a fine film with one dull end and no song".split()
 
 
@@ -128,15 +129,18 @@ def workers_of(driver: int) -> list[int]:
 def kill_at_random(case: Case, rng: random.Random, most_seconds: float) -> int:
     """Run to the end or to a random moment; how many were killed."""
     process = case.start()
-    n_killed = 0
+    n_killed, before = 0, case.n_done()
     while True:
+        if rng.random() < AMONG_ROWS:
+            while process.poll() is None and case.n_done() == before:
+                time.sleep(0.01)
         try:
             process.wait(rng.uniform(0, most_seconds))
         except subprocess.TimeoutExpired:
             workers = workers_of(process.pid)
             victim = rng.choice([process.pid, *workers, *workers])
             os.kill(victim, signal.SIGKILL)
-            n_killed += 1
+            n_killed, before = n_killed + 1, case.n_done()
             if victim != process.pid:
                 continue
         _, errors = process.communicate()
@@ -150,8 +154,8 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--engine", choices=["local", "ray"], default="local")
     parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--rows", type=int, default=200)
-    parser.add_argument("--most-seconds", type=float, default=4.0, help="between two kills")
+    parser.add_argument("--rows", type=int, default=100)
+    parser.add_argument("--most-seconds", type=float, default=1.0, help="before a kill")
     parser.add_argument("--child", nargs=5, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:

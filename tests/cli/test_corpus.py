@@ -93,3 +93,17 @@ def test_no_text_at_all_is_an_error(run, tmp_path):
     status, _, err = run(data, tmp_path / "out", "--queries", 40)
     assert status == 2
     assert "no text could be explained" in err
+
+
+def test_report_and_diff_are_words_of_their_own(run, data, tmp_path):
+    out = tmp_path / "out"
+    assert run(data, out, "--queries", 40)[0] == 0
+    status, told, _ = run("report", out, "--by", "group")
+    assert (status, "report.html" in told) == (0, True)
+    assert "By group" in (out / "report.html").read_text()
+    status, told, _ = run("diff", out, out)
+    assert status == 0
+    assert "the same settings" in told
+    assert run("report", tmp_path / "none")[0] == 2
+    assert run("diff", out, out, "--html", tmp_path / "d.html")[0] == 0
+    assert "Two runs" in (tmp_path / "d.html").read_text()

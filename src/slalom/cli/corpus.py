@@ -15,9 +15,12 @@ from slalom.cli.typed import (
     DEVICE,
     MODEL,
     SEED,
+    STANDARD,
     TOO_LONG,
     UNITS,
     complain,
+    console_for_results,
+    write,
 )
 from slalom.errors import InputError, SlalomError
 
@@ -178,3 +181,40 @@ def _bar(total: int) -> Iterator[Callable[[int, int], None] | None]:
             bar.update(task, completed=done, rate=f"{rate:.3g} texts/s" if rate else "")
 
         yield show
+
+
+@corpus.command("report")
+@click.argument("output")
+@click.option("--by", metavar="COLUMN", help="Compare groups: a column of the input.")
+@click.option("--html", "file", metavar="FILE", help="[default: OUTPUT/report.html]")
+def report_corpus(output: str, by: str | None, file: str | None) -> None:
+    """What the words of a finished run do, as one page with the documents to look at."""
+    from slalom.corpus.folder import RunFolder
+    from slalom.corpus.report import report
+
+    place = file or str(Path(output) / "report.html")
+    write(place, report(RunFolder(Path(output)), by))
+    if place != STANDARD:
+        click.echo(f"Written: {place}")
+
+
+@corpus.command("diff")
+@click.argument("first", metavar="OUTPUT")
+@click.argument("second", metavar="OTHER")
+@click.option("--html", "file", metavar="FILE", help="Write a page; - for standard output.")
+def diff_corpora(first: str, second: str, file: str | None) -> None:
+    """Two runs compared: two models on one corpus, or one model on two."""
+    from slalom.corpus.diff import diff
+    from slalom.corpus.folder import RunFolder
+    from slalom.views.side_by_side import fitted_table
+
+    found = diff(RunFolder(Path(first)), RunFolder(Path(second)))
+    if file is not None:
+        write(file, found.html())
+        return
+    console = console_for_results()
+    for fact in found.facts():
+        console.print(fact, markup=False)
+    console.print(fitted_table(*found.word_table(), console.width))
+    if found.moved:
+        console.print(fitted_table(*found.document_table(), console.width))

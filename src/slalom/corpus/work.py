@@ -18,8 +18,9 @@ from slalom.corpus.plan import Shard
 from slalom.corpus.records import Record
 from slalom.corpus.words import WordSums
 from slalom.document import Document
-from slalom.errors import InputError, SlalomError
+from slalom.errors import InputError
 from slalom.explainers.base import Explainer
+from slalom.explainers.pipe import Request, chunks, explained
 from slalom.explanation import Explanation
 from slalom.tables import Failed, arrow
 
@@ -88,7 +89,7 @@ class Worker:
             self.piece_rows = max(1, self.piece_rows // 2)
 
     def _write_piece(self, shard: Shard, first: int, chunk: Sequence[Record]) -> None:
-        found = self.explained(chunk)
+        found = self.results(chunk)
         rows = [
             self.layout.row(shard.path, record, result)
             for record, (result, _) in zip(chunk, found, strict=True)
@@ -104,7 +105,7 @@ class Worker:
         self.folder.write(beside, lambda file: _write_ipc(file, words.table()))
         self.folder.write(piece, lambda file: _write_ipc(file, table))
 
-    def explained(
+    def results(
         self, chunk: Sequence[Record]
     ) -> list[tuple[Explanation | Failed, Document | None]]:
         """Each row's explanation, or why there is none."""
@@ -127,33 +128,23 @@ class Worker:
         ]
 
     def _together(self, documents: Sequence[Document]) -> list[Explanation | Failed]:
-        try:
-            return list(self._ask(documents)) if documents else []
-        except SlalomError:
-            pass  # one of them: which one shows when they are asked one by one
-        results: list[Explanation | Failed] = []
+        recipe, results = self.recipe, list[Explanation | Failed]()
+        request = Request(recipe.target, recipe.n_queries, recipe.seed)
         is_document = True  # at fault, rather than the classifier
-        for document in documents:
-            try:
-                results += self._ask([document])
-            except SlalomError as problem:
-                results.append(Failed(document.text, str(problem)))
-                is_document = is_document and isinstance(problem, InputError)
+        for chunk in chunks(recipe.method, documents, request):
+            whole = [document for document in chunk if isinstance(document, Document)]
+            found = explained(
+                self.classifier, recipe.method, whole, request=request, keep_errors=True
+            )
+            for document, result in zip(whole, found, strict=True):
+                if isinstance(result, Explanation):
+                    results.append(result)
+                else:
+                    results.append(Failed(document.text, str(result)))
+                    is_document = is_document and isinstance(result, InputError)
         if not is_document:
-            says(
-                self.classifier, ["a"]
-            )  # raises where it answers nothing any more: the run stops here
+            says(self.classifier, ["a"])  # raises where nothing is answered any more: the run ends
         return results
-
-    def _ask(self, documents: Sequence[Document]) -> list[Explanation]:
-        recipe = self.recipe
-        return recipe.method.explain(
-            self.classifier,
-            documents,
-            target=recipe.target,
-            n_queries=recipe.n_queries,
-            seed=recipe.seed,
-        )
 
     def _commit(self, shard: Shard) -> Receipt:
         """Words first, rows last: the name of the rows says that all is there."""

@@ -1,0 +1,152 @@
+"""What is worth showing of a corpus: which words, and in which documents to look them up.
+
+strongest   by Σ|effect| / (n + 3) over the documents that hold the word
+agreed      those that clearly speak for the target, the strongest first
+opposed     those that clearly speak for the other class
+loud        more attention than an even part, but next to no effect: candidates for cues that
+            the model listens to without using them here
+differing   words whose mean effect in one group is farthest from that in all others, in
+            standard errors of the difference
+"""
+
+from dataclasses import dataclass, field
+from heapq import heappush, heappushpop
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from slalom.corpus.survey import Sums, Survey, batches, pairs_of
+from slalom.document import FloatArray
+
+N_WORDS, N_OTHERS, N_EXAMPLES, N_POINTS, N_DOUBTFUL = 20, 15, 3, 120, 10
+PRIOR_DOCUMENTS = 3  # a word in one document alone is not yet a strong word
+QUIET = 0.1  # of the strongest word's effect: less is next to none
+CLEAR = 2.0  # standard errors
+LEAST_DOCUMENTS = 3
+
+
+@dataclass(frozen=True)
+class Example:
+    """A document, and what one word does in it."""
+
+    row: dict[str, Any]
+    effect: float
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A word, and what it does in one group beside all others."""
+
+    word: int
+    group: str
+    here: float
+    elsewhere: float
+    error: float  # of the difference
+
+
+@dataclass(eq=False)
+class Findings:
+    """The chosen words (by their numbers in the survey), points and examples."""
+
+    strongest: list[int]
+    agreed: list[int]
+    opposed: list[int]
+    loud: list[int]
+    differing: list[Difference]
+    points: dict[int, list[float]] = field(default_factory=dict)
+    examples: dict[int, list[Example]] = field(default_factory=dict)
+    doubtful: list[dict[str, Any]] = field(default_factory=list)  # the lowest R² first
+
+
+def findings(told: Survey) -> Findings:
+    """Choose words by their sums, then go through the rows again for what to show of them."""
+    found = choose(told)
+    chosen = (found.strongest, found.agreed, found.opposed, found.loud)
+    wanted = {*chain(*chosen), *(one.word for one in found.differing)}
+    _collect(told, found, {told.words[word]: word for word in wanted})
+    return found
+
+
+def strength(sums: Sums) -> FloatArray:
+    """The mean size of a word's effect, less for words in few documents."""
+    return sums.size / (sums.n + PRIOR_DOCUMENTS)
+
+
+def choose(told: Survey) -> Findings:
+    sums = told.sums
+    strong = strength(sums)
+    order = np.argsort(-strong, kind="stable")
+    strongest = order[:N_WORDS].tolist()
+    bar = np.maximum(CLEAR * sums.error, QUIET * strong.max(initial=0.0))
+    bar = np.where(sums.n >= LEAST_DOCUMENTS, bar, np.inf)
+    agreed = [word for word in order.tolist() if sums.mean[word] > bar[word]][:N_OTHERS]
+    opposed = [word for word in order.tolist() if sums.mean[word] < -bar[word]][:N_OTHERS]
+    mean_loud = sums.loud / np.maximum(1, sums.n)
+    quiet = sums.size / np.maximum(1, sums.n) <= QUIET * strong.max(initial=0.0)
+    candidates = np.flatnonzero(quiet & (mean_loud > 1) & (sums.n >= LEAST_DOCUMENTS))
+    loud = candidates[np.argsort(-mean_loud[candidates], kind="stable")][:N_OTHERS].tolist()
+    return Findings(strongest, agreed, opposed, loud, differing(told))
+
+
+def differing(told: Survey) -> list[Difference]:
+    """Every group beside all others; a word once, for the group where it stands out most."""
+    best: dict[int, tuple[float, Difference]] = {}
+    for name, here in told.groups.items():
+        n = told.sums.n - here.n
+        rest = Sums(n, told.sums.effect - here.effect, told.sums.squared - here.squared)
+        error = np.sqrt(here.error**2 + rest.error**2)
+        enough = (here.n >= LEAST_DOCUMENTS) & (n >= LEAST_DOCUMENTS)
+        gap = np.where(enough, np.abs(here.mean - rest.mean) / np.maximum(error, 1e-9), 0.0)
+        for word in np.flatnonzero(gap >= CLEAR).tolist():
+            means = float(here.mean[word]), float(rest.mean[word])
+            one = Difference(word, name, *means, float(error[word]))
+            if word not in best or best[word][0] < gap[word]:
+                best[word] = float(gap[word]), one
+    ranked = sorted(best.values(), key=lambda pair: -pair[0])
+    return [one for _, one in ranked[:N_OTHERS]]
+
+
+def _collect(told: Survey, found: Findings, wanted: dict[str, int]) -> None:
+    rng = np.random.default_rng(0)
+    seen = dict.fromkeys(wanted.values(), 0)
+    tops: dict[int, list[tuple[float, int, Example]]] = {word: [] for word in wanted.values()}
+    doubtful: list[tuple[float, int, dict[str, Any]]] = []
+    number = 0
+    for rows in batches(told.folder):
+        explained = [row for row in rows if row["problem"] is None]
+        for row in explained:
+            number += 1
+            r2 = row["quality"]["r2"]
+            if row["quality"]["trust"] == "low":
+                _push(doubtful, (-1.0 if r2 is None else -r2, number, row), N_DOUBTFUL)
+        pairs = pairs_of(explained, told.effect)
+        numbers = np.array([wanted.get(word, -1) for word in pairs.words], dtype=np.intp)
+        word_of = numbers[pairs.word] if len(numbers) else np.zeros(0, dtype=np.intp)
+        for at in np.flatnonzero(word_of >= 0).tolist():
+            word, effect = int(word_of[at]), float(pairs.effects[at])
+            seen[word] += 1
+            _sample(found.points.setdefault(word, []), effect, seen[word], rng)
+            side = 1.0 if told.sums.mean[word] >= 0 else -1.0
+            number += 1
+            example = Example(explained[int(pairs.documents[at])], effect)
+            _push(tops[word], (side * effect, number, example), N_EXAMPLES)
+    for word, heap in tops.items():
+        found.examples[word] = [example for *_, example in sorted(heap, key=lambda e: -e[0])]
+    found.doubtful = [row for *_, row in sorted(doubtful, key=lambda e: -e[0])]
+
+
+def _push(heap: list[Any], entry: tuple[float, int, Any], most: int) -> None:
+    """Keep the entries with the highest numbers; ties go to the first that came."""
+    if len(heap) < most:
+        heappush(heap, entry)
+    elif entry[0] > heap[0][0]:
+        heappushpop(heap, entry)
+
+
+def _sample(points: list[float], effect: float, n_seen: int, rng: np.random.Generator) -> None:
+    """Every document has the same chance to be drawn."""
+    if len(points) < N_POINTS:
+        points.append(effect)
+    elif (at := int(rng.integers(n_seen))) < N_POINTS:
+        points[at] = effect

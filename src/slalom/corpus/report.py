@@ -1,0 +1,244 @@
+"""A run as one page: which words do what, where to look, where not to trust.
+
+The page loads nothing and runs no script; what comes from the corpus is escaped. Every word
+links to documents below, painted by the same score.
+"""
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from slalom.corpus.beeswarm import beeswarm
+from slalom.corpus.findings import Findings, findings
+from slalom.corpus.folder import RunFolder
+from slalom.corpus.survey import Survey, survey
+from slalom.views.html import N_SHADES, policy, style
+from slalom.views.numbers import counted, margin, number, percent, probability, r2
+from slalom.views.reading import FAINT, FAINTEST, label, visible
+
+MOST_CHARACTERS = 4000  # of a document on the page
+
+
+def report(folder: RunFolder, by: str | None = None) -> str:
+    """One HTML file about a finished run; `by` is a column of the input to compare groups."""
+    told = survey(folder, by)
+    found = findings(told)
+    cards = Cards(told.effect)
+    target = escape(label(told.settings["target"]))
+
+    def place_of(word: int) -> str | None:
+        shown = found.examples.get(word)
+        return cards.place(shown[0].row) if shown else None
+
+    sections = [
+        _section(
+            f"The strongest words, for “{target}” to the right, against it to the left",
+            f"<figure>{beeswarm(told, found, place_of)}<figcaption>One point per document; the "
+            f"stroke is a word's mean; a word leads to a document. {_effect_said(told)}"
+            "</figcaption></figure>",
+        ),
+        _section(f"Words that speak for “{target}”", _words(told, found, found.agreed, cards)),
+        _section(f"Words that speak against “{target}”", _words(told, found, found.opposed, cards)),
+        _section("Loud without saying anything", _loud(told, found, cards)),
+        _section("Where trust is low", _doubtful(told, found, cards)),
+    ]
+    if by is not None:
+        sections.append(_section(f"By {escape(label(by))}", _groups(told, found, cards)))
+    if told.problems:
+        sections.append(_section("What could not be explained", _problems(told)))
+    sections.append(_section("Documents", cards.html()))
+    return page(f"{told.settings['model']} · corpus", _head(told) + "".join(sections))
+
+
+def page(title: str, body: str) -> str:
+    """The frame of every page here: the style of the others, under a policy."""
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy(None)}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(label(title))} · SLALOM</title>\n<style>{style()}</style>\n</head>\n"
+        f'<body class="slalom-page">\n<main class="slalom">\n{body}\n</main>\n</body>\n</html>\n'
+    )
+
+
+class Cards:
+    """The documents that something on the page points to, each once."""
+
+    def __init__(self, effect: str) -> None:
+        self.effect = effect
+        self.places: dict[tuple[str, str], int] = {}  # ids need not differ
+        self.rows: list[dict[str, Any]] = []
+
+    def place(self, row: dict[str, Any]) -> str:
+        """Where a document is on the page, which has it from now on."""
+        place = self.places.setdefault((row["id"], row["text"]), len(self.rows))
+        if place == len(self.rows):
+            self.rows.append(row)
+        return f"#d{place}"
+
+    def link(self, row: dict[str, Any]) -> str:
+        return f'<a href="{self.place(row)}">{escape(label(row["id"]))}</a>'
+
+    def html(self) -> str:
+        return "".join(self._card(at, row) for at, row in enumerate(self.rows))
+
+    def _card(self, place: int, row: dict[str, Any]) -> str:
+        quality = row["quality"]
+        return (
+            f'<figure id="d{place}"><p class="small"><b>{escape(label(row["id"]))}</b> · '
+            f"{percent(probability(row['log_odds']))} · R² {r2(quality['r2'])}, trust "
+            f"{escape(quality['trust'])}</p>{painted(row, self.effect)}</figure>"
+        )
+
+
+def painted(row: dict[str, Any], effect: str) -> str:
+    """The text of a row, its units painted by their effect."""
+    scores = np.array(row["scores"][effect], dtype=float)
+    peak = max(FAINT, float(np.abs(scores).max(initial=0.0)))
+    sides = []
+    for side, text in enumerate((row["text"], row["second_text"])):
+        if text is None:
+            continue
+        parts, end = [], 0
+        for span, score in zip(row["spans"], scores / peak, strict=True):
+            if span["side"] != side or span["start"] > MOST_CHARACTERS:
+                continue
+            parts.append(escape(visible(text[end : span["start"]])))
+            unit = escape(visible(text[span["start"] : span["end"]]))
+            parts.append(f'<span class="w{_shade(score)}">{unit}</span>')
+            end = span["end"]
+        rest = text[end:]
+        parts.append(escape(visible(rest)) if end + len(rest) <= MOST_CHARACTERS else " …")
+        sides.append(f'<p class="text" dir="auto">{"".join(parts)}</p>')
+    return "".join(sides)
+
+
+def _shade(strength: float) -> str:
+    if abs(strength) < FAINTEST:
+        return ""
+    return f" {'for' if strength > 0 else 'against'} s{max(1, round(abs(strength) * N_SHADES))}"
+
+
+def _section(title: str, content: str) -> str:
+    return f"<section><h2>{title}</h2>{content}</section>\n"
+
+
+def table(heads: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    """Cells are HTML already."""
+    head = "".join(f'<th scope="col">{escape(title)}</th>' for title in heads)
+    body = "".join(
+        f'<tr><th scope="row">{first}</th>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>'
+        for first, *cells in lines
+    )
+    return (
+        f'<div class="scroll"><table><thead><tr>{head}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>"
+    )
+
+
+def _head(told: Survey) -> str:
+    settings = told.settings
+    n_failed = sum(told.problems.values())
+    trust = ", ".join(f"{name} {n}" for name, n in told.trust.most_common())
+    return (
+        f'<h1 class="sentence">{counted(told.n_rows, "document")} explained for '
+        f"“{escape(label(settings['target']))}”</h1>"
+        f'<p class="small">{escape(label(settings["model"]))} · {escape(settings["method"])} · '
+        f"trust: {escape(trust)} · {n_failed} could not be explained</p>\n"
+    )
+
+
+def _effect_said(told: Survey) -> str:
+    return f"The effect is the score “{escape(told.effect)}”, in log-odds of the target."
+
+
+def _words(told: Survey, found: Findings, words: Sequence[int], cards: Cards) -> str:
+    if not words:
+        return "<p>None does so clearly.</p>"
+    lines = [
+        (
+            escape(label(told.words[word])),
+            _mean(told.sums.mean[word], told.sums.error[word]),
+            f"{told.sums.n[word]:.0f}",
+            _links(found, word, cards),
+        )
+        for word in words
+    ]
+    return table(["word", "mean effect", "documents", "look at"], lines)
+
+
+def _mean(mean: float, error: float) -> str:
+    return f"{number(float(mean))} <small>{margin(float(error))}</small>"
+
+
+def _links(found: Findings, word: int, cards: Cards) -> str:
+    return " · ".join(cards.link(example.row) for example in found.examples.get(word, []))
+
+
+def _loud(told: Survey, found: Findings, cards: Cards) -> str:
+    if not told.sums.loud.any():
+        return "<p>The method of this run does not say how loud words are.</p>"
+    if not found.loud:
+        return "<p>No word in three or more documents is loud and has next to no effect.</p>"
+    lines = [
+        (
+            escape(label(told.words[word])),
+            f"{told.sums.loud[word] / told.sums.n[word]:.1f} ×",
+            _mean(told.sums.mean[word], told.sums.error[word]),
+            f"{told.sums.n[word]:.0f}",
+            _links(found, word, cards),
+        )
+        for word in found.loud
+    ]
+    note = (
+        '<p class="small">They get more than an even part of the attention, and move the '
+        "prediction by less than a tenth of what the strongest word does: candidates for cues "
+        "that would matter in other texts. Look before believing it.</p>"
+    )
+    return note + table(["word", "attention", "mean effect", "documents", "look at"], lines)
+
+
+def _doubtful(told: Survey, found: Findings, cards: Cards) -> str:
+    n_low, n = told.trust["low"], sum(told.trust.values())
+    lead = f"<p>{n_low} of {n} explanations describe the classifier poorly.</p>"
+    if not found.doubtful:
+        return lead
+    lines = [
+        (cards.link(row), r2(row["quality"]["r2"]), str(row["quality"]["n_queries"]))
+        for row in found.doubtful
+    ]
+    return lead + table(["document", "R²", "queries"], lines)
+
+
+def _groups(told: Survey, found: Findings, cards: Cards) -> str:
+    lines = [
+        (escape(label(name)), f"{n:.0f}", number(total / max(1.0, n)))
+        for name, (n, total) in sorted(told.group_odds.items())
+    ]
+    groups = table(["group", "documents", "mean log-odds"], lines)
+    if not found.differing:
+        return groups + "<p>No word differs clearly between groups.</p>"
+    rows = [
+        (
+            escape(label(told.words[one.word])),
+            escape(label(one.group)),
+            number(one.here),
+            number(one.elsewhere),
+            _mean(one.here - one.elsewhere, one.error),
+            _links(found, one.word, cards),
+        )
+        for one in found.differing
+    ]
+    heads = ["word", "group", "there", "elsewhere", "difference", "look at"]
+    note = (
+        '<p class="small">The largest of many differences: some of them are chance, even at two '
+        "standard errors and more.</p>"
+    )
+    return groups + note + table(heads, rows)
+
+
+def _problems(told: Survey) -> str:
+    lines = [(escape(visible(reason)), str(n)) for reason, n in told.problems.most_common(10)]
+    return table(["reason", "documents"], lines)

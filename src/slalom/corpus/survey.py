@@ -1,0 +1,227 @@
+"""What the rows of a finished run say together: sums per word, trust, failures, groups.
+
+Rows are read a batch at a time, so memory grows with the number of different words, not with
+the number of documents. A word counts once per document, by the mean over its occurrences;
+words are compared without regard to case.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slalom.corpus.folder import RunFolder
+from slalom.document import FloatArray
+from slalom.errors import FileError, InputError
+from slalom.tables import SCORES, arrow
+
+EFFECTS = ("shapley", "removal", "alone", "score", "linearised")  # the first there is counts
+BATCH = 512  # rows
+MOST_GROUPS = 12
+NEEDED = (
+    *("id", "text", "second_text", "problem", "units", "spans", "identified"),
+    *("log_odds", "quality", "scores"),
+)
+
+
+@dataclass
+class Sums:
+    """Per word: in how many documents, and sums of what it does there."""
+
+    n: FloatArray = field(default_factory=lambda: np.zeros(64))
+    effect: FloatArray = field(default_factory=lambda: np.zeros(64))
+    squared: FloatArray = field(default_factory=lambda: np.zeros(64))
+    size: FloatArray = field(default_factory=lambda: np.zeros(64))  # sums of |effect|
+    loud: FloatArray = field(default_factory=lambda: np.zeros(64))  # 1 in a document: an even part
+
+    def add(self, words: NDArray[np.intp], effects: FloatArray, louds: FloatArray) -> None:
+        """One entry per word and document."""
+        most = int(words.max(initial=-1)) + 1
+        for name, amounts in (
+            ("n", np.ones(len(words))),
+            ("effect", effects),
+            ("squared", effects**2),
+            ("size", np.abs(effects)),
+            ("loud", louds),
+        ):
+            held = getattr(self, name)
+            if len(held) < most:
+                held = np.concatenate([held, np.zeros(max(most - len(held), len(held)))])
+            held[:most] += np.bincount(words, amounts, minlength=most)
+            setattr(self, name, held)
+
+    def cut(self, n_words: int) -> "Sums":
+        """All columns of one length, longer or shorter."""
+        columns = (self.n, self.effect, self.squared, self.size, self.loud)
+        return Sums(*(np.pad(c[:n_words], (0, max(0, n_words - len(c)))) for c in columns))
+
+    @property
+    def mean(self) -> FloatArray:
+        return self.effect / np.maximum(1, self.n)
+
+    @property
+    def variance(self) -> FloatArray:
+        spread = self.squared - self.n * self.mean**2
+        return np.maximum(0.0, spread) / np.maximum(1, self.n - 1)
+
+    @property
+    def error(self) -> FloatArray:
+        """Of the mean."""
+        return np.sqrt(self.variance / np.maximum(1, self.n))
+
+
+@dataclass(frozen=True, eq=False)
+class Survey:
+    """A whole run, added up."""
+
+    folder: RunFolder
+    settings: dict[str, Any]
+    effect: str  # the score that says what a word does
+    words: tuple[str, ...]
+    sums: Sums
+    groups: dict[str, Sums]  # by a column of the input; {}: none was given
+    group_odds: dict[str, list[float]]  # group → number of documents, sum of log-odds
+    n_rows: int
+    problems: Counter[str]
+    trust: Counter[str]
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """The words of a batch of documents: one entry per word and document."""
+
+    documents: NDArray[np.intp]  # row in the batch
+    words: tuple[str, ...]
+    word: NDArray[np.intp]  # of each entry
+    effects: FloatArray
+    louds: FloatArray
+
+
+def survey(folder: RunFolder, by: str | None = None) -> Survey:
+    """Read every row once."""
+    settings = finished_settings(folder)
+    effect = _effect(folder)
+    numbers: dict[str, int] = {}
+    sums, groups, odds = Sums(), dict[str, Sums](), dict[str, list[float]]()
+    n_rows, problems, trust = 0, Counter[str](), Counter[str]()
+    for rows in batches(folder, by):
+        n_rows += len(rows)
+        problems.update(row["problem"] for row in rows if row["problem"] is not None)
+        explained = [row for row in rows if row["problem"] is None]
+        trust.update(row["quality"]["trust"] for row in explained)
+        pairs = pairs_of(explained, effect)
+        local = np.array([numbers.setdefault(w, len(numbers)) for w in pairs.words], dtype=np.intp)
+        number = local[pairs.word] if len(local) else np.zeros(0, dtype=np.intp)
+        sums.add(number, pairs.effects, pairs.louds)
+        if by is not None:
+            names = np.array([_group(row[by]) for row in explained], dtype=object)
+            for name in dict.fromkeys(names.tolist()):
+                mine = names[pairs.documents] == name
+                groups.setdefault(name, Sums()).add(
+                    number[mine], pairs.effects[mine], pairs.louds[mine]
+                )
+                of_group = [
+                    r["log_odds"] for r, g in zip(explained, names, strict=True) if g == name
+                ]
+                count = odds.setdefault(name, [0.0, 0.0])
+                count[0], count[1] = count[0] + len(of_group), count[1] + sum(of_group)
+            if len(groups) > MOST_GROUPS:
+                raise InputError(
+                    f"the column {by!r} has more than {MOST_GROUPS} different values: "
+                    "group by one with fewer"
+                )
+    n = len(numbers)
+    return Survey(
+        folder=folder,
+        settings=settings,
+        effect=effect,
+        words=tuple(numbers),
+        sums=sums.cut(n),
+        groups={name: groups[name].cut(n) for name in sorted(groups)},
+        group_odds=odds,
+        n_rows=n_rows,
+        problems=problems,
+        trust=trust,
+    )
+
+
+def finished_settings(folder: RunFolder) -> dict[str, Any]:
+    """What the run was asked; an error where there is no run or it has not come to its end."""
+    record = folder.settings()
+    if record is None:
+        raise FileError(f"{folder.path} holds no run: name the OUTPUT of slalom corpus")
+    if "finished" not in record:
+        raise FileError(f"the run in {folder.path} has not come to its end: finish it first")
+    settings: dict[str, Any] = record["settings"]
+    return settings
+
+
+def batches(folder: RunFolder, by: str | None = None) -> Iterator[list[dict[str, Any]]]:
+    """The rows of all files, a few hundred at a time, with what is needed of them."""
+    arrow()
+    from pyarrow.parquet import ParquetFile
+
+    for path in _files(folder):
+        file = ParquetFile(path)
+        names = file.schema_arrow.names
+        if by is not None and by not in names:
+            carried = [name for name in names if name not in NEEDED]
+            raise InputError(f"the rows have no column {by!r}: they have {', '.join(carried)}")
+        columns = [*NEEDED, *([by] if by is not None and by not in NEEDED else [])]
+        for batch in file.iter_batches(BATCH, columns=columns):
+            yield batch.to_pylist()
+
+
+def pairs_of(rows: Sequence[dict[str, Any]], effect: str) -> Pairs:
+    """Words and what they do, the occurrences within a document put together."""
+    lengths = np.array([len(row["units"]) for row in rows], dtype=np.intp)
+    owners = np.repeat(np.arange(len(rows)), lengths)
+    units = [unit.casefold().strip() or unit for row in rows for unit in row["units"]]
+    words, number = np.unique(np.array(units, dtype=object), return_inverse=True)
+    effects = np.array([e for row in rows for e in row["scores"][effect]], dtype=np.float64)
+    louds = np.concatenate([np.zeros(0), *map(_louds, rows)])
+    known = np.array([mark for row in rows for mark in row["identified"]], dtype=bool)
+    owners, number, effects, louds = owners[known], number[known], effects[known], louds[known]
+    code, at = np.unique(owners * max(1, len(words)) + number, return_inverse=True)
+    counts = np.bincount(at, minlength=len(code)).astype(np.float64)
+    return Pairs(
+        documents=code // max(1, len(words)),
+        words=tuple(words.tolist()),
+        word=code % max(1, len(words)),
+        effects=np.bincount(at, effects, len(code)) / np.maximum(1, counts),
+        louds=np.bincount(at, louds, len(code)) / np.maximum(1, counts),
+    )
+
+
+def _louds(row: dict[str, Any]) -> FloatArray:
+    """The part of the attention, times the number of units: 1 is an even part; 0: unknown."""
+    shares, importances = row["scores"]["share"], row["scores"]["importance"]
+    n_units = len(row["units"])
+    if shares is None and importances is None:
+        return np.zeros(n_units)
+    if shares is None:
+        loud = np.exp(np.array(importances) - max(importances, default=0.0))
+        shares = loud / loud.sum()
+    return n_units * np.array(shares, dtype=np.float64)
+
+
+def _effect(folder: RunFolder) -> str:
+    """The score that the run has and that says what a word does to the prediction."""
+    for rows in batches(folder):
+        for row in rows:
+            if row["problem"] is None:
+                found = [name for name in (*EFFECTS, *SCORES) if row["scores"][name] is not None]
+                return found[0]
+    raise InputError(f"no text of {folder.path} could be explained: there is nothing to report")
+
+
+def _files(folder: RunFolder) -> list[Path]:
+    return sorted(folder.path.glob("part-*.parquet"))
+
+
+def _group(cell: Any) -> str:
+    return "(none)" if cell is None else str(cell)

@@ -1,0 +1,113 @@
+"""A run as a page, and two runs beside each other: the right words, and nothing unescaped."""
+
+import re
+
+import numpy as np
+import pytest
+
+import slalom
+from corpora import SAYS, classifier, log_odds, reviews, write_jsonl
+from slalom.corpus.diff import diff
+from slalom.corpus.explain import explain_dataset
+from slalom.corpus.findings import findings
+from slalom.corpus.folder import RunFolder
+from slalom.corpus.report import report
+from slalom.corpus.survey import survey
+from slalom.errors import FileError, InputError
+
+NASTY = "<script>alert(1)</script>"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A run over reviews in groups; texts, an id and a group try to break out of the page."""
+    place = tmp_path_factory.mktemp("corpus")
+    rows = [{**row, "text": f"{row['text']} {NASTY}"} for row in reviews(40)]
+    rows.append({"text": "a great end", "key": '"><b>', "stars": 1, "group": "<i>C</i>"})
+    data = write_jsonl(place / "reviews.jsonl", rows, "not json")
+    explain_dataset(classifier(), str(data), place / "out", id_column="key", n_queries=30)
+    return RunFolder(place / "out")
+
+
+def test_words_are_added_up_over_documents(folder):
+    told = survey(folder)
+    rows = [row for row in reviews(40) if "great" in row["text"].split()]
+    at = told.words.index("great")
+    assert told.sums.n[at] == len(rows) + 1
+    assert told.sums.mean[at] == pytest.approx(SAYS["great"], abs=0.2)
+    assert (told.n_rows, sum(told.trust.values())) == (42, 41)
+    assert told.problems == {"not valid JSON in UTF-8": 1}
+
+
+def test_the_words_that_matter_are_found(folder):
+    told = survey(folder)
+    found = findings(told)
+    assert [told.words[word] for word in found.agreed] == ["great", "fine"]
+    assert {told.words[word] for word in found.opposed} == {"awful", "dull"}
+    assert {told.words[word] for word in found.strongest[:4]} == set(SAYS)
+    for example in found.examples[found.opposed[0]]:
+        assert told.words[found.opposed[0]] in example.row["text"]
+        assert example.effect < 0
+
+
+def test_the_page_is_whole_and_escaped(folder):
+    page = report(folder, by="group")
+    assert "default-src 'none'" in page
+    assert "<script" not in page
+    assert "<i>C</i>" not in page
+    assert "&lt;" in page
+    targets = set(re.findall(r'href="#(d\d+)"', page))
+    assert targets
+    assert targets <= set(re.findall(r'id="(d\d+)"', page))
+    assert not re.findall(r'(?:src|href)="(?!#)', page)
+    for words in ("speak for “good”", "Loud without", "Where trust is low", "By group"):
+        assert words in page
+
+
+def test_groups_whose_words_differ_are_shown(tmp_path):
+    """In group B the function hears “movie”; nowhere else."""
+    rows = [{**row, "group": "AB"[n % 2]} for n, row in enumerate(reviews(60))]
+    rows = [{**row, "text": f"{row['text']} movie{' b' * (row['group'] == 'B')}"} for row in rows]
+    data = write_jsonl(tmp_path / "d.jsonl", rows)
+
+    def heard(texts):
+        extra = [2.0 * ("movie" in t.split() and "b" in t.split()) for t in texts]
+        return log_odds(texts) + np.column_stack([np.zeros(len(texts)), extra])
+
+    asked = slalom.FunctionClassifier(heard, ["bad", "good"], gives="logits")
+    explain_dataset(asked, str(data), tmp_path / "out", method="leave-one-out")
+    told = survey(RunFolder(tmp_path / "out"), "group")
+    first = findings(told).differing[0]
+    assert told.words[first.word] == "movie"
+    assert max(first.here, first.elsewhere) == pytest.approx(2.0, abs=0.01)
+    with pytest.raises(InputError, match="no column 'colour'"):
+        survey(RunFolder(tmp_path / "out"), "colour")
+    with pytest.raises(InputError, match="more than 12 different values"):
+        survey(RunFolder(tmp_path / "out"), "key")
+
+
+def test_two_models_differ_in_the_word_they_disagree_on(folder, tmp_path):
+    def other(texts):
+        return log_odds([text.replace("dull", "great") for text in texts])
+
+    asked = slalom.FunctionClassifier(other, ["bad", "good"], gives="logits", name="other")
+    data = folder.path.parent / "reviews.jsonl"
+    explain_dataset(asked, str(data), tmp_path / "other", id_column="key", n_queries=30)
+    found = diff(folder, RunFolder(tmp_path / "other"))
+    assert found.words[0].word == "dull"
+    assert found.words[0].second - found.words[0].first == pytest.approx(4.0, abs=0.2)
+    assert found.n_documents == 41
+    assert found.n_flipped > 0
+    assert any("model: 'small' in A, 'other' in B" in fact for fact in found.facts())
+    assert "<b>" not in found.html().replace("<b>model", "")
+    same = diff(folder, folder)
+    assert (same.words, same.n_flipped) == ((), 0)
+
+
+def test_what_is_no_finished_run_is_said(tmp_path):
+    with pytest.raises(FileError, match="holds no run"):
+        report(RunFolder(tmp_path))
+    folder = RunFolder(tmp_path)
+    folder.keep_settings({"settings": {}, "rows_per_file": 1})
+    with pytest.raises(FileError, match="has not come to its end"):
+        report(folder)
