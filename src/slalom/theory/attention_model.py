@@ -16,6 +16,7 @@ limits of LIME in lime_limit.py.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,10 +79,13 @@ class AttentionModel:
                 f"the model has {self.n_places} places and was given {len(words)} words: "
                 "shorten the text or build the model with more places"
             )
-        numbers = {word: number for number, word in enumerate(self.words)}
         ids = np.full(self.n_places, self.unknown, dtype=np.int64)
-        ids[: len(words)] = [numbers.get(word, self.unknown) for word in words]
+        ids[: len(words)] = [self._numbers.get(word, self.unknown) for word in words]
         return ids
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {word: number for number, word in enumerate(self.words)}
 
     def embed(self, ids: WordIds) -> FloatArray:
         """(…, n_places) → (…, n_places, d_e)."""

@@ -137,32 +137,33 @@ def _ratios(model: AttentionModel, ids: WordIds) -> list[_Ratio]:
 
 
 def _expected(ratio: _Ratio) -> tuple[FloatArray, FloatArray]:
-    """∫ E[N/Z] du over coins of bias u, () and with each word there, (d,)."""
+    """∫ E[N/Z] du over coins of bias u: (), and with each word there: (d,)."""
     d = len(ratio.there)
     largest = np.maximum(ratio.there, ratio.gone).sum() + ratio.rest
     smallest = np.minimum(ratio.there, ratio.gone).sum() + ratio.rest
-    nodes, node_weights = np.polynomial.legendre.leggauss(min((d + 3) // 2, 64))
-    out = ((nodes + 1) / 2)[:, None]  # u, (n_nodes, 1)
-    overall, joint = np.zeros(()), np.zeros(d)
+    nodes, weights = np.polynomial.legendre.leggauss(min((d + 3) // 2, 64))
     highest = np.log(NEGLIGIBLE * largest / smallest)
     grid = np.linspace(LOWEST, highest, 1 + int(np.ceil((highest - LOWEST) / STEP)))
+    overall, joint = np.zeros(()), np.zeros(d)
     for t in np.exp(grid) / largest:
-        stays = (1 - out) * np.exp(-t * ratio.there)  # (n_nodes, d)
-        goes = out * np.exp(-t * ratio.gone)
-        chance = stays + goes
-        with np.errstate(divide="ignore", invalid="ignore"):
-            logs = np.log(chance)
-            part = np.where(chance > 0, stays / chance, 0.0)
-            said = np.where(
-                chance > 0, (stays * ratio.there_said + goes * ratio.gone_said) / chance, 0.0
-            )
-        mass = np.exp(logs.sum(axis=1) - t * ratio.rest)  # E exp(−tZ), (n_nodes,)
-        total = ratio.rest_said + said.sum(axis=1)
-        weight = node_weights / 2 * t * (grid[1] - grid[0])  # at both ends nothing is left
-        overall = overall + weight @ (mass * total)
-        with_word = part * (total[:, None] - said + ratio.there_said)
-        joint = joint + (weight * mass) @ with_word
+        weight = weights / 2 * t * (grid[1] - grid[0])  # at both ends of the grid nothing is left
+        said, with_word = _integrand(ratio, (nodes[:, None] + 1) / 2, t)
+        overall = overall + weight @ said
+        joint = joint + weight @ with_word
     return overall, joint
+
+
+def _integrand(ratio: _Ratio, u: FloatArray, t: float) -> tuple[FloatArray, FloatArray]:
+    """E[N exp(−tZ)] for coins of bias u, (n, 1) → (n,); and with each word there, (n, d)."""
+    stays, goes = (1 - u) * np.exp(-t * ratio.there), u * np.exp(-t * ratio.gone)  # (n, d)
+    chance = stays + goes
+    some = np.where(chance > 0, chance, 1.0)  # where nothing is left, `mass` is 0
+    said = (stays * ratio.there_said + goes * ratio.gone_said) / some
+    total = ratio.rest_said + said.sum(axis=1)
+    with np.errstate(divide="ignore"):
+        mass = np.exp(np.log(chance).sum(axis=1) - t * ratio.rest)  # E exp(−tZ), (n,)
+    with_word = stays / some * (total[:, None] - said + ratio.there_said)
+    return mass * total, mass[:, None] * with_word
 
 
 def lime_run(
