@@ -22,14 +22,17 @@ from slalom.cli.typed import (
     methods_typed,
     names_typed,
     one_class_typed,
-    progress_bar,
     text_typed,
     write,
 )
 from slalom.errors import InputError, NoModelError, SlalomError
+from slalom.explainers.bars import Wait, bar
 
 if TYPE_CHECKING:
     from slalom.classifiers.base import Classifier
+    from slalom.document import Document
+    from slalom.explainers.base import Explainer
+    from slalom.explainers.pipe import Request
     from slalom.explanation import Explanation
 
 Measured = dict[str, dict[str, float | None]]  # method → metric → number
@@ -75,6 +78,7 @@ def compare(
 ) -> None:
     """Explain TEXT with several methods side by side (without TEXT: what is piped in)."""
     from slalom.classifiers.load import load
+    from slalom.explainers.pipe import Request
     from slalom.metrics.table import METRICS
 
     files = files_typed(json_file, html_file)
@@ -84,16 +88,7 @@ def compare(
     classifier = load(model, device=device)
     wanted_class = one_class_typed(target, classifier.labels)
     document = classifier.split(content, units, too_long=too_long)
-    explanations: list[Explanation] = []
-    with progress_bar(len(chosen), 0, doing="explaining") as advance:
-        for method in chosen:
-            try:
-                explanations += method.explain(
-                    classifier, [document], target=wanted_class, n_queries=queries, seed=seed
-                )
-            except SlalomError as problem:
-                complain(SlalomError(f"{method.name}: ", *problem.args))
-            advance()
+    explanations = _explained(classifier, document, chosen, Request(wanted_class, queries, seed))
     if not explanations:
         raise InputError("none of these methods can explain this text with this classifier")
     measured = _measured(classifier, explanations, wanted)
@@ -107,6 +102,31 @@ def compare(
         from slalom.views.side_by_side import SideBySide
 
         console_for_results().print(SideBySide(explanations, _by_title(measured)))
+
+
+def _explained(
+    classifier: "Classifier",
+    document: "Document",
+    methods: "Sequence[Explainer]",
+    request: "Request",
+) -> "list[Explanation]":
+    """By every method that can; what the others say goes to standard error."""
+    from slalom.explainers.pipe import Meter, Watched, explained
+
+    total = sum(request.planned(method, document) for method in methods)
+    found: list[Explanation] = []
+    with bar(total, Wait("explaining", "queries", after="fitting")) as show:
+        meter = Meter(show or (lambda done, total: None), total)
+        for method in methods:
+            meter.begin(request.planned(method, document))
+            watched = Watched(classifier, meter)
+            for result in explained(watched, method, [document], request=request, keep_errors=True):
+                if isinstance(result, SlalomError):
+                    complain(SlalomError(f"{method.name}: ", *result.args))
+                else:
+                    found.append(result)
+            meter.finish()
+    return found
 
 
 def _measured(

@@ -2,7 +2,7 @@
 
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from slalom.explainers.base import Explainer
     from slalom.explanation import Explanation
 
-SCORES = ("value", "importance", "shapley", "removal", "gradient", "linearised", "score")
 WIDEST = 100  # columns; longer lines are hard to read
 
 
@@ -60,6 +59,7 @@ WIDEST = 100  # columns; longer lines are hard to read
 @click.option("--dry-run", is_flag=True, help="Say what it would cost, and ask nothing.")
 @click.option("--scores", metavar="A,B", help="Columns to show; the first colours the text.")
 @click.option("--pairs", type=COUNT, metavar="K", help="Ask also which K pairs act together.")
+@click.option("--counterfactual", is_flag=True, help="Find words whose removal turns it.")
 @click.option(
     "--json", "json_file", metavar="FILE", help="Write the explanation; - for standard output."
 )
@@ -85,6 +85,7 @@ def explain(
     dry_run: bool,
     scores: str | None,
     pairs: int | None,
+    counterfactual: bool,
     json_file: str | None,
     html_file: str | None,
 ) -> None:
@@ -92,18 +93,18 @@ def explain(
     files = files_typed(json_file, html_file)
     content = text_typed(text, file)
     columns = _columns(scores)
-    with _sentences_for_warnings(), _status("loading the model") as say:
+    with _sentences_for_warnings():
         from slalom.explainers.methods import explain, method_named
         from slalom.views.reading import checked_names
 
         chosen = method_named(method)
         typed = TypedModel(model, device, labels_typed(labels), prompt, base_url, samples, cache)
-        classifier = typed.classifier()
+        with _status("loading the model"):
+            classifier = typed.classifier()
         if dry_run:
             document = classifier.split(content, units, too_long=too_long)
             click.echo(_cost(chosen, classifier, document, n_queries=queries, seed=seed))
             return
-        say("asking the classifier")
         explanation = explain(
             classifier,
             content,
@@ -113,17 +114,35 @@ def explain(
             units=units,
             too_long=too_long,
             seed=seed,
+            progress=True,
         )
         checked_names(explanation, columns)
-        found = None if pairs is None else explanation.interactions(pairs, classifier)
+        told = _asked_on(explanation, classifier, pairs=pairs, counterfactual=counterfactual)
     if json_file is not None:
         write(json_file, _json(explanation))
     if html_file is not None:
         write(html_file, _html(explanation))
     if STANDARD not in files:
         _show(explanation, columns)
-        if found is not None:
-            click.echo(f"\n{found}\n({found.n_queries} more queries)")
+        for sentence in told:
+            click.echo(f"\n{sentence}")
+
+
+def _asked_on(
+    explanation: "Explanation",
+    classifier: "Classifier",
+    *,
+    pairs: int | None,
+    counterfactual: bool,
+) -> list[str]:
+    """What further questions find out, each as text with what it cost."""
+    told = []
+    if pairs is not None:
+        found = explanation.interactions(pairs, classifier)
+        told.append(f"{found}\n({found.n_queries} more queries)")
+    if counterfactual:
+        told.append(explanation.counterfactual(classifier).sentence)
+    return told
 
 
 def _cost(
@@ -146,7 +165,11 @@ def _cost(
 
 
 def _columns(scores: str | None) -> tuple[str, ...]:
-    names = () if scores is None else tuple(name.strip() for name in scores.split(","))
+    if scores is None:
+        return ()
+    from slalom.tables import SCORES
+
+    names = tuple(name.strip() for name in scores.split(","))
     for name in names:
         if name not in SCORES:
             raise UnknownNameError("score", name, SCORES)
@@ -188,12 +211,12 @@ def _sentences_for_warnings() -> Iterator[None]:
 
 
 @contextmanager
-def _status(first: str) -> Iterator[Callable[[str], None]]:
+def _status(doing: str) -> Iterator[None]:
     """A line on standard error about what is going on, if a person is watching."""
     if not sys.stderr.isatty():
-        yield lambda now: None
+        yield
         return
     from rich.console import Console
 
-    with Console(stderr=True).status(f"{first} …") as status:
-        yield lambda now: status.update(f"{now} …")
+    with Console(stderr=True).status(f"{doing} …"):
+        yield

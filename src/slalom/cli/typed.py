@@ -7,7 +7,7 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from slalom.errors import FileError, InputError, Setting, SlalomError, UnknownNameError
+from slalom.explainers.bars import Wait, bar
 from slalom.files import is_device, write_whole
 
 if TYPE_CHECKING:
@@ -169,15 +170,14 @@ def one_class_typed(target: str | None, labels: Sequence[str]) -> str | int | No
 
 
 @contextmanager
-def progress_bar(total: int, done: int, *, doing: str = "measuring") -> Iterator[Any]:
-    """A bar on standard error while the work lasts, if a person is watching."""
-    if not sys.stderr.isatty():
-        yield lambda: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+def progress_bar(total: int, done: int) -> Iterator[Callable[[], None]]:
+    """A bar while the work lasts, if a person is watching; one call for each that is finished."""
+    with bar(total, Wait("measuring", "explanations", before=done)) as show:
 
-    columns = (doing, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(doing, total=total, completed=done)
-        yield lambda: bar.advance(task)
+        def advance() -> None:
+            nonlocal done
+            done += 1
+            if show is not None:
+                show(done, total)
+
+        yield advance

@@ -1,6 +1,5 @@
 """The functions that people call, over the methods of table.py."""
 
-import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from slalom.classifiers.base import Classifier, Units, checked_text, knows_label
 from slalom.classifiers.load import as_classifier
 from slalom.document import Document, Text
 from slalom.errors import InputError, Setting, SlalomError, SlalomWarning, UnknownNameError
+from slalom.explainers.bars import Wait, bar
 from slalom.explainers.base import Explainer, TargetName
 from slalom.explainers.case import UNREAD
 from slalom.explainers.pipe import (
@@ -40,15 +40,16 @@ def explain(
     units: Units = None,
     too_long: str = "error",
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: bool | Progress = False,
 ) -> Explanation:
     """What every unit of the text says to the classifier, and how loudly it says it.
 
     `classifier` is one of slalom's, a transformers pipeline, a scikit-learn pipeline or a
     function from a list of texts to class probabilities. `target=None` explains the
     predicted class. `n_queries` bounds how many distinct texts the classifier is shown;
-    None lets the method choose by the length of the text. `progress` is called with the
-    queries answered and those there are; what it raises ends the work.
+    None lets the method choose by the length of the text. `progress` shows a
+    bar, or is a function called with the queries answered and those there are; what it raises
+    ends the work.
     """
     asked, explainer, request = _checked(classifier, method, target, n_queries, seed)
     document = asked.split(checked_text(text), units, too_long=too_long)
@@ -219,7 +220,7 @@ def _meter(
     explainer: Explainer,
     request: Request,
 ) -> Iterator[Meter | None]:
-    """A function to tell, a bar on standard error if a person is watching, or nothing."""
+    """A function to tell, a bar if a person is watching, or nothing."""
     total = sum(
         request.planned(explainer, document)
         for document in documents
@@ -227,16 +228,11 @@ def _meter(
     )
     if callable(progress):
         yield Meter(progress, total)
-    elif not progress or not sys.stderr.isatty():
+    elif not progress:
         yield None
     else:
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TaskProgressColumn, TimeRemainingColumn
-
-        columns = ("explaining", BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-            task = bar.add_task("explaining", total=total)
-            yield Meter(lambda done, _: bar.update(task, completed=done), total)
+        with bar(total, Wait("explaining", "queries", after="fitting")) as show:
+            yield None if show is None else Meter(show, total)
 
 
 def _warn_of_poor_fits(explanations: Sequence[Explanation]) -> None:
