@@ -1,5 +1,7 @@
 """Pairs of words that act together, on classifiers whose pairs are known."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -30,7 +32,7 @@ def exclusive(words):
 
 def negated(words):
     """A negation turns the words right after it around."""
-    turned = [after for word, after in zip(words, words[1:], strict=False) if word == "not"]
+    turned = [after for word, after in itertools.pairwise(words) if word == "not"]
     return added(words) + 1.5 * sum(1 if word in turned else -1 for word in words if word == "bad")
 
 
