@@ -87,7 +87,7 @@ def reviews(
         if len(texts[at]) > 12 * LONGEST:
             continue
         try:
-            n_units = classifier.split(texts[at]).n_units
+            n_units = classifier.split(texts[at], "token").n_units
         except SlalomError:  # too long for the model: another one will do
             continue
         if SHORTEST <= n_units <= LONGEST:
@@ -103,6 +103,7 @@ def plan(setting: Setting) -> Plan:
         budgets=setting.budgets,
         metrics=tuple(METRICS[name] for name in MEASURED),
         seed=setting.seed,
+        units="token",
     )
 
 

@@ -97,7 +97,9 @@ def command(
 
 def plan(methods: Sequence[str], n_queries: int) -> Plan:
     chosen = tuple(method_named(name) for name in methods)
-    return Plan(methods=chosen, budgets=(n_queries,), metrics=(), too_long="truncate")
+    return Plan(
+        methods=chosen, budgets=(n_queries,), metrics=(), units="token", too_long="truncate"
+    )
 
 
 if __name__ == "__main__":

@@ -9,6 +9,9 @@ import torch
 import slalom
 from slalom.classifiers.cached import CachedClassifier
 from slalom.classifiers.internals import internals_of
+from slalom.surrogates.slalom.model import Anchor, SlalomModel
+from slalom.surrogates.slalom.readouts import read_outs
+from slalom.theory.construction import bert_of
 from tokenizers_made_here import ARCHITECTURES, made, tiny
 
 TEXT = "A great film, not bad."
@@ -186,3 +189,34 @@ def test_scores_that_are_rounding_errors_say_so() -> None:
     assert any("rounding errors" in note for note in mean.quality.notes)
     norm = slalom.explain(classifier, text, "gradient-l2")
     assert not any("rounding errors" in note for note in norm.quality.notes)
+
+
+def test_attention_gradients_of_a_slalom_are_its_gradient_read_out():
+    """A BERT that is a SLALOM: ∂F/∂b_t = α_t (v_t − F), from one backward pass."""
+    words = ("good", "bad", "film", "plot", "dull")
+    rng = np.random.default_rng(0)
+    importances = rng.normal(size=5)
+    model = SlalomModel(rng.normal(size=5), importances - importances.mean(), Anchor(0.3, 0.5))
+    classifier = slalom.HuggingFaceClassifier(*bert_of(words, model))
+    text = "good film bad plot good"
+    found = slalom.explain(classifier, text, "attention-gradient", target=1)
+    features = [words.index(word) for word in text.split()]
+    counts = np.bincount(features, minlength=5).astype(float)
+    expected = read_outs(model, counts)["gradient"][features]
+    np.testing.assert_allclose(found.scores["score"], expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("architecture", ["BERT", "GPT-2", "Llama"])
+def test_attention_gradients_are_slopes_of_the_log_odds(architecture):
+    classifier = made(architecture)
+    document = classifier.split("A great film, and the acting is great too.")
+    inside = internals_of(classifier)
+    slopes = inside.mask_gradients(document, lambda logits: logits[:, 1] - logits[:, 0])
+    assert slopes.shape == (int(document.n_tokens(document.full())[0]),)
+    assert slopes.abs().max() > 1e-6
+    assert slopes.sum().abs() < 1e-4 * slopes.abs().sum().clamp(min=1.0)  # a common b changes none
+
+
+def test_a_model_without_attention_says_so():
+    with pytest.raises(slalom.SlalomError, match="attention"):
+        slalom.explain(made("FNet"), "A great film", "attention-gradient")

@@ -49,6 +49,15 @@ class ShowsRelevance(Protocol):
     def relevance(self, document: Document, outcome: Outcome) -> "Tensor": ...  # (T,)
 
 
+@runtime_checkable
+class ShowsMaskGradients(Protocol):
+    """Enough for gradients of the attention mask, beside `unit_of_token`."""
+
+    def mask_gradients(self, document: Document, outcome: Outcome) -> "Tensor":
+        """(T,) by a number added to the attention logits of each token as a key, at 0."""
+        ...
+
+
 def internals_of(classifier: Classifier) -> Internals:
     """The inside of a classifier, or a sentence about why it has none."""
     look_inside = getattr(classifier, "internals", None)

@@ -4,15 +4,23 @@
     attention-max       the maximum instead
     attention-rollout   Π_l (½ A_l + ½ I), A_l the mean over heads (Abnar & Zuidema 2020)
     attention-lrp       AttnLRP (Achtibat et al. 2024), see classifiers/relevance.py
+    attention-gradient  ∂F/∂b_t, b_t added to the attention logits of token t as a key, in all
+                        layers and heads: what happens as the model begins to look away from it
 
 Attention has no sign and no class: it says where a model looks, not what it makes of it. A unit
-of several tokens has the attention of its strongest; relevances add up.
+of several tokens has the attention of its strongest; relevances and gradients add up. Of a SLALOM
+the last is α_t (v_t − F), its own gradient read-out, from one backward pass.
 """
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from slalom.classifiers.internals import Internals, ShowsAttention, ShowsRelevance
+from slalom.classifiers.internals import (
+    Internals,
+    ShowsAttention,
+    ShowsMaskGradients,
+    ShowsRelevance,
+)
 from slalom.document import FloatArray
 from slalom.errors import InputError
 from slalom.explainers.case import Case
@@ -57,6 +65,15 @@ def relevance(inside: Internals, case: Case) -> tuple[FloatArray, int]:
     columns = [inside.relevance(case.document, outcome) for outcome in outcomes(case)]
     scores = summed(columns, inside.unit_of_token(case.document), case)
     return scores, sum(len(column) for column in columns)
+
+
+def mask_gradient(inside: Internals, case: Case) -> tuple[FloatArray, int]:
+    """How the log-odds change as the attention on each token does."""
+    if not isinstance(inside, ShowsMaskGradients):
+        raise InputError(_lacks(case, "attention mask"))
+    columns = [inside.mask_gradients(case.document, outcome) for outcome in outcomes(case)]
+    scores = summed(columns, inside.unit_of_token(case.document), case)
+    return scores, 2 * sum(len(column) for column in columns)
 
 
 def _lacks(case: Case, what: str) -> str:

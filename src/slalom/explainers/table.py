@@ -198,6 +198,12 @@ METHODS: dict[str, Explainer] = {
             attention.relevance,
             additive=True,
         ),
+        WhiteBox(
+            "attention-gradient",
+            "what happens as the model looks away from a token: one backward pass",
+            attention.mask_gradient,
+            additive=True,
+        ),
         Control("random", "control: random scores", at_random),
         Control(
             "constant",

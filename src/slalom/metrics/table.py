@@ -16,6 +16,7 @@ from slalom.metrics.faithfulness import (
     subset_error,
     sufficiency,
 )
+from slalom.metrics.shapley import shapley_error
 from slalom.metrics.subject import Subject, subject_of
 
 Weighed = Callable[[Subject, int], tuple[float, float]]  # and the seed → value and weight
@@ -49,6 +50,12 @@ def _removal(subject: Subject, seed: int) -> tuple[float, float]:
     """Over documents: the mean squared error over that of predicting no change."""
     errors = removal_error(subject, seed=seed)
     return errors.relative, float(errors.no_change.sum())
+
+
+def _shapley(subject: Subject, seed: int) -> tuple[float, float]:
+    """Over documents: the squared error over the squares of the true values."""
+    measure, weight = shapley_error(subject, seed=seed)
+    return measure.value, weight
 
 
 METRICS: dict[str, Metric] = {
@@ -109,6 +116,13 @@ METRICS: dict[str, Metric] = {
             "rank correlation with the true effect of removing each unit",
             "higher",
             _alike(lambda s, _: removal_spearman(s).value),
+        ),
+        Metric(
+            "shapley-error",
+            "Shapley error",
+            "of the scores against the classifier's Shapley values; 1 is saying 0 of every unit",
+            "lower",
+            _shapley,
         ),
         Metric(
             "infidelity",

@@ -97,6 +97,32 @@ class ModelInternals:
         place, slope = next((p, s) for p, s in zip(places, slopes, strict=True) if s is not None)
         return (slope * place).sum(dim=-1)[0].detach()
 
+    def mask_gradients(self, document: Document, outcome: Outcome) -> Tensor:
+        embeddings = self.embeddings(document)[None]
+        causal = any(getattr(module, "is_causal", False) for module in self.model.modules())
+        with torch.enable_grad(), _eager(self.model):
+            bias = torch.zeros_like(embeddings[0, :, 0], requires_grad=True)  # (T,)
+            mask = _added_to_logits(bias, causal=causal)
+            try:
+                output = self._output(
+                    document, embeddings, hidden=False, attentions=False, mask=mask
+                )
+                logits = self._logits(output)
+                (slopes,) = torch.autograd.grad(outcome(logits).sum(), bias)
+            except (RuntimeError, ValueError, IndexError) as problem:
+                raise InputError(self._takes_no_mask()) from problem
+        with torch.no_grad():
+            plain = self.logits_from_embeddings(document, embeddings)
+        if not torch.allclose(logits, plain, atol=1e-3, rtol=1e-3):
+            raise InputError(self._takes_no_mask())
+        return slopes.detach()
+
+    def _takes_no_mask(self) -> str:
+        return (
+            f"{type(self.model).__name__} does not take an attention mask of four dimensions: "
+            "use a gradient method or 'slalom'"
+        )
+
     def _ids(self, document: Document) -> Tensor:
         return torch.from_numpy(assemble(_frame(document), document.full()).ids).long()
 
@@ -106,13 +132,19 @@ class ModelInternals:
             return table(ids.to(table.weight.device))  # type: ignore[no-any-return]
 
     def _output(
-        self, document: Document, embeddings: Tensor, *, hidden: bool, attentions: bool
+        self,
+        document: Document,
+        embeddings: Tensor,
+        *,
+        hidden: bool,
+        attentions: bool,
+        mask: Tensor | None = None,
     ) -> Any:
         """What the model makes of these embeddings in the place of its own."""
         ids = self._ids(document).to(embeddings.device).expand(embeddings.shape[:2])
         inputs: dict[str, Any] = {"input_ids": ids}
         if forward_accepts(self.model, "attention_mask"):
-            inputs["attention_mask"] = torch.ones_like(ids)
+            inputs["attention_mask"] = torch.ones_like(ids) if mask is None else mask
         tokenizer = self.tokenizer
         if (
             forward_accepts(self.model, "token_type_ids")
@@ -147,6 +179,16 @@ class ModelInternals:
         reader = torch.zeros(n_tokens, dtype=weights.dtype)
         reader[-1 if causal or pooling == "last" else 0] = 1.0
         return reader
+
+
+def _added_to_logits(bias: Tensor, *, causal: bool) -> Tensor:
+    """A number per key, the same for every query, as the mask a model adds: (1, 1, T, T)."""
+    n_tokens = len(bias)
+    mask = bias.expand(n_tokens, n_tokens)
+    if causal:
+        later = torch.ones_like(mask, dtype=torch.bool).triu(1)
+        mask = mask.masked_fill(later, torch.finfo(bias.dtype).min)
+    return mask[None, None]
 
 
 def _frame(document: Document) -> Frame:

@@ -1,0 +1,71 @@
+"""How far scores lie from the classifier's Shapley values, relative to their size.
+
+The truth is asked: of up to EXACT_UP_TO units in all subsets, else by letting the units join one
+by one in many random orders and their reverses. Two halves of the orders are two independent
+truths t and t', so that Σ (s − t)(s − t') / Σ t t' is what an endless number of orders would
+give on average: the noise of the truth is not held against the scores.
+"""
+
+import numpy as np
+
+from slalom.document import BoolArray, FloatArray
+from slalom.errors import InputError
+from slalom.metrics.subject import Measure, Subject, unit_scores
+from slalom.samplers.base import all_subsets
+from slalom.surrogates.shapley_estimates import shapley_of_all
+
+EXACT_UP_TO = 8  # units
+N_ORDERS = 40
+
+
+def shapley_error(
+    subject: Subject, *, score: str | None = None, n_orders: int = N_ORDERS, seed: int = 0
+) -> tuple[Measure, float]:
+    """The relative squared error, and what it is relative to: a document's weight in a mean."""
+    name = score or ("shapley" if "shapley" in subject.explanation.scores else None)
+    said = unit_scores(subject.explanation, name)
+    one, other = true_shapley(subject, n_orders=n_orders, seed=seed)
+    power = float(one @ other)
+    missed = float((said - one) @ (said - other))
+    value = missed / power if power > 0 else float("nan")
+    return Measure(value, subject.n_queries), max(power, 0.0)
+
+
+def true_shapley(
+    subject: Subject, *, n_orders: int = N_ORDERS, seed: int = 0
+) -> tuple[FloatArray, FloatArray]:
+    """Two independent estimates of the classifier's Shapley values; the same where exact."""
+    if subject.explanation.target_index is None:
+        raise InputError("this metric follows one class: explain one target, not target='all'")
+    n_units = subject.n_units
+    if n_units <= EXACT_UP_TO:
+        masks = all_subsets(n_units)
+        exact = shapley_of_all(masks, _scores(subject, masks))
+        return exact, exact
+    rng = np.random.default_rng((seed, n_units, 4))
+    halves = [_by_orders(subject, max(1, n_orders // 4), rng) for _ in range(2)]
+    return halves[0], halves[1]
+
+
+def _by_orders(subject: Subject, n_pairs: int, rng: np.random.Generator) -> FloatArray:
+    """The mean of what each unit adds over so many orders and their reverses."""
+    n_units = subject.n_units
+    total = np.zeros(n_units)
+    for _ in range(n_pairs):
+        order = rng.permutation(n_units)
+        for joining in (order, order[::-1]):
+            rank = np.empty(n_units, dtype=int)
+            rank[joining] = np.arange(n_units)
+            chain = rank < np.arange(n_units + 1)[:, None]  # (n_units + 1, n_units)
+            total[joining] += np.diff(_scores(subject, chain))
+    return total / (2 * n_pairs)
+
+
+def _scores(subject: Subject, masks: BoolArray) -> FloatArray:
+    """Of subsets; where the empty text cannot be asked, what the explanation says of it."""
+    if subject.document.has_empty_query:
+        return subject.scores(masks)
+    shown = masks.any(axis=1)
+    scores = np.full(len(masks), float(np.asarray(subject.explanation.base or 0.0)))
+    scores[shown] = subject.scores(masks[shown])
+    return scores
