@@ -45,6 +45,11 @@ def test_every_public_name_is_there() -> None:
         assert name in dir(slalom)
 
 
+def test_the_corpus_is_reached_by_its_name_and_loads_nothing_heavy() -> None:
+    assert callable(slalom.corpus.explain_dataset)
+    assert not loaded_by("import slalom; slalom.corpus.explain_dataset") & set(HEAVY)
+
+
 def test_unknown_names_are_attribute_errors() -> None:
     with pytest.raises(AttributeError, match="no attribute 'explian'"):
         slalom.explian  # noqa: B018

@@ -34,6 +34,8 @@ _HOMES = {
     "to_frame": "slalom.tables",
 }
 
+_PARTS = ("corpus",)  # reached by their own name: slalom.corpus.explain_dataset
+
 if TYPE_CHECKING:
     from slalom.classifiers.chat.classifier import ChatClassifier as ChatClassifier
     from slalom.classifiers.huggingface.causal import CausalClassifier as CausalClassifier
@@ -60,6 +62,8 @@ __all__ = [*_HOMES, "__version__"]
 
 
 def __getattr__(name: str) -> object:
+    if name in _PARTS:
+        return import_module(f"{__name__}.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     found = getattr(import_module(_HOMES[name]), name)
@@ -68,4 +72,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *_PARTS})

@@ -9,7 +9,12 @@ from slalom.cli import main as cli
 
 
 @pytest.fixture
-def run(capfd, monkeypatch):
+def run(run_any):
+    return lambda *arguments: run_any("corpus", *arguments)
+
+
+@pytest.fixture
+def run_any(capfd, monkeypatch):
     """The command in this process, a small function in the place of the bundled model."""
     monkeypatch.setattr(
         "slalom.classifiers.load.load", lambda name, *, device, labels, prompt: classifier()
@@ -17,7 +22,7 @@ def run(capfd, monkeypatch):
 
     def call(*arguments):
         with pytest.raises(SystemExit) as ended:
-            cli.main(["corpus", *map(str, arguments)])
+            cli.main([*map(str, arguments)])
         captured = capfd.readouterr()
         return int(ended.value.code or 0), captured.out, captured.err
 
@@ -69,11 +74,10 @@ def test_wrong_use_is_one_sentence_and_status_2(run, data, tmp_path):
 def test_an_interrupt_keeps_what_is_finished_and_says_how_to_go_on(
     run, data, tmp_path, monkeypatch
 ):
-    calls = []
+    sixth = reviews(6)[5]["text"]
 
     def interrupted(texts):
-        calls.append(texts)
-        if len(calls) > 1:
+        if sixth in texts:
             raise KeyboardInterrupt
         return log_odds(texts)
 
@@ -107,3 +111,34 @@ def test_report_and_diff_are_words_of_their_own(run, data, tmp_path):
     assert run("report", tmp_path / "none")[0] == 2
     assert run("diff", out, out, "--html", tmp_path / "d.html")[0] == 0
     assert "Two runs" in (tmp_path / "d.html").read_text()
+
+
+def test_explain_takes_a_table_row_by_row(run_any, data, tmp_path):
+    out = tmp_path / "scores.parquet"
+    line = ("explain", "--file", data, "--out", out, "--queries", 40)
+    status, told, err = run_any(*line, "--dry-run")
+    assert (status, "7 texts to explain" in told, out.exists()) == (0, True, False)
+    status, told, err = run_any(*line)
+    assert status == 0
+    assert "7 texts in" in told
+    assert "line 7: not valid JSON" in err
+    table = parquet.read_table(out)
+    assert table.num_rows == 7
+    assert table["stars"].to_pylist()[0] == reviews(1)[0]["stars"]
+    assert {*tmp_path.iterdir()} == {data, out}
+    assert "is there already" in run_any(*line)[1]
+    status, _, err = run_any(*line, "--seed", 1)
+    assert (status, "of something else" in err) == (2, True)
+
+
+def test_a_table_needs_a_place_for_its_explanations(run_any, data, tmp_path):
+    for arguments, sentence in (
+        (("--file", data), "is a table: name a file"),
+        (("--file", data, "--out", tmp_path / "x", "--html", "-"), "all it gives goes to --out"),
+        (("a text", "--out", tmp_path / "x"), "--out is for tables"),
+        (("--file", data, "--out", tmp_path), "it is a folder"),
+        (("--file", data, "--out", tmp_path / "no/x.parquet"), "there is no folder"),
+    ):
+        status, _, err = run_any("explain", *arguments)
+        assert status == 2
+        assert sentence in err

@@ -95,7 +95,7 @@ def test_two_models_differ_in_the_word_they_disagree_on(folder, tmp_path):
     explain_dataset(asked, str(data), tmp_path / "other", id_column="key", n_queries=30)
     found = diff(folder, RunFolder(tmp_path / "other"))
     assert found.words[0].word == "dull"
-    assert found.words[0].second - found.words[0].first == pytest.approx(4.0, abs=0.2)
+    assert found.words[0].second - found.words[0].first == pytest.approx(4.0, abs=1.0)
     assert found.n_documents == 41
     assert found.n_flipped > 0
     assert any("model: 'small' in A, 'other' in B" in fact for fact in found.facts())

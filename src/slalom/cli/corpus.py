@@ -25,8 +25,11 @@ from slalom.cli.typed import (
 from slalom.errors import InputError, SlalomError
 
 if TYPE_CHECKING:
-    from slalom.corpus.explain import Prepared
-    from slalom.corpus.run import Engine, Summary
+    from slalom.corpus.explain import Dataset, Prepared
+    from slalom.corpus.run import Summary
+    from slalom.corpus.work import Recipe
+
+TABLES = (".jsonl", ".csv", ".parquet")
 
 
 class CorpusGroup(click.Group):
@@ -99,7 +102,7 @@ def explain_corpus(
 
     The same command goes on where an earlier one was stopped, however it ended.
     """
-    from slalom.corpus.explain import Dataset, engine_named, prepare
+    from slalom.corpus.explain import Dataset, engine_named, finish, prepare
     from slalom.corpus.plan import broken_lines
     from slalom.corpus.work import Recipe
     from slalom.explainers.methods import method_named
@@ -115,7 +118,9 @@ def explain_corpus(
         if dry_run:
             click.echo(_cost(prepared, typed))
         else:
-            _say(_finished(prepared, chosen))
+            with _going_on(prepared), _bar(prepared.n_rows) as show:
+                summary = finish(prepared, chosen, show)
+            _say(summary)
 
 
 def _is_gpu(device: str | None) -> bool:
@@ -131,12 +136,49 @@ def _cost(prepared: "Prepared", typed: TypedModel) -> str:
     return f"{cost}, into {n_files} {'file' if n_files == 1 else 'files'}"
 
 
-def _finished(prepared: "Prepared", engine: "Engine") -> "Summary":
-    from slalom.corpus.explain import finish
+def is_table(text: str | None, file: str | None, out: str | None) -> bool:
+    """Whether --file holds one text per row; by its name, as everywhere."""
+    named = "" if file is None else file.removesuffix(".gz")
+    if text is None and named.endswith(TABLES):
+        if out is None:
+            raise click.UsageError(
+                f"{file} is a table: name a file for its explanations with --out scores.parquet "
+                "(or pipe it in, to explain it as one text)"
+            )
+        return True
+    if out is not None:
+        raise click.UsageError(f"--out is for tables: give one by --file ({', '.join(TABLES)})")
+    return False
 
+
+def explain_table(
+    dataset: "Dataset", recipe: "Recipe", typed: TypedModel, *, target: str | None, dry_run: bool
+) -> None:
+    """One table into one Parquet file: `slalom explain --file x.csv --out scores.parquet`."""
+    from slalom.corpus.one_file import finish_file, prepare_file
+    from slalom.corpus.plan import broken_lines
+    from slalom.corpus.run import LocalEngine
+
+    engine = LocalEngine(typed.classifier)
+    prepared = prepare_file(typed.classifier, dataset, recipe, target=target, engine=engine)
+    for sentence in broken_lines(prepared.files):
+        complain(sentence)
+    if dry_run:
+        click.echo(_cost(prepared, typed))
+        return
+    with _going_on(prepared), _bar(prepared.n_rows) as show:
+        summary = finish_file(prepared, dataset.output, engine, show)
+    if summary is None:
+        click.echo(f"{dataset.output} is there already, with the same settings")
+    else:
+        _say(summary)
+
+
+@contextmanager
+def _going_on(prepared: "Prepared") -> Iterator[None]:
+    """Whatever ends the work early: what is finished is kept."""
     try:
-        with _bar(prepared.n_rows) as show:
-            return finish(prepared, engine, show)
+        yield
     except (KeyboardInterrupt, SlalomError):
         if done := prepared.n_done:
             kept = "1 text is" if done == 1 else f"{done} texts are"

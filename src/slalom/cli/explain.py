@@ -4,10 +4,12 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from slalom.cli.corpus import explain_table, is_table
 from slalom.cli.model import TypedModel, labels_typed
 from slalom.cli.typed import (
     COUNT,
@@ -32,7 +34,9 @@ WIDEST = 100  # columns; longer lines are hard to read
 
 @click.command()
 @click.argument("text", required=False)
-@click.option("--file", "file", metavar="FILE", help="Read the text from a file.")
+@click.option("--file", "file", metavar="FILE", help="A text, or a table with one text per row.")
+@click.option("--text-column", default="text", show_default=True, help="Of a table.")
+@click.option("--out", metavar="FILE", help="Parquet file for a table's explanations.")
 @click.option(
     "--model", metavar="NAME", help="A model's name or folder.  [default: the bundled one]"
 )
@@ -69,6 +73,8 @@ WIDEST = 100  # columns; longer lines are hard to read
 def explain(
     text: str | None,
     file: str | None,
+    text_column: str,
+    out: str | None,
     model: str | None,
     method: str,
     target: str | None,
@@ -91,6 +97,20 @@ def explain(
 ) -> None:
     """Explain what a classifier says of TEXT (without TEXT: of what is piped in)."""
     files = files_typed(json_file, html_file)
+    typed = TypedModel(model, device, labels_typed(labels), prompt, base_url, samples, cache)
+    if is_table(text, file, out):
+        assert file is not None
+        assert out is not None
+        if files or scores or pairs or counterfactual:
+            raise click.UsageError(f"{file} is a table: all it gives goes to --out")
+        from slalom.corpus.explain import Dataset
+        from slalom.corpus.work import Recipe
+        from slalom.explainers.methods import method_named
+
+        recipe = Recipe(method_named(method), 0, queries, units, too_long, seed)
+        dataset = Dataset(file, Path(out), text_column)
+        explain_table(dataset, recipe, typed, target=target, dry_run=dry_run)
+        return
     content = text_typed(text, file)
     columns = _columns(scores)
     with _sentences_for_warnings():
@@ -98,7 +118,6 @@ def explain(
         from slalom.views.reading import checked_names
 
         chosen = method_named(method)
-        typed = TypedModel(model, device, labels_typed(labels), prompt, base_url, samples, cache)
         with _status("loading the model"):
             classifier = typed.classifier()
         if dry_run:
