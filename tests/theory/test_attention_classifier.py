@@ -90,6 +90,7 @@ def test_sentences_spans_and_long_texts(classifier):
     spans = classifier.split(text, [(0, 9)])  # everything else is always shown
     assert (shown_ids(classifier.model, spans, spans.full()[:, :0])[0, 1:3] == [1, 2]).all()
     assert "unknown to the model" in document.notes[0]
+    assert (document.n_unknown, classifier.split("never seen popular").n_unknown) == (0, 2)
     with pytest.raises(slalom.SlalomError, match="13 words and the model 12 places"):
         classifier.split("but " * 13)
     cut = classifier.split("but " * 13, too_long="truncate")

@@ -69,6 +69,7 @@ class AttentionClassifier:
             has_empty_query=True,
             frame=Places(ids, owner),
             notes=notes,
+            n_unknown=sum(set(key) == {self.model.unknown} for key in keys),
         )
 
     def _within(self, words: list[Cut], *, too_long: str) -> tuple[list[Cut], tuple[str, ...]]:
