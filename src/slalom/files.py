@@ -29,19 +29,16 @@ class Format(Generic[Kept]):
         return {"format": self.name, "version": self.version, **record}
 
     def read(self, path: str | os.PathLike[str]) -> Kept:
-        record = self._record(path)
-        try:
-            return self.parse(record)
-        except (KeyError, TypeError, ValueError, AttributeError) as problem:
-            raise FileError(f"{path} is {self.kind} file, but damaged: {problem!r}") from problem
-
-    def _record(self, path: str | os.PathLike[str]) -> dict[str, Any]:
         try:
             record = json.loads(Path(path).read_text(encoding="utf-8"))
         except OSError as problem:
             raise FileError(f"cannot read {path}: {problem.strerror or problem}") from problem
         except (ValueError, RecursionError) as problem:
             raise FileError(f"{path} is not {self.kind} file: it is not valid JSON") from problem
+        return self.parsed(record, str(path))
+
+    def parsed(self, record: object, path: str) -> Kept:
+        """What a file holds, given its JSON; `path` is its name in sentences."""
         if not isinstance(record, dict) or record.get("format") != self.name:
             raise FileError(f"{path} is not {self.kind} file: expected one written by save()")
         version = record.get("version")
@@ -52,7 +49,10 @@ class Format(Generic[Kept]):
                 f"{path} has format version {version!r}, this slalom reads up to {self.version}: "
                 "upgrade with  pip install -U slalom-xai"
             )
-        return record
+        try:
+            return self.parse(record)
+        except (KeyError, IndexError, TypeError, ValueError, AttributeError) as problem:
+            raise FileError(f"{path} is {self.kind} file, but damaged: {problem!r}") from problem
 
 
 def write_json(path: str | os.PathLike[str], record: dict[str, Any]) -> None:

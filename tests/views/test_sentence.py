@@ -84,8 +84,9 @@ def test_a_number_is_raised_and_lowered() -> None:
 
 def test_a_poor_fit_is_said_in_the_sentence() -> None:
     explanation = made()
-    poor = replace(explanation, quality=replace(explanation.quality, trust="low"))
-    assert told(poor).endswith("it describes this classifier poorly.")
+    for r2, words in ((0.4, "it describes this classifier poorly."), (0.99, "its trust is low.")):
+        poor = replace(explanation, quality=replace(explanation.quality, trust="low", r2=r2))
+        assert told(poor).endswith(words)
     assert "poorly" not in told(explanation)
 
 

@@ -16,6 +16,7 @@ from slalom.cli.corpus import corpus
 from slalom.cli.evaluate import evaluate
 from slalom.cli.explain import explain
 from slalom.cli.methods import methods
+from slalom.cli.serve import serve
 from slalom.cli.typed import complain
 from slalom.errors import SlalomError
 
@@ -54,5 +55,5 @@ def commands(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for command in (explain, compare, evaluate, corpus, methods):
+for command in (explain, compare, evaluate, corpus, serve, methods):
     commands.add_command(command)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from slalom.explanation import Explanation
+from slalom.explanation import FAIR_TRUST, Explanation
 from slalom.views import reading
 from slalom.views.numbers import counted, hundredths, listed, number, percent, probability
 
@@ -61,9 +61,15 @@ def sentence(explanation: Explanation, index: int | None = None) -> tuple[Part, 
     index = reading.shown_class(explanation) if index is None else index
     shown = reading.for_class(explanation, index)
     words = _words(shown, index)
-    care = " Read it with care: it describes this classifier poorly."
-    is_poor = explanation.quality.trust == "low" and explanation.model is not None
-    return (*_verdict(explanation, index), Part(" "), *words, *([Part(care)] if is_poor else []))
+    return (*_verdict(explanation, index), Part(" "), *words, *_care(explanation))
+
+
+def _care(explanation: Explanation) -> list[Part]:
+    quality = explanation.quality
+    if quality.trust != "low" or quality.r2 is None:
+        return []
+    why = "it describes this classifier poorly" if quality.r2 < FAIR_TRUST else "its trust is low"
+    return [Part(f" Read it with care: {why}.")]
 
 
 def plain(parts: Sequence[Part]) -> str:

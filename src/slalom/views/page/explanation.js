@@ -196,7 +196,7 @@
       element(
         "div",
         { class: "panes" },
-        (slots.text = element("figure", { class: "reading" })),
+        element("div", { class: "column" }, (slots.text = element("figure", { class: "reading" })), options.beneath),
         element(
           "figure",
           {},

@@ -1,0 +1,64 @@
+"""`slalom serve`: the live page, on this machine unless told otherwise."""
+
+import secrets
+import webbrowser
+from typing import TYPE_CHECKING
+
+import click
+
+from slalom.cli.typed import DEVICE
+
+if TYPE_CHECKING:
+    from slalom.web.models import Models
+
+BUNDLED = "bundled"
+
+
+@click.command()
+@click.option(
+    "--model",
+    "models",
+    metavar="NAME",
+    multiple=True,
+    help="Name or folder; may be given several times.  [default: the bundled one]",
+)
+@DEVICE
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="Where to listen; others than this machine need the token that is printed.",
+)
+@click.option("--port", type=click.IntRange(0, 65535), default=8421, show_default=True)
+@click.option("--no-browser", is_flag=True, help="Do not open the page.")
+def serve(
+    models: tuple[str, ...], device: str | None, host: str, port: int, no_browser: bool
+) -> None:
+    """Explain in the browser: paste a text, look, and try what happens without a word."""
+    from slalom.web.guard import LOOPBACK
+    from slalom.web.server import Place, app, listening, run
+
+    token = None if host in LOOPBACK else secrets.token_urlsafe(16)
+    taken, place = listening(Place(host, port, token))
+    if port not in (0, place.port):
+        click.echo(f"Port {port} is busy, taking {place.port}.")
+    click.echo("Loading the model …")
+    application = app(_loaded(models, device), place=place)
+
+    def started() -> None:
+        click.echo(f"SLALOM is at {place.address}  (Ctrl-C stops it)")
+        if not no_browser:
+            webbrowser.open(place.address)
+
+    run(application, taken, started=started)
+    click.echo("Stopped.")
+
+
+def _loaded(names: tuple[str, ...], device: str | None) -> "Models":
+    from slalom.classifiers.load import load
+    from slalom.web.models import Model, Models
+
+    given = tuple(dict.fromkeys(names)) or (BUNDLED,)
+    return Models(
+        tuple(Model(name, load(None if name == BUNDLED else name, device=device)) for name in given)
+    )

@@ -1,0 +1,167 @@
+"""Explanations being made: in threads, few at a time, watched, and stopped when nobody waits.
+
+    bench.work(task)   an event per stage: waiting, progress, rough, done or failed
+
+A task that is cancelled stops at its next chunk of queries.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from threading import Event
+from time import monotonic
+from typing import Any
+
+from slalom.document import Document
+from slalom.explainers.white_box import WhiteBox
+from slalom.explanation import Explanation
+from slalom.web.asked import AskedExplanation
+from slalom.web.limits import Limits, Refusal, busy
+from slalom.web.models import Watched
+
+ROUGH = 60  # queries of the first answer
+WORTH_A_ROUGH_ANSWER = 3 * ROUGH  # of the whole budget
+
+Say = Callable[[str, Any], None]
+
+
+class Stopped(Exception):  # noqa: N818  nobody waits for the result any more
+    """The task was cancelled."""
+
+
+@dataclass(frozen=True)
+class Made:
+    """An explanation, and what it takes to ask about it again."""
+
+    explanation: Explanation
+    document: Document
+    asked: AskedExplanation
+
+
+@dataclass(eq=False)
+class Task:
+    """One explanation to be made; `stop` may be called from any thread."""
+
+    asked: AskedExplanation
+    limits: Limits
+    rough_first: bool
+    stopped: Event = field(default_factory=Event)
+    n_asked: int = 0
+
+    def stop(self) -> None:
+        self.stopped.set()
+
+    def make(self, say: Say) -> Made:
+        """The whole work, in a thread of its own."""
+        asked = self.asked
+        deadline = monotonic() + self.limits.seconds
+        classifier = asked.model.classifier
+        document = classifier.split(asked.text, asked.units, too_long=asked.too_long)
+        if document.n_units > self.limits.units:
+            raise Refusal(
+                413,
+                "too-long",
+                f"the text has {document.n_units} units: at most {self.limits.units} are "
+                "explained here; take sentences as units, or fewer words",
+            )
+        n_queries = asked.n_queries or min(asked.method.budget(document), self.limits.queries)
+
+        def tell(n_queries_done: int) -> None:
+            if self.stopped.is_set():
+                raise Stopped
+            if monotonic() > deadline:
+                raise Refusal(
+                    503,
+                    "too-slow",
+                    f"this took more than {self.limits.seconds:.0f} s: ask for less",
+                )
+            self.n_asked += n_queries_done
+            if n_queries_done:
+                say("progress", {"done": self.n_asked, "total": max(n_queries, self.n_asked)})
+
+        watched = Watched(asked.model, tell)
+        if self._starts_rough(n_queries):
+            say("rough", Made(self._explained(watched, document, ROUGH), document, asked))
+            self.n_asked = 0
+        return Made(self._explained(watched, document, n_queries), document, asked)
+
+    def _starts_rough(self, n_queries: int) -> bool:
+        is_fitted = not isinstance(self.asked.method, WhiteBox)
+        return self.rough_first and is_fitted and n_queries >= WORTH_A_ROUGH_ANSWER
+
+    def _explained(self, watched: Watched, document: Document, n_queries: int) -> Explanation:
+        asked = self.asked
+        if not isinstance(asked.method, WhiteBox):
+            return asked.method.explain(
+                watched, [document], target=asked.target, n_queries=n_queries, seed=asked.seed
+            )[0]
+        watched.tell(0)
+        with asked.model.lock:  # it looks inside, and must be alone with the model
+            return asked.method.explain(
+                asked.model.classifier,
+                [document],
+                target=asked.target,
+                n_queries=asked.n_queries,
+                seed=asked.seed,
+            )[0]
+
+
+class Bench:
+    """Room for a few tasks at a time; a line of limited length in front of it."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.n_running = self.n_waiting = 0
+        self._room = asyncio.Semaphore(limits.running)
+        self._threads = ThreadPoolExecutor(limits.running, thread_name_prefix="explaining")
+        self._tasks: set[Task] = set()
+
+    def check_room(self) -> None:
+        """Refuse at once what would only be refused in line."""
+        if self._room.locked() and self.n_waiting >= self.limits.waiting:
+            raise busy(self.limits)
+
+    async def work(self, task: Task) -> AsyncIterator[tuple[str, Any]]:
+        """What happens to a task, as it happens; leaving early stops it."""
+        loop, events = asyncio.get_running_loop(), asyncio.Queue[tuple[str, Any]]()
+
+        def say(kind: str, told: Any) -> None:
+            loop.call_soon_threadsafe(events.put_nowait, (kind, told))
+
+        if self._room.locked():
+            yield "waiting", {"ahead": self.n_waiting}
+        await self._seat()
+        future = loop.run_in_executor(self._threads, task.make, say)
+        self._tasks.add(task)
+        future.add_done_callback(lambda done: self._leave(task, done))
+        future.add_done_callback(lambda done: events.put_nowait(("end", None)))
+        try:
+            while (event := await events.get())[0] != "end":
+                yield event
+            yield "done", future.result()
+        finally:
+            task.stop()
+
+    async def _seat(self) -> None:
+        self.check_room()
+        self.n_waiting += 1
+        try:
+            await self._room.acquire()
+        finally:
+            self.n_waiting -= 1
+        self.n_running += 1
+
+    def _leave(self, task: Task, done: "asyncio.Future[Made]") -> None:
+        """The place is free when the thread is, not when the client goes."""
+        self.n_running -= 1
+        self._tasks.discard(task)
+        self._room.release()
+        if not done.cancelled():
+            done.exception()  # looked at here, since nobody else may be left to do it
+
+    def close(self) -> None:
+        """Stop everything; nothing new is begun."""
+        for task in self._tasks:
+            task.stop()
+        self._threads.shutdown(wait=False, cancel_futures=True)

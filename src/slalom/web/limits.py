@@ -1,0 +1,36 @@
+"""What strangers may ask of the server, and the answers they get when it is too much."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds on one request and on all of them together."""
+
+    body: int = 1_000_000  # bytes of a request
+    file: int = 20_000_000  # bytes of an explanation that is opened
+    text: int = 20_000  # characters, both sides of a pair together
+    units: int = 5_000  # of a text
+    queries: int = 5_000  # of one explanation
+    texts: int = 100  # of one prediction
+    running: int = 2  # explanations at the same time
+    waiting: int = 8  # explanations in line behind them
+    kept: int = 64  # explanations that what-if can be asked about
+    seconds: float = 600.0  # of one explanation
+
+
+class Refusal(Exception):  # noqa: N818  it is an answer, not an accident
+    """A request that gets a clear answer instead of a result."""
+
+    def __init__(self, status: int, kind: str, sentence: str) -> None:
+        super().__init__(sentence)
+        self.status, self.kind, self.sentence = status, kind, sentence
+
+
+def busy(limits: Limits) -> Refusal:
+    return Refusal(
+        503,
+        "busy",
+        f"busy: {limits.running} explanations are being made and {limits.waiting} are waiting; "
+        "try again in a moment",
+    )

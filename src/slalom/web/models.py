@@ -1,0 +1,66 @@
+"""The models of a server: a list made at the start, each asked by one caller at a time."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from threading import Lock
+
+import numpy as np
+
+from slalom.classifiers.base import Classifier, Delegating
+from slalom.document import Document, FloatArray, Queries
+from slalom.web.limits import Refusal
+
+CHUNK = 64  # queries asked between two looks at whether anybody still waits for them
+
+
+@dataclass(frozen=True)
+class Model:
+    """A classifier with the name that requests use for it."""
+
+    name: str
+    classifier: Classifier
+    lock: Lock = field(default_factory=Lock, compare=False)
+
+
+@dataclass(frozen=True)
+class Models:
+    """The models that may be asked, and no others; the first is the default."""
+
+    every: tuple[Model, ...]
+
+    def named(self, name: object) -> Model:
+        if name is None:
+            return self.every[0]
+        for model in self.every:
+            if model.name == name:
+                return model
+        known = ", ".join(model.name for model in self.every)
+        raise Refusal(404, "unknown-model", f"unknown model {name!r}: this server has {known}")
+
+    def with_classifier(self, name: str) -> Model | None:
+        """The model whose classifier calls itself so."""
+        return next((model for model in self.every if model.classifier.name == name), None)
+
+
+class Watched(Delegating):
+    """A classifier that is asked a few queries at a time and tells after each how many it was.
+
+    `tell` may raise: that ends the work at once. Between two chunks others may ask the model.
+    """
+
+    def __init__(self, model: Model, tell: Callable[[int], None] = lambda n_queries: None) -> None:
+        self.classifier = model.classifier
+        self.lock, self.tell = model.lock, tell
+
+    def logits(self, asked: Sequence[tuple[Document, Queries]]) -> list[FloatArray]:
+        answers = []
+        for document, queries in asked:
+            parts = [np.zeros((0, len(self.labels)))]
+            for start in range(0, len(queries), CHUNK):
+                part = queries[start : start + CHUNK]
+                self.tell(0)
+                with self.lock:
+                    parts += self.classifier.logits([(document, part)])
+                self.tell(len(part))
+            answers.append(np.concatenate(parts))
+        return answers

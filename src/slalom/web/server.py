@@ -1,0 +1,158 @@
+"""The server: the page, the files it needs, the API; a port that is free, an end that is clean.
+
+Only the files named here are ever read; no request names a path on the disk.
+"""
+
+import errno
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from slalom.errors import InputError, MissingExtraError
+from slalom.views import html
+from slalom.web.api import Api
+from slalom.web.guard import LOOPBACK, Guard
+from slalom.web.limits import Limits
+from slalom.web.models import Models
+
+if TYPE_CHECKING:
+    import uvicorn
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+PORT = 8421
+PATIENCE = 3  # seconds that open connections get when the server stops
+SCRIPTS = ("state", "talk", "what_if", "form", "panel", "app")
+KINDS = {
+    ".js": "text/javascript",
+    ".css": "text/css",
+    ".html": "text/html",
+    ".svg": "image/svg+xml",
+}
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a server listens."""
+
+    host: str = "127.0.0.1"
+    port: int = PORT
+    token: str | None = None
+
+    @property
+    def address(self) -> str:
+        host = "127.0.0.1" if self.host == "0.0.0.0" else self.host
+        shown = f"[{host}]" if ":" in host else host
+        return f"http://{shown}:{self.port}/" + (f"?token={self.token}" if self.token else "")
+
+
+def app(models: Models, *, place: Place = Place(), limits: Limits = Limits()) -> Guard:  # noqa: B008
+    """The whole of it as an ASGI application."""
+    if place.host not in LOOPBACK and place.token is None:
+        raise InputError(f"a server on {place.host} needs a token: others can reach it")
+    try:
+        from starlette.applications import Starlette
+        from starlette.routing import Route
+    except ImportError as problem:
+        raise MissingExtraError("starlette", "web") from problem
+    api = Api(models, limits)
+
+    @asynccontextmanager
+    async def lifetime(_: "Starlette") -> AsyncIterator[None]:
+        yield
+        api.close()
+
+    routes = [
+        Route(path, answer, methods=[method]) for path, (method, answer) in api.endpoints().items()
+    ]
+    routes += [Route(path, _file(*content)) for path, content in _files().items()]
+    return Guard(Starlette(routes=routes, lifespan=lifetime), place.host, place.token)
+
+
+def _files() -> dict[str, tuple[str, str]]:
+    """Path → content and its type: the page, and the renderer that draws files as well."""
+    own = files("slalom.web") / "page"
+    names = ["index.html", "app.css", "icon.svg", *(f"{name}.js" for name in SCRIPTS)]
+    found = {
+        f"/{name}": ((own / name).read_text("utf-8"), KINDS[name[name.rindex(".") :]])
+        for name in names
+    }
+    found["/"] = found.pop("/index.html")
+    found["/explanation.css"] = html.style(), KINDS[".css"]
+    found["/explanation.js"] = html.script(), KINDS[".js"]
+    return found
+
+
+def _file(content: str, kind: str) -> "Callable[[Request], Response]":
+    def answer(request: "Request") -> "Response":
+        from starlette.responses import Response
+
+        return Response(content, media_type=kind)
+
+    return answer
+
+
+def listening(place: Place) -> tuple[socket.socket, Place]:
+    """A socket at the place, or at the next free port where that one is taken."""
+    family = socket.AF_INET6 if ":" in place.host else socket.AF_INET
+    for port in (place.port, 0):
+        found = socket.socket(family, socket.SOCK_STREAM)
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            found.bind((place.host, port))
+            found.listen(128)  # who comes while the server starts waits a moment
+            return found, Place(place.host, found.getsockname()[1], place.token)
+        except OSError as problem:
+            found.close()
+            if problem.errno != errno.EADDRINUSE or port == 0:
+                raise InputError(
+                    f"cannot listen on {place.host}, port {port}: {problem.strerror or problem}"
+                ) from problem
+    raise AssertionError("one of the two ports was taken or refused")
+
+
+def server(application: Any) -> "uvicorn.Server":
+    """The application in uvicorn, which says nothing about itself."""
+    try:
+        import uvicorn
+    except ImportError as problem:
+        raise MissingExtraError("uvicorn", "web") from problem
+    return uvicorn.Server(
+        uvicorn.Config(
+            application,
+            log_level="error",
+            access_log=False,
+            server_header=False,
+            lifespan="on",
+            timeout_graceful_shutdown=PATIENCE,
+            timeout_keep_alive=10,
+        )
+    )
+
+
+def run(application: Any, taken: socket.socket, *, started: Callable[[], None]) -> None:
+    """Serve until Ctrl-C; `started` is called once it answers."""
+
+    async def announced(scope: Any, receive: Any, send: Any) -> None:
+        is_start = scope["type"] == "lifespan"
+        await application(scope, receive, _after_startup(send, started) if is_start else send)
+
+    try:
+        server(announced).run(sockets=[taken])
+    except KeyboardInterrupt:  # uvicorn hands it on once everything is closed
+        pass
+    finally:
+        taken.close()
+
+
+def _after_startup(send: Any, started: Callable[[], None]) -> Any:
+    async def sent(message: Any) -> None:
+        await send(message)
+        if message["type"] == "lifespan.startup.complete":
+            started()
+
+    return sent

@@ -1,0 +1,117 @@
+"""What happens without some words: the classifier's new answer beside every prediction of it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from slalom.classifiers.base import Target
+from slalom.document import BoolArray, Document, FloatArray, queries_from_masks
+from slalom.errors import SlalomError
+from slalom.explanation import Explanation
+from slalom.web.limits import Refusal
+from slalom.web.models import Model, Models, Watched
+
+N_STEPS = 60  # of an order of removal
+N_CANDIDATES = 400  # units that a step of the order chooses from
+
+
+def document_of(explanation: Explanation, models: Models) -> tuple[Model, Document] | None:
+    """The model of an explanation that came as a file, if it is here and cuts the text alike."""
+    model = models.with_classifier(explanation.classifier)
+    if model is None:
+        return None
+    try:
+        document = model.classifier.split(explanation.text, explanation.spans, too_long="windows")
+    except SlalomError:
+        return None
+    return (model, document) if document.n_units == len(explanation.units) else None
+
+
+def answers(
+    explanation: Explanation, model: Model, document: Document, present: BoolArray
+) -> tuple[FloatArray, FloatArray]:
+    """The classifier's logits for k subsets, and the same as scores of the target."""
+    if not document.has_empty_query and not present.any(axis=1).all():
+        raise Refusal(400, "wrong", "this model must be shown something: leave a word in")
+    watched = Watched(model)
+    logits = watched.logits([(document, queries_from_masks(present))])[0]
+    target = Target(explanation.target_index, explanation.target)
+    return logits, target.scores(logits, independent=explanation.independent)
+
+
+def without(
+    explanations: Sequence[Explanation],
+    removed: Sequence[int],
+    asked: tuple[Model, Document] | None,
+) -> dict[str, Any]:
+    """One subset: what the classifier says, if it can be asked, and what each explanation said."""
+    first = explanations[0]
+    present = np.ones((1, len(first.units)), dtype=bool)
+    present[0, list(removed)] = False
+    said = probabilities = None
+    if asked is not None:
+        logits, scores = answers(first, *asked, present)
+        said = np.ravel(scores).tolist()
+        probabilities = shares(logits[0], independent=first.independent)
+    return {
+        "said": said,
+        "probabilities": probabilities,
+        "predicted": [
+            {"method": e.method, "scores": None if e.model is None else _predicted(e, present)}
+            for e in explanations
+        ],
+    }
+
+
+def shares(logits: FloatArray, *, independent: bool) -> list[float] | None:
+    """Probabilities of all classes; None for a single output."""
+    if len(logits) < 2:
+        return None
+    if independent:
+        return [float(share) for share in 1.0 / (1.0 + np.exp(-logits.clip(-700, 700)))]
+    odds = np.exp(logits - logits.max())
+    return [float(share) for share in odds / odds.sum()]
+
+
+def _predicted(explanation: Explanation, present: BoolArray) -> list[float]:
+    return np.ravel(explanation.predict(present)).tolist()
+
+
+def removal_order(explanation: Explanation, shown: int) -> list[int]:
+    """Units in the order in which their removal lowers the score most, by the model; greedily."""
+    if explanation.model is None:
+        raise Refusal(
+            400, "wrong", f"{explanation.method} models no subsets: choose slalom, or another fit"
+        )
+    n_units = len(explanation.units)
+    by = next(iter(explanation.scores.values()))
+    ranks = np.abs(by.reshape(n_units, -1)).max(axis=1)
+    left = np.argsort(-ranks, kind="stable")[:N_CANDIDATES].tolist()
+    present = np.ones(n_units)
+    order: list[int] = []
+    while left and len(order) < N_STEPS:
+        tried = np.repeat(present[None], len(left), axis=0)
+        tried[np.arange(len(left)), left] = 0.0
+        scores = explanation.predict(tried)
+        column = scores if scores.ndim == 1 else scores[:, shown]
+        order.append(left.pop(int(np.argmin(column))))
+        present[order[-1]] = 0.0
+    return order
+
+
+def removal_path(
+    explanation: Explanation, shown: int, asked: tuple[Model, Document] | None
+) -> dict[str, Any]:
+    """The order with its curve: what the model predicts and what the classifier says on the way."""
+    order = removal_order(explanation, shown)
+    if asked is not None and not asked[1].has_empty_query:
+        order = order[: len(explanation.units) - 1]
+    present = np.ones((len(order) + 1, len(explanation.units)), dtype=bool)
+    for step, unit in enumerate(order):
+        present[step + 1 :, unit] = False
+    columns = [explanation.predict(present)]
+    if asked is not None:
+        columns.append(answers(explanation, *asked, present)[1])
+    paths = [(c if c.ndim == 1 else c[:, shown]).tolist() for c in columns]
+    return {"order": order, "predicted": paths[0], "said": paths[1] if asked is not None else None}

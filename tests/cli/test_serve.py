@@ -1,0 +1,47 @@
+"""`slalom serve` as a process: it says where it is, takes another port, and stops cleanly."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from urllib.request import urlopen
+
+import pytest
+
+
+@pytest.fixture
+def busy_port():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        yield taken.getsockname()[1]
+
+
+def test_it_takes_another_port_answers_and_stops_on_ctrl_c(busy_port):
+    line = "from slalom.cli.main import main; main()"
+    arguments = ["serve", "--no-browser", "--port", str(busy_port)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
+    process = subprocess.Popen(
+        [sys.executable, "-c", line, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+    )
+    try:
+        assert process.stdout is not None
+        told = [process.stdout.readline() for _ in range(3)]
+        assert told[0].startswith(f"Port {busy_port} is busy, taking ")
+        address = re.search(r"http://127\.0\.0\.1:\d+/", told[2])
+        assert address is not None
+        with urlopen(f"{address[0]}api/models", timeout=30) as answer:
+            assert b"bundled" in answer.read()
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+    finally:
+        process.kill()
+        process.communicate()
+    assert (process.returncode, err) == (0, "")
+    assert out.strip() == "Stopped."

@@ -1,0 +1,73 @@
+"""At the door: foreign names and origins, tokens, headers, methods, paths."""
+
+import pytest
+
+from servers import models, served
+from slalom.errors import InputError
+from slalom.web.server import Place, app
+
+
+@pytest.fixture(scope="module")
+def server():
+    with served() as running:
+        yield running
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 200),
+        ({"Host": "evil.example"}, 403),
+        ({"Host": "127.0.0.1.evil.example"}, 403),
+        ({"Host": ""}, 403),
+        ({"Origin": "http://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Origin": "http://127.0.0.1:1"}, 403),
+    ],
+)
+def test_foreign_names_and_origins_are_refused(server, headers, status):
+    assert server.ask("/api/health", None, headers)[0] == status
+
+
+def test_its_own_origin_is_let_in(server):
+    own = {"Origin": server.url, "Host": server.url.removeprefix("http://")}
+    assert server.ask("/api/health", None, own)[0] == 200
+
+
+def test_only_json_changes_anything(server):
+    form = {"Content-Type": "text/plain"}
+    assert server.ask("/api/explain", b'{"text": "great"}', form)[0] == 415
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/app.js", "/explanation.js", "/api/health", "/api/nothing", "/x"]
+)
+def test_every_answer_carries_the_policy(server, path):
+    _, _, headers = server.ask(path)
+    policy = headers["content-security-policy"]
+    assert policy.startswith("default-src 'none'")
+    assert "unsafe" not in policy
+    assert headers["x-content-type-options"] == "nosniff"
+    assert "server" not in {name.lower() for name in headers}
+
+
+@pytest.mark.parametrize(
+    "path", ["/../../etc/passwd", "/%2e%2e/%2e%2e/etc/passwd", "/page/../api.py", "//etc/passwd"]
+)
+def test_no_other_file_is_served(server, path):
+    assert server.ask(path)[0] == 404
+
+
+def test_beyond_this_machine_a_token_is_needed():
+    with pytest.raises(InputError, match="needs a token"):
+        app(models(), place=Place("0.0.0.0"))
+    with served(host="0.0.0.0", token="sesame") as server:
+        assert server.ask("/api/health")[0] == 401
+        assert server.ask("/")[0] == 401
+        assert server.ask("/api/health?token=sesame")[0] == 401  # only the page's own address
+        assert server.ask("/api/health", None, {"Authorization": "Bearer sesam"})[0] == 401
+        assert server.ask("/api/health", None, {"Authorization": "Bearer sesame"})[0] == 200
+        assert server.ask("/api/health", None, {"Cookie": "slalom-token=sesame"})[0] == 200
+        assert server.ask("/?token=wrong")[0] == 401
+        evil = {"Authorization": "Bearer sesame", "Host": "evil.example"}
+        assert server.ask("/api/health", None, evil)[0] == 403
