@@ -14,8 +14,8 @@ from slalom.explainers.case import Case, Found, case_of
 from slalom.explainers.facts import ALL_ASKED, Asked, Facts, as_fitted, ask_facts, scores_of
 from slalom.explanation import Explanation
 from slalom.samplers.base import Sampler, Samples
-from slalom.surrogates.base import Fit, Model, Observations, Surrogate, fit_many
-from slalom.surrogates.threads import one_thread
+from slalom.surrogates.base import Fit, Model, Observations, Surrogate
+from slalom.surrogates.pool import fit_all
 
 LEAST_QUERIES = 10  # of any method that fits a model
 
@@ -60,8 +60,7 @@ class SurrogateExplainer:
         sampled = self.ask(classifier, documents, target=target, n_queries=n_queries, seed=seed)
         observed = [self.observations(one) for one in sampled]
         start = perf_counter()
-        with one_thread():
-            fits = fit_many(self.surrogate, observed)
+        fits = fit_all(self.surrogate, observed)
         fitted = Fitted(sampled, fits, (perf_counter() - start) / max(1, len(fits)))
         return self.explanations(classifier, fitted, n_queries=n_queries, seed=seed)
 

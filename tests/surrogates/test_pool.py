@@ -1,0 +1,56 @@
+"""Many fits on all cores: the same numbers, in order, from scripts of any form."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from slalom.surrogates import pool
+from slalom.surrogates.base import Observations
+from slalom.surrogates.linear import LinearSurrogate
+from slalom.surrogates.pool import fit_all
+
+
+def observations(n_documents: int) -> list[Observations]:
+    rng = np.random.default_rng(0)
+    counts = rng.integers(0, 2, (n_documents, 40, 5)).astype(float)
+    return [Observations(one, one @ rng.normal(size=5), np.ones(40), np.ones(5)) for one in counts]
+
+
+def test_workers_say_what_this_process_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    alone = fit_all(LinearSurrogate(), observations(20))
+    monkeypatch.setattr(pool, "_cores", lambda: 2)
+    together = fit_all(LinearSurrogate(), observations(20))
+    for one, other in zip(alone, together, strict=True):
+        np.testing.assert_array_equal(one.scores["score"], other.scores["score"])
+        assert one.r2 == other.r2
+
+
+def test_one_thread_allowed_is_one_core_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    assert pool._cores() == 1
+    monkeypatch.delenv("OMP_NUM_THREADS")
+    assert pool._cores() >= 1
+
+
+def test_a_script_without_a_main_guard_works(tmp_path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import warnings\n"
+        "warnings.simplefilter('ignore')\n"
+        "import numpy as np, slalom\n"
+        "from slalom.surrogates import pool\n"
+        "pool._cores = lambda: 2\n"
+        "def f(texts):\n"
+        "    good = np.array([1 / (1 + np.exp(-t.count('good'))) for t in texts])\n"
+        "    return np.stack([1 - good, good], axis=1)\n"
+        "texts = [f'a good film about {n} bad good things' for n in range(20)]\n"
+        "print(len(slalom.explain_many(f, texts, n_queries=40, progress=False)))\n",
+        encoding="utf-8",
+    )
+    line = [sys.executable, str(script)]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "20\n"
