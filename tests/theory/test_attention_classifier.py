@@ -52,6 +52,15 @@ def test_methods_equal_the_closed_forms(classifier, method, name):
     np.testing.assert_allclose(found, closed[name][: len(WORDS)], atol=1e-10)
 
 
+def test_a_louder_word_moves_the_output_by_what_it_says_less_what_is_heard(classifier):
+    ids = classifier.model.ids(WORDS)
+    attention, said = classifier.model.attention(ids), classifier.model.said(ids)  # (K, n_places)
+    heard = (attention * said).sum(axis=1, keepdims=True)
+    found = slalom.explain(classifier, TEXT, "attention-gradient", target="positive")
+    closed = (attention * (said - heard)).mean(axis=0)
+    np.testing.assert_allclose(found.scores["score"], closed[: len(WORDS)], atol=1e-10)
+
+
 def test_integrated_gradients_add_up(classifier):
     found = slalom.explain(classifier, TEXT, "integrated-gradients", target="positive")
     model = classifier.model

@@ -39,8 +39,7 @@ class AttentionInternals:
         return self._embedded(document, document.full()[:, :0])
 
     def logits_from_embeddings(self, document: Document, embeddings: Tensor) -> Tensor:
-        scores = self.module(embeddings)
-        return torch.stack([torch.zeros_like(scores), scores], dim=1)
+        return _logits(self.module(embeddings))
 
     def attentions(self, document: Document) -> tuple[Tensor, Tensor]:
         """The CLS token attends to the places, the places to nothing but themselves."""
@@ -60,5 +59,18 @@ class AttentionInternals:
             (slope,) = torch.autograd.grad(score, embeddings)
         return (slope * embeddings).sum(dim=-1)[0].detach()
 
+    def mask_gradients(self, document: Document, outcome: Outcome) -> Tensor:
+        """α (u·e − f) for each place, and nothing for the CLS token, which is no key."""
+        louder = torch.zeros(self.model.n_places, dtype=torch.float64, requires_grad=True)
+        with torch.enable_grad():
+            score = outcome(_logits(self.module(self.embeddings(document)[None], louder))).sum()
+            (slopes,) = torch.autograd.grad(score, louder)
+        return torch.cat([torch.zeros(1, dtype=slopes.dtype), slopes])
+
     def _embedded(self, document: Document, queries: Queries) -> Tensor:
         return self.module.embed(torch.from_numpy(shown_ids(self.model, document, queries)))[0]
+
+
+def _logits(scores: Tensor) -> Tensor:
+    """Two classes: the log-odds of the second are f."""
+    return torch.stack([torch.zeros_like(scores), scores], dim=1)

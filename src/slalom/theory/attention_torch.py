@@ -28,17 +28,18 @@ class AttentionModule(nn.Module):
         asking = self.cls.expand(len(ids), 1, -1)
         return torch.cat([asking, self.W_e[ids] + self.W_p], dim=1)
 
-    def attention(self, embeddings: Tensor) -> Tensor:
-        """From the CLS token to the places: (n, K, n_places)."""
+    def attention(self, embeddings: Tensor, louder: Tensor | None = None) -> Tensor:
+        """From the CLS token to the places: (n, K, n_places); `louder` adds to exponents."""
         asking, places = embeddings[:, None, :1], embeddings[:, None, 1:]
         queries = asking @ self.W_q.transpose(1, 2)  # (n, K, 1, d_att)
         keys = places @ self.W_k.transpose(1, 2)  # (n, K, n_places, d_att)
         exponents = queries @ keys.transpose(2, 3) / self.W_k.shape[1] ** 0.5
+        exponents = exponents if louder is None else exponents + louder
         return torch.softmax(exponents, dim=-1)[:, :, 0]
 
-    def forward(self, embeddings: Tensor) -> Tensor:
+    def forward(self, embeddings: Tensor, louder: Tensor | None = None) -> Tensor:
         values = embeddings[:, None, 1:] @ self.W_v.transpose(1, 2)  # (n, K, n_places, d_out)
-        mixed = self.attention(embeddings)[:, :, None] @ values  # (n, K, 1, d_out)
+        mixed = self.attention(embeddings, louder)[:, :, None] @ values  # (n, K, 1, d_out)
         heads = mixed @ self.W_l[:, :, None]  # (n, K, 1, 1)
         return heads[:, :, 0, 0].mean(dim=1)
 
