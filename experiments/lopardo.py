@@ -1,6 +1,6 @@
 """The single-layer attention model of Lopardo et al. (ICML 2024), measured.
 
-    lime-limit        LIME runs on texts of 99 words against three formulas for their limit
+    lime-limit        LIME runs against three formulas for their limit
     seven-explainers  what seven methods say of one sentence, and how far they agree on reviews
     attention-maps    where the heads look
     histogram         the counting task from its two starts
@@ -37,6 +37,7 @@ EXPLAINERS = {  # as the paper calls them → as METHODS does
     "SLALOM, removal": "slalom",
 }
 N_WORDS = 99  # T = d of the slides' figure
+LENGTHS = ((99, 99), (99, 512), (20, 512))  # T = d and T_max
 N_RUNS = 5
 LOUDNESS = (0.5, 1.0, 2.0)
 FORMS = {"exact": exact_limit, "corrected": corrected_limit, "printed": printed_limit}
@@ -68,18 +69,21 @@ def sizes_of(bench: Bench) -> Sizes:
 def lime_parts(bench: Bench) -> dict[str, Part]:
     """Random models of three loudnesses, texts that fill the model and texts that do not."""
     found: dict[str, Part] = {
-        f"lopardo/lime-{n_places}-{loudness:g}/{number}": Part(
-            partial(random_limits, n_places=n_places, loudness=loudness, number=number)
+        f"lopardo/lime-{lengths[0]}-{lengths[1]}-{loudness:g}/{number}": Part(
+            partial(random_limits, lengths=lengths, loudness=loudness, number=number)
         )
         for number in range(sizes_of(bench).n_models)
-        for n_places in (N_WORDS, 512)
+        for lengths in LENGTHS
         for loudness in LOUDNESS
     }
     return found | trained_parts(bench)
 
 
-def random_limits(bench: Bench, *, n_places: int, loudness: float, number: int) -> Record:
-    words = [f"word{place}" for place in range(N_WORDS)]
+def random_limits(
+    bench: Bench, *, lengths: tuple[int, int], loudness: float, number: int
+) -> Record:
+    n_words, n_places = lengths
+    words = [f"word{place}" for place in range(n_words)]
     rng = np.random.default_rng(bench.seed + number)
     model = random_attention_model(
         words, rng, n_places=n_places, width=WIDTH, n_heads=N_HEADS, loudness=loudness
@@ -98,7 +102,8 @@ def limits(
     """LIME's coefficients, run by run, and what the formulas say they tend to."""
     ids = model.ids(words)
     runs = [lime_run(model, ids, n_samples=n_samples, rng=rng).tolist() for _ in range(N_RUNS)]
-    return {"runs": runs, **{name: form(model, ids).tolist() for name, form in FORMS.items()}}
+    forms = {name: form(model, ids).tolist() for name, form in FORMS.items()}
+    return {"n_words": len(words), "runs": runs, **forms}
 
 
 def trained_parts(bench: Bench) -> dict[str, Part]:

@@ -1,14 +1,16 @@
 """The figures of Lopardo et al. as tables: what lopardo.py measured, read off its records."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from experiments.bench import Record
-from experiments.lopardo import EXPLAINERS, FORMS, N_RUNS, N_WORDS, TEXT
+from experiments.lopardo import EXPLAINERS, FORMS, N_RUNS, TEXT
 from experiments.table import Boxes, Cell, Map, Number, Panel, Table, mean_of, points
 
 Records = Mapping[str, Record]
+Setting = tuple[Any, ...]  # weights, T, T_max, loudness
 SHOWN = 30  # words of a figure
 OURS = (
     "The paper trains its model on IMDB reviews and does not publish it; ours are random, or "
@@ -18,20 +20,27 @@ OURS = (
 
 def lime_limit(records: Records) -> Table:
     """Which formula do LIME runs follow?"""
-    groups: dict[tuple[str, int, float | None], list[Record]] = {}
+    groups: dict[Setting, list[Record]] = {}
     for record in records.values():
-        key = (record["weights"], record["n_places"], record["loudness"])
+        key = tuple(record[name] for name in ("weights", "n_words", "n_places", "loudness"))
         groups.setdefault(key, []).append(record)
     rows: list[tuple[Cell, ...]] = []
-    for (weights, n_places, loudness), found in groups.items():
+    for (weights, n_words, n_places, loudness), found in groups.items():
         off = {name: [distance(r[name], r["runs"]) for r in found] for name in FORMS}
         among = mean_of([distance(r["runs"][0], r["runs"][1:]) for r in found])
         loud: Cell = "–" if loudness is None else f"{loudness:g}"
         cells = (mean_of(off[name]) for name in FORMS)
-        rows.append((weights, str(n_places), loud, *cells, among))
+        rows.append((weights, str(n_words), str(n_places), loud, *cells, among))
     return Table(
-        title=f"LIME on {N_WORDS} words against three formulas for its limit",
-        columns=("weights", "T_max", "loudness", *(f"{name} form" for name in FORMS), "one run"),
+        title="LIME on one layer of attention against three formulas for its limit",
+        columns=(
+            "weights",
+            "T = d",
+            "T_max",
+            "loudness",
+            *(f"{name} form" for name in FORMS),
+            "one run",
+        ),
         rows=tuple(rows),
         differs=OURS,
         notes=(
@@ -57,12 +66,12 @@ def _nearest(records: Records) -> str:
     return ", ".join(f"{name} in {n} of {len(nearest)} cases" for name, n in counted.items())
 
 
-def _is_drawn(key: tuple[str, int, float | None]) -> bool:
-    return key[2] in (1.0, None)
+def _is_drawn(key: Setting) -> bool:
+    return key[1] > SHOWN and key[3] in (1.0, None)
 
 
-def _boxes(key: tuple[str, int, float | None], record: Record) -> Panel:
-    weights, n_places, _ = key
+def _boxes(key: Setting, record: Record) -> Panel:
+    weights, _, n_places, _ = key
     order = np.argsort(record["exact"])
     picked = order[np.linspace(0, len(order) - 1, min(SHOWN, len(order))).astype(int)]
     runs = np.array(record["runs"])[:, picked]
