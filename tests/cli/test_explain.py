@@ -272,7 +272,7 @@ def test_a_poor_fit_is_told_in_one_sentence(run: Run, monkeypatch: pytest.Monkey
         return slalom.FunctionClassifier(noise, labels=["bad", "good"], gives="logits")
 
     monkeypatch.setattr("slalom.classifiers.load.load", load)
-    status, out, err = run("explain", TEXT)
+    status, out, err = run("explain", f"{TEXT} and one more after that , then {TEXT}")
     assert status == 0
     assert "trust low" in out
     assert err.startswith("slalom: ")
