@@ -1,5 +1,7 @@
 """`slalom explain` with chat models, and dry runs of every kind of classifier."""
 
+import re
+
 import pytest
 from click.testing import CliRunner
 
@@ -28,25 +30,28 @@ def test_a_chat_model_on_the_command_line(double, tmp_path):
     cache = ["--cache", str(tmp_path / "cache.db")]
     before = chat(double, "--dry-run", *cache)
     assert before.exit_code == 0, before.output
-    assert before.output.startswith("30 queries: at most 30 requests to double, about ")
+    (n,) = re.findall(r"^(\d+) queries: at most \1 requests to double, about ", before.output)
+    assert 25 <= int(n) <= 30
     assert double.requests == []
     shown = chat(double, *cache)
     assert shown.exit_code == 0, shown.output
     assert "wonderful" in shown.output
-    assert len(double.requests) == 30
+    assert abs(len(double.requests) - int(n)) <= 3  # a removal may be part of the design
     after = chat(double, "--dry-run", *cache)
-    assert after.output == "30 queries: at most 0 requests to double, about 0 tokens\n"
+    (left,) = re.findall(r"at most (\d+) requests", after.output)
+    assert int(left) <= 7  # which single removals are asked is known only after the fit
 
 
 def test_samples_multiply_the_cost(double):
     shown = chat(double, "--dry-run", "--samples", "8")
-    assert "30 queries: at most 240 requests" in shown.output
+    ((n, requests),) = re.findall(r"^(\d+) queries: at most (\d+) requests", shown.output)
+    assert int(requests) == 8 * int(n)
 
 
 def test_a_dry_run_of_the_bundled_model():
     shown = run("--dry-run")
     assert shown.exit_code == 0, shown.output
-    assert shown.output.startswith("30 queries, ")
+    assert 25 <= int(shown.output.split()[0]) <= 30
     assert shown.output.endswith(" tokens through the bundled sentiment model\n")
 
 

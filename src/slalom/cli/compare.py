@@ -79,6 +79,7 @@ def compare(
     """Explain TEXT with several methods side by side (without TEXT: what is piped in)."""
     from slalom.classifiers.load import load
     from slalom.explainers.pipe import Request
+    from slalom.explainers.splitting import document_of
     from slalom.metrics.table import METRICS
 
     files = files_typed(json_file, html_file)
@@ -87,7 +88,7 @@ def compare(
     chosen, wanted = methods_typed(methods), names_typed(typed, METRICS, "metric")
     classifier = load(model, device=device)
     wanted_class = one_class_typed(target, classifier.labels)
-    document = classifier.split(content, units, too_long=too_long)
+    document = document_of(classifier, content, units, too_long=too_long)
     explanations = _explained(classifier, document, chosen, Request(wanted_class, queries, seed))
     if not explanations:
         raise InputError("none of these methods can explain this text with this classifier")

@@ -115,13 +115,14 @@ def explain(
     columns = _columns(scores)
     with _sentences_for_warnings():
         from slalom.explainers.methods import explain, method_named
+        from slalom.explainers.splitting import document_of
         from slalom.views.reading import checked_names
 
         chosen = method_named(method)
         with _status("loading the model"):
             classifier = typed.classifier()
         if dry_run:
-            document = classifier.split(content, units, too_long=too_long)
+            document = document_of(classifier, content, units, too_long=too_long)
             click.echo(_cost(chosen, classifier, document, n_queries=queries, seed=seed))
             return
         explanation = explain(

@@ -9,6 +9,7 @@ from slalom.corpus.plan import Shard
 from slalom.corpus.work import Recipe
 from slalom.errors import InputError
 from slalom.explainers.dry_run import Cost, dry_run
+from slalom.explainers.splitting import document_of
 
 SAMPLE = 20  # documents that are rehearsed
 
@@ -51,7 +52,7 @@ def cost_of(
                 break
             try:
                 text = layout.text(record)
-                document = classifier.split(text, recipe.units, too_long=recipe.too_long)
+                document = document_of(classifier, text, recipe.units, too_long=recipe.too_long)
             except InputError:
                 continue
             n_here += 1

@@ -21,6 +21,7 @@ from slalom.document import Document
 from slalom.errors import InputError
 from slalom.explainers.base import Explainer
 from slalom.explainers.pipe import Request, chunks, explained
+from slalom.explainers.splitting import document_of
 from slalom.explanation import Explanation
 from slalom.tables import Failed, arrow
 
@@ -115,7 +116,9 @@ class Worker:
             text = record.cells.get(self.layout.text_column)
             try:
                 recipe, readable = self.recipe, self.layout.text(record)
-                document = self.classifier.split(readable, recipe.units, too_long=recipe.too_long)
+                document = document_of(
+                    self.classifier, readable, recipe.units, too_long=recipe.too_long
+                )
                 documents.append(document)
                 results.append((Failed(readable, "not explained"), document))
             except InputError as problem:

@@ -21,6 +21,7 @@ from slalom.evaluation.items import Item
 from slalom.evaluation.rows import GRID, Key, Row
 from slalom.explainers.base import Explainer, TargetName
 from slalom.explainers.pipe import Request, Result, chunks, explained
+from slalom.explainers.splitting import document_of
 from slalom.explanation import Explanation
 from slalom.metrics.agreement import auprc, auroc, rationale_marks, token_f1
 from slalom.metrics.faithfulness import Curve
@@ -119,7 +120,7 @@ class _Text:
 
 def _split(classifier: Classifier, item: Item, plan: Plan) -> Document | SlalomError:
     try:
-        return classifier.split(item.text, plan.units, too_long=plan.too_long)
+        return document_of(classifier, item.text, plan.units, too_long=plan.too_long)
     except SlalomError as problem:
         return problem
 

@@ -13,7 +13,11 @@ from slalom.classifiers.base import Classifier, Delegating, unpaid
 from slalom.classifiers.cached import distinct
 from slalom.document import Document, FloatArray, Queries, Text
 from slalom.explainers.base import Explainer
+from slalom.explainers.facts import ask_facts
+from slalom.explainers.surrogate import SurrogateExplainer
 from slalom.explainers.white_box import WhiteBox
+from slalom.surrogates.base import Fit
+from slalom.surrogates.linear import LinearModel
 
 
 @dataclass(frozen=True)
@@ -40,9 +44,37 @@ def dry_run(
     stand_in = StandIn(classifier)
     if isinstance(explainer, WhiteBox):  # it looks into the model, which only the real one has
         stand_in.logits([(document, document.full())])
+    elif isinstance(explainer, SurrogateExplainer):
+        _ask_only(explainer, stand_in, document, n_queries=n_queries, seed=seed)
     else:
         explainer.explain(stand_in, [document], target=None, n_queries=n_queries, seed=seed)
     return stand_in.cost()
+
+
+def _ask_only(
+    explainer: SurrogateExplainer,
+    classifier: Classifier,
+    document: Document,
+    *,
+    n_queries: int | None,
+    seed: int,
+) -> None:
+    """Both rounds of questions without the fit between them, which takes the time.
+
+    The second round asks about the units that the fit finds strong. How many there are does not
+    depend on it; here they are the first ones.
+    """
+    sampled = explainer.ask(classifier, [document], target=None, n_queries=n_queries, seed=seed)
+    if explainer.facts is not None:
+        cases = [one.case for one in sampled]
+        alike = [_all_alike(case.document.n_features) for case in cases]
+        ask_facts(explainer.facts, classifier, cases, alike, n_queries=n_queries)
+
+
+def _all_alike(n_features: int) -> Fit:
+    nothing = np.zeros(n_features)
+    known = np.ones(n_features, dtype=bool)
+    return Fit(LinearModel(nothing, np.zeros(())), {"score": nothing}, {}, known, None, None)
 
 
 class StandIn(Delegating):
@@ -50,7 +82,8 @@ class StandIn(Delegating):
 
     def __init__(self, classifier: Classifier) -> None:
         self.classifier = classifier
-        self._asked: dict[Hashable, tuple[Document, Queries]] = {}  # one query each
+        self._seen: set[Hashable] = set()
+        self._asked: list[tuple[Document, Queries]] = []  # each distinct query once
 
     def __call__(self, texts: Sequence[Text]) -> FloatArray:
         return np.zeros((len(texts), len(self.labels)))
@@ -60,17 +93,18 @@ class StandIn(Delegating):
         answers = []
         for document, queries in asked:
             seen = self.seen(document, queries)
-            for at in distinct(seen)[0].tolist():
-                self._asked.setdefault(seen[at], (document, queries[[at]]))
+            new = [at for at in distinct(seen)[0].tolist() if seen[at] not in self._seen]
+            self._seen.update(seen[at] for at in new)
+            self._asked.append((document, queries[new]))
             says = np.random.default_rng(0).normal(size=(document.n_features, len(self.labels)))
             answers.append(document.count(queries) @ says)
         return answers
 
     def cost(self) -> Cost:
-        asked = self._asked.values()
-        bills = [unpaid(self.classifier, document, query) for document, query in asked]
+        bills = [unpaid(self.classifier, document, queries) for document, queries in self._asked]
         paid = [bill for bill in bills if bill is not None]
         if paid:
             n_requests, n_tokens = (sum(column) for column in zip(*paid, strict=True))
-            return Cost(len(asked), n_tokens, n_requests)
-        return Cost(len(asked), sum(int(document.n_tokens(one)[0]) for document, one in asked))
+            return Cost(len(self._seen), n_tokens, n_requests)
+        tokens = [int(document.n_tokens(queries).sum()) for document, queries in self._asked]
+        return Cost(len(self._seen), sum(tokens))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from slalom.classifiers.base import Classifier, Units, checked_text, knows_labels, target_of
+from slalom.classifiers.base import Classifier, Units, knows_labels, target_of
 from slalom.classifiers.load import as_classifier
 from slalom.document import Document, Text
 from slalom.errors import InputError, Setting, SlalomError, SlalomWarning, UnknownNameError
@@ -24,6 +24,7 @@ from slalom.explainers.pipe import (
     chunks,
     explained,
 )
+from slalom.explainers.splitting import document_of
 from slalom.explainers.table import METHODS as METHODS
 from slalom.explanation import Explanation
 
@@ -52,7 +53,7 @@ def explain(
     ends the work.
     """
     asked, explainer, request = _checked(classifier, method, target, n_queries, seed)
-    document = asked.split(checked_text(text), units, too_long=too_long)
+    document = document_of(asked, text, units, too_long=too_long)
     with _meter(progress, [document], explainer, request) as meter:
         (explanation,) = _explained(asked, explainer, [document], request=request, meter=meter)
     assert isinstance(explanation, Explanation)  # errors are raised, not kept
@@ -205,7 +206,7 @@ def _documents(
         raise InputError("explain_many takes a list of texts, not one str: use explain for one")
     for number, text in enumerate(texts):
         try:
-            yield classifier.split(checked_text(text), units, too_long=too_long)
+            yield document_of(classifier, text, units, too_long=too_long)
         except InputError as problem:
             told = InputError(f"text {number}: ", *problem.args)
             if not keep:

@@ -1,0 +1,56 @@
+"""Long texts get coarser units unless the caller says what the units are."""
+
+import numpy as np
+import pytest
+
+import slalom
+from slalom.explainers.splitting import AIM, MANY, document_of
+
+
+def halves(texts):
+    return np.full((len(texts), 2), 0.5)
+
+
+@pytest.fixture(scope="module")
+def classifier():
+    return slalom.FunctionClassifier(halves, labels=["no", "yes"])
+
+
+def test_short_texts_are_cut_into_words(classifier):
+    document = document_of(classifier, " ".join(["word"] * MANY), None)
+    assert document.n_units == MANY
+    assert document.notes == ()
+
+
+def test_long_texts_are_cut_into_sentences(classifier):
+    text = "One two three four five six seven eight nine ten. " * 120
+    document = document_of(classifier, text, None)
+    assert document.n_units == 120
+    assert document.notes[-1].startswith("the text has 1320 words: its units are 120 sentences")
+    assert document_of(classifier, text, "word").n_units == 1320
+
+
+def test_without_sentences_words_are_put_together(classifier):
+    text = " ".join(f"w{number}" for number in range(3000))
+    document = document_of(classifier, text, None)
+    assert document.n_units == AIM
+    assert document.units[0] == " ".join(f"w{number}" for number in range(10))
+    assert "300 runs of 10 words" in document.notes[-1]
+    assert "".join(document.units).replace(" ", "") == text.replace(" ", "")
+
+
+def test_pairs_are_not_put_together_across_their_sides(classifier):
+    pair = (" ".join(["a"] * 700), " ".join(["b"] * 701))
+    document = document_of(classifier, pair, None)
+    assert {tuple(sorted(set(unit.split()))) for unit in document.units} == {("a",), ("b",)}
+
+
+def test_a_long_text_is_explained_in_windows_with_its_coarse_units():
+    rng = np.random.default_rng(0)
+    words = rng.choice("the film was great awful slow and then a song".split(), size=1500)
+    e = slalom.explain(
+        slalom.load(), " ".join(words), target="positive", n_queries=60, too_long="windows"
+    )
+    assert len(e.units) == AIM
+    assert e.windowed
+    assert any("runs of 5 words" in note for note in e.quality.notes)
