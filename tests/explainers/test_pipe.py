@@ -9,7 +9,7 @@ import slalom
 from oracles import TEXT, slalom_oracle
 from slalom.classifiers.text.function import FunctionClassifier
 from slalom.explainers import pipe
-from slalom.explainers.pipe import Meter, Request, Watched, chunks
+from slalom.explainers.pipe import Meter, Request, Watched, chunks, in_order
 from slalom.samplers.subsets import SubsetSizes
 
 WORDS = TEXT.split()
@@ -62,11 +62,11 @@ def test_watching_changes_no_answer(monkeypatch):
         for n, document in enumerate(documents)
     ]
     asked.insert(2, (documents[0], asked[0][1][:0]))
-    meter = Meter(lambda done, total: None, 10**6, end=10**6)
+    meter = Meter(lambda done, total: None, 10**6).part(10**6)
     watched = Watched(plain, meter).logits(asked)
     for one, other in zip(watched, plain.logits(asked), strict=True):
         np.testing.assert_allclose(one, other, atol=1e-12)
-    assert meter.done == sum(len(queries) for _, queries in asked)
+    assert meter.meter.done == sum(len(queries) for _, queries in asked)
 
 
 def test_one_after_the_other_equals_all_at_once():
@@ -132,3 +132,19 @@ def test_a_windowed_text_says_so():
     found = slalom.explain(bundled, long, "leave-one-out", units="sentence", too_long="windows")
     assert found.windowed
     assert not slalom.explain(bundled, "A joy.", "leave-one-out").windowed
+
+
+def test_chunks_come_back_in_order_and_errors_come_through():
+    begun = []
+
+    def work(chunk):
+        begun.append(chunk[0])
+        if chunk[0] == 3:
+            raise slalom.SlalomError("no")
+        return [chunk[0]]
+
+    waiting = [[n] for n in range(3)]
+    assert [r for part in in_order(work, waiting, ahead=1) for r in part] == [0, 1, 2]
+    with pytest.raises(slalom.SlalomError):
+        list(in_order(work, [[3], [4], [5]], ahead=1))
+    assert 5 not in begun  # what was not begun is not begun any more

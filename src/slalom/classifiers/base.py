@@ -83,6 +83,11 @@ def knows_labels(classifier: Classifier) -> bool:
     return bool(getattr(classifier, "knows_labels", True))
 
 
+def runs_elsewhere(classifier: Classifier) -> bool:
+    """Whether this machine's cores are free while it answers: its `runs_elsewhere`, else False."""
+    return bool(getattr(classifier, "runs_elsewhere", False))
+
+
 def remarks_on(
     classifier: Classifier, document: Document, queries: Queries, logits: FloatArray
 ) -> tuple[str, ...]:

@@ -119,14 +119,14 @@ def _explained(
     with bar(total, Wait("explaining", "queries", after="fitting")) as show:
         meter = Meter(show or (lambda done, total: None), total)
         for method in methods:
-            meter.begin(request.planned(method, document))
-            watched = Watched(classifier, meter)
+            part = meter.part(request.planned(method, document))
+            watched = Watched(classifier, part)
             for result in explained(watched, method, [document], request=request, keep_errors=True):
                 if isinstance(result, SlalomError):
                     complain(SlalomError(f"{method.name}: ", *result.args))
                 else:
                     found.append(result)
-            meter.finish()
+            part.finish()
     return found
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from slalom.classifiers.base import Classifier, Units, knows_labels, target_of
+from slalom.classifiers.base import Classifier, Units, knows_labels, runs_elsewhere, target_of
 from slalom.classifiers.load import as_classifier
 from slalom.document import Document, Text
 from slalom.errors import InputError, Setting, SlalomError, SlalomWarning, UnknownNameError
@@ -16,6 +16,7 @@ from slalom.explainers.base import Explainer, TargetName
 from slalom.explainers.case import UNREAD
 from slalom.explainers.pipe import (
     QUERIES_PER_CHUNK,
+    Chunk,
     Meter,
     Progress,
     Request,
@@ -23,6 +24,7 @@ from slalom.explainers.pipe import (
     Watched,
     chunks,
     explained,
+    in_order,
 )
 from slalom.explainers.splitting import document_of
 from slalom.explainers.table import METHODS as METHODS
@@ -83,8 +85,13 @@ def explain_many(
     documents = list(_documents(asked, texts, units, too_long=too_long, keep=keep))
     results: list[Result] = []
     with _meter(progress, documents, explainer, request) as meter:
-        for chunk in chunks(explainer, documents, request, n_queries=QUERIES_PER_CHUNK):
-            results += _explained(asked, explainer, chunk, request=request, meter=meter, keep=keep)
+
+        def work(chunk: Chunk) -> list[Result]:
+            return _explained(asked, explainer, chunk, request=request, meter=meter, keep=keep)
+
+        waiting = chunks(explainer, documents, request, n_queries=QUERIES_PER_CHUNK)
+        for part in in_order(work, waiting, ahead=int(runs_elsewhere(asked))):
+            results += part
     _warn_of_poor_fits([result for result in results if isinstance(result, Explanation)])
     return results
 
@@ -151,7 +158,7 @@ def _each(
 def _explained(
     classifier: Classifier,
     explainer: Explainer,
-    chunk: Sequence[Document | SlalomError],
+    chunk: Chunk,
     *,
     request: Request,
     meter: Meter | None,
@@ -159,16 +166,16 @@ def _explained(
 ) -> list[Result]:
     """What comes of a chunk; texts that could not even be cut keep their places."""
     documents = [document for document in chunk if isinstance(document, Document)]
-    asked = classifier if meter is None else Watched(classifier, meter)
-    if meter is not None:
-        meter.begin(sum(request.planned(explainer, document) for document in documents))
+    planned = sum(request.planned(explainer, document) for document in documents)
+    part = None if meter is None else meter.part(planned)
+    asked = classifier if part is None else Watched(classifier, part)
     found = iter(
         explained(asked, explainer, documents, request=request, keep_errors=keep)
         if documents
         else []
     )
-    if meter is not None:
-        meter.finish()
+    if part is not None:
+        part.finish()
     return [next(found) if isinstance(one, Document) else one for one in chunk]
 
 

@@ -4,8 +4,11 @@
 documents are asked and fitted together; what a document is told does not depend on them.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from threading import Lock
 
 import numpy as np
 
@@ -17,6 +20,7 @@ from slalom.explanation import Explanation
 
 Progress = Callable[[int, int], None]  # queries done, and in all; raise from it to stop
 Result = Explanation | SlalomError
+Chunk = Sequence[Document | SlalomError]  # an error: the text could not even be cut
 QUERIES_PER_CHUNK = 20_000  # of documents that are asked together
 TOKENS_PER_REPORT = 2**15  # between two calls of a progress function
 
@@ -37,31 +41,45 @@ class Request:
 
 @dataclass
 class Meter:
-    """Turns answered queries into progress; a document that needs fewer than planned jumps."""
+    """Turns answered queries into progress; chunks at work at the same time add up."""
 
     progress: Progress
     total: int
     done: int = 0
-    end: int = 0  # of the chunk at work
+    lock: Lock = field(default_factory=Lock)
 
-    def begin(self, n_planned: int) -> None:
-        self.end = self.done + n_planned
+    def part(self, n_planned: int) -> "Part":
+        return Part(self, n_planned)
+
+    def add(self, n_queries: int) -> None:
+        with self.lock:
+            self.done += n_queries
+            self.progress(self.done, self.total)
+
+
+@dataclass
+class Part:
+    """A chunk's share of the whole; a document that needs fewer queries than planned jumps."""
+
+    meter: Meter
+    left: int
 
     def answered(self, n_queries: int) -> None:
-        self.done = min(self.done + n_queries, self.end)
-        self.progress(self.done, self.total)
+        n_queries = min(n_queries, self.left)
+        self.left -= n_queries
+        self.meter.add(n_queries)
 
     def finish(self) -> None:
-        if self.done < self.end:
-            self.answered(self.end - self.done)
+        if self.left:
+            self.answered(self.left)
 
 
 class Watched(Delegating):
     """A classifier whose answers are counted as they come."""
 
-    def __init__(self, classifier: Classifier, meter: Meter) -> None:
+    def __init__(self, classifier: Classifier, part: Part) -> None:
         self.classifier = classifier
-        self.meter = meter
+        self.part = part
 
     def logits(self, asked: Sequence[tuple[Document, Queries]]) -> list[FloatArray]:
         """In slices of about TOKENS_PER_REPORT, each document's answers put together again."""
@@ -69,7 +87,7 @@ class Watched(Delegating):
         for numbers, questions in _slices(asked):
             for number, said in zip(numbers, self.classifier.logits(questions), strict=True):
                 answers[number].append(said)
-            self.meter.answered(sum(len(queries) for _, queries in questions))
+            self.part.answered(sum(len(queries) for _, queries in questions))
         return [
             np.concatenate(parts) if parts else np.zeros((0, len(self.labels))) for parts in answers
         ]
@@ -127,6 +145,27 @@ def chunks(
             chunk, planned = [], 0
     if chunk:
         yield chunk
+
+
+def in_order(
+    work: Callable[[Chunk], list[Result]], waiting: Iterable[Chunk], *, ahead: int
+) -> Iterator[list[Result]]:
+    """What comes of each chunk; with `ahead`, the next ones are at work while one is fitted."""
+    if not ahead:
+        yield from map(work, waiting)
+        return
+    with ThreadPoolExecutor(ahead + 1) as pool:
+        begun: deque[Future[list[Result]]] = deque()
+        try:
+            for chunk in waiting:
+                begun.append(pool.submit(work, chunk))
+                if len(begun) > ahead:
+                    yield begun.popleft().result()
+            while begun:
+                yield begun.popleft().result()
+        finally:
+            for future in begun:
+                future.cancel()
 
 
 def _slices(

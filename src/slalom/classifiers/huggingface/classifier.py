@@ -17,6 +17,7 @@ from slalom.classifiers.huggingface.calls import (
     answers,
     checked_precision,
     context_length,
+    device_of,
     forward_accepts,
     in_precision,
     name_of,
@@ -83,6 +84,11 @@ class HuggingFaceClassifier:
         if self._independent is not None:
             return self._independent
         return self._problem in ("regression", "multi_label_classification")
+
+    @property
+    def runs_elsewhere(self) -> bool:
+        """On a GPU: the next texts can be asked while the last are fitted."""
+        return device_of(self.model).type != "cpu"
 
     def split(self, text: Text, units: Units = None, *, too_long: str = "error") -> Document:
         text = checked_text(text)
