@@ -71,14 +71,17 @@ def test_all_classes_share_their_importances() -> None:
     assert e.quality.r2 > 0.9999
 
 
+SHARED = ("importance", "share")  # by all classes
+
+
 def test_all_classes_of_a_real_model() -> None:
     classifier = classes()
     e = explained(classifier, "all")
     assert (e.target, e.target_index, e.labels) == ("all", None, ("sad", "glad", "mad"))
     for name, score in e.scores.items():
-        assert score.shape == ((11,) if name == "importance" else (11, 3)), name
+        assert score.shape == ((11,) if name in SHARED else (11, 3)), name
         assert e.errors[name].shape == score.shape
-    centred = [name for name in e.scores if name != "importance"]
+    centred = [name for name in e.scores if name not in SHARED]
     for name in centred:
         np.testing.assert_allclose(e.scores[name].sum(axis=1), 0, atol=1e-6)
     assert e.predict(np.ones((1, 11))).shape == (1, 3)

@@ -22,7 +22,7 @@ from slalom.surrogates.slalom.closed_form import ClosedForm
 from slalom.surrogates.slalom.fit import SlalomSurrogate
 from slalom.surrogates.slalom.solvers import Adam, LevenbergMarquardt
 
-AS_THE_DATA_SAY = LevenbergMarquardt(bounded=False)  # few removals, and the paper's own models
+AS_THE_DATA_SAY = LevenbergMarquardt(bounded=False)  # the paper's own models
 
 METHODS: dict[str, Explainer] = {
     method.name: method
@@ -39,7 +39,7 @@ METHODS: dict[str, Explainer] = {
             "slalom-local",
             "SLALOM with anchor, one feature per position, over deletions of up to 10 units",
             Deletions(10),
-            SlalomSurrogate(solver=AS_THE_DATA_SAY),
+            SlalomSurrogate(),
             QueryBudget(minimum=300, per_unit=5, maximum=3000),
             tied=False,
             primary_score="removal",

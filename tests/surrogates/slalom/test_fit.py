@@ -11,6 +11,7 @@ from slalom.surrogates.slalom.certainty import certainty
 from slalom.surrogates.slalom.closed_form import ClosedForm
 from slalom.surrogates.slalom.fit import SlalomSurrogate
 from slalom.surrogates.slalom.model import Anchor, SlalomModel
+from slalom.surrogates.slalom.problem import Parts
 from slalom.surrogates.slalom.readouts import read_outs
 from slalom.surrogates.slalom.solvers import Adam, LevenbergMarquardt
 
@@ -38,6 +39,9 @@ def test_an_exact_slalom_comes_back(anchored):
     np.testing.assert_allclose(fit.scores["value"], model.values, atol=1e-2)
     np.testing.assert_allclose(fit.scores["importance"], model.importances, atol=1e-2)
     assert fit.r2 > 0.9999
+    if anchored:
+        np.testing.assert_allclose(fit.model.direct, 0, atol=1e-3)
+        np.testing.assert_allclose(fit.model.length.heights, 0, atol=1e-3)
 
 
 @pytest.mark.parametrize("importance", [-1.0, 0.0, 1.0, 3.0])
@@ -75,7 +79,7 @@ def two_heads(n_rows, n_features, rng):
     scores = sum(truth(n_features, True, rng).predict(counts) for _ in range(2))
 
     def fit(scores):
-        options = {"weights": np.ones(len(counts)), "at": np.ones(n_features)}
+        options = {"weights": np.ones(len(counts)), "document_counts": np.ones(n_features)}
         return SlalomSurrogate().fit(counts, scores, **options)
 
     return scores, fit
@@ -143,27 +147,39 @@ def test_sequences_beside_the_document_are_not_parts_of_it():
     assert not problem.complete
 
 
+@pytest.mark.parametrize("parts", [True, False])
 @pytest.mark.parametrize("n_classes", [1, 3])
-def test_leave_one_out_is_what_leaving_one_out_gives(n_classes):
-    """But for rows of extreme leverage (the one empty query), where no first order holds."""
+def test_leave_one_out_is_what_leaving_one_out_gives(n_classes, parts):
     rng = np.random.default_rng(2)
-    model = truth(5, True, rng)
-    counts = np.vstack([subsets(49, 5, rng), np.zeros((9, 5))])
-    scores = model.predict(counts)[:, None] + 0.1 * rng.normal(size=(60, n_classes))
-    surrogate = SlalomSurrogate(solver=LevenbergMarquardt(ridges=(1e-2, 1e-2)))
-    problem = surrogate.problem(counts, scores, weights=np.ones(60), document_counts=np.ones(5))
-    quick = certainty(problem, surrogate.solver.solve(problem), np.eye(n_classes)).rmse
-    misses = []
-    shown = problem.counts.dense()
-    for row in range(60):
-        kept = np.arange(60) != row
-        part = replace(
-            problem, counts=Rows.of(shown[kept]), scores=scores[kept], weights=np.ones(59)
-        )
-        state = surrogate.solver.solve(part).state
-        mass = shown[row] * np.exp(state.importances)
-        misses.append(scores[row] - mass @ state.values / mass.sum())
-    assert quick == pytest.approx(np.sqrt(np.mean(np.square(misses))), rel=0.1)
+    model = truth(8, True, rng)
+    counts = subsets(118, 8, rng)
+    scores = model.predict(counts)[:, None] + 0.3 * rng.normal(size=(120, n_classes))
+    solver = LevenbergMarquardt(ridges=(0.1, 0.1))
+    surrogate = SlalomSurrogate(parts=parts, solver=solver)
+    problem = surrogate.problem(counts, scores, weights=np.ones(120), document_counts=np.ones(8))
+    quick = certainty(problem, solver.solve(problem), np.eye(n_classes)).misses
+    slow = np.zeros_like(quick)
+    for row in range(120):
+        state = solver.solve(without(problem, row)).state
+        mass = problem.counts.dense()[row] * np.exp(state.importances)
+        said = mass @ state.values / mass.sum() + problem.fixed[row] @ state.effects
+        slow[row] = scores[row] - said
+    inner = problem.judged
+    assert np.corrcoef(quick[inner].ravel(), slow[inner].ravel())[0, 1] > 0.99
+    assert np.mean(quick[inner] ** 2) == pytest.approx(np.mean(slow[inner] ** 2), rel=0.05)
+
+
+def without(problem, row):
+    kept = np.arange(len(problem.scores)) != row
+    parts = problem.parts
+    return replace(
+        problem,
+        counts=Rows.of(problem.counts.dense()[kept]),
+        scores=problem.scores[kept],
+        weights=problem.weights[kept],
+        parts=parts and Parts(parts.direct[kept], parts.length[kept]),
+        judged=problem.judged[kept],
+    )
 
 
 def test_leave_one_out_r2_holds_on_fresh_queries():
@@ -206,7 +222,7 @@ def test_short_texts_whose_words_add_up_are_described(at):
     np.testing.assert_allclose(found.model.predict(counts), counts @ effects, atol=0.2)
 
 
-def test_what_nearly_adds_up_gets_a_loud_anchor():
+def test_what_nearly_adds_up_is_described_about_as_well_as_by_a_line():
     rng = np.random.default_rng(0)
     effects, strengths = 0.3 * rng.normal(size=80), 0.4 * rng.normal(size=40)
     pairs = rng.integers(0, 80, (40, 2))
@@ -220,12 +236,36 @@ def test_what_nearly_adds_up_gets_a_loud_anchor():
         return (rng.random((n_rows, 80)).argsort(axis=1) < sizes[:, None]).astype(float)
 
     counts, fresh = np.vstack([np.zeros((1, 80)), drawn(499)]), drawn(1000)
-    settings = {"weights": np.ones(500), "at": np.ones(80)}
+    settings = {"weights": np.ones(500), "document_counts": np.ones(80)}
     found = SlalomSurrogate().fit(counts, scored(counts), **settings)
     line = LinearSurrogate().fit(counts, scored(counts), **settings)
     missed = [np.mean((f.model.predict(fresh) - scored(fresh)) ** 2) for f in (found, line)]
-    assert found.model.anchor.importance > 3
-    assert missed[0] < 1.5 * missed[1]
+    assert missed[0] < 1.2 * missed[1]
+
+
+def test_an_exact_line_comes_back_as_direct_effects_and_a_straight_length_curve():
+    rng = np.random.default_rng(0)
+    effects, counts = rng.normal(size=36) + 0.3, subsets(498, 36, rng)
+    fit = SlalomSurrogate().fit(
+        counts, 0.3 + counts @ effects, weights=np.ones(500), document_counts=np.ones(36)
+    )
+    np.testing.assert_allclose(fit.model.direct, effects - effects.mean(), atol=1e-2)
+    sizes = np.arange(37.0)
+    np.testing.assert_allclose(fit.model.length(sizes), effects.mean() * sizes, atol=2e-2)
+    for name in ("alone", "removal", "shapley"):
+        np.testing.assert_allclose(fit.scores[name], effects, atol=1e-2)
+    assert fit.r2 > 0.9999
+
+
+def test_an_exact_count_of_words_comes_back_as_a_length_curve():
+    counts = subsets(498, 36, np.random.default_rng(0))
+    fit = SlalomSurrogate().fit(
+        counts, 0.2 * counts.sum(axis=1) - 1, weights=np.ones(500), document_counts=np.ones(36)
+    )
+    np.testing.assert_allclose(fit.model.direct, 0, atol=1e-3)
+    np.testing.assert_allclose(fit.model.length(np.arange(37.0)), 0.2 * np.arange(37), atol=1e-2)
+    for name in ("alone", "removal", "shapley"):
+        np.testing.assert_allclose(fit.scores[name], 0.2, atol=1e-2)
 
 
 def test_permuting_units_permutes_scores():
@@ -233,7 +273,7 @@ def test_permuting_units_permutes_scores():
     model, counts = truth(10, True, rng), subsets(100, 10, rng)
     scores = model.predict(counts) + 0.1 * rng.normal(size=102)
     order = rng.permutation(10)
-    kept = {"weights": np.ones(102), "at": np.ones(10)}
+    kept = {"weights": np.ones(102), "document_counts": np.ones(10)}
     plain = SlalomSurrogate().fit(counts, scores, **kept)
     mixed = SlalomSurrogate().fit(counts[:, order], scores, **kept)
     for name, score in plain.scores.items():

@@ -1,11 +1,13 @@
 """Orders of removal and insertion against the best of all orders."""
 
+from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
 import pytest
 
 from slalom.errors import InputError
+from slalom.surrogates.slalom.length import LengthCurve
 from slalom.surrogates.slalom.model import Anchor, SlalomModel
 from slalom.surrogates.slalom.orders import insertion_order, removal_order
 
@@ -62,6 +64,18 @@ def test_one_loud_word_does_not_hide_the_order_of_the_rest():
     all_orders = [mean_kept(model, np.array(order)) for order in permutations(range(6))]
     found = mean_kept(model, removal_order(model))
     assert found - min(all_orders) <= 0.01 * (max(all_orders) - min(all_orders))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_with_direct_effects_and_a_length_curve_too(seed):
+    rng = np.random.default_rng(seed)
+    direct = rng.normal(size=6)
+    curve = LengthCurve(np.array([1.0, 3.0, 6.0]), rng.normal(size=3))
+    model = replace(model_of(seed), direct=direct - direct.mean(), length=curve)
+    kept = [mean_kept(model, np.array(order)) for order in permutations(range(6))]
+    reach = max(kept) - min(kept)
+    assert mean_kept(model, removal_order(model)) - min(kept) <= 0.1 * reach
+    assert max(kept) - mean_kept(model, insertion_order(model)[::-1]) <= 0.1 * reach
 
 
 def test_one_class_only():

@@ -1,10 +1,15 @@
 """Read-outs against their definitions, errors against finite differences."""
 
+import json
+from dataclasses import replace
+from itertools import permutations
+
 import numpy as np
 import pytest
 
+from slalom.surrogates.slalom.length import LengthCurve
 from slalom.surrogates.slalom.model import Anchor, SlalomModel
-from slalom.surrogates.slalom.readouts import READ_OUTS, read_outs, standard_errors
+from slalom.surrogates.slalom.readouts import SHARED, read_outs, standard_errors
 
 ANCHORS = [Anchor(0.4, 0.8), None]
 
@@ -14,12 +19,49 @@ def random_model(anchor, n_features=6, seed=0):
     return SlalomModel(2 * rng.normal(size=n_features), rng.normal(size=n_features), anchor)
 
 
-@pytest.mark.parametrize("anchor", ANCHORS)
-def test_removal_is_the_difference_of_predictions(anchor):
-    model, at = random_model(anchor), np.array([1.0, 2, 1, 1, 3, 1])
-    whole = model.predict(at[None])[0]
-    without = model.predict(at - np.eye(6))
-    np.testing.assert_allclose(read_outs(model, at)["removal"], whole - without, atol=1e-10)
+def with_parts(seed=0, n_units=9.0):
+    rng = np.random.default_rng(seed + 100)
+    direct = rng.normal(size=6)
+    curve = LengthCurve(np.array([1.0, 3.0, 5.0, n_units]), rng.normal(size=4))
+    return replace(
+        random_model(Anchor(0.4, 0.8), seed=seed), direct=direct - direct.mean(), length=curve
+    )
+
+
+MODELS = [random_model(Anchor(0.4, 0.8)), random_model(None), with_parts()]
+
+
+@pytest.mark.parametrize("model", MODELS, ids=["anchor", "no anchor", "parts"])
+def test_removal_and_alone_are_differences_of_predictions(model):
+    at = np.array([1.0, 2, 1, 1, 3, 1])
+    read = read_outs(model, at)
+    whole, empty = model.predict(at[None])[0], model.predict(0 * at[None])[0]
+    np.testing.assert_allclose(read["removal"], whole - model.predict(at - np.eye(6)), atol=1e-10)
+    np.testing.assert_allclose(read["alone"], model.predict(np.eye(6)) - empty, atol=1e-10)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=["anchor", "no anchor", "parts"])
+def test_shapley_values_add_up_to_the_prediction(model):
+    at = np.array([1.0, 2, 1, 1, 3, 1])
+    whole, empty = model.predict(at[None])[0], model.predict(0 * at[None])[0]
+    assert at @ read_outs(model, at)["shapley"] == pytest.approx(whole - empty, abs=1e-9)
+
+
+def test_shapley_values_with_parts_are_those_of_all_orders():
+    model, at = with_parts(n_units=6.0), np.ones(6)
+    shares = np.zeros(6)
+    for order in permutations(range(6)):
+        shown = np.vstack([np.zeros(6), np.tril(np.ones((6, 6)))[:, np.argsort(order)]])
+        shares[list(order)] += np.diff(model.predict(shown)) / 720
+    np.testing.assert_allclose(read_outs(model, at)["shapley"], shares, atol=1e-9)
+
+
+def test_shares_are_of_all_attention_the_anchor_included():
+    at = np.array([1.0, 2, 1, 1, 3, 1])
+    assert at @ read_outs(random_model(None), at)["share"] == pytest.approx(1.0)
+    anchored = random_model(Anchor(0.4, 0.8))
+    heard = np.exp(0.8) / (np.exp(0.8) + at @ np.exp(anchored.importances))
+    assert at @ read_outs(anchored, at)["share"] == pytest.approx(1.0 - heard)
 
 
 @pytest.mark.parametrize("anchor", ANCHORS)
@@ -45,25 +87,36 @@ def test_linearised_uses_the_true_scale_of_the_importances():
     np.testing.assert_allclose(read_outs(model, np.ones(6))["linearised"], expected)
 
 
-@pytest.mark.parametrize("anchor", ANCHORS)
-def test_errors_follow_a_small_change_of_every_parameter(anchor):
+@pytest.mark.parametrize("model", MODELS, ids=["anchor", "no anchor", "parts"])
+def test_errors_follow_a_small_change_of_every_parameter(model):
     """With the covariance h hᵀ of one direction the error is the change along it."""
-    model, at = random_model(anchor, seed=3), np.array([1.0, 2, 1, 1, 1, 1])
-    direction = np.random.default_rng(4).normal(size=12 if anchor is None else 14)
+    at = np.array([1.0, 2, 1, 1, 3, 1])
+    sizes = [6, model.anchor is not None, 6 * (model.direct is not None)]
+    sizes += [4 * (model.length is not None), 6, model.anchor is not None]
+    direction = np.random.default_rng(4).normal(size=sum(sizes))
     step = 1e-5
 
     def moved(size):
-        by = size * direction
-        if anchor is None:
-            return SlalomModel(model.values + by[:6], model.importances + by[6:], None)
-        new = Anchor(anchor.value + by[6], anchor.importance + by[13])
-        return SlalomModel(model.values + by[:6], model.importances + by[7:13], new)
+        value, base, direct, rises, importance, loud = np.split(
+            size * direction, np.cumsum(sizes)[:-1]
+        )
+        new = replace(
+            model, values=model.values + value, importances=model.importances + importance
+        )
+        if model.anchor is not None:
+            anchor = Anchor(model.anchor.value + base[0], model.anchor.importance + loud[0])
+            new = replace(new, anchor=anchor)
+        if model.length is None:
+            return new
+        curve = LengthCurve(model.length.sizes, model.length.heights + rises.cumsum())
+        return replace(new, direct=model.direct + direct, length=curve)
 
     there, back = read_outs(moved(step), at), read_outs(moved(-step), at)
     errors = standard_errors(model, at, (np.outer(direction, direction),))
-    for name in READ_OUTS:
+    assert set(errors) == set(there)
+    for name, error in errors.items():
         change = np.abs(there[name] - back[name]) / (2 * step)
-        np.testing.assert_allclose(errors[name], change, atol=1e-6, err_msg=name)
+        np.testing.assert_allclose(error, change, atol=1e-6, err_msg=name)
 
 
 def test_several_classes_are_read_column_by_column():
@@ -74,12 +127,28 @@ def test_several_classes_are_read_column_by_column():
     for column, anchor_value in enumerate((0.1, -0.3, 0.2)):
         single = SlalomModel(values[:, column], importances, Anchor(anchor_value, 0.5))
         for name, score in read_outs(single, np.ones(5)).items():
-            mine = read[name] if name == "importance" else read[name][:, column]
+            mine = read[name] if name in SHARED else read[name][:, column]
             np.testing.assert_allclose(mine, score)
 
 
-def test_a_model_survives_json():
-    for model in (random_model(None), random_model(Anchor(0.1, 0.2))):
-        again = SlalomModel.from_json(model.to_json())
-        np.testing.assert_array_equal(again.values, model.values)
-        assert again.anchor == model.anchor
+@pytest.mark.parametrize("model", MODELS, ids=["anchor", "no anchor", "parts"])
+def test_a_model_survives_json(model):
+    again = SlalomModel.from_json(json.loads(json.dumps(model.to_json())))
+    assert again.anchor == model.anchor
+    counts = np.random.default_rng(0).integers(0, 3, (20, 6))
+    np.testing.assert_array_equal(again.predict(counts), model.predict(counts))
+
+
+def test_files_from_before_the_two_parts_still_open():
+    record = random_model(Anchor(0.1, 0.2)).to_json()
+    del record["direct"], record["length"]
+    again = SlalomModel.from_json(record)
+    assert again.direct is None
+    assert again.length is None
+
+
+def test_equal_units_share_what_they_add():
+    model, features = with_parts(), np.array([0, 1, 1, 5])
+    shown = np.array([[1.0, 1, 1, 0], [0, 1, 0, 1]])
+    counts = np.array([[1.0, 2, 0, 0, 0, 0], [0, 1, 0, 0, 0, 1]])
+    np.testing.assert_allclose(model.spread(features).predict(shown), model.predict(counts))

@@ -1,16 +1,18 @@
 """How good a fit is and how sure each parameter is, without spending a query.
 
-With H = JᵀΠJ + R at the optimum, split into values and importances (see problem.py):
+With H = JᵀΠJ + R at the optimum and leave-one-out residuals (left_out.py):
 
-    leverage of row n       h = π_n (a_nᵀ G⁻¹ a_n + b̃_nᵀ S⁻¹ b̃_n)      b̃ = b − Cᵀ G⁻¹ a
-    leave-one-out residual  r_n / (1 − h)
-    covariance              H⁻¹ (JᵀΠ² diag(r²_loo) J + h² σ² R) H⁻¹
+    covariance              H⁻¹ (JᵀΠ² diag(r²_loo) J + R²T) H⁻¹      T = max(σ²/ρ, Σ(θ − θ̄)²/γ)
 
-The last term is the pull of the ridges, without which strong ridges look surer than they are.
-h = 1 would be the posterior's full width; the answer that more queries would give keeps part
-of the pull (see ridges.py), and h = ½ is what makes 90 % intervals hold it in 90 % of
-cases (benchmarks/coverage.py). Standard errors of everything that is read off follow by the
-delta method.
+The last term is the pull of the ridges, without which strong ridges look surer than they are:
+T is how far the parameters of one kind lie from their prior, as the ridge says or as they do
+(MacKay: over the number that the data determine), whichever is more. Standard errors of
+everything that is read off follow by the delta method.
+
+How far a unit's value and importance are data: of the posterior covariance of the two, in
+units of the prior's, the larger eigenvalue is what the prior still has to say, and
+
+    determined              1 − the largest eigenvalue of P^{−½} σ²H⁻¹ P^{−½}, per unit
 """
 
 from dataclasses import dataclass
@@ -18,106 +20,152 @@ from dataclasses import dataclass
 import numpy as np
 
 from slalom.document import FloatArray
-from slalom.surrogates.slalom.problem import Curvature, Problem, Solution, curvature
+from slalom.surrogates.quality import loo_quality
+from slalom.surrogates.slalom.left_out import LeftOut, left_out
+from slalom.surrogates.slalom.problem import Problem, Solution
 
-HIDDEN = 0.5  # h
+LEAST_FREE = 0.05  # of the parameters of one kind
 
 
 @dataclass(frozen=True, eq=False)
 class Certainty:
-    """Leave-one-out quality and, for each class, the covariance of (values, importances)."""
+    """Leave-one-out quality and, for each class, the covariance of all parameters.
+
+    They are the values, the direct effects, the rises of the length curve, the importances.
+    """
 
     r2: float | None
     rmse: float | None
-    covariances: tuple[FloatArray, ...]  # one (2k, 2k) a class
+    misses: FloatArray  # (n, n_classes) leave-one-out residuals, in the scores' own unit
+    covariances: tuple[FloatArray, ...]  # one (n_parameters, n_parameters) per class
+    determined: FloatArray  # (n_features,)
 
 
 def certainty(problem: Problem, solution: Solution, contrasts: FloatArray) -> Certainty:
-    """Everything §6 of the theory asks for, from one factorisation.
+    """Everything from one factorisation.
 
     `contrasts` (n_classes, n_columns) take the problem's columns to the classes.
     """
     from scipy.linalg import cho_solve
 
-    state, ridges = solution.state, solution.ridges
-    system = curvature(problem, state, ridges)
-    schur_inverse: FloatArray = np.asarray(np.linalg.inv(system.schur), np.float64)
-    gram_inverse = cho_solve(state.factor, np.eye(len(state.importances)), check_finite=False)
-    reduced = np.stack(  # (n_columns, n, k) b̃
-        [
-            slope.dense() - state.attention.apply(coupling)
-            for slope, coupling in zip(system.slopes, system.coupling, strict=True)
-        ]
+    left = left_out(problem, solution.state, solution.ridges)
+    r2, rmse = _quality(problem, left.residuals, len(contrasts))
+    size = len(solution.ridges.linear)
+    gram_inverse = cho_solve(solution.state.factor, np.eye(size), check_finite=False)
+    schur_inverse = cho_solve((left.root, True), np.eye(len(left.root)), check_finite=False)
+    inverses = (gram_inverse, schur_inverse)
+    return Certainty(
+        r2,
+        rmse,
+        left.residuals @ contrasts.T,
+        _covariances(problem, solution, contrasts, left, inverses),
+        _determined(problem, solution, left, inverses),
     )
-    residuals = loo_residuals(problem, solution, reduced, gram_inverse, schur_inverse)
-    r2, rmse = _quality(problem, residuals, len(contrasts))
-    parts = (reduced, residuals, gram_inverse, schur_inverse)
-    return Certainty(r2, rmse, _covariances(problem, solution, system, contrasts, parts))
-
-
-def loo_residuals(
-    problem: Problem,
-    solution: Solution,
-    reduced: FloatArray,
-    gram_inverse: FloatArray,
-    schur_inverse: FloatArray,
-) -> FloatArray:
-    """What each row's residual would be had it not been fitted: (n, n_columns)."""
-    state = solution.state
-    attention = state.attention.dense()
-    own = ((attention @ gram_inverse) * attention).sum(axis=1)  # (n,)
-    through = np.einsum("cnk,dnk->ncd", reduced @ schur_inverse, reduced, optimize=True)
-    one = np.eye(problem.scores.shape[1])
-    left = one - problem.weights[:, None, None] * (own[:, None, None] * one + through)
-    if len(one) == 1:
-        return np.asarray(state.residuals / np.maximum(left[:, 0], 1e-3))
-    left += 1e-9 * one
-    return np.asarray(np.linalg.solve(left, state.residuals[:, :, None])[:, :, 0])
 
 
 def _quality(
     problem: Problem, residuals: FloatArray, n_classes: int
 ) -> tuple[float | None, float | None]:
-    n_rows, n_columns = problem.scores.shape
-    n_parameters = problem.counts.shape[1] * (1 + n_columns) / n_columns - 1
-    weights = problem.weights / problem.weights.sum()
-    squared = float(weights @ (residuals**2).sum(axis=1))
-    rmse = float(np.sqrt(squared / n_classes))
-    mean = weights @ problem.scores
-    spread = float(weights @ ((problem.scores - mean) ** 2).sum(axis=1))
-    scale = float(np.abs(problem.scores).max(initial=0.0))
-    if n_rows < n_parameters or spread <= (1e-9 * max(1.0, scale)) ** 2:
-        return None, rmse
-    alone = n_rows / (n_rows - 1)  # the mean, too, is judged on rows it has not seen
-    return 1.0 - squared / (spread * alone**2), rmse
+    n_columns = problem.scores.shape[1]
+    judged = slice(None) if problem.judged is None else problem.judged
+    return loo_quality(
+        residuals[judged] * np.sqrt(n_columns / n_classes),
+        problem.scores[judged] * np.sqrt(n_columns / n_classes),
+        weights=problem.weights[judged],
+        n_parameters=problem.counts.shape[1] * (1 + n_columns) / n_columns - 1,
+    )
 
 
 def _covariances(
     problem: Problem,
     solution: Solution,
-    system: Curvature,
     contrasts: FloatArray,
-    parts: tuple[FloatArray, FloatArray, FloatArray, FloatArray],
+    left: LeftOut,
+    inverses: tuple[FloatArray, FloatArray],
 ) -> tuple[FloatArray, ...]:
     """Every row, and every ridge as one more row of its own, moves the parameters by its noise."""
-    reduced, residuals, gram_inverse, schur_inverse = parts
-    state, ridges = solution.state, solution.ridges
-    noise = problem.weights[:, None] * residuals  # (n, n_columns)
-    sigma = HIDDEN * np.sqrt(float(problem.weights @ (residuals**2).sum(axis=1)) / residuals.size)
-    pull_values = sigma * np.sqrt(ridges.values)
-    pull_importances = sigma * np.sqrt(ridges.importances)
-    by_rows = schur_inverse @ np.einsum("cnk,nc->kn", reduced, noise, optimize=True)
+    gram_inverse, schur_inverse = inverses
+    state, coupling = solution.state, left.system.coupling
+    noise = problem.weights[:, None] * left.residuals  # (n, n_columns)
+    pull_linear, pull_importances = _pulls(problem, solution, left, inverses)
+    by_rows = schur_inverse @ np.einsum("cnk,nc->kn", left.reduced, noise, optimize=True)
     by_ridges = schur_inverse * pull_importances
-    by_values = [-(schur_inverse @ coupling.T) * pull_values for coupling in system.coupling]
-    moved = np.hstack([by_rows, by_ridges, *by_values])  # (k, …) how each moved the importances
+    by_linear = [-(schur_inverse @ part.T) * pull_linear for part in coupling]
+    moved = np.hstack([by_rows, by_ridges, *by_linear])  # (k, …) how each moved the importances
     k, n = by_rows.shape
+    design = np.hstack([state.attention.dense(), problem.fixed])
     by_column = []
-    for column, coupling in enumerate(system.coupling):
-        own = np.zeros_like(moved)
-        own[:, :n] = gram_inverse @ state.attention.times(noise[:, column], 1.0).dense().T
-        start = n + k * (1 + column)
-        own[:, start : start + k] = gram_inverse * pull_values
-        by_column.append(own - coupling @ moved)
-    by_class = np.tensordot(contrasts, np.stack(by_column), axes=1)  # (n_classes, k, …)
-    influences = (np.vstack([own, moved]) for own in by_class)  # (2k, …)
+    for column, part in enumerate(coupling):
+        own = np.zeros((len(part), moved.shape[1]))
+        own[:, :n] = gram_inverse @ (design * noise[:, [column]]).T
+        start = n + k + len(part) * column
+        own[:, start : start + len(part)] = gram_inverse * pull_linear
+        by_column.append(_direct_in_gauge(problem, own - part @ moved))
+    by_class = np.tensordot(contrasts, np.stack(by_column), axes=1)  # (n_classes, k + n_fixed, …)
+    influences = (np.vstack([own, moved]) for own in by_class)
     return tuple(influence @ influence.T for influence in influences)
+
+
+def _pulls(
+    problem: Problem,
+    solution: Solution,
+    left: LeftOut,
+    inverses: tuple[FloatArray, FloatArray],
+) -> tuple[FloatArray, FloatArray]:
+    """R √T: (k + n_fixed,) of what is linear, (k,) of the importances."""
+    state, ridges = solution.state, solution.ridges
+    gram_inverse, schur_inverse = inverses
+    noise = float(problem.weights @ (left.residuals**2).sum(axis=1)) / left.residuals.size
+    m, k = problem.n_features, problem.counts.shape[1]
+    n_direct = 0 if problem.parts is None else problem.parts.direct.shape[1]
+    through = [((part @ schur_inverse) * part).sum(axis=1) for part in left.system.coupling]
+    spread = gram_inverse.diagonal() + np.mean(through, axis=0)
+    moved = np.vstack([state.values - problem.prior, state.effects])
+    squares = (moved**2).mean(axis=1)  # over columns
+    linear = np.sqrt(noise * ridges.linear)
+    for kind in (slice(0, m), slice(k, k + n_direct), slice(k + n_direct + 1, None)):
+        far = _far(squares[kind], ridges.linear[kind] * spread[kind])
+        linear[kind] = np.maximum(linear[kind], ridges.linear[kind] * far)
+    strayed = (state.importances - problem.importance_prior)[:m] ** 2
+    far = _far(strayed, (ridges.importances * schur_inverse.diagonal())[:m])
+    importances = np.sqrt(noise * ridges.importances)
+    return linear, np.maximum(importances, ridges.importances * far)
+
+
+def _far(squares: FloatArray, shrunk: FloatArray) -> float:
+    """How far parameters of one kind lie from their prior, had they not been shrunk."""
+    if not squares.size:
+        return 0.0
+    free = float((1.0 - shrunk).clip(0.0, 1.0).sum())
+    return float(np.sqrt(squares.sum() / max(free, LEAST_FREE * squares.size)))
+
+
+def _direct_in_gauge(problem: Problem, influence: FloatArray) -> FloatArray:
+    """Direct effects sum to 0; only the ridges know of their sum."""
+    if problem.parts is not None:
+        k, m = problem.counts.shape[1], problem.parts.direct.shape[1]
+        influence[k : k + m] -= influence[k : k + m].mean(axis=0)
+    return influence
+
+
+def _determined(
+    problem: Problem,
+    solution: Solution,
+    left: LeftOut,
+    inverses: tuple[FloatArray, FloatArray],
+) -> FloatArray:
+    """Per feature, over the block of its values (one per column) and its importance."""
+    gram_inverse, schur_inverse = inverses
+    m, n_columns = problem.n_features, problem.scores.shape[1]
+    coupling = left.system.coupling[:, :m]  # (n_columns, m, k)
+    through = coupling @ schur_inverse
+    block = np.zeros((m, n_columns + 1, n_columns + 1))
+    values = np.einsum("cmk,dmk->mcd", through, coupling, optimize=True)
+    block[:, :-1, :-1] = values + gram_inverse.diagonal()[:m, None, None] * np.eye(n_columns)
+    cross = -through[:, np.arange(m), np.arange(m)].T  # (m, n_columns)
+    block[:, :-1, -1] = block[:, -1, :-1] = cross
+    block[:, -1, -1] = schur_inverse.diagonal()[:m]
+    value, importance = solution.ridges.values[:m], solution.ridges.importances[:m]
+    scale = np.sqrt(np.column_stack([*[value] * n_columns, importance]))
+    block *= scale[:, :, None] * scale[:, None, :]
+    return np.asarray(1.0 - np.linalg.eigvalsh(block)[:, -1].clip(0.0, 1.0))

@@ -8,12 +8,15 @@ from slalom.document import BoolArray, FloatArray
 from slalom.surrogates.base import Fit
 from slalom.surrogates.rows import Rows
 from slalom.surrogates.slalom.certainty import certainty
+from slalom.surrogates.slalom.left_out import left_out
+from slalom.surrogates.slalom.length import LengthCurve, knots_of, ramps
 from slalom.surrogates.slalom.model import Anchor, SlalomModel
-from slalom.surrogates.slalom.problem import Problem, Solution
+from slalom.surrogates.slalom.path import ByLeaveOneOut, judge
+from slalom.surrogates.slalom.problem import Parts, Problem, Solution
 from slalom.surrogates.slalom.readouts import read_outs, standard_errors
-from slalom.surrogates.slalom.solvers import LevenbergMarquardt, Solver
+from slalom.surrogates.slalom.solvers import Solver
 
-DEFAULT_SOLVER = LevenbergMarquardt()
+DEFAULT_SOLVER = ByLeaveOneOut()
 UNSURE = "too few different answers to say how sure the scores are: ask more, if there are more"
 
 
@@ -28,9 +31,13 @@ class Prior:
 
 @dataclass(frozen=True)
 class SlalomSurrogate:
-    """Fits by least squares; `anchored` adds what is always present, the paper's model has none."""
+    """Fits by least squares; `anchored` adds what is always present, the paper's model has none.
+
+    `parts` adds direct effects and the length curve, which need an anchor to stand beside.
+    """
 
     anchored: bool = True
+    parts: bool = True
     solver: Solver = DEFAULT_SOLVER
     prior: Prior | None = None  # None: every value shrinks to one score, every importance to 0
 
@@ -43,16 +50,29 @@ class SlalomSurrogate:
         document_counts: FloatArray,
     ) -> Fit:
         columns = scores.reshape(len(scores), -1)
-        unit, contrasts = _unit(columns), _contrasts(columns)
-        prior = self.prior and replace(self.prior, values=self.prior.values / unit)
-        columns = columns @ contrasts / unit
-        problem = replace(self, prior=prior).problem(
-            counts, columns, weights=weights, document_counts=document_counts
+        judged = _judged(counts, document_counts) & (weights > 0)
+        contrasts = _contrasts(columns)
+        unit = _unit(columns @ contrasts, judged)
+        told = self.prior and replace(self.prior, values=self.prior.values / unit)
+        problem, solution = self._solved(
+            [
+                replace(self, prior=prior).problem(
+                    counts,
+                    columns @ contrasts / unit,
+                    weights=weights,
+                    document_counts=document_counts,
+                )
+                for prior in dict.fromkeys((told, None))
+            ]
         )
-        solution = self.solver.solve(problem)
-        values = solution.state.values @ contrasts.T * unit
-        model = _model(problem, solution, values[:, 0] if scores.ndim == 1 else values)
-        sure = certainty(problem, solution, contrasts * unit)
+        back = contrasts * unit  # (n_classes, n_columns)
+        model = _model(problem, solution, back, document_counts)
+        if scores.ndim == 1:
+            model = model.column(0)
+        sure = certainty(problem, solution, back)
+        said = model.predict(counts)
+        held_out = said.reshape(columns.shape)
+        held_out[self._used(counts, weights)] = columns[self._used(counts, weights)] - sure.misses
         return Fit(
             model=model,
             scores=read_outs(model, document_counts),
@@ -63,6 +83,17 @@ class SlalomSurrogate:
             r2=sure.r2,
             rmse=None if sure.rmse is None else sure.rmse * unit,
             notes=(UNSURE,) if sure.r2 is None else (),
+            determined=sure.determined,
+            held_out=held_out.reshape(scores.shape),
+        )
+
+    def _solved(self, problems: list[Problem]) -> tuple[Problem, Solution]:
+        """With the prior and without it, which may be wrong: what predicts left-out rows best."""
+        solved = [(problem, self.solver.solve(problem)) for problem in problems]
+        if len(solved) == 1:
+            return solved[0]
+        return min(
+            solved, key=lambda one: judge(one[0], left_out(one[0], one[1].state, one[1].ridges))
         )
 
     def problem(
@@ -74,35 +105,34 @@ class SlalomSurrogate:
         document_counts: FloatArray,
     ) -> Problem:
         """Only rows that are fitted; without an anchor an empty query says nothing."""
-        used, empty = weights > 0, counts.sum(axis=1) == 0
-        if not self.anchored:
-            used &= ~empty
+        used = self._used(counts, weights)
         columns = scores.reshape(len(scores), -1)
         common = self._common(counts, columns, weights, document_counts)
         counts, columns, weights = counts[used], columns[used], weights[used]
         values, importance_prior = self._believed(common, counts)
-        parts = np.hstack([counts, np.ones((len(counts), 1))]) if self.anchored else counts
+        shown = np.hstack([counts, np.ones((len(counts), 1))]) if self.anchored else counts
         return Problem(
-            Rows.of(parts),
+            Rows.of(shown),
             columns,
             weights / weights.mean(),
             values,
             importance_prior,
             self.anchored,
-            grounded=bool(empty[used].any()),
+            grounded=bool((counts.sum(axis=1) == 0).any()),
             complete=_are_all(counts, document_counts),
+            parts=_parts(counts, document_counts) if self.anchored and self.parts else None,
+            judged=_judged(counts, document_counts),
         )
 
-    def _believed(self, common: FloatArray, counts: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The priors of values and importances, the anchor's included.
+    def _used(self, counts: FloatArray, weights: FloatArray) -> BoolArray:
+        used = weights > 0
+        return used if self.anchored else used & (counts.sum(axis=1) > 0)
 
-        It begins as loud as the units of a typical query together: from a silent one, texts of
-        mixed opinions do not find their way to the loud one they need.
-        """
+    def _believed(self, common: FloatArray, counts: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The priors of values and importances, the anchor's included."""
         n_features = counts.shape[1]
         k = n_features + self.anchored
         values, importance_prior = np.tile(common, (k, 1)), np.zeros(k)
-        importance_prior[n_features:] = np.log(max(1.0, float(counts.sum(axis=1).mean())))
         if self.prior is not None:
             told = self.prior.values.reshape(n_features, -1)
             values[:n_features] = np.where(np.isfinite(told), told, common)
@@ -128,11 +158,38 @@ class SlalomSurrogate:
         return np.asarray(weights @ scores / weights.sum())
 
 
-def _unit(columns: FloatArray) -> float:
+def _judged(counts: FloatArray, document_counts: FloatArray) -> BoolArray:
+    """All rows but the empty and the whole text, of which there is one each.
+
+    No other row is like them, and a fit that passes through them is not the better for it:
+    an unusual score of the empty text would otherwise be most of the spread there is.
+    """
+    whole = (counts == document_counts).all(axis=1)
+    return np.asarray((counts.sum(axis=1) > 0) & ~whole)
+
+
+def _unit(columns: FloatArray, judged: BoolArray) -> float:
     """The spread of the scores: fitted in it, a ridge means the same for log-odds and prices."""
     largest = float(np.abs(columns).max(initial=0.0)) or 1.0
-    spread = largest * float((columns / largest).std())
-    return spread if spread > 1e-9 * largest else 1.0
+    for rows in (columns[judged], columns):
+        spread = largest * _deviation(rows / largest) if len(rows) else 0.0
+        if spread > 1e-9 * largest:
+            return spread
+    return 1.0
+
+
+def _deviation(rows: FloatArray) -> float:
+    return float(np.sqrt(rows.var(axis=0).mean()))
+
+
+def _parts(counts: FloatArray, document_counts: FloatArray) -> Parts:
+    """A part that all direct effects share is a straight length curve: they sum to 0."""
+    sizes = counts.sum(axis=1)
+    direct = counts - sizes[:, None] / counts.shape[1]
+    length = ramps(sizes, knots_of(float(document_counts.sum())))
+    if (sizes > 0).all():  # without the empty text the first step is the anchor's value
+        length[:, 0] = 0.0
+    return Parts(direct, length)
 
 
 def _contrasts(columns: FloatArray) -> FloatArray:
@@ -158,9 +215,19 @@ def _are_all(counts: FloatArray, document_counts: FloatArray) -> bool:
     return bool(len(np.unique(parts, axis=0)) >= np.prod(document_counts + 1) - 1)
 
 
-def _model(problem: Problem, solution: Solution, values: FloatArray) -> SlalomModel:
-    importances = solution.state.importances
+def _model(
+    problem: Problem, solution: Solution, back: FloatArray, document_counts: FloatArray
+) -> SlalomModel:
+    """The model of all classes; `back` takes the problem's columns to them."""
+    state, m = solution.state, problem.n_features
+    values = state.values @ back.T
     if not problem.anchored:
-        return SlalomModel(values, importances, None)
-    value = float(values[-1]) if values.ndim == 1 else tuple(map(float, values[-1]))
-    return SlalomModel(values[:-1], importances[:-1], Anchor(value, float(importances[-1])))
+        return SlalomModel(values, state.importances, None)
+    anchor = Anchor(tuple(map(float, values[m])), float(state.importances[m]))
+    model = SlalomModel(values[:m], state.importances[:m], anchor)
+    if problem.parts is None:
+        return model
+    effects = state.effects @ back.T
+    direct, rises = effects[:m], effects[m:]
+    curve = LengthCurve(knots_of(float(document_counts.sum())), rises.cumsum(axis=0))
+    return replace(model, direct=direct - direct.mean(axis=0), length=curve)

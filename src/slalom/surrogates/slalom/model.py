@@ -1,20 +1,24 @@
 """The Softmax-Linked Additive Log-Odds Model (Leemann et al., arXiv 2405.13536).
 
-With w = exp(s), counts c and the anchor (v_0, w_0) that is always present (w_0 = 0 gives
-the paper's model):
+With w = exp(s), counts c and the anchor (v_0, w_0) that is always present:
 
-    F(c) = (w_0 v_0 + Σ_j c_j w_j v_j) / Z(c)      Z(c) = w_0 + Σ_j c_j w_j
+    F(c) = (w_0 v_0 + Σ_j c_j w_j v_j) / Z(c) + Σ_j c_j d_j + g(Σ_j c_j)
+    Z(c) = w_0 + Σ_j c_j w_j
+
+d is what a feature adds in any company (direct), g the length curve (length.py); the paper's
+model has w_0 = 0, d = 0 and g = 0.
 
 Values may have one column a class; importances are shared by all classes.
 What is read off a model stands in readouts.py.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from slalom.document import FloatArray, IntArray
+from slalom.surrogates.slalom.length import LengthCurve
 
 
 @dataclass(frozen=True)
@@ -27,11 +31,13 @@ class Anchor:
 
 @dataclass(frozen=True, eq=False)
 class SlalomModel:
-    """One SLALOM: a value (or one a class) and an importance for each feature."""
+    """One SLALOM: a value (or one per class) and an importance for each feature."""
 
     values: FloatArray  # (n_features,) or (n_features, n_classes)
     importances: FloatArray  # (n_features,)
     anchor: Anchor | None
+    direct: FloatArray | None = None  # the shape of values, sum 0; None: no such part
+    length: LengthCurve | None = None
     kind: ClassVar[str] = "slalom"
 
     def weights(self) -> tuple[FloatArray, float]:
@@ -47,15 +53,39 @@ class SlalomModel:
 
     def predict(self, counts: FloatArray) -> FloatArray:
         """F(c); without an anchor nothing present scores 0."""
+        counts = np.asarray(counts, dtype=np.float64)
         weights, anchor_weight = self.weights()
-        mass = np.asarray(counts, dtype=np.float64) * weights
+        mass = counts * weights
         total = mass.sum(axis=1) + anchor_weight
         said = mass @ self.values + anchor_weight * self.anchor_values()
         total = np.where(total > 0, total, 1.0)
-        return np.asarray(said / (total if self.values.ndim == 1 else total[:, None]))
+        score = said / (total if self.values.ndim == 1 else total[:, None])
+        if self.direct is not None:
+            score = score + counts @ self.direct
+        if self.length is not None:
+            score = score + self.length(counts.sum(axis=1))
+        return np.asarray(score)
+
+    def column(self, of_class: int) -> "SlalomModel":
+        """The model of one class out of those that share importances."""
+        anchor, length = self.anchor, self.length
+        if anchor is not None:
+            anchor = Anchor(float(np.atleast_1d(anchor.value)[of_class]), anchor.importance)
+        return replace(
+            self,
+            values=self.values[:, of_class],
+            anchor=anchor,
+            direct=None if self.direct is None else self.direct[:, of_class],
+            length=length and LengthCurve(length.sizes, length.heights[:, of_class]),
+        )
 
     def spread(self, features: IntArray) -> "SlalomModel":
-        return SlalomModel(self.values[features], self.importances[features], self.anchor)
+        return replace(
+            self,
+            values=self.values[features],
+            importances=self.importances[features],
+            direct=None if self.direct is None else self.direct[features],
+        )
 
     def to_json(self) -> dict[str, Any]:
         anchor = self.anchor and {"value": self.anchor.value, "importance": self.anchor.importance}
@@ -63,14 +93,24 @@ class SlalomModel:
             "values": self.values.tolist(),
             "importances": self.importances.tolist(),
             "anchor": anchor,
+            "direct": None if self.direct is None else self.direct.tolist(),
+            "length": self.length and self.length.to_json(),
         }
 
     @classmethod
     def from_json(cls, record: dict[str, Any]) -> "SlalomModel":
+        """Files from before the two parts have neither of their keys."""
         anchor = record["anchor"]
         if anchor is not None:
             value = anchor["value"]
             value = tuple(value) if isinstance(value, list | tuple) else float(value)
             anchor = Anchor(value, float(anchor["importance"]))
         values, importances = (np.array(record[key], float) for key in ("values", "importances"))
-        return cls(values, importances, anchor)
+        direct, length = record.get("direct"), record.get("length")
+        return cls(
+            values,
+            importances,
+            anchor,
+            direct=None if direct is None else np.array(direct, float),
+            length=length and LengthCurve.from_json(length),
+        )

@@ -1,26 +1,40 @@
 """The least-squares problem behind a SLALOM: what every solver works on.
 
-Given the importances s the model is linear in the values v, so v is eliminated exactly
-(variable projection) and what is left is a problem over s alone. With A the attention of
-every query, Π the weights, r the residuals, B = A ∘ (v − F) and ridges R:
+Given the importances s the model is linear in everything else, so the rest is eliminated
+exactly (variable projection) and what is left is a problem over s alone. With A the attention
+of every query, E the fixed columns (direct effects and length curve, if any), X = [A, E],
+Π the weights, r the residuals, B = A ∘ (v − Av) and ridges R:
 
-    G = AᵀΠA + R_v      C = AᵀΠB      S = BᵀΠB − CᵀG⁻¹C + R_s      gradient = BᵀΠr − R_s (s − s̄)
+    G = XᵀΠX + R_x      C = XᵀΠB      S = BᵀΠB − CᵀG⁻¹C + R_s      gradient = BᵀΠr − R_s (s − s̄)
 
-The anchor is the last column, present once in every query. Only differences of s matter:
+The anchor is the last column of A, present once in every query. Only differences of s matter:
 a term on Σs fixes the gauge Σ_{j≥1} s_j = 0 without touching the fit.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from slalom.document import FloatArray
+from slalom.document import BoolArray, FloatArray
 from slalom.errors import ClassifierError
 from slalom.surrogates.rows import Rows
 
 LOUDEST = 25.0  # |s| beyond this is exp(25) : 1, no query can tell
 TINY = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """Columns that do not depend on the importances: direct effects, then the length curve."""
+
+    direct: FloatArray  # (n, n_features) counts less their mean, or (n, 0)
+    length: FloatArray  # (n, n_ramps), or (n, 0)
+
+    @cached_property
+    def columns(self) -> FloatArray:
+        return np.hstack([self.direct, self.length])
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,10 +52,21 @@ class Problem:
     anchored: bool
     grounded: bool = True  # the empty query was asked: it says what the anchor is worth
     complete: bool = False  # every subset was asked: nothing is left to chance
+    parts: Parts | None = None  # None: the paper's model
+    judged: BoolArray | None = None  # (n,) rows that leave-one-out looks at; None: all
 
     @property
     def n_features(self) -> int:
         return self.counts.shape[1] - int(self.anchored)
+
+    @cached_property
+    def fixed(self) -> FloatArray:
+        """E: (n, n_fixed)."""
+        return np.zeros((len(self.scores), 0)) if self.parts is None else self.parts.columns
+
+    @cached_property
+    def fixed_gram(self) -> FloatArray:
+        return np.asarray(self.fixed.T @ (self.fixed * self.weights[:, None]))
 
     def padded(self, features: FloatArray) -> FloatArray:
         """(n_features,) → (k,): the anchor, if any, gets 0."""
@@ -51,33 +76,46 @@ class Problem:
         """What the prior says of every query: (n, n_columns)."""
         return attention_of(self.counts, self.importance_prior).apply(self.prior)
 
+    def centred(self, importances: FloatArray) -> FloatArray:
+        """In the gauge: the features' importances have mean 0, the anchor's moves along."""
+        return np.asarray(importances - importances[: self.n_features].mean())
+
     def in_gauge(self, importances: FloatArray) -> FloatArray:
-        centred = importances - importances[: self.n_features].mean()
-        return np.asarray(centred.clip(-LOUDEST, LOUDEST))
+        return np.asarray(self.centred(importances).clip(-LOUDEST, LOUDEST))
 
 
 @dataclass(frozen=True, eq=False)
 class Ridges:
-    """Strength of the pull on each parameter: values and importances to their priors."""
+    """Strength of the pull on each parameter, towards its prior or towards 0."""
 
     values: FloatArray  # (k,) 0 for an anchor whose score is known
-    importances: FloatArray  # (k,) 0 for the anchor
+    importances: FloatArray  # (k,)
+    fixed: FloatArray  # (n_fixed,)
     strengths: tuple[float, float]  # on a value, on an importance
 
     @classmethod
     def of(cls, problem: Problem, value: float, importance: float) -> "Ridges":
+        """The same pull on every value and on every importance; none on the anchor's."""
         free = problem.padded(np.ones(problem.n_features))
         shrunk = free if problem.grounded else np.ones_like(free)
-        return cls(value * shrunk, importance * free, (value, importance))
+        fixed = np.full(problem.fixed.shape[1], value)
+        return cls(value * shrunk, importance * free, fixed, (value, importance))
+
+    @cached_property
+    def linear(self) -> FloatArray:
+        """(k + n_fixed,) on all that is eliminated."""
+        return np.append(self.values, self.fixed)
 
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """The best values for given importances, and the residuals they leave."""
+    """The best values, direct effects and length curve for given importances."""
 
     importances: FloatArray  # (k,)
     values: FloatArray  # (k, n_columns)
+    effects: FloatArray  # (n_fixed, n_columns) of the fixed columns
     attention: Rows  # (n, k) A
+    attended: FloatArray  # (n, n_columns) Av, what attention alone says
     residuals: FloatArray  # (n, n_columns)
     factor: Any  # Cholesky factor of G
     objective: float
@@ -93,32 +131,46 @@ class Solution:
 
 @dataclass(frozen=True, eq=False)
 class Curvature:
-    """The system of the importances after the values are eliminated."""
+    """The system of the importances after the rest is eliminated."""
 
-    slopes: tuple[Rows, ...]  # B, one a column
-    coupling: FloatArray  # (n_columns, k, k) G⁻¹C
+    slopes: tuple[Rows, ...]  # B, one per column
+    coupling: FloatArray  # (n_columns, k + n_fixed, k) G⁻¹C
     schur: FloatArray  # (k, k) S, gauge term included
     gradient: FloatArray  # (k,) downhill
 
 
 def project(problem: Problem, importances: FloatArray, ridges: Ridges) -> State:
-    """Eliminate the values: one weighted ridge regression on the attention."""
+    """Eliminate all but the importances: one weighted ridge regression."""
     from scipy.linalg import cho_solve
 
     attention = attention_of(problem.counts, importances)
     weighted = attention.times(problem.weights, 1.0)
-    gram = attention.gram(weighted) + np.diag(ridges.values)
+    k = len(importances)
+    gram = np.zeros((k + len(ridges.fixed), k + len(ridges.fixed)))
+    gram[:k, :k] = attention.gram(weighted)
+    gram[:k, k:] = weighted.apply_transposed(problem.fixed)
+    gram[k:, :k] = gram[:k, k:].T
+    gram[k:, k:] = problem.fixed_gram
+    gram[np.diag_indices_from(gram)] += ridges.linear
     factor = _factor(gram)
     # shrinking v to the prior is shrinking v − prior to 0
     centred = problem.scores - attention.apply(problem.prior)
-    shift = cho_solve(factor, weighted.apply_transposed(centred), check_finite=False)
-    residuals = centred - attention.apply(shift)
+    pulls = np.vstack(
+        [
+            weighted.apply_transposed(centred),
+            problem.fixed.T @ (centred * problem.weights[:, None]),
+        ]
+    )
+    shift = cho_solve(factor, pulls, check_finite=False)
+    values = shift[:k] + problem.prior
+    attended = attention.apply(values)
+    residuals = problem.scores - attended - problem.fixed @ shift[k:]
     objective = (
         float(problem.weights @ (residuals**2).sum(axis=1))
-        + float(ridges.values @ (shift**2).sum(axis=1))
-        + float(ridges.importances @ (importances - problem.importance_prior) ** 2)
+        + float(ridges.linear @ (shift**2).sum(axis=1))
+        + float(ridges.importances @ _strayed(problem, importances) ** 2)
     )
-    return State(importances, shift + problem.prior, attention, residuals, factor, objective)
+    return State(importances, values, shift[k:], attention, attended, residuals, factor, objective)
 
 
 def _factor(gram: FloatArray) -> Any:
@@ -145,27 +197,45 @@ def curvature(problem: Problem, state: State, ridges: Ridges, *, full: bool = Fa
     """Gauss–Newton, or with `full` the true second derivatives: S and C get what r bends."""
     from scipy.linalg import cho_solve
 
-    predictions = problem.scores - state.residuals
-    schur = np.diag(ridges.importances)
-    gradient = -ridges.importances * (state.importances - problem.importance_prior)
-    weighted = state.attention.times(problem.weights, 1.0)
+    k = len(state.importances)
+    schur, gradient = _pull(problem, state, ridges)
     slopes, couplings = [], []
     for column in range(problem.scores.shape[1]):
-        slope = state.attention.times_difference(state.values[:, column], predictions[:, column])
+        values, said = state.values[:, column], state.attended[:, column]
+        slope = state.attention.times_difference(values, said)
         pull = problem.weights * state.residuals[:, column]
-        cross = weighted.gram(slope)  # C
-        schur += slope.gram(slope.times(problem.weights, 1.0))
+        weighted = slope.times(problem.weights, 1.0)
+        cross = np.vstack(  # C
+            [state.attention.gram(weighted), weighted.apply_transposed(problem.fixed).T]
+        )
+        schur += slope.gram(weighted)
         if full:
             pulled = state.attention.times(pull, 1.0)
             bend = pulled.gram(slope)
             schur += bend + bend.T - np.diag(slope.apply_transposed(pull))
-            cross += pulled.gram(state.attention) - np.diag(state.attention.apply_transposed(pull))
+            cross[:k] += pulled.gram(state.attention)
+            cross[:k] -= np.diag(state.attention.apply_transposed(pull))
         coupling = cho_solve(state.factor, cross, check_finite=False)
         schur -= cross.T @ coupling
         gradient += slope.apply_transposed(pull)
         slopes.append(slope)
         couplings.append(coupling)
     return Curvature(tuple(slopes), np.stack(couplings), _gauged(problem, schur), gradient)
+
+
+def _strayed(problem: Problem, importances: FloatArray) -> FloatArray:
+    """How far importances are from their prior, both in the gauge."""
+    return problem.centred(importances) - problem.importance_prior
+
+
+def _pull(problem: Problem, state: State, ridges: Ridges) -> tuple[FloatArray, FloatArray]:
+    """What the ridges add to S and to the gradient; like the fit, shifts do not move them."""
+    strengths = ridges.importances
+    pull = strengths * _strayed(problem, state.importances)
+    share = problem.padded(np.full(problem.n_features, 1 / problem.n_features))
+    schur = np.diag(strengths) - np.outer(share, strengths) - np.outer(strengths, share)
+    schur += strengths.sum() * np.outer(share, share)
+    return schur, np.asarray(pull.sum() * share - pull)
 
 
 def _gauged(problem: Problem, schur: FloatArray) -> FloatArray:

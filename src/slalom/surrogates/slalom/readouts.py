@@ -1,120 +1,179 @@
 """What is read off a SLALOM at a document, per occurrence of a feature, and how sure it is.
 
-With w = exp(s), α_j = w_j / Z and F the score of the whole document:
+With w = exp(s), α_j = w_j / Z, A what attention says of the whole document (all of F in the
+paper's model), n the number of its units:
 
-    value       v_j                        what a unit says on its own
+    value       v_j                        what attention takes from a unit
     importance  s_j                        how strongly it outweighs others
+    share       α_j                        of the attention in the whole document
+    alone       F({j}) − F(∅)              what is said to the unit by itself
     linearised  w_j v_j                    the paper's single score
-    gradient    α_j (v_j − F)              derivative of soft removal
-    removal     α_j (v_j − F) / (1 − α_j)  exactly F(c) − F(c − e_j)
-    shapley     see shapley.py             fair share of F(c) − F(∅)
+    gradient    α_j (v_j − A)              derivative of soft removal
+    removal     α_j (v_j − A) / (1 − α_j) + d_j + g(n) − g(n − 1)      exactly F(c) − F(c − e_j)
+    shapley     see shapley.py, + d_j + g(n) / n                       fair share of F(c) − F(∅)
 
-Standard errors follow by the delta method from the covariance of (values, importances).
+Without an anchor `alone` is F({j}) = v_j. Standard errors follow by the delta method from the
+covariance of all parameters.
 """
+
+from dataclasses import dataclass
 
 import numpy as np
 
 from slalom.document import FloatArray
+from slalom.surrogates.slalom.length import ramps
 from slalom.surrogates.slalom.model import SlalomModel
 from slalom.surrogates.slalom.shapley import Game, shapley_jacobian, shapley_values
 
-READ_OUTS = ("value", "importance", "linearised", "gradient", "removal", "shapley")
-ALONE = 1e-12  # a unit with all the attention: removing it leaves nothing
+ALL = 1e-12  # a unit with all the attention: removing it leaves nothing
+SHARED = ("importance", "share")  # what all classes have in common
 
 
 def read_outs(model: SlalomModel, document_counts: FloatArray) -> dict[str, FloatArray]:
     """Every score of every feature, at a document with these counts."""
-    columns = [_read_column(model, document_counts, column) for column in _columns(model)]
+    columns = [_Reading.of(c, document_counts).scores() for c in _columns(model)]
     scores = {name: np.stack([c[name] for c in columns], axis=-1) for name in columns[0]}
-    if model.values.ndim == 1:
-        scores = {name: score[:, 0] for name, score in scores.items()}
-    return {**scores, "importance": model.importances}
+    return {name: _shaped(name, score, model) for name, score in scores.items()}
 
 
 def standard_errors(
     model: SlalomModel, document_counts: FloatArray, covariances: tuple[FloatArray, ...]
 ) -> dict[str, FloatArray]:
-    """The same shapes as read_outs; covariances are of (v, s), anchor last, one a class."""
-    errors: dict[str, list[FloatArray]] = {name: [] for name in READ_OUTS}
+    """The same shapes as read_outs; one covariance per class, of all parameters in the order of
+    values, direct effects, rises of the length curve, importances; anchors after features."""
+    errors: dict[str, list[FloatArray]] = {}
     for column, covariance in zip(_columns(model), covariances, strict=True):
-        for name, jacobian in _jacobians(model, document_counts, column).items():
+        for name, jacobian in _Reading.of(column, document_counts).jacobians().items():
             variance = ((jacobian @ covariance) * jacobian).sum(axis=1)
-            errors[name].append(np.sqrt(np.maximum(variance, 0.0)))
-    stacked = {name: np.stack(error, axis=-1) for name, error in errors.items()}
+            errors.setdefault(name, []).append(np.sqrt(np.maximum(variance, 0.0)))
+    return {name: _shaped(name, np.stack(e, axis=-1), model) for name, e in errors.items()}
+
+
+def _columns(model: SlalomModel) -> list[SlalomModel]:
     if model.values.ndim == 1:
-        return {name: error[:, 0] for name, error in stacked.items()}
-    return {**stacked, "importance": errors["importance"][0]}
+        return [model]
+    return [model.column(c) for c in range(model.values.shape[1])]
 
 
-def _columns(model: SlalomModel) -> list[tuple[FloatArray, float]]:
-    """The values and the anchor's value, class by class."""
-    values = model.values.reshape(len(model.values), -1)
-    anchors = np.reshape(model.anchor_values(), -1)
-    return [(values[:, c], float(anchors[c])) for c in range(values.shape[1])]
+def _shaped(name: str, score: FloatArray, model: SlalomModel) -> FloatArray:
+    return score[:, 0] if name in SHARED or model.values.ndim == 1 else score
 
 
-def _game(
-    model: SlalomModel, document_counts: FloatArray, column: tuple[FloatArray, float]
-) -> Game:
-    weights, anchor_weight = model.weights()
-    return Game(weights, column[0], document_counts, anchor_weight, column[1])
+@dataclass(frozen=True, eq=False)
+class _Reading:
+    """One class of a model at a document: what every read-out needs."""
 
+    model: SlalomModel
+    game: Game
+    share: FloatArray  # (m,) α of one occurrence of each feature
+    occur: FloatArray  # (m + 1,) α of all occurrences, the anchor's last: ∂A/∂v
+    attended: float  # A
 
-def _attention(game: Game) -> tuple[FloatArray, float]:
-    """α of one occurrence of each feature, the anchor's last, and F."""
-    shares = np.append(game.weights, game.anchor_weight)
-    shares /= game.counts @ game.weights + game.anchor_weight
-    values = np.append(game.values, game.anchor_value)
-    return shares, float((np.append(game.counts, 1.0) * shares) @ values)
+    @classmethod
+    def of(cls, model: SlalomModel, document_counts: FloatArray) -> "_Reading":
+        weights, anchor_weight = model.weights()
+        anchor_value = float(model.anchor_values())
+        game = Game(weights, model.values, document_counts, anchor_weight, anchor_value)
+        shares = np.append(weights, anchor_weight) / (document_counts @ weights + anchor_weight)
+        occur = np.append(document_counts, 1.0) * shares
+        attended = float(occur @ np.append(model.values, anchor_value))
+        return cls(model, game, shares[:-1], occur, attended)
 
+    def scores(self) -> dict[str, FloatArray]:
+        values, everything = self.game.values, self.has_all
+        gradient = self.share * (values - self.attended)
+        removal = np.where(everything, values, gradient / np.where(everything, 1, 1 - self.share))
+        direct = 0.0 if self.model.direct is None else self.model.direct
+        alone = self.heard_alone * (values - self.game.anchor_value)
+        if self.model.anchor is None:
+            alone = values
+        return {
+            "value": values,
+            "importance": self.model.importances,
+            "share": self.share,
+            "alone": alone + direct + self._curve(self.at_one),
+            "linearised": np.exp(self.model.importances) * values,
+            "gradient": gradient,
+            "removal": removal + direct + self._curve(self.at_last),
+            "shapley": shapley_values(self.game) + direct + self._curve(self.on_average),
+        }
 
-def _read_column(
-    model: SlalomModel, document_counts: FloatArray, column: tuple[FloatArray, float]
-) -> dict[str, FloatArray]:
-    game = _game(model, document_counts, column)
-    shares, score = _attention(game)
-    share = shares[:-1]
-    gradient = share * (game.values - score)
-    alone = 1.0 - share <= ALONE
-    removal = np.where(alone, game.values, gradient / np.where(alone, 1.0, 1.0 - share))
-    return {
-        "value": game.values,
-        "linearised": np.exp(model.importances) * game.values,
-        "gradient": gradient,
-        "removal": removal,
-        "shapley": shapley_values(game),
-    }
+    def jacobians(self) -> dict[str, FloatArray]:
+        """∂score_i by (v_1…v_m, v_0, d, rises of g, s_1…s_m, s_0); no column for what is not."""
+        game, share, m = self.game, self.share, len(self.share)
+        centred = np.append(game.values, game.anchor_value) - self.attended
+        unit, none = np.eye(m, m + 1), np.zeros((m, m + 1))
+        attention = share[:, None] * (unit - self.occur)  # ∂α_i/∂s_k
+        by_importance = attention * centred[:m, None] - np.outer(share, self.occur * centred)
+        gone = self.has_all[:, None]
+        rest = np.where(gone, np.inf, 1.0 - share[:, None])
+        turn = (share * centred[:m])[:, None] / rest**2 * attention
+        scale = np.exp(self.model.importances)[:, None] * unit
+        shapley = shapley_jacobian(game)
+        alone = self._alone_jacobian()
+        by_removal = np.where(gone, unit, attention / rest)
+        return {
+            "value": self._row(unit, none),
+            "importance": self._row(none, unit),
+            "share": self._row(none, attention),
+            "alone": self._row(*alone, self.at_one),
+            "linearised": self._row(scale, scale * game.values[:, None]),
+            "gradient": self._row(attention, by_importance),
+            "removal": self._row(by_removal, by_importance / rest + turn, self.at_last),
+            "shapley": self._row(shapley[:, : m + 1], shapley[:, m + 1 :], self.on_average),
+        }
 
+    @property
+    def has_all(self) -> FloatArray:
+        return np.asarray(1.0 - self.share <= ALL)
 
-def _jacobians(
-    model: SlalomModel, document_counts: FloatArray, column: tuple[FloatArray, float]
-) -> dict[str, FloatArray]:
-    """∂score_i by (v_1…v_m, v_0, s_1…s_m, s_0), without the anchor's columns if there is none."""
-    game = _game(model, document_counts, column)
-    m = len(game.values)
-    shares, score = _attention(game)
-    share = shares[:-1]
-    occur = np.append(document_counts, 1.0) * shares  # ∂F/∂v
-    centred = np.append(game.values, game.anchor_value) - score
-    unit = np.eye(m, m + 1)
-    attention = share[:, None] * (unit - occur)  # ∂α_i/∂s_k
-    gradient = share * centred[:m]
-    by_value = attention
-    by_importance = attention * centred[:m, None] - np.outer(share, occur * centred)
-    rest = np.where(1.0 - share <= ALONE, np.inf, 1.0 - share)[:, None]
-    turn = (gradient[:, None] / rest**2) * attention
-    none = np.zeros((m, m + 1))
-    scale = np.exp(model.importances)[:, None] * unit
-    alone = (1.0 - share <= ALONE)[:, None]
-    jacobians = {
-        "value": np.hstack([unit, none]),
-        "importance": np.hstack([none, unit]),
-        "linearised": np.hstack([scale, scale * game.values[:, None]]),
-        "gradient": np.hstack([by_value, by_importance]),
-        "removal": np.hstack([np.where(alone, unit, by_value / rest), by_importance / rest + turn]),
-        "shapley": shapley_jacobian(game),
-    }
-    if model.anchor is not None:
-        return jacobians
-    kept = np.delete(np.arange(2 * m + 2), [m, 2 * m + 1])
-    return {name: jacobian[:, kept] for name, jacobian in jacobians.items()}
+    @property
+    def heard_alone(self) -> FloatArray:
+        """(m,) the share of each unit when nothing else is shown."""
+        return np.asarray(self.game.weights / (self.game.weights + self.game.anchor_weight))
+
+    def _alone_jacobian(self) -> tuple[FloatArray, FloatArray]:
+        m, heard = len(self.share), self.heard_alone
+        by_value = np.zeros((m, m + 1))
+        by_value[:, :m], by_value[:, m] = np.diag(heard), -heard
+        turn = heard * (1 - heard) * (self.game.values - self.game.anchor_value)
+        by_importance = np.zeros((m, m + 1))
+        by_importance[:, :m], by_importance[:, m] = np.diag(turn), -turn
+        return by_value, by_importance
+
+    def _row(
+        self, by_value: FloatArray, by_importance: FloatArray, curve: FloatArray | None = None
+    ) -> FloatArray:
+        """The derivatives of a read-out side by side; `curve` says what of g it contains."""
+        m, model = len(self.share), self.model
+        kept = m + (model.anchor is not None)
+        blocks = [by_value[:, :kept]]
+        if model.direct is not None:
+            blocks.append(np.eye(m) if curve is not None else np.zeros((m, m)))
+        if model.length is not None:
+            n_knots = len(model.length.sizes)
+            blocks.append(np.tile(np.zeros(n_knots) if curve is None else curve, (m, 1)))
+        return np.hstack([*blocks, by_importance[:, :kept]])
+
+    def _curve(self, parts: FloatArray) -> float:
+        """So much of each rise of the length curve, added up."""
+        length = self.model.length
+        return 0.0 if length is None else float(parts @ length.rises())
+
+    @property
+    def at_one(self) -> FloatArray:
+        return self._ramps(1.0)
+
+    @property
+    def at_last(self) -> FloatArray:
+        n = float(self.game.counts.sum())
+        return self._ramps(n) - self._ramps(n - 1)
+
+    @property
+    def on_average(self) -> FloatArray:
+        n = float(self.game.counts.sum())
+        return self._ramps(n) / max(n, 1.0)
+
+    def _ramps(self, size: float) -> FloatArray:
+        length = self.model.length
+        return np.zeros(0) if length is None else ramps(np.array([size]), length.sizes)[0]

@@ -7,17 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slalom.document import FloatArray
-from slalom.surrogates.slalom.problem import (
-    Problem,
-    Ridges,
-    Solution,
-    State,
-    curvature,
-    project,
-)
+from slalom.surrogates.slalom.descent import descend
+from slalom.surrogates.slalom.problem import Problem, Ridges, Solution, State, project
 from slalom.surrogates.slalom.ridges import WEAKEST, FixedPoint, bound_ridges, ridges_from_evidence
 
-STEP_BOUND = 2.0
 FIRST_RIDGES = (1e-3, 1e-1)
 
 
@@ -48,7 +41,7 @@ class LevenbergMarquardt:
             if self.bounded:
                 ridges = bound_ridges(problem, state, ridges)
                 state = project(problem, state.importances, ridges)
-        return Solution(self.descend(problem, state, ridges, n_steps=self.max_steps), ridges)
+        return Solution(self._descend(problem, state, ridges, self.max_steps), ridges)
 
     def choose(self, problem: Problem, state: State, ridges: Ridges) -> tuple[State, Ridges]:
         """Rounds of two steps until the ridges settle, and stay settled where descent ends.
@@ -57,7 +50,7 @@ class LevenbergMarquardt:
         """
         search, settled = FixedPoint(), False
         for _ in range(self.most_rounds):
-            state = self.descend(problem, state, ridges, n_steps=self.max_steps if settled else 2)
+            state = self._descend(problem, state, ridges, self.max_steps if settled else 2)
             close = (
                 search.move(ridges, ridges_from_evidence(problem, state, ridges)) <= self.settled
             )
@@ -68,36 +61,8 @@ class LevenbergMarquardt:
             settled = close
         return state, ridges
 
-    def descend(self, problem: Problem, state: State, ridges: Ridges, *, n_steps: int) -> State:
-        """Downhill only, ridges fixed."""
-        damping = 1e-3
-        for _ in range(n_steps):
-            before = state.objective
-            state, damping = _step(problem, state, ridges, damping)
-            if before - state.objective <= self.tolerance * before:
-                break
-        return state
-
-
-def _step(problem: Problem, state: State, ridges: Ridges, damping: float) -> tuple[State, float]:
-    """One step that goes down, and the damping for the next; the same state if none does."""
-    from scipy.linalg import LinAlgError, cho_factor, cho_solve
-
-    system = curvature(problem, state, ridges, full=True)
-    scale = np.abs(system.schur.diagonal()) + 1e-12
-    while damping < 1e12:
-        try:
-            factor = cho_factor(system.schur + np.diag(damping * scale), check_finite=False)
-        except LinAlgError:  # not convex here: lean towards steepest descent
-            damping *= 10
-            continue
-        step = cho_solve(factor, system.gradient, check_finite=False)
-        moved = problem.in_gauge(state.importances + step.clip(-STEP_BOUND, STEP_BOUND))
-        trial = project(problem, moved, ridges)
-        if trial.objective < state.objective:
-            return trial, max(damping / 10, 1e-10)
-        damping *= 10
-    return state, 1e-3
+    def _descend(self, problem: Problem, state: State, ridges: Ridges, n_steps: int) -> State:
+        return descend(problem, state, ridges, n_steps=n_steps, tolerance=self.tolerance)
 
 
 @dataclass(frozen=True)
