@@ -11,9 +11,9 @@ import argparse
 from pathlib import Path
 
 import numpy as np
-from experiments.fidelity import reviews
 
 import slalom
+from benchmarks.reviews import reviews
 from slalom.classifiers.base import Target
 from slalom.samplers.subsets import SubsetSizes
 

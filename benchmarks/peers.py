@@ -27,8 +27,8 @@ from typing import Any, ClassVar
 import click
 import numpy as np
 import torch
-from experiments.fidelity import reviews
 
+from benchmarks.reviews import reviews
 from slalom.classifiers.base import Classifier
 from slalom.classifiers.cached import CachedClassifier
 from slalom.classifiers.load import load

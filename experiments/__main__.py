@@ -3,7 +3,7 @@
 python -m experiments list
 python -m experiments NAME [NAME …] --scale small|paper --data FOLDER --out results
 python -m experiments all --scale small
-python -m experiments all --group synthetic --scale paper --jobs 12 --minutes 9
+python -m experiments all --group linear,slalom --scale paper --jobs 12 --minutes 4
 python -m experiments render       docs/results.md from experiments/results/
 """
 
@@ -33,8 +33,8 @@ def options() -> argparse.ArgumentParser:
     parser.add_argument("--device", help="cpu or cuda; default: the best there is")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=1, help="processes at work")
-    parser.add_argument("--group", help="with all: only this group")
-    parser.add_argument("--minutes", type=float, help="begin nothing after so long")
+    parser.add_argument("--group", help="with all: only these, with commas between")
+    parser.add_argument("--minutes", type=float, help="stop what is still running")
     return parser
 
 
@@ -67,7 +67,8 @@ def measure(given: argparse.Namespace) -> None:
     from experiments.registry import TABLES
     from experiments.scale import SCALES
 
-    everything = [n for n, e in TABLES.items() if given.group in (None, e.group)]
+    groups = None if given.group is None else given.group.split(",")
+    everything = [n for n, e in TABLES.items() if groups is None or e.group in groups]
     names = everything if given.names == ["all"] else given.names
     entries = {name: named(name, TABLES) for name in names}
     if given.data is not None and not given.data.is_dir():
@@ -89,11 +90,14 @@ def measure(given: argparse.Namespace) -> None:
         ends,
         given.models,
     )
-    makers = dict.fromkeys(parts for entry in entries.values() for parts in entry.parts)
-    bench.finished({name: part for parts in makers for name, part in parts(bench).items()})
+    for stage in ("models", "parts"):  # what is trained first, then what is measured
+        makers = dict.fromkeys(maker for e in entries.values() for maker in getattr(e, stage))
+        bench.finished({name: part for maker in makers for name, part in maker(bench).items()})
     for name, entry in entries.items():
         table = entry.run(bench)
-        store.write(store.result_of(table, bench), given.out / f"{name}.json")
+        names = [part for parts in entry.parts for part in parts(bench)]
+        result = store.result_of(table, bench, bench.origins(names))
+        store.write(result, given.out / f"{name}.json")
         print(f"\n## {table.title}\n\n{render.markdown(table)}", flush=True)
 
 

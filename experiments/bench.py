@@ -9,14 +9,17 @@ work. A part that fails is told and left out; the others go on.
 import json
 import multiprocessing
 import os
+import signal
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass, field, replace
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from experiments.origin import Origin, origin
 from experiments.scale import SMALL, Scale
 from slalom.errors import SlalomError, SlalomWarning, UnknownNameError
 
@@ -40,7 +43,7 @@ class Bench:
     device: str | None = None
     seed: int = 0
     jobs: int = 1
-    ends: float = field(default=float("inf"))  # time.time() after which no part is begun
+    ends: float = field(default=float("inf"))  # time.time() at which what runs is stopped
     models: Path | None = None  # where trained models are kept; None: beside the results
 
     @property
@@ -56,6 +59,9 @@ class Bench:
         done = self.kept()
         turns = sorted(parts.items(), key=lambda item: item[1].turn)
         left = {name: part for name, part in turns if self.key(name) not in done}
+        if left and time.time() > self.ends:
+            print(f"no time was left for {len(left)} of {len(parts)} parts", flush=True)
+            left = {}
         problems = []
         for n_done, (name, made) in enumerate(_made(self, left), start=1):
             if isinstance(made, str):
@@ -66,28 +72,39 @@ class Bench:
             self.keep(name, made)
             print(f"{n_done} of {len(left)} parts: {name}, {made['seconds']:.1f} s", flush=True)
         found = {name: done[self.key(name)] for name in parts if self.key(name) in done}
-        if problems and not found:
-            raise SlalomError(problems[0])
+        if parts and not found:
+            raise SlalomError(problems[0] if problems else "no part was finished")
         return found
 
     def kept(self) -> dict[str, Record]:
+        return {key: line["record"] for key, line in self._lines().items()}
+
+    def origins(self, parts: Iterable[str]) -> list[Origin]:
+        """Where the kept ones of these parts were made, each place once."""
+        lines = self._lines()
+        found = [lines[key]["origin"] for name in parts if (key := self.key(name)) in lines]
+        distinct = {json.dumps(origin, sort_keys=True): origin for origin in found}
+        return [Origin(**origin) for origin in distinct.values()]
+
+    def keep(self, part: str, record: Record) -> None:
+        self.out.mkdir(parents=True, exist_ok=True)
+        told = asdict(origin(self.device))
+        line = json.dumps({"part": self.key(part), "origin": told, "record": record})
+        with (self.out / FILE).open("a", encoding="utf-8") as file:
+            file.write(line + "\n")
+
+    def _lines(self) -> dict[str, Record]:
         path = self.out / FILE
         if not path.exists():
             return {}
-        records = {}
+        found = {}
         for line in path.read_text(encoding="utf-8").splitlines():
             try:
                 stored = json.loads(line)
             except ValueError:  # the last line of a run that was killed
                 continue
-            records[stored["part"]] = stored["record"]
-        return records
-
-    def keep(self, part: str, record: Record) -> None:
-        self.out.mkdir(parents=True, exist_ok=True)
-        line = json.dumps({"part": self.key(part), "record": record})
-        with (self.out / FILE).open("a", encoding="utf-8") as file:
-            file.write(line + "\n")
+            found[stored["part"]] = stored
+        return found
 
 
 def named(name: str, known: Mapping[str, Any]) -> Any:
@@ -118,19 +135,39 @@ def _timed(part: Part, bench: Bench) -> Record | str:
         return "no time was left to begin it"
     start = time.perf_counter()
     try:
-        with warnings.catch_warnings():
+        with _stopped_at(bench.ends), warnings.catch_warnings():
             warnings.simplefilter("ignore", SlalomWarning)  # a table says how poor a fit is
             record = part.work(bench)
     except SlalomError as problem:
         return str(problem)
     except Exception as problem:
-        if bench.jobs == 1 and bench.ends == float("inf"):
+        if bench.ends == float("inf"):
             raise
         return repr(problem)
     return {**record, "seconds": round(time.perf_counter() - start, 2)}
 
 
+@contextmanager
+def _stopped_at(ends: float) -> Iterator[None]:
+    """A TimeoutError inside, where this time comes before the work is done."""
+    if ends == float("inf"):
+        yield
+        return
+
+    def stop(*_: object) -> None:
+        raise TimeoutError("time was up")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, max(0.1, ends - time.time()))
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
 def _share_cores(jobs: int) -> None:
-    """Before torch is loaded: processes that each use all cores wait for one another."""
-    os.environ["TORCH_ALLOW_TF32_CUBLAS_OVERRIDE"] = "1"
-    os.environ["OMP_NUM_THREADS"] = str(max(1, (os.cpu_count() or 1) // jobs))
+    """Processes that each use all cores wait for one another."""
+    import torch
+
+    torch.set_num_threads(max(1, (os.cpu_count() or 1) // jobs))

@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# One call on a bare machine with a GPU: bash experiments/on_gpu.sh GROUP OUT [JOBS] [MINUTES] [options]
-# What is missing comes from wheels/ (carried along); several processes share the card where its
-# multi-process service starts. Finished parts are in OUT/parts.jsonl line by line.
+# One call on a bare machine with a GPU, one stage after the other:
+#     bash experiments/on_gpu.sh OUT JOBS WHAT MINUTES [WHAT MINUTES …]
+# WHAT is a group (linear, slalom, reviews, runtime) or names of experiments with commas between.
+# carry/data is the folder of data, carry/minilm a packed MiniLM, carry/models trained models.
+# Finished parts are in OUT/parts.jsonl line by line; tables, log and small models follow.
 set -u
-group=$1 out=$2 jobs=${3:-12} minutes=${4:-8}
-shift $(( $# < 4 ? $# : 4 ))
+out=$1 jobs=$2
+shift 2
 site=$(mktemp -d)
 for name in threadpoolctl click joblib scipy sklearn; do
   python3 -c "import $name" 2>/dev/null && continue
@@ -12,6 +14,10 @@ for name in threadpoolctl click joblib scipy sklearn; do
   if [ -n "$file" ]; then python3 -m zipfile -e "$file" "$site"; else echo "no $name"; fi
 done
 export PYTHONPATH="$PWD/src:$PWD:$site" HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false
+export TORCH_ALLOW_TF32_CUBLAS_OVERRIDE=1 PYTHONUNBUFFERED=1
+if [ -d carry/minilm ]; then python3 -m training.packing carry/minilm carry/data/minilm; fi
+if [ -d carry/models ]; then cp -r carry/models "$site/models"; fi
+data=(); if [ -d carry/data ]; then data=(--data carry/data); fi
 export CUDA_MPS_PIPE_DIRECTORY=$site/mps CUDA_MPS_LOG_DIRECTORY=$site/mps
 mkdir -p "$site/mps" "$out"
 if ! { [ -z "${NO_MPS:-}" ] && nvidia-cuda-mps-control -d &&
@@ -20,7 +26,14 @@ if ! { [ -z "${NO_MPS:-}" ] && nvidia-cuda-mps-control -d &&
   unset CUDA_MPS_PIPE_DIRECTORY CUDA_MPS_LOG_DIRECTORY
   echo "without the multi-process service"
 fi
-nvidia-smi --query-gpu=name,memory.used --format=csv,noheader
-python3 -m experiments all --group "$group" --scale paper --jobs "$jobs" --minutes "$minutes" \
-  --out "$out" --models "$site/models" --device cuda "$@" 2>&1 | tee "$out/log.txt"
-cd "$out" && tar czf tables.tgz *.json && rm *.json
+while [ $# -ge 2 ]; do
+  case $1 in
+    linear|slalom|reviews|runtime) what=(all --group "$1") ;;
+    *) what=(${1//,/ }) ;;
+  esac
+  python3 -m experiments "${what[@]}" --scale "${SCALE:-paper}" --jobs "$jobs" --minutes "$2" \
+    --out "$out" --models "$site/models" "${data[@]}" ${DEVICE:+--device "$DEVICE"} 2>&1 | tee -a "$out/log.txt"
+  shift 2
+done
+(cd "$out" && tar czf tables.tgz *.json && rm -f *.json)
+(cd "$site" && tar czf "$out/models.tgz" --exclude=minilm* --exclude=made-up models)

@@ -1,19 +1,25 @@
 """The one table of experiments: every table and figure of the paper, by name.
 
-An entry says which parts it needs and how their records become a table; `run(bench)` does both.
-A new experiment is one line here.
+An entry says which models and parts it needs and how the parts' records become a table;
+`run(bench)` does all of it. A new experiment is one entry here.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from experiments import (
+    asks,
     linear_data,
     lopardo,
     lopardo_tables,
+    people_tables,
+    pictures,
     propositions,
+    review_tables,
+    runtime,
     slalom_data,
     synthetic_tables,
+    uses,
 )
 from experiments.bench import Bench, Part, Record
 from experiments.table import Table
@@ -28,43 +34,81 @@ class Entry:
     group: str  # what runs together in one call on a GPU
     parts: tuple[Parts, ...]
     table: Callable[..., Table]  # of the records of each of the parts
+    models: tuple[Parts, ...] = ()  # trained before any part is begun
 
     def run(self, bench: Bench) -> Table:
+        for models in self.models:
+            bench.finished(models(bench))
         return self.table(*(bench.finished(parts(bench)) for parts in self.parts))
 
 
 LINEAR, TOLD, DRAWN = linear_data.parts, slalom_data.parts, slalom_data.drawn_parts
+
+
+def synthetic(summary: str, parts: tuple[Parts, ...], table: Callable[..., Table]) -> Entry:
+    return Entry(summary, "linear" if parts == (LINEAR,) else "slalom", parts, table)
+
+
+def reviews(
+    summary: str, parts: Parts, table: Callable[..., Table], models: Parts | None = None
+) -> Entry:
+    return Entry(summary, "reviews", (parts,), table, () if models is None else (models,))
+
+
+r, s = review_tables, synthetic_tables
 TABLES: dict[str, Entry] = {
-    "fig-3": Entry(
-        'log-odds of k × "perfect": flat for transformers, a line for ReLU nets',
-        "synthetic",
-        (LINEAR,),
-        synthetic_tables.fig_3,
+    "fig-1": reviews(
+        "two words alone and together: what adds up",
+        pictures.pair_parts,
+        pictures.fig_1,
+        asks.paper_models,
     ),
-    "fig-4": Entry(
-        "surrogates against models, recovered SLALOMs against the truth",
-        "synthetic",
-        (LINEAR, TOLD),
-        synthetic_tables.fig_4,
+    "fig-3": synthetic('log-odds of k × "perfect"', (LINEAR,), s.fig_3),
+    "fig-4": synthetic("surrogates against models and truth", (LINEAR, TOLD), s.fig_4),
+    "fig-5": reviews("pictures of reviews", pictures.picture_parts, pictures.fig_5),
+    "fig-6": synthetic('Shapley values of k × "perfect"', (LINEAR,), s.fig_6),
+    "fig-9": synthetic("closed form against least squares", (TOLD,), s.fig_9),
+    "table-2a": reviews(
+        "agreement with Naive Bayes", asks.paper_parts, r.table_2a, asks.paper_models
     ),
-    "fig-6": Entry(
-        'Shapley values of k × "perfect"', "synthetic", (LINEAR,), synthetic_tables.fig_6
+    "table-2b": reviews(
+        "agreement with people (Yelp-HAT)",
+        asks.yelp_parts,
+        people_tables.table_2b,
+        asks.yelp_models,
     ),
-    "table-6": Entry(
-        "linear, GAM and SLALOM fitted to models of linear data",
-        "synthetic",
-        (LINEAR,),
-        synthetic_tables.table_6,
+    "table-2c": reviews("deletion", asks.paper_parts, r.table_2c, asks.paper_models),
+    "table-6": synthetic("linear, GAM, SLALOM on models of linear data", (LINEAR,), s.table_6),
+    "table-7": synthetic("log-odds of recovered SLALOMs", (TOLD, DRAWN), s.table_7),
+    "table-8": synthetic("parameters of recovered SLALOMs", (TOLD, DRAWN), s.table_8),
+    "table-9": reviews("insertion", asks.paper_parts, r.table_9, asks.paper_models),
+    "table-10": reviews("a net on TF-IDF", asks.tfidf_parts, r.table_10, asks.tfidf_model),
+    "table-11": Entry("seconds", "runtime", (runtime.parts,), runtime.table_11),
+    "table-12": reviews(
+        "deletion by the number of questions", asks.sample_parts, r.table_12, asks.paper_models
     ),
-    "table-7": Entry(
-        "log-odds of recovered SLALOMs", "synthetic", (TOLD, DRAWN), synthetic_tables.table_7
+    "table-13": reviews(
+        "BLOOM and Mamba against people",
+        asks.larger_parts,
+        people_tables.table_13,
+        asks.yelp_models,
     ),
-    "table-8": Entry(
-        "parameters of recovered SLALOMs", "synthetic", (TOLD, DRAWN), synthetic_tables.table_8
+    "removal": reviews(
+        "predicted against true removals", asks.paper_parts, r.removal, asks.paper_models
     ),
-    "fig-9": Entry(
-        "closed form against least squares", "synthetic", (TOLD,), synthetic_tables.fig_9
+    "black-box": Entry(
+        "a classifier behind a chat API", "chat", (uses.black_box_parts,), uses.black_box
     ),
+    "case-study": reviews(
+        "words that should not matter flip predictions",
+        uses.case_parts,
+        uses.case_table,
+        asks.paper_models,
+    ),
+    "fidelity": reviews(
+        "who describes a classifier best", asks.fidelity_parts, r.fidelity, asks.all_models
+    ),
+    "human": reviews("every method against people", asks.human_parts, people_tables.human),
     "lime-limit": Entry(
         "LIME runs on one layer of attention against three formulas for their limit",
         "theory",

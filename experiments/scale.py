@@ -18,6 +18,21 @@ class Scale:
     n_new: int  # samples that surrogates are fitted to
     vocabularies: tuple[int, ...]
     relu_widths: tuple[int, ...]
+    # reviews
+    n_reviews: int | None  # trained on; None: all
+    epochs: int | None  # None: those of the recipes
+    n_counted: int  # reviews that Naive Bayes counts over
+    n_documents: int  # explained
+    words: tuple[int, int]  # bounds of their lengths
+    budget: int  # questions per review
+    budgets: tuple[int, ...]  # of table 12
+    models: tuple[str, ...]  # the paper's three
+    all_models: tuple[str, ...]  # of fidelity
+    yelp_models: tuple[str, ...]
+    larger: tuple[str, ...]
+    # runtime
+    timed: tuple[int, ...]  # samples
+    timed_model: tuple[int, int]  # layers, width
 
 
 PAPER = Scale(
@@ -31,6 +46,19 @@ PAPER = Scale(
     n_new=10_000,
     vocabularies=(10, 50, 100, 200),
     relu_widths=(64, 400, 800),
+    n_reviews=None,
+    epochs=None,
+    n_counted=4000,
+    n_documents=50,
+    words=(25, 180),
+    budget=1000,
+    budgets=(500, 1000, 2000, 5000, 10_000),
+    models=("distilbert-2", "bert-2", "gpt2-2"),
+    all_models=("bundled", "minilm-6", "bert-2", "distilbert-2", "gpt2-2", "bloom-2", "mamba-1"),
+    yelp_models=("yelp-distilbert-1", "yelp-bert-1", "yelp-gpt2-1"),
+    larger=("yelp-bloom-1", "yelp-mamba-1"),
+    timed=(1000, 3000, 10_000),
+    timed_model=(6, 768),
 )
 SMALL = Scale(
     name="small",
@@ -43,6 +71,19 @@ SMALL = Scale(
     n_new=2000,
     vocabularies=(10, 40),
     relu_widths=(400,),
+    n_reviews=400,
+    epochs=3,
+    n_counted=200,
+    n_documents=4,
+    words=(10, 60),
+    budget=150,
+    budgets=(100, 300),
+    models=("distilbert-2", "bert-2", "gpt2-2"),
+    all_models=("bundled", "bert-2"),
+    yelp_models=("yelp-bert-1",),
+    larger=("yelp-bloom-1",),
+    timed=(100, 300),
+    timed_model=(2, 64),
 )
 _TINY = Exercise(400, batch=20, learning_rate=1e-3, width=16, n_heads=2)
 TINY = replace(
@@ -55,5 +96,16 @@ TINY = replace(
     n_new=200,
     vocabularies=(10,),
     relu_widths=(400,),
+    n_reviews=60,
+    epochs=1,
+    n_counted=30,
+    n_documents=2,
+    words=(5, 60),
+    budget=100,
+    budgets=(60,),
+    models=("bert-1",),
+    all_models=("bert-1",),
+    timed=(50,),
+    timed_model=(1, 16),
 )
 SCALES = {scale.name: scale for scale in (SMALL, PAPER, TINY)}

@@ -56,7 +56,7 @@ def parts(bench: Bench) -> dict[str, Part]:
             if depth < DEEP or number == 0:
                 work = partial(recovered, kind=kind, depth=depth, number=number, n_words=n_words)
                 name = f"slalom/{kind}-{depth}-{n_words}/{number}"
-                found[name] = Part(work, number - 0.2 - depth / 100)
+                found[name] = Part(work, number + (0.4 if depth < DEEP else 0.9))
     return found
 
 
@@ -64,7 +64,7 @@ def drawn_parts(bench: Bench) -> dict[str, Part]:
     """One model per architecture with the paper's labels."""
     settings = {"depth": 1, "number": 0, "n_words": max(bench.scale.vocabularies), "drawn": True}
     return {
-        f"slalom-drawn/{kind}-1/0": Part(partial(recovered, kind=kind, **settings), -1)
+        f"slalom-drawn/{kind}-1/0": Part(partial(recovered, kind=kind, **settings), 0.5)
         for kind in KINDS
     }
 
@@ -79,8 +79,13 @@ def recovered(
     tokenizer = word_tokenizer(source.words, with_cls=kind != "gpt2")
     classifier = slalom.HuggingFaceClassifier(model, tokenizer)
     rng = np.random.default_rng(20_000 + seed)
-    asked = np.concatenate([_alone(n_words), _pairs(source, bench.scale.n_new // 2, rng),
-                            source.draw(bench.scale.n_new, rng)])  # fmt: skip
+    asked = np.concatenate(
+        [
+            _alone(n_words),
+            _pairs(source, bench.scale.n_new // 2, rng),
+            source.draw(bench.scale.n_new, rng),
+        ]
+    )
     scores = _answers(classifier, source, asked)
     found = fitted_slalom(word_counts(asked, n_words), scores)
     fresh = source.draw(2000, rng)

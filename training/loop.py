@@ -61,6 +61,7 @@ def read_record(folder: Path) -> Record:
 def best_device() -> torch.device:
     # cuDNN's attention plans anew for every shape, and here every batch has its own.
     torch.backends.cuda.enable_cudnn_sdp(False)
+    torch.backends.cuda.matmul.allow_tf32 = True
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 

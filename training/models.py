@@ -43,6 +43,7 @@ from training.loop import (
 )
 from training.vocabulary import CONTEXT, train_vocabulary, write_tokenizer
 
+NO_REVIEWS = Reviews((), ())
 SMOLLM = "HuggingFaceTB/SmolLM2-135M-Instruct"
 
 
@@ -54,10 +55,14 @@ class Bench:
     cache: Path
     small: bool = False
     seed: int = 0
+    n_reviews: int | None = None  # of a split; None: all, or 64 where small
+    also: Reviews = NO_REVIEWS  # trained on beside IMDB
 
     def reviews(self, split: str) -> Reviews:
         found = data.imdb(split, self.data)
-        return found.sample(64, np.random.default_rng(self.seed)) if self.small else found
+        n_reviews = self.n_reviews or (64 if self.small else len(found))
+        found = found.sample(n_reviews, np.random.default_rng(self.seed))
+        return found + self.also if split == "train" else found
 
 
 def minilm(bench: Bench, n_layers: int) -> Path:
@@ -76,8 +81,8 @@ def minilm(bench: Bench, n_layers: int) -> Path:
     return trained(bench, f"minilm-{n_layers}", make, recipe)
 
 
-def scratch(bench: Bench, kind: str, n_layers: int) -> Path:
-    """A small architecture with random weights and the bundled model's vocabulary, on IMDB.
+def scratch(bench: Bench, kind: str, n_layers: int, recipe: Recipe | None = None) -> Path:
+    """A small architecture with random weights and a vocabulary of its reviews, on IMDB.
 
     The paper starts from published weights; these do not, which is why they see all reviews.
     """
@@ -85,7 +90,8 @@ def scratch(bench: Bench, kind: str, n_layers: int) -> Path:
     # time, keep it in minutes.
     context, n_texts, rate = (128, 128, 1e-3) if kind == "mamba" else (CONTEXT, 64, 5e-4)
     epochs = 1 if bench.small else 3
-    recipe = Recipe(epochs, rate, n_tokens=16_384, n_texts=n_texts, seed=bench.seed)
+    if recipe is None:
+        recipe = Recipe(epochs, rate, n_tokens=16_384, n_texts=n_texts, seed=bench.seed)
 
     def make() -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
         tokenizer = own_tokenizer(bench, with_special=kind in ENCODERS)

@@ -1,13 +1,19 @@
 """Weights packed for the package: knows matrices, steps and scales, in the format that
 `slalom.classifiers.huggingface.bundled` reads.
+
+    python -m training.packing FOLDER OTHER     the model of a folder, packed or unpacked
 """
 
+import shutil
+import sys
 from collections.abc import Mapping
+from pathlib import Path
 
 import torch
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from slalom.classifiers.huggingface.bundled import SCALE
+from slalom.classifiers.huggingface.bundled import SCALE, unpack
 
 SMALLEST_PACKED = 4096  # below this a tensor is not worth its rounding error
 IN_4_BITS = "word_embeddings.weight"  # most of the parameters, and the most forgiving
@@ -37,3 +43,19 @@ def quantise(weight: Tensor, n_steps: int) -> tuple[Tensor, Tensor]:
     scale = (reach / n_steps).clamp(min=1e-6).to(torch.float16)
     steps = (weight / scale.float()[:, None]).round().clamp(-n_steps, n_steps)
     return steps.to(torch.int8).contiguous(), scale
+
+
+def main(folder: Path, other: Path) -> None:
+    """Copy a model's folder, its weights packed if they are not, else unpacked."""
+    shutil.copytree(folder, other, dirs_exist_ok=True)
+    weights = load_file(folder / "model.safetensors")
+    is_packed = any(name.endswith(SCALE) for name in weights)
+    save_file(
+        unpack(weights) if is_packed else pack(weights),
+        other / "model.safetensors",
+        metadata={"format": "pt"},
+    )
+
+
+if __name__ == "__main__":
+    main(*map(Path, sys.argv[1:]))

@@ -8,13 +8,13 @@ from experiments.registry import TABLES
 
 from experiments import store
 
-SYNTHETIC = [name for name, entry in TABLES.items() if entry.group == "synthetic"]
+SYNTHETIC = [name for name, entry in TABLES.items() if entry.group in ("linear", "slalom")]
 
 
 @pytest.fixture(scope="module")
 def out(tmp_path_factory):
     folder = tmp_path_factory.mktemp("results")
-    assert main(["all", "--group", "synthetic", "--scale", "tiny", "--out", str(folder)]) == 0
+    assert main(["all", "--group", "linear,slalom", "--scale", "tiny", "--out", str(folder)]) == 0
     return folder
 
 
@@ -22,7 +22,8 @@ def out(tmp_path_factory):
 def test_every_table_is_kept_with_what_repeats_it(out, name):
     result = store.read(out / f"{name}.json")
     assert result.scale == "tiny"
-    assert result.versions["torch"]
+    assert result.origins[0].versions["torch"]
+    assert result.origins[0].commit
     assert result.table.rows
     assert all(len(row) == len(result.table.columns) for row in result.table.rows)
 

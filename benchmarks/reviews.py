@@ -1,0 +1,46 @@
+"""Test reviews for benchmarks: random ones whose length suits a classifier.
+
+Not a benchmark itself: `python -m benchmarks.reviews FOLDER` shows what would be read.
+"""
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+
+import slalom
+from slalom.classifiers.base import Classifier
+from training import data
+
+SHORTEST, LONGEST = 25, 250  # units
+
+
+def reviews(
+    classifier: Classifier, folder: Path | None, n_documents: int, *, seed: int = 0
+) -> list[str]:
+    """Random IMDB test reviews whose length in units is within bounds."""
+    texts = data.imdb("test", folder).texts
+    found: list[str] = []
+    for at in np.random.default_rng(seed).permutation(len(texts)):
+        if len(texts[at]) > 12 * LONGEST:
+            continue
+        try:
+            n_units = classifier.split(texts[at]).n_units
+        except slalom.SlalomError:  # too long for the model
+            continue
+        if SHORTEST <= n_units <= LONGEST:
+            found.append(texts[at])
+        if len(found) == n_documents:
+            break
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path)
+    for text in reviews(slalom.load(), parser.parse_args().folder, 3):
+        print(text[:100])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,115 @@
+"""Which classifiers are explained by which methods at which budgets: the parts of each table."""
+
+from collections.abc import Iterable
+
+from experiments.bench import Bench, Part
+from experiments.classifiers import model_parts
+from experiments.reviews import Ask, parts, people_parts
+
+OWN = ("slalom-eff", "slalom-fidel", "slalom")
+RIVALS = ("lime", "kernel-shap", "attention-lrp", "integrated-gradients", "gradient-input")
+TFIDF = ("kernel-shap", "lime", "slalom-eff", "slalom")
+FIDELITY = (
+    "slalom",
+    "slalom-local",
+    "slalom-fast",
+    "lime",
+    "kernel-shap",
+    "linear",
+    "gam",
+    "permutation-shapley",
+)
+HUMAN = (
+    "slalom",
+    "slalom-eff",
+    "lime",
+    "kernel-shap",
+    "linear",
+    "leave-one-out",
+    "attention-lrp",
+    "gradient-l2",
+    "random",
+)
+REMOVAL = (
+    "slalom-fidel",
+    "slalom-local",
+    "slalom-eff",
+    "attention-lrp",
+    "lime",
+    "kernel-shap",
+    "constant",
+)
+FREE = (
+    "attention-lrp",
+    "integrated-gradients",
+    "gradient-input",
+    "gradient-l2",
+    "random",
+    "constant",
+)
+N_FEW = 500
+
+
+def asked(model: str, methods: Iterable[str], budget: int) -> list[Ask]:
+    """A classifier with several methods; those that look inside have no budget."""
+    return [(model, method, None if method in FREE else budget) for method in methods]
+
+
+def paper_models(bench: Bench) -> dict[str, Part]:
+    return model_parts(bench.scale.models, bench)
+
+
+def all_models(bench: Bench) -> dict[str, Part]:
+    return model_parts(bench.scale.all_models, bench)
+
+
+def yelp_models(bench: Bench) -> dict[str, Part]:
+    return model_parts((*bench.scale.yelp_models, *bench.scale.larger), bench)
+
+
+def tfidf_model(bench: Bench) -> dict[str, Part]:
+    return model_parts(("tfidf",), bench)
+
+
+def paper_parts(bench: Bench) -> dict[str, Part]:
+    """The paper's three models with every method of tables 2a, 2c, 9 and removal."""
+    methods = dict.fromkeys((*OWN, *RIVALS, *REMOVAL))
+    asks = [a for model in bench.scale.models for a in asked(model, methods, bench.scale.budget)]
+    return parts(tuple(asks), bench)
+
+
+def fidelity_parts(bench: Bench) -> dict[str, Part]:
+    budget = min(N_FEW, bench.scale.budget)
+    models = bench.scale.all_models
+    asks = [a for method in FIDELITY for model in models for a in asked(model, (method,), budget)]
+    return parts(tuple(asks), bench)
+
+
+def sample_parts(bench: Bench) -> dict[str, Part]:
+    """Table 12: one model, SHAP at its package's default, SLALOM at several budgets."""
+    scale = bench.scale
+    default = min(2048 + 2 * scale.words[1], scale.budgets[-1])  # shap: 2 n + 2048
+    asks: list[Ask] = [(scale.models[0], "kernel-shap", default)]
+    few = [budget for budget in scale.budgets if budget <= scale.budget]
+    asks += [(scale.models[0], "slalom-eff", budget) for budget in scale.budgets]
+    asks += [(scale.models[0], "slalom", budget) for budget in few]
+    return parts(tuple(asks), bench)
+
+
+def tfidf_parts(bench: Bench) -> dict[str, Part]:
+    return parts(tuple(asked("tfidf", TFIDF, bench.scale.budget)), bench)
+
+
+def yelp_parts(bench: Bench) -> dict[str, Part]:
+    methods = ("slalom-eff", "lime", "kernel-shap")
+    asks = [a for m in bench.scale.yelp_models for a in asked(m, methods, bench.scale.budget)]
+    return people_parts(tuple(asks), bench)
+
+
+def larger_parts(bench: Bench) -> dict[str, Part]:
+    asks = [a for m in bench.scale.larger for a in asked(m, ("slalom-eff",), bench.scale.budget)]
+    return people_parts(tuple(asks), bench)
+
+
+def human_parts(bench: Bench) -> dict[str, Part]:
+    return people_parts(tuple(asked("bundled", HUMAN, min(N_FEW, bench.scale.budget))), bench)

@@ -1,0 +1,168 @@
+"""Explanations of reviews, measured: what tables 2a, 2c, 9, 10, 12, removal and fidelity read.
+
+One part per classifier, method and budget explains the same reviews and measures every score of
+the explanations: deletion and insertion (mean of 1 − p), rank correlation with Naive Bayes, and,
+where the method has a model, its errors on subsets and removals in log-odds of the predicted
+class. Gradients are of the predicted class's log-odds.
+"""
+
+from collections.abc import Hashable
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+
+import slalom
+from experiments.bench import Bench, Part, Record
+from experiments.classifiers import classifier_of, data_of
+from slalom.metrics.agreement import (
+    auprc,
+    auroc,
+    naive_bayes,
+    naive_bayes_spearman,
+    rationale_marks,
+    token_f1,
+)
+from slalom.metrics.faithfulness import deletion, insertion, removal_error, subset_error
+from slalom.metrics.subject import Subject, subject_of, unit_scores
+from training import data
+
+SCORES = ("value", "importance", "linearised", "removal", "shapley", "score")
+Ask = tuple[str, str, int | None]  # classifier, method, budget
+
+
+def parts(asks: tuple[Ask, ...], bench: Bench) -> dict[str, Part]:
+    return {
+        f"reviews/{model}/{method}/{budget or 'own'}": Part(
+            partial(measured, model=model, method=method, budget=budget), turn
+        )
+        for turn, (model, method, budget) in enumerate(asks)
+    }
+
+
+def people_parts(asks: tuple[Ask, ...], bench: Bench) -> dict[str, Part]:
+    return {
+        f"people/{model}/{method}/{budget or 'own'}": Part(
+            partial(held_against_people, model=model, method=method, budget=budget), turn
+        )
+        for turn, (model, method, budget) in enumerate(asks)
+    }
+
+
+def documents(bench: Bench) -> list[str]:
+    """The same reviews for every classifier: of the test set, within bounds of length."""
+    texts = data.imdb("test", data_of(bench)).texts
+    low, high = bench.scale.words
+    fitting = [text for text in texts if low <= len(text.split()) <= high]
+    order = np.random.default_rng(bench.seed).permutation(len(fitting))
+    return [fitting[at] for at in order[: bench.scale.n_documents]]
+
+
+def measured(bench: Bench, *, model: str, method: str, budget: int | None) -> Record:
+    classifier = classifier_of(bench, model)
+    texts, seconds, found = documents(bench), [], []
+    explanations = slalom.explain_many(
+        classifier,
+        texts,
+        method,
+        n_queries=budget,
+        seed=bench.seed,
+        too_long="truncate",
+        progress=False,
+        on_error="keep",
+    )
+    problems = [str(e) for e in explanations if isinstance(e, Exception)]
+    for explanation in explanations:
+        if not isinstance(explanation, Exception):
+            found.append(_numbers(bench, model, explanation))
+            seconds.append(explanation.quality.seconds)
+    return {
+        "model": model,
+        "method": method,
+        "budget": budget,
+        "documents": found,
+        "n_queries": [e.quality.n_queries for e in explanations if not isinstance(e, Exception)],
+        "taken": seconds,
+        "problem": problems[0] if problems else None,
+    }
+
+
+def _numbers(bench: Bench, model: str, explanation: Any) -> Record:
+    subject = subject_of(classifier_of(bench, model), explanation)
+    counted = bayes(bench, model)
+    if explanation.target_index == 0:
+        counted = {key: -weight for key, weight in counted.items()}
+    numbers: Record = {
+        "deletion": {"best": _short(deletion(subject).aopc)},
+        "insertion": {"best": _short(insertion(subject).aopc)},
+        "bayes": {},
+        "r2": explanation.quality.r2,
+    }
+    for score in SCORES:
+        if score in explanation.scores:
+            numbers["deletion"][score] = _short(deletion(subject, score=score).aopc)
+            numbers["insertion"][score] = _short(insertion(subject, score=score).aopc)
+            numbers["bayes"][score] = _short(naive_bayes_spearman(subject, counted, score=score))
+    if explanation.model is not None:
+        numbers |= _errors(subject, bench.seed)
+    return numbers
+
+
+def _errors(subject: Subject, seed: int) -> Record:
+    removals = removal_error(subject, seed=seed)
+    return {
+        "UNI": _short(subset_error(subject, seed=seed).value),
+        "WIDE": _short(subset_error(subject, log_uniform=True, seed=seed).value),
+        "removal": [_short(error) for error in removals.squared],
+        "no_change": [_short(error) for error in removals.no_change],
+    }
+
+
+@cache
+def bayes(bench: Bench, model: str) -> dict[Hashable, float]:
+    """log p(word | positive) / p(word | negative), counted over training reviews."""
+    rng = np.random.default_rng(bench.seed)
+    train = data.imdb("train", data_of(bench)).sample(bench.scale.n_counted, rng)
+    return naive_bayes(classifier_of(bench, model), train.texts, train.labels, target=1)
+
+
+def held_against_people(bench: Bench, *, model: str, method: str, budget: int | None) -> Record:
+    """Agreement of every score with the words that all annotators marked."""
+    from experiments.people import marked_reviews
+
+    classifier = classifier_of(bench, model)
+    reviews = marked_reviews(data_of(bench))[: bench.scale.n_documents]
+    explanations = slalom.explain_many(
+        classifier,
+        [review.text for review in reviews],
+        method,
+        n_queries=budget,
+        seed=bench.seed,
+        too_long="truncate",
+        progress=False,
+        on_error="keep",
+    )
+    found, right = [], []
+    for review, explanation in zip(reviews, explanations, strict=True):
+        if isinstance(explanation, Exception):
+            continue
+        marks = rationale_marks(explanation, review.spans)
+        numbers: Record = {}
+        for score in SCORES:
+            if score in explanation.scores:
+                said = unit_scores(explanation, score)
+                said = said if score == "importance" else np.abs(said)
+                numbers[score] = [_short(f(said, marks)) for f in (auroc, auprc, token_f1)]
+        found.append(numbers)
+        right.append(bool(np.argmax(explanation.logits) == review.label))
+    return {
+        "model": model,
+        "method": method,
+        "budget": budget,
+        "documents": found,
+        "right": sum(right) / max(1, len(right)),
+    }
+
+
+def _short(value: float) -> float | None:
+    return float(f"{value:.5g}") if np.isfinite(value) else None
