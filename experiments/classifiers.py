@@ -5,17 +5,26 @@ also read those reviews of Yelp-HAT that are not explained. Without a folder of 
 made up (not at the paper's scale).
 """
 
+import os
+import pickle
+import shutil
+from collections.abc import Hashable
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 import slalom
 from experiments import made_up
 from experiments.bench import Bench, Part, Record
 from experiments.people import explained_texts, unmarked_reviews
 from slalom.classifiers.base import Classifier
+from slalom.metrics.agreement import naive_bayes
+from training import data
 
-LARGER = ("bloom-2", "mamba-1")  # stand in for the paper's BLOOM-7B and Mamba-2.8B
+SLOW = ("mamba", "yelp-mamba", "minilm")  # trained on fewer reviews, explained on fewer
+N_SLOW, N_TEST = 8000, 5000
 
 
 def data_of(bench: Bench) -> Path:
@@ -39,9 +48,8 @@ def data_of(bench: Bench) -> Path:
 
 def model_parts(names: tuple[str, ...], bench: Bench) -> dict[str, Part]:
     """Train what is not there yet; the record says how good it is."""
-    slow = ("mamba", "minilm", "tfidf")
     return {
-        f"model/{name}": Part(partial(trained, name=name), -2 if name.startswith(slow) else -1)
+        f"model/{name}": Part(partial(trained, name=name), -2 if name.startswith(SLOW) else -1)
         for name in names
         if name != "bundled"
     }
@@ -50,7 +58,10 @@ def model_parts(names: tuple[str, ...], bench: Bench) -> dict[str, Part]:
 def trained(bench: Bench, *, name: str) -> Record:
     from training.loop import read_record
 
-    record = read_record(folder_of(bench, name))
+    folder = folder_of(bench, name)
+    record = read_record(folder)
+    if name in bench.scale.models:
+        counted(bench, name)
     return {"name": name, "accuracy": record.accuracy, "n_train": record.n_train}
 
 
@@ -61,13 +72,18 @@ def folder_of(bench: Bench, name: str) -> Path:
 
     from training import models
 
-    scale, data = bench.scale, data_of(bench)
+    scale, source = bench.scale, data_of(bench)
     yelp = name.startswith("yelp-")
     also = models.NO_REVIEWS
     if yelp:
-        also = unmarked_reviews(data, explained_texts(data, scale.n_documents))
+        also = unmarked_reviews(source, explained_texts(source, scale.n_documents))
     folder = bench.cache / ("yelp" if yelp else "imdb")
-    room = models.Bench(data, folder, seed=bench.seed, n_reviews=scale.n_reviews, also=also)
+    n_reviews = N_SLOW if name.startswith(SLOW) and scale.n_reviews is None else scale.n_reviews
+    room = models.Bench(
+        source, folder, seed=bench.seed, n_reviews=n_reviews, n_test=N_TEST, also=also
+    )
+    if bench.data is not None:  # reviews of films: the bundled vocabulary suits them
+        models.keep_vocabulary(_bundled_vocabulary, folder / "imdb-vocabulary")
     if name.startswith("minilm-"):
         return models.minilm(room, int(name.removeprefix("minilm-")))
     if name == "tfidf":
@@ -83,8 +99,34 @@ def folder_of(bench: Bench, name: str) -> Path:
     return models.scratch(room, kind, int(depth), recipe)
 
 
+def _bundled_vocabulary(folder: Path) -> None:
+    from slalom.classifiers.huggingface.bundled import FOLDER
+
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(FOLDER / name, folder / name)
+
+
 def classifier_of(bench: Bench, name: str) -> Classifier:
     return _loaded(bench, name, bench.device)
+
+
+@cache
+def counted(bench: Bench, name: str) -> dict[Hashable, float]:
+    """log p(word | positive) / p(word | negative) over training reviews, by a classifier's words.
+
+    Counted once and kept beside the model.
+    """
+    path = bench.cache / f"bayes-{name}.pickle"
+    if not path.exists():
+        rng = np.random.default_rng(bench.seed)
+        train = data.imdb("train", data_of(bench)).sample(bench.scale.n_counted, rng)
+        table = naive_bayes(classifier_of(bench, name), train.texts, train.labels, target=1)
+        part = path.with_suffix(f".{os.getpid()}")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part.write_bytes(pickle.dumps(table))
+        part.replace(path)
+    kept: dict[Hashable, float] = pickle.loads(path.read_bytes())
+    return kept
 
 
 @cache

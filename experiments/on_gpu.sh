@@ -13,7 +13,7 @@ for name in threadpoolctl click joblib scipy sklearn; do
   file=$(ls wheels/${name/sklearn/scikit_learn}-*.whl 2>/dev/null | head -1)
   if [ -n "$file" ]; then python3 -m zipfile -e "$file" "$site"; else echo "no $name"; fi
 done
-export PYTHONPATH="$PWD/src:$PWD:$site" HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false
+export PYTHONPATH="$PWD/src:$PWD:$site" HF_HUB_OFFLINE=1 OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=true RAYON_NUM_THREADS=2
 export TORCH_ALLOW_TF32_CUBLAS_OVERRIDE=1 PYTHONUNBUFFERED=1
 if [ -d carry/minilm ]; then python3 -m training.packing carry/minilm carry/data/minilm; fi
 if [ -d carry/models ]; then cp -r carry/models "$site/models"; fi

@@ -20,7 +20,7 @@ NAMES = {
     "attention-lrp": "LRP",
 }
 DIFFERS = (
-    "Models of our own training from random weights, 128 wide, a vocabulary of their reviews "
+    "Models of our own training from random weights, 128 wide, the bundled vocabulary "
     "(docs/models.md); the paper starts from published ones.",
     "Scores are of words (or the tokenizer's pieces), in log-odds of the predicted class.",
 )
@@ -90,7 +90,7 @@ def table_2a(records: Records) -> Table:
         title="Table 2a: rank correlation with Naive Bayes",
         columns=("model", "method", "v", "s", "exp(s)·v, or the score"),
         rows=tuple(rows),
-        differs=(*DIFFERS, "Naive Bayes over 4000 reviews, smoothing 40."),
+        differs=(*DIFFERS, "Naive Bayes over 8000 reviews, smoothing 40."),
         notes=(
             "Importances are held against the absolute weights of Naive Bayes. The later "
             "version gives for BERT: eff .619/.349/.626, fidel .475/.031/.474, SHAP .616, "

@@ -6,7 +6,6 @@ where the method has a model, its errors on subsets and removals in log-odds of 
 class. Gradients are of the predicted class's log-odds.
 """
 
-from collections.abc import Hashable
 from functools import cache, partial
 from typing import Any
 
@@ -14,11 +13,10 @@ import numpy as np
 
 import slalom
 from experiments.bench import Bench, Part, Record
-from experiments.classifiers import classifier_of, data_of
+from experiments.classifiers import SLOW, classifier_of, counted, data_of
 from slalom.metrics.agreement import (
     auprc,
     auroc,
-    naive_bayes,
     naive_bayes_spearman,
     rationale_marks,
     token_f1,
@@ -49,6 +47,7 @@ def people_parts(asks: tuple[Ask, ...], bench: Bench) -> dict[str, Part]:
     }
 
 
+@cache
 def documents(bench: Bench) -> list[str]:
     """The same reviews for every classifier: of the test set, within bounds of length."""
     texts = data.imdb("test", data_of(bench)).texts
@@ -61,6 +60,8 @@ def documents(bench: Bench) -> list[str]:
 def measured(bench: Bench, *, model: str, method: str, budget: int | None) -> Record:
     classifier = classifier_of(bench, model)
     texts, seconds, found = documents(bench), [], []
+    if model.startswith(SLOW):
+        texts = texts[: max(2, len(texts) // 3)]
     explanations = slalom.explain_many(
         classifier,
         texts,
@@ -89,9 +90,9 @@ def measured(bench: Bench, *, model: str, method: str, budget: int | None) -> Re
 
 def _numbers(bench: Bench, model: str, explanation: Any) -> Record:
     subject = subject_of(classifier_of(bench, model), explanation)
-    counted = bayes(bench, model)
+    weights = counted(bench, model)
     if explanation.target_index == 0:
-        counted = {key: -weight for key, weight in counted.items()}
+        weights = {key: -weight for key, weight in weights.items()}
     numbers: Record = {
         "deletion": {"best": _short(deletion(subject).aopc)},
         "insertion": {"best": _short(insertion(subject).aopc)},
@@ -102,7 +103,7 @@ def _numbers(bench: Bench, model: str, explanation: Any) -> Record:
         if score in explanation.scores:
             numbers["deletion"][score] = _short(deletion(subject, score=score).aopc)
             numbers["insertion"][score] = _short(insertion(subject, score=score).aopc)
-            numbers["bayes"][score] = _short(naive_bayes_spearman(subject, counted, score=score))
+            numbers["bayes"][score] = _short(naive_bayes_spearman(subject, weights, score=score))
     if explanation.model is not None:
         numbers |= _errors(subject, bench.seed)
     return numbers
@@ -116,14 +117,6 @@ def _errors(subject: Subject, seed: int) -> Record:
         "removal": [_short(error) for error in removals.squared],
         "no_change": [_short(error) for error in removals.no_change],
     }
-
-
-@cache
-def bayes(bench: Bench, model: str) -> dict[Hashable, float]:
-    """log p(word | positive) / p(word | negative), counted over training reviews."""
-    rng = np.random.default_rng(bench.seed)
-    train = data.imdb("train", data_of(bench)).sample(bench.scale.n_counted, rng)
-    return naive_bayes(classifier_of(bench, model), train.texts, train.labels, target=1)
 
 
 def held_against_people(bench: Bench, *, model: str, method: str, budget: int | None) -> Record:

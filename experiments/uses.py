@@ -20,8 +20,8 @@ import numpy as np
 
 import slalom
 from experiments.bench import Bench, Part, Record
-from experiments.classifiers import classifier_of, data_of
-from experiments.reviews import bayes, documents
+from experiments.classifiers import classifier_of, counted, data_of
+from experiments.reviews import documents
 from experiments.table import Cell, Number, Table, mean_of
 from slalom.metrics.agreement import spearman
 from training import data
@@ -170,7 +170,7 @@ def case_study(bench: Bench, *, model: str) -> Record:
     found = slalom.explain(
         short, joined, "slalom-eff", target=1, n_queries=3 * bench.scale.budget, seed=bench.seed
     )
-    vocabulary = _weights(classifier, bayes(bench, model), found.units)
+    vocabulary = _weights(classifier, counted(bench, model), found.units)
     record: Record = {"model": model, "r2": found.quality.r2, "sides": []}
     for side, sign in (("positive", 1), ("negative", -1)):
         words = _spurious(found, vocabulary, sign)
@@ -191,14 +191,14 @@ def case_study(bench: Bench, *, model: str) -> Record:
 
 
 def _weights(
-    classifier: Any, counted: Mapping[Any, float], words: tuple[str, ...]
+    classifier: Any, table: Mapping[Any, float], words: tuple[str, ...]
 ) -> dict[str, float]:
     """What Naive Bayes says of each word; of several tokens the sum, NaN where it is unknown."""
     found = {}
     for word in dict.fromkeys(unit.strip() for unit in words):
         if word.isalpha():
             keys = classifier.split(word).keys
-            found[word] = sum(counted.get(key, float("nan")) for key in keys)
+            found[word] = sum(table.get(key, float("nan")) for key in keys)
     return found
 
 

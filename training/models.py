@@ -6,8 +6,11 @@ with a record is not trained again.
 """
 
 import json
+import shutil
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -55,12 +58,14 @@ class Bench:
     cache: Path
     small: bool = False
     seed: int = 0
-    n_reviews: int | None = None  # of a split; None: all, or 64 where small
+    n_reviews: int | None = None  # trained on; None: all, or 64 where small
+    n_test: int | None = None  # likewise
     also: Reviews = NO_REVIEWS  # trained on beside IMDB
 
     def reviews(self, split: str) -> Reviews:
         found = data.imdb(split, self.data)
-        n_reviews = self.n_reviews or (64 if self.small else len(found))
+        wanted = self.n_reviews if split == "train" else self.n_test
+        n_reviews = wanted or (64 if self.small else len(found))
         found = found.sample(n_reviews, np.random.default_rng(self.seed))
         return found + self.also if split == "train" else found
 
@@ -104,14 +109,26 @@ def scratch(bench: Bench, kind: str, n_layers: int, recipe: Recipe | None = None
 def own_tokenizer(bench: Bench, *, with_special: bool) -> PreTrainedTokenizerFast:
     """The pieces of the training reviews; decoders get them without [CLS] and [SEP]."""
     folder = bench.cache / "imdb-vocabulary"
-    if not (folder / "tokenizer_config.json").exists():
+    if not folder.exists():
         n_pieces = 1000 if bench.small else 9600
-        write_tokenizer(train_vocabulary(bench.reviews("train").texts, n_pieces), folder)
+        made = train_vocabulary(bench.reviews("train").texts, n_pieces)
+        keep_vocabulary(partial(write_tokenizer, made), folder)
     tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)
     if not with_special:
         plain = processors.TemplateProcessing(single="$A", pair="$A $B:1")
         tokenizer.backend_tokenizer.post_processor = plain
     return tokenizer
+
+
+def keep_vocabulary(write: Callable[[Path], object], folder: Path) -> None:
+    """In one step: several processes may make the same one at the same time."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    made = Path(tempfile.mkdtemp(dir=folder.parent))
+    write(made)
+    try:
+        made.rename(folder)
+    except OSError:  # another was faster
+        shutil.rmtree(made)
 
 
 def smollm(bench: Bench) -> Path:
