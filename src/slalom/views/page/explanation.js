@@ -3,6 +3,7 @@
   "use strict";
   const { element } = slalom;
   const N_CLASSES = 6; // whose probabilities are shown
+  const listening = new WeakMap();
 
   // One class of a record, looked at by one score: what every part asks.
   const viewOf = (record, { by, shown }) => {
@@ -221,9 +222,14 @@
       tip,
     );
     root.classList.add("ready");
-    for (const [name, answer] of Object.entries(events)) root[`on${name}`] = answer; // one set, however often shown
+    listening.get(root)?.abort(); // one set of answers, however often something is shown here
+    listening.set(root, new AbortController());
+    const { signal } = listening.get(root);
+    for (const [name, answer] of Object.entries(events)) root.addEventListener(name, answer, { signal });
     draw();
-    new ResizeObserver(() => Math.abs(slots.chart.clientWidth - width) > 2 && slots.chart.clientWidth > 0 && chart()).observe(slots.chart);
+    const resized = new ResizeObserver(() => Math.abs(slots.chart.clientWidth - width) > 2 && slots.chart.clientWidth > 0 && chart());
+    resized.observe(slots.chart);
+    signal.addEventListener("abort", () => resized.disconnect());
     return { state, refresh: draw, spoken: record.classes[state.shown].spoken };
   };
 

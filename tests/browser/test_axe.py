@@ -1,0 +1,43 @@
+"""axe-core finds no serious fault, on the page and in the file."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from browser.conftest import serious_faults
+from explanations import made, with_facts
+from servers import served
+from slalom.views import html
+
+
+@pytest.mark.parametrize("tab", ["bars", "bridge", "plane"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_file(open_page: Callable[..., Page], tmp_path: Path, tab: str, scheme: str) -> None:
+    file = tmp_path / "page.html"
+    file.write_text(html.page(with_facts(made())), encoding="utf-8")
+    page = open_page(file.as_uri(), bypass_csp=True)
+    page.emulate_media(color_scheme=scheme)
+    page.locator(f"label:has(input[value='{tab}'])").click()
+    page.locator("summary").click()
+    assert serious_faults(page) == []
+
+
+def test_the_live_page(open_page: Callable[..., Page]) -> None:
+    with served() as server:
+        page = open_page(server.url, bypass_csp=True)
+        page.wait_for_selector("body.ready")
+        page.get_by_label("Text", exact=True).fill("A great film with an awful end.")
+        page.get_by_role("button", name="Explain").click()
+        expect(page.locator("progress")).to_be_hidden()
+        page.locator(".w").get_by_text("awful", exact=True).click()
+        expect(page.locator(".answers")).to_be_visible()
+        page.get_by_role("button", name="find the best order").click()
+        expect(page.locator(".path").first).to_be_visible()
+        page.get_by_role("button", name="Compare").click()
+        expect(page.locator(".slalom.ready")).to_have_count(2)
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            assert serious_faults(page) == []
+        page.context.close()
