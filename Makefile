@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check docs dist mutants format clean
+.PHONY: help demo serve test check docs dist mutants screenshots format clean
 
 help:  ## show these targets
 	@sed -n 's/^\([a-z]*\): .*## /  make \1	/p' $(MAKEFILE_LIST)
@@ -13,6 +13,9 @@ help:  ## show these targets
 demo: $(VENV)/.hf  ## explain a film review with the bundled classifier, also as slalom-demo.html
 	@$(BIN)/slalom explain --file examples/review.txt --html slalom-demo.html
 	@echo && echo "The same as a page: open slalom-demo.html in a browser."
+
+serve: $(VENV)/.web  ## the live page in the browser, with the bundled classifier
+	@$(BIN)/slalom serve
 
 test: $(VENV)/.dev  ## run every test
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist loadfile
@@ -33,16 +36,20 @@ dist: $(VENV)/.dev  ## build a wheel and an sdist into dist/
 mutants: $(VENV)/.dev  ## put deliberate faults into copies of the package: do the tests notice? (takes an hour)
 	$(BIN)/python -m benchmarks.mutants --random 60
 
+screenshots: $(VENV)/.dev  ## pictures of the page and the file, light and dark, wide and narrow (needs Chromium)
+	$(BIN)/python -m benchmarks.screenshots --out screenshots
+
 format: $(VENV)/.dev  ## rewrite the sources in house style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 clean:  ## remove what these targets made
-	rm -rf $(VENV) dist docs/_build docs/generated slalom-demo.html
+	rm -rf $(VENV) dist screenshots docs/_build docs/generated slalom-demo.html
 
 $(VENV)/.hf:  EXTRAS := hf
+$(VENV)/.web: EXTRAS := hf,web
 $(VENV)/.dev: EXTRAS := hf,dev
-$(VENV)/.hf $(VENV)/.dev: pyproject.toml constraints.txt
+$(VENV)/.hf $(VENV)/.web $(VENV)/.dev: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "slalom needs Python 3.11 or newer; name one: make PYTHON=python3.12" >&2; exit 1; }
 	@echo "Installing [$(EXTRAS)] into $(VENV), this once ..."
@@ -50,3 +57,8 @@ $(VENV)/.hf $(VENV)/.dev: pyproject.toml constraints.txt
 	@$(PIP) install -qq -c constraints.txt hatchling editables setuptools
 	@$(PIP) install -qq -c constraints.txt --no-build-isolation -e '.[$(EXTRAS)]'
 	@touch $@
+
+AXE := axe-core@4.14.0
+$(VENV)/axe/package/axe.min.js: | $(VENV)/.dev  # what checks that everybody can use the pages; needs npm
+	@mkdir -p $(VENV)/axe && cd $(VENV)/axe && npm pack --silent $(AXE) >/dev/null
+	@tar -xzf $(VENV)/axe/axe-core-*.tgz -C $(VENV)/axe package/axe.min.js && rm $(VENV)/axe/axe-core-*.tgz

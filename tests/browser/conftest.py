@@ -1,7 +1,6 @@
 """A real browser that may talk to this machine alone, and pages that must not complain."""
 
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -9,10 +8,8 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-FLAGS = (
-    "--no-sandbox --disable-background-networking --disable-quic --no-first-run "
-    "--disable-component-update --disable-sync"
-).split()
+from browsers import launched
+
 ROOT = Path(__file__).parent.parent.parent
 AXE = Path(os.environ.get("SLALOM_AXE", ROOT / ".venv" / "axe" / "package" / "axe.min.js"))
 PATIENCE = 60_000  # milliseconds; a machine may have other things to do
@@ -21,11 +18,8 @@ expect.set_options(timeout=PATIENCE)
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    program = shutil.which("chromium") or shutil.which("chromium-browser")
-    with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=program, args=FLAGS)
+    with sync_playwright() as playwright, launched(playwright) as running:
         yield running
-        running.close()
 
 
 class Watch:

@@ -1,0 +1,119 @@
+"""Pictures of the static file and of the live page: light and dark, wide and narrow.
+
+    python -m benchmarks.screenshots --out screenshots
+
+Needs the development extras and a Chromium. Look at them after a change to the pages.
+"""
+
+import argparse
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import slalom
+from slalom.views import html
+
+FLAGS = "--no-sandbox --disable-background-networking --no-first-run --disable-sync".split()
+SIZES = {"wide": (1280, 860), "narrow": (390, 844)}
+SCHEMES = ("light", "dark")
+REVIEW = Path(__file__).parent.parent / "examples" / "review.txt"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, default=Path("screenshots"), help="a folder")
+    folder: Path = parser.parse_args().out
+    from playwright.sync_api import sync_playwright
+
+    folder.mkdir(parents=True, exist_ok=True)
+    classifier = slalom.load()
+    text = REVIEW.read_text(encoding="utf-8").strip()
+    file = folder / "explanation.html"
+    file.write_text(html.page(slalom.explain(classifier, text)), encoding="utf-8")
+    with served(classifier) as address, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
+        scenes: dict[str, tuple[str, Callable[[Any], None]]] = {
+            "file": (file.resolve().as_uri(), lambda page: None),
+            "steps": (file.resolve().as_uri(), lambda page: choose(page, "bridge")),
+            "plane": (file.resolve().as_uri(), lambda page: choose(page, "plane")),
+            "page": (address, what_if),
+            "compare": (address, compare),
+        }
+        for name, (url, act) in scenes.items():
+            for size, (width, height) in SIZES.items():
+                for scheme in SCHEMES:
+                    page = browser.new_page(
+                        viewport={"width": width, "height": height}, color_scheme=scheme
+                    )
+                    page.set_default_timeout(120_000)
+                    page.goto(url)
+                    act(page)
+                    page.mouse.move(0, 0)
+                    page.wait_for_timeout(400)
+                    page.screenshot(path=folder / f"{name}-{size}-{scheme}.png", full_page=True)
+                    page.close()
+        browser.close()
+    print(f"{len(scenes) * len(SIZES) * len(SCHEMES)} pictures in {folder}")
+
+
+def choose(page: Any, tab: str) -> None:
+    page.wait_for_selector(".slalom.ready")
+    page.locator(f"label:has(input[value='{tab}'])").click()
+
+
+def explained(page: Any, n_panels: int = 1) -> None:
+    page.wait_for_function(
+        "n => document.querySelectorAll('.slalom.ready').length === n "
+        "&& [...document.querySelectorAll('progress')].every((bar) => bar.hidden)",
+        arg=n_panels,
+    )
+
+
+def what_if(page: Any) -> None:
+    page.wait_for_selector("body.ready")
+    page.click(".go")
+    explained(page)
+    page.locator(".w").get_by_text("awful", exact=True).click()
+    page.wait_for_selector(".answers")
+    page.get_by_role("button", name="find the best order").click()
+    page.wait_for_selector(".path")
+    page.get_by_label("Words removed in the best order").evaluate(
+        "(slider) => { slider.value = 3; slider.dispatchEvent(new Event('input')); }"
+    )
+    page.wait_for_selector(".answers")
+
+
+def compare(page: Any) -> None:
+    page.wait_for_selector("body.ready")
+    page.click(".go")
+    explained(page)
+    page.click("#compare")
+    explained(page, 2)
+
+
+@contextmanager
+def served(classifier: Any) -> Iterator[str]:
+    """The live page on a free port."""
+    from slalom.web.models import Model, Models
+    from slalom.web.server import Place, app, listening, server
+
+    taken, place = listening(Place(port=0))
+    running = server(app(Models((Model("bundled", classifier),)), place=place))
+    thread = threading.Thread(target=running.run, kwargs={"sockets": [taken]})
+    thread.start()
+    try:
+        while not running.started:
+            time.sleep(0.02)
+        yield place.address
+    finally:
+        running.should_exit = True
+        thread.join()
+        taken.close()
+
+
+if __name__ == "__main__":
+    main()
