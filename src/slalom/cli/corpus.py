@@ -65,7 +65,8 @@ def corpus() -> None:
 @click.option("--base-url", metavar="URL", help="Ask a chat model there, in OpenAI's protocol.")
 @click.option("--labels", metavar="A=X,B=Y", help="What the model answers for each label.")
 @click.option("--prompt", metavar="TEXT", help="What the model is asked; {text} is the text.")
-@click.option("--cache", metavar="FILE", help="Keep a chat model's replies, pay for none twice.")
+@click.option("--samples", type=COUNT, metavar="N", help="Count N answers per question.")
+@click.option("--cache", metavar="FILE", help="Keep replies, so that none is paid for twice.")
 @click.option(
     "--engine",
     type=click.Choice(["local", "ray"]),
@@ -92,6 +93,7 @@ def explain_corpus(
     base_url: str | None,
     labels: str | None,
     prompt: str | None,
+    samples: int | None,
     cache: str | None,
     engine: str,
     workers: int,
@@ -108,7 +110,7 @@ def explain_corpus(
     from slalom.explainers.methods import method_named
 
     recipe = Recipe(method_named(method), 0, queries, units, too_long, seed)
-    typed = TypedModel(model, device, labels_typed(labels), prompt, base_url, None, cache)
+    typed = TypedModel(model, device, labels_typed(labels), prompt, base_url, samples, cache)
     chosen = engine_named(engine, typed.classifier, workers, on_gpu=_is_gpu(device))
     dataset = Dataset(input, Path(output), text_column, id_column, rows_per_file)
     with closing(chosen):

@@ -111,12 +111,14 @@ class RunFolder:
     @contextmanager
     def alone(self) -> Iterator[None]:
         """One run at a time; the lock goes with the process, however that ends."""
-        import fcntl
-
-        with (self.hidden / "lock").open("w") as file:
+        try:
+            file = (self.hidden / "lock").open("w")
+        except OSError as problem:
+            raise self.unwritable(problem) from problem
+        with file:
             try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as problem:
+                _lock(file)
+            except BlockingIOError as problem:
                 raise FileError(
                     f"another run is writing to {self.path}: wait for it, or end it"
                 ) from problem
@@ -152,3 +154,12 @@ class RunFolder:
 
     def unwritable(self, problem: OSError) -> FileError:
         return FileError(f"cannot write to {self.path}: {problem.strerror or problem}")
+
+
+def _lock(file: IO[str]) -> None:
+    """Where the system has no such locks, two runs cost time but do no harm."""
+    try:
+        import fcntl
+    except ImportError:
+        return
+    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -17,22 +17,27 @@ OWN = ("id", "source", "line")
 
 
 @dataclass(frozen=True)
+class Carried:
+    """A column of the input that comes out again."""
+
+    name: str
+    kind: str  # of its cells: bool, int, float, string or json
+    output_name: str
+
+
+@dataclass(frozen=True)
 class Layout:
     """From a row of the input to a row of the output."""
 
     text_column: str
     id_column: str | None
-    carried: dict[str, str]  # columns of the input, and the kind of their cells
+    carried: tuple[Carried, ...]
 
     def schema(self) -> Any:
         pa = arrow()
         kinds = {"bool": pa.bool_(), "int": pa.int64(), "float": pa.float64()}
         own = [("id", pa.string()), ("source", pa.string()), ("line", pa.int64())]
-        taken = {*OWN, *document_schema().names}
-        carried = [
-            (name if name not in taken else f"input_{name}", kinds.get(kind, pa.string()))
-            for name, kind in self.carried.items()
-        ]
+        carried = [(one.output_name, kinds.get(one.kind, pa.string())) for one in self.carried]
         return pa.schema([*own, *carried, *document_schema()])
 
     def text(self, record: Record) -> Text:
@@ -45,18 +50,14 @@ class Layout:
         return checked_text(tuple(text) if isinstance(text, list) else text)
 
     def row(self, source: str, record: Record, result: Explanation | Failed) -> dict[str, Any]:
-        taken = {*OWN, *document_schema().names}
         name = None if self.id_column is None else record.cells.get(self.id_column)
-        carried = {
-            column if column not in taken else f"input_{column}": cell_as(
-                kind, record.cells.get(column)
-            )
-            for column, kind in self.carried.items()
-        }
         own = {
             "id": f"{Path(source).name}:{record.line}" if name is None else str(name),
             "source": source,
             "line": record.line,
+        }
+        carried = {
+            one.output_name: cell_as(one.kind, record.cells.get(one.name)) for one in self.carried
         }
         return own | carried | document_row(result)
 
@@ -64,5 +65,10 @@ class Layout:
 def layout_of(columns: Mapping[str, str], text_column: str, id_column: str | None) -> Layout:
     """Without an `id` named, a column of that name is taken; the text is not kept twice."""
     named = id_column or ("id" if "id" in columns else None)
-    carried = {name: kind for name, kind in columns.items() if name not in (text_column, named)}
+    taken = {*OWN, *document_schema().names}
+    carried = tuple(
+        Carried(name, kind, f"input_{name}" if name in taken else name)
+        for name, kind in columns.items()
+        if name not in (text_column, named)
+    )
     return Layout(text_column, named, carried)

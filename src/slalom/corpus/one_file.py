@@ -6,6 +6,7 @@ command goes on after an interrupt; then the folder goes and the file is there a
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +31,7 @@ def prepare_file(
         raise FileError(f"cannot write {out}: it is a folder, name a file in it")
     if not out.parent.is_dir():
         raise FileError(f"cannot write {out}: there is no folder {out.parent}")
-    inner = Dataset(
-        dataset.input, _folder(out), dataset.text_column, dataset.id_column, dataset.rows_per_file
-    )
+    inner = replace(dataset, output=_folder(out))
     prepared = prepare(make, inner, recipe, target=target, engine=engine)
     if out.exists() and _settings(out) != prepared.settings:
         raise FileError(f"{out} exists, and is of something else: name another file, or delete it")
@@ -49,18 +48,7 @@ def finish_file(
     folder = prepared.work.folder
     _join(folder, out, prepared.settings)
     shutil.rmtree(folder.path)
-    return Summary(out, *_counts(summary))
-
-
-def _counts(summary: Summary) -> tuple[Any, ...]:
-    return (
-        summary.n_rows,
-        summary.n_failed,
-        summary.n_queries,
-        summary.n_tokens,
-        summary.seconds,
-        summary.first_problem,
-    )
+    return replace(summary, folder=out)
 
 
 def _folder(out: Path) -> Path:

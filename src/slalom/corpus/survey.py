@@ -101,51 +101,67 @@ class Pairs:
     louds: FloatArray
 
 
-def survey(folder: RunFolder, by: str | None = None) -> Survey:
-    """Read every row once."""
-    settings = finished_settings(folder)
-    effect = _effect(folder)
-    numbers: dict[str, int] = {}
-    sums, groups, odds = Sums(), dict[str, Sums](), dict[str, list[float]]()
-    n_rows, problems, trust = 0, Counter[str](), Counter[str]()
-    for rows in batches(folder, by):
-        n_rows += len(rows)
-        problems.update(row["problem"] for row in rows if row["problem"] is not None)
+@dataclass
+class _Tally:
+    """What has been read so far."""
+
+    effect: str
+    by: str | None
+    numbers: dict[str, int] = field(default_factory=dict)  # word → its number
+    sums: Sums = field(default_factory=Sums)
+    groups: dict[str, Sums] = field(default_factory=dict)
+    group_odds: dict[str, list[float]] = field(default_factory=dict)
+    n_rows: int = 0
+    problems: Counter[str] = field(default_factory=Counter)
+    trust: Counter[str] = field(default_factory=Counter)
+
+    def add(self, rows: Sequence[dict[str, Any]]) -> None:
+        self.n_rows += len(rows)
+        self.problems.update(row["problem"] for row in rows if row["problem"] is not None)
         explained = [row for row in rows if row["problem"] is None]
-        trust.update(row["quality"]["trust"] for row in explained)
-        pairs = pairs_of(explained, effect)
-        local = np.array([numbers.setdefault(w, len(numbers)) for w in pairs.words], dtype=np.intp)
-        number = local[pairs.word] if len(local) else np.zeros(0, dtype=np.intp)
-        sums.add(number, pairs.effects, pairs.louds)
-        if by is not None:
-            names = np.array([_group(row[by]) for row in explained], dtype=object)
-            for name in dict.fromkeys(names.tolist()):
-                mine = names[pairs.documents] == name
-                groups.setdefault(name, Sums()).add(
-                    number[mine], pairs.effects[mine], pairs.louds[mine]
-                )
-                of_group = [
-                    r["log_odds"] for r, g in zip(explained, names, strict=True) if g == name
-                ]
-                count = odds.setdefault(name, [0.0, 0.0])
-                count[0], count[1] = count[0] + len(of_group), count[1] + sum(of_group)
-            if len(groups) > MOST_GROUPS:
-                raise InputError(
-                    f"the column {by!r} has more than {MOST_GROUPS} different values: "
-                    "group by one with fewer"
-                )
-    n = len(numbers)
+        self.trust.update(row["quality"]["trust"] for row in explained)
+        pairs = pairs_of(explained, self.effect)
+        known = self.numbers
+        local = np.array([known.setdefault(w, len(known)) for w in pairs.words], dtype=np.intp)
+        word = local[pairs.word] if len(local) else np.zeros(0, dtype=np.intp)
+        self.sums.add(word, pairs.effects, pairs.louds)
+        if self.by is not None:
+            self._add_groups([_group(row[self.by]) for row in explained], pairs, word)
+            for row in explained:
+                count = self.group_odds.setdefault(_group(row[self.by]), [0.0, 0.0])
+                count[0], count[1] = count[0] + 1, count[1] + row["log_odds"]
+
+    def _add_groups(self, names: Sequence[str], pairs: Pairs, word: NDArray[np.intp]) -> None:
+        of_pair = np.array(names, dtype=object)[pairs.documents]
+        for name in dict.fromkeys(names):
+            mine = of_pair == name
+            sums = self.groups.setdefault(name, Sums())
+            sums.add(word[mine], pairs.effects[mine], pairs.louds[mine])
+        if len(self.groups) > MOST_GROUPS:
+            raise InputError(
+                f"the column {self.by!r} has more than {MOST_GROUPS} different values: "
+                "group by one with fewer"
+            )
+
+
+def survey(folder: RunFolder, by: str | None = None) -> Survey:
+    """Read every row once; `by` is a column to group documents by."""
+    settings = finished_settings(folder)
+    tally = _Tally(_effect(folder), by)
+    for rows in batches(folder, by):
+        tally.add(rows)
+    n = len(tally.numbers)
     return Survey(
         folder=folder,
         settings=settings,
-        effect=effect,
-        words=tuple(numbers),
-        sums=sums.cut(n),
-        groups={name: groups[name].cut(n) for name in sorted(groups)},
-        group_odds=odds,
-        n_rows=n_rows,
-        problems=problems,
-        trust=trust,
+        effect=tally.effect,
+        words=tuple(tally.numbers),
+        sums=tally.sums.cut(n),
+        groups={name: tally.groups[name].cut(n) for name in sorted(tally.groups)},
+        group_odds=tally.group_odds,
+        n_rows=tally.n_rows,
+        problems=tally.problems,
+        trust=tally.trust,
     )
 
 
