@@ -3,7 +3,7 @@
 import pytest
 
 import slalom
-from slalom.errors import nearest
+from slalom.errors import counted, nearest
 
 
 @pytest.mark.parametrize(
@@ -37,3 +37,8 @@ def test_labels_in_capitals_and_lists_and_overlaps() -> None:
         slalom.explain(classifier, "a b c", units=[(0, 3), (2, 5)])
     with pytest.raises(slalom.SlalomError, match=r"\(0, 1\) comes earlier .*: sort the spans"):
         slalom.explain(classifier, "a b c", units=[(2, 3), (0, 1)])
+
+
+def test_plural_forms() -> None:
+    assert [counted(n, "query") for n in (0, 1, 2)] == ["0 queries", "1 query", "2 queries"]
+    assert counted(3, "unit") == "3 units"

@@ -77,6 +77,13 @@ class UnknownNameError(SlalomError):
         return type(self), self._arguments  # errors cross process borders on a cluster
 
 
+def counted(n: int, what: str) -> str:
+    """ "1 query", "2 queries", "1 unit", "3 units"."""
+    if n == 1:
+        return f"1 {what}"
+    return f"{n} {what[:-1]}ies" if what.endswith("ry") else f"{n} {what}s"
+
+
 def nearest(given: str, names: Iterable[str]) -> str | None:
     """The name that was probably meant: written otherwise, part of one, or mistyped."""
     plain = {"".join(filter(str.isalnum, name.casefold())): name for name in reversed([*names])}

@@ -119,16 +119,21 @@ def test_trust_is_told_honestly() -> None:
         return trust_sentence(replace(explanation, quality=replace(explanation.quality, r2=r2)))
 
     assert "93 %" in told(0.93)
-    assert "99 %" in told(0.9999)
+    assert "99.99 %" in told(0.9999)
     assert "100 %" in told(1.0)
     assert "no better than a constant" in told(-0.2)
     assert "unknown" in told(None)
     assert "does not say" in trust_sentence(with_one_score(made()))
 
 
-def test_a_fit_is_rounded_down() -> None:
+def test_a_fit_is_rounded_but_not_over_a_bar() -> None:
     explanation = made()
-    for r2, told in ((0.999, "R² 0.99"), (0.899, "R² 0.89"), (1.0, "R² 1.00"), (-0.2, "R² −0.20")):
+    for r2, told in (
+        (0.999, "R² 0.999"),
+        (0.7368, "R² 0.74"),
+        (1.0, "R² 1.00"),
+        (-0.2, "R² −0.20"),
+    ):
         fit = replace(explanation, quality=replace(explanation.quality, r2=r2))
         assert told in reading.facts(fit)
 

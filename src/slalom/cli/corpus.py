@@ -1,10 +1,8 @@
 """`slalom corpus`: every row of a table explained, on one machine or many."""
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
-from time import perf_counter
 from typing import TYPE_CHECKING
 
 import click
@@ -23,6 +21,7 @@ from slalom.cli.typed import (
     write,
 )
 from slalom.errors import InputError, SlalomError
+from slalom.explainers.bars import Show, Wait, bar
 
 if TYPE_CHECKING:
     from slalom.corpus.explain import Dataset, Prepared
@@ -120,7 +119,7 @@ def explain_corpus(
         if dry_run:
             click.echo(_cost(prepared, typed))
         else:
-            with _going_on(prepared), _bar(prepared.n_rows) as show:
+            with _going_on(prepared), _bar(prepared) as show:
                 summary = finish(prepared, chosen, show)
             _say(summary)
 
@@ -168,12 +167,17 @@ def explain_table(
     if dry_run:
         click.echo(_cost(prepared, typed))
         return
-    with _going_on(prepared), _bar(prepared.n_rows) as show:
+    with _going_on(prepared), _bar(prepared) as show:
         summary = finish_file(prepared, dataset.output, engine, show)
     if summary is None:
         click.echo(f"{dataset.output} is there already, with the same settings")
     else:
         _say(summary)
+
+
+def _bar(prepared: "Prepared") -> AbstractContextManager[Show | None]:
+    """Rows done, their rate and the time left, if a person is watching."""
+    return bar(prepared.n_rows, Wait("explaining", "texts", before=prepared.n_done))
 
 
 @contextmanager
@@ -200,31 +204,6 @@ def _say(summary: "Summary") -> None:
     )
     if summary.n_failed == summary.n_rows:
         raise InputError(f"no text could be explained: {summary.first_problem}")
-
-
-@contextmanager
-def _bar(total: int) -> Iterator[Callable[[int, int], None] | None]:
-    """Rows done, their rate and the time left, on standard error if a person is watching."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-    from rich.progress import TimeRemainingColumn as TimeLeft
-
-    rate = TextColumn("{task.fields[rate]}")
-    columns = ("explaining", BarColumn(), MofNCompleteColumn(), rate, TimeLeft(), "left")
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("explaining", total=total, rate="")
-        start, first = perf_counter(), None
-
-        def show(done: int, _: int) -> None:
-            nonlocal first
-            first = done if first is None else first
-            rate = (done - first) / max(1e-9, perf_counter() - start)
-            bar.update(task, completed=done, rate=f"{rate:.3g} texts/s" if rate else "")
-
-        yield show
 
 
 @corpus.command("report")

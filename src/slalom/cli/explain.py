@@ -21,7 +21,7 @@ from slalom.cli.typed import (
     text_typed,
     write,
 )
-from slalom.errors import SlalomWarning, UnknownNameError
+from slalom.errors import SlalomWarning, UnknownNameError, counted
 
 if TYPE_CHECKING:
     from slalom.classifiers.base import Classifier
@@ -177,9 +177,11 @@ def _cost(
 
     cost = dry_run(method, classifier, document, n_queries=n_queries, seed=seed)
     if cost.n_requests is None:
-        return f"{cost.n_queries} queries, {cost.n_tokens} tokens through {classifier.name}"
+        asked, tokens = counted(cost.n_queries, "query"), counted(cost.n_tokens, "token")
+        return f"{asked}, {tokens} through {classifier.name}"
     return (
-        f"{cost.n_queries} queries: at most {cost.n_requests} requests to {classifier.name}, "
+        f"{counted(cost.n_queries, 'query')}: "
+        f"at most {counted(cost.n_requests, 'request')} to {classifier.name}, "
         f"about {cost.n_tokens} tokens"
     )
 

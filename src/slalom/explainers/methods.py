@@ -256,12 +256,17 @@ def _warn_of_poor_fits(explanations: Sequence[Explanation]) -> None:
         )
     skipped = {id(e) for e in unread}
     poor = [r2 for e in low if (r2 := e.quality.r2) is not None and id(e) not in skipped]
-    if poor:
-        worst = min(poor)
-        warnings.warn(
-            f"{len(poor)} of {len(explanations)} explanations describe the classifier poorly "
-            f"(lowest leave-one-out R² {np.floor(100 * worst) / 100:.2f}): read them with care; "
-            "more queries or another method may do better",
-            SlalomWarning,
-            stacklevel=3,
-        )
+    if not poor:
+        return
+    worst = min(poor)
+    told = (
+        f"the explanation describes the classifier poorly (leave-one-out R² {worst:.2f}): read it"
+        if len(explanations) == 1
+        else f"{len(poor)} of {len(explanations)} explanations describe the classifier poorly "
+        f"(lowest leave-one-out R² {worst:.2f}): read them"
+    )
+    warnings.warn(
+        f"{told} with care; more queries or another method may do better",
+        SlalomWarning,
+        stacklevel=3,
+    )

@@ -8,7 +8,7 @@ import numpy as np
 
 from slalom.classifiers.base import Classifier
 from slalom.document import Document, FloatArray
-from slalom.errors import BudgetError, Setting
+from slalom.errors import BudgetError, Setting, counted
 from slalom.explainers.base import TargetName, ask
 from slalom.explainers.case import Case, Found, case_of
 from slalom.explainers.facts import ALL_ASKED, Asked, Facts, as_fitted, ask_facts, scores_of
@@ -183,7 +183,7 @@ def _check_budget(document: Document, n_queries: int | None) -> None:
     needed = min(LEAST_QUERIES, 2 ** min(document.n_units, 30) - (not document.has_empty_query))
     if n_queries is not None and n_queries < needed:
         raise BudgetError(
-            f"{n_queries} queries say nothing about {document.n_units} units: "
+            f"{counted(n_queries, 'query')} cannot tell of {counted(document.n_units, 'unit')}: "
             f"allow at least {needed}, or leave ",
             Setting("n_queries"),
             " out",

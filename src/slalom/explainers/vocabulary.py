@@ -45,7 +45,7 @@ class Entry:
     documents: int  # that hold it
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Vocabulary:
     """Values and importances of tokens, fitted over many documents."""
 
@@ -67,6 +67,16 @@ class Vocabulary:
 
     def __len__(self) -> int:
         return len(self.tokens)
+
+    def __repr__(self) -> str:
+        from slalom.views.vocabulary import brief
+
+        return brief(self)
+
+    def _repr_html_(self) -> str:
+        from slalom.views.vocabulary import fragment
+
+        return fragment(self)
 
     def table(self, by: str = "value", least_documents: int = 1) -> list[Entry]:
         """One row per token, the highest first."""

@@ -19,7 +19,7 @@ import numpy as np
 
 from slalom.classifiers.load import as_classifier
 from slalom.document import BoolArray, FloatArray, Text, queries_from_masks
-from slalom.errors import InputError
+from slalom.errors import InputError, counted
 from slalom.explanation import Explanation
 from slalom.metrics.subject import Subject, subject_of, unit_scores
 
@@ -44,7 +44,7 @@ class Counterfactual:
     @property
     def sentence(self) -> str:
         """The result for people."""
-        asked = f"{self.n_queries} {'query' if self.n_queries == 1 else 'queries'}"
+        asked = counted(self.n_queries, "query")
         if self.after is None:
             doubt = f"asked with {asked}" if self.verified else "a guess of the fitted model"
             return f"No removal that was tried turns “{self.before}” ({doubt})."

@@ -17,7 +17,7 @@ def brief(explanation: Explanation) -> str:
         reading.prediction(explanation),
         f"trust {quality.trust}{fit}",
         counted(len(explanation.units), "unit"),
-        f"{quality.n_queries} {'query' if quality.n_queries == 1 else 'queries'}",
+        counted(quality.n_queries, "query"),
     )
     words = strongest_words(explanation) or "no word matters"
     return f"<{explanation.method} of “{explanation.target}”: {' · '.join(facts)}\n {words}>"

@@ -6,6 +6,8 @@ from math import floor
 import numpy as np
 
 from slalom.document import FloatArray
+from slalom.errors import counted as counted
+from slalom.explanation import FAIR_TRUST, HIGH_TRUST
 
 
 def number(score: float, decimals: int = 2) -> str:
@@ -42,18 +44,21 @@ def probability(log_odds: float) -> float:
 
 
 def r2(share: float | None) -> str:
-    """Never rounded up: 1.00 is said of what is exact alone."""
-    return "–" if share is None else f"{hundredths(share) / 100:.2f}".replace("-", "−")
+    """Rounded to hundredths, and finer where that would lift it over a bar it does not reach."""
+    return "–" if share is None else f"{share:.{_decimals(share)}f}".replace("-", "−")
 
 
-def hundredths(share: float) -> int:
-    """Rounded down: 0.899 is not yet what is called high, and 0.999 not perfect."""
-    return floor(100 * share + 1e-9)
+def r2_percent(share: float) -> str:
+    """The same as a percentage."""
+    return f"{100 * share:.{_decimals(share) - 2}f} %"
 
 
-def counted(n: int, what: str) -> str:
-    """ "1 unit", "2 units"."""
-    return f"{n} {what}" if n == 1 else f"{n} {what}s"
+def _decimals(share: float) -> int:
+    """0.899 must not read as 0.90, which is called high, nor 0.9996 as 1.00."""
+    for decimals in (2, 3, 4):
+        if not any(share < bar <= round(share, decimals) for bar in (FAIR_TRUST, HIGH_TRUST, 1.0)):
+            return decimals
+    return 5
 
 
 def listed(words: Sequence[str]) -> str:

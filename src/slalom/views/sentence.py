@@ -14,7 +14,7 @@ import numpy as np
 
 from slalom.explanation import FAIR_TRUST, Explanation
 from slalom.views import reading
-from slalom.views.numbers import counted, hundredths, listed, number, percent, probability
+from slalom.views.numbers import counted, listed, number, percent, probability, r2_percent
 
 N_NAMED = 3  # words on each side
 WORTH_NAMING = 0.2  # of the strongest
@@ -173,7 +173,7 @@ def trust_sentence(explanation: Explanation) -> str:
         return "How well this describes the classifier is unknown."
     if quality.r2 <= 0:
         return "This model describes the classifier no better than a constant: do not rely on it."
-    share = f"{hundredths(quality.r2)} %"
+    share = r2_percent(quality.r2)
     return f"This model describes {share} of how the classifier reacts when words are removed."
 
 

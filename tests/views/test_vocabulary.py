@@ -1,0 +1,23 @@
+"""A vocabulary shows itself in two lines, and as a table of both ends."""
+
+import slalom
+from slalom.views.vocabulary import page
+
+
+def test_a_vocabulary_shows_its_ends() -> None:
+    def logits(texts: list[str]) -> list[list[float]]:
+        says = {"great": 2.0, "<b>": -2.0}
+        return [[0.0, sum(says.get(w, 0.0) for w in t.split())] for t in texts]
+
+    classifier = slalom.FunctionClassifier(logits, labels=["no", "yes"], gives="logits")
+    texts = ["great film", "film <b>", "great song", "song <b>", "great end", "end <b>"] * 2
+    vocabulary = slalom.explain_vocabulary(classifier, texts, target="yes", n_queries=10)
+    first, second = repr(vocabulary).splitlines()
+    assert first.startswith("<vocabulary of “yes”: ")
+    assert "12 documents" in first
+    assert second.strip().startswith("great +")
+    shown = page(vocabulary)
+    assert shown.count("<table>") == 2
+    assert "<b>film" not in shown
+    assert "great" in vocabulary._repr_html_()
+    assert len(vocabulary.table()) == len(vocabulary)
