@@ -195,7 +195,8 @@ def _documents(
 def _check(n_documents: int, n_queries: object, least_documents: object) -> None:
     if n_documents < 2:
         raise InputError(
-            f"{n_documents} texts do not make a vocabulary: give two or more, or use slalom.explain"
+            f"a vocabulary takes two texts or more, not {n_documents}: "
+            "give more, or use slalom.explain"
         )
     for name, given, least in (
         ("n_queries", n_queries, 2),
