@@ -17,12 +17,11 @@ IDLE_SECONDS = 30
 
 def fit_all(surrogate: Surrogate, observed: Sequence[Observations]) -> list[Fit]:
     """The fits in order, by workers where there are enough documents and cores."""
-    n_workers = min(_cores(), len(observed) // 2)
-    if len(observed) < WORTHWHILE or n_workers < 2 or hasattr(surrogate, "fit_many"):
+    if len(observed) < WORTHWHILE or hasattr(surrogate, "fit_many") or _cores() < 2:
         return _fitted(surrogate, observed)
     from loky import get_reusable_executor
 
-    pool = get_reusable_executor(max_workers=n_workers, timeout=IDLE_SECONDS)
+    pool = get_reusable_executor(max_workers=_cores(), timeout=IDLE_SECONDS)
     parts = [observed[at : at + 1] for at in range(len(observed))]
     return [fit for fits in pool.map(_fitted, [surrogate] * len(parts), parts) for fit in fits]
 
@@ -34,8 +33,10 @@ def _fitted(surrogate: Surrogate, observed: Sequence[Observations]) -> list[Fit]
 
 def _cores() -> int:
     """Those this process may use; whoever allows it one thread means one core."""
+    allowed = os.environ.get("OMP_NUM_THREADS", "")
+    if allowed == "1":
+        return 1
     from loky import cpu_count
 
     n_cores = int(cpu_count())
-    allowed = os.environ.get("OMP_NUM_THREADS", "")
     return min(n_cores, int(allowed)) if allowed.isdecimal() and allowed != "0" else n_cores
