@@ -30,7 +30,7 @@ class Facts:
 
     max_removals: int = 100  # units, the strongest first
     share: float = 0.25  # of a given number of queries, at most
-    shapley: bool = True  # whether the design bears Shapley values out
+    shapley: bool = True  # whether the design bears Shapley values out, beyond their sum
 
     def reserved(self, document: Document, n_queries: int | None) -> int:
         """How many of so many queries are kept back for what is asked after the fit."""
@@ -152,8 +152,9 @@ def scores_of(
     told = _with_single_units(told, asked, fit, empty)
     if empty is not None and samples.complete:
         return _exact(told, asked, samples)
-    if plan.shapley and "shapley" in told.scores and samples.n_alike is not None:
-        shares = _left(fit, samples.n_alike, seen, empty=empty, whole=asked.case.score)
+    if "shapley" in told.scores and getattr(fit.model, "anchor", None) is not None:
+        alike = samples.n_alike if plan.shapley else None
+        shares = _left(fit, alike, seen, empty=empty, whole=asked.case.score)
         told = replace(
             told, scores={**told.scores, "shapley": told.scores["shapley"] + shares[features]}
         )
@@ -194,20 +195,24 @@ def _exact(told: Scores, asked: Asked, samples: Samples) -> Scores:
 
 def _left(
     fit: Fit,
-    n_alike: FloatArray,
+    n_alike: FloatArray | None,
     seen: Observations,
     *,
     empty: FloatArray | None,
     whole: FloatArray,
 ) -> FloatArray:
-    """Shares of what the fit left, per feature: (n_features,) or (n_features, n_classes)."""
+    """Shares of what the fit left, per feature: (n_features,) or (n_features, n_classes).
+
+    Equal ones where the design does not bear out more: then only the sum is put right.
+    """
     shape = fit.scores["shapley"].shape
     said = fit.model.predict(seen.counts) if fit.held_out is None else fit.held_out
     ends = fit.model.predict(np.stack([np.zeros_like(seen.document_counts), seen.document_counts]))
+    kept = slice(0 if n_alike is None else None)
     left = Left(
-        counts=seen.counts,
-        residuals=(seen.scores - said).reshape(len(said), -1),
-        n_alike=n_alike,
+        counts=seen.counts[kept],
+        residuals=(seen.scores - said).reshape(len(said), -1)[kept],
+        n_alike=np.zeros(0) if n_alike is None else n_alike,
         document_counts=seen.document_counts,
         whole=np.reshape(whole - ends[1], -1),
         empty=np.reshape(np.zeros_like(whole) if empty is None else empty - ends[0], -1),

@@ -120,8 +120,17 @@ class _Reading:
             "linearised": self._row(scale, scale * game.values[:, None]),
             "gradient": self._row(attention, by_importance),
             "removal": self._row(by_removal, by_importance / rest + turn, self.at_last),
-            "shapley": self._row(shapley[:, : m + 1], shapley[:, m + 1 :], self.on_average),
+            "shapley": self._beside_equal_shares(
+                self._row(shapley[:, : m + 1], shapley[:, m + 1 :], self.on_average)
+            ),
         }
+
+    def _beside_equal_shares(self, jacobian: FloatArray) -> FloatArray:
+        """Without what all units have in common: with an anchor the sum is asked, not fitted."""
+        if self.model.anchor is None:
+            return jacobian
+        counts = self.game.counts
+        return np.asarray(jacobian - counts @ jacobian / counts.sum())
 
     @property
     def has_all(self) -> FloatArray:
