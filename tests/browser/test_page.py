@@ -272,3 +272,13 @@ def test_every_class_of_another_model(live: Opened) -> None:
     page.locator(".controls select").select_option(label="song")
     page.locator(".w").get_by_text("song", exact=True).click()
     expect(page.locator(".answers caption")).to_have_text("for song")
+
+
+def test_nothing_is_wider_than_a_narrow_window(live: Opened) -> None:
+    page = live(width=390)
+    explain(page)
+    word(page, "awful").click()
+    expect(page.locator(".answers")).to_be_visible()
+    page.get_by_role("button", name="find the best order").click()
+    expect(page.locator(".path").first).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390

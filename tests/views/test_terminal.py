@@ -157,7 +157,7 @@ def test_a_terminal_without_unicode_still_gets_its_bars() -> None:
 def test_unidentified_units_have_no_score() -> None:
     explanation = with_unidentified(made("good bad"), 1)
     line = next(line for line in shown(explanation).splitlines() if line.startswith("bad"))
-    assert line.split() == ["bad", "│", "–", "–", "–"]
+    assert set(line.split()[2:]) == {"–"}
 
 
 def test_scores_choose_columns_and_the_first_colours_the_text() -> None:

@@ -29,10 +29,11 @@ def events(server: Served, body: dict) -> list[tuple[str, dict]]:
     return [(kind[7:], json.loads(data[6:])) for kind, data in found]
 
 
-def test_an_explanation_is_the_one_of_the_library(server):
-    status, answer, _ = server.ask("/api/explain", {"text": TEXT, "n_queries": 100, "seed": 3})
+@pytest.mark.parametrize("asked", [{}, {"n_queries": 100, "seed": 3}, {"method": "lime"}])
+def test_an_explanation_is_the_one_of_the_library(server, asked):
+    status, answer, _ = server.ask("/api/explain", {"text": TEXT, **asked})
     assert status == 200
-    here = slalom.explain(models().every[0].classifier, TEXT, n_queries=100, seed=3)
+    here = slalom.explain(models().every[0].classifier, TEXT, **asked)
     for name, score in here.scores.items():
         np.testing.assert_allclose(answer["scores"][name], score, atol=1e-5)
     assert answer["format"] == "slalom-explanation"

@@ -191,7 +191,7 @@ def weight_shares(explanation: Explanation) -> FloatArray:
 
 
 def rows(explanation: Explanation, by: str) -> list[Row]:
-    """One row per unit, or for equal units that share all scores; the strongest first."""
+    """One row per unit, or for equal units that share all scores; the largest first, quiet ones last."""
     numbers = np.column_stack(
         [part.reshape(len(explanation.units), -1) for part in explanation.scores.values()]
     ).round(9)
@@ -208,13 +208,11 @@ def rows(explanation: Explanation, by: str) -> list[Row]:
         found.append(Row(label(explanation.units[units[0]]), tuple(units), nth))
     strength = np.abs(strengths(explanation, by))
     size = np.abs(np.where(explanation.identified, explanation.scores[by], 0.0))
+    size = strength if by == "importance" else size
+    known = explanation.identified
     return sorted(
         found,
-        key=lambda row: (
-            -strength[row.unit],
-            not explanation.identified[row.unit],
-            -size[row.unit],
-        ),
+        key=lambda row: (strength[row.unit] == 0, not known[row.unit], -size[row.unit]),
     )
 
 

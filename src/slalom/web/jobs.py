@@ -65,7 +65,8 @@ class Task:
                 f"the text has {document.n_units} units: at most {self.limits.units} are "
                 "explained here; take sentences as units, or fewer words",
             )
-        n_queries = asked.n_queries or min(asked.method.budget(document), self.limits.queries)
+        expected = asked.n_queries or asked.method.budget(document)
+        n_queries = self.limits.queries if expected > self.limits.queries else asked.n_queries
 
         def tell(n_queries_done: int) -> None:
             if self.stopped.is_set():
@@ -78,10 +79,10 @@ class Task:
                 )
             self.n_asked += n_queries_done
             if n_queries_done:
-                say("progress", {"done": self.n_asked, "total": max(n_queries, self.n_asked)})
+                say("progress", {"done": self.n_asked, "total": max(expected, self.n_asked)})
 
         watched = Watched(asked.model, tell)
-        if self._starts_rough(n_queries):
+        if self._starts_rough(expected):
             say("rough", Made(self._explained(watched, document, ROUGH), document, asked))
             self.n_asked = 0
         return Made(self._explained(watched, document, n_queries), document, asked)
@@ -90,7 +91,9 @@ class Task:
         is_fitted = not isinstance(self.asked.method, WhiteBox)
         return self.rough_first and is_fitted and n_queries >= WORTH_A_ROUGH_ANSWER
 
-    def _explained(self, watched: Watched, document: Document, n_queries: int) -> Explanation:
+    def _explained(
+        self, watched: Watched, document: Document, n_queries: int | None
+    ) -> Explanation:
         asked = self.asked
         if not isinstance(asked.method, WhiteBox):
             return asked.method.explain(
@@ -102,7 +105,7 @@ class Task:
                 asked.model.classifier,
                 [document],
                 target=asked.target,
-                n_queries=asked.n_queries,
+                n_queries=n_queries,
                 seed=asked.seed,
             )[0]
 

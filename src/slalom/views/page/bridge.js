@@ -3,7 +3,7 @@
   "use strict";
   const { drawn, number } = slalom;
   const LINE = 28;
-  const NAMES = { base: "empty text", length: "length of the text", open: "left open by the fit", answer: "the classifier’s answer" };
+  const NAMES = { base: "empty text", length: "length", open: "left open", answer: "the answer" };
 
   slalom.bridge = (record, view, width) => {
     const steps = view.bridge;

@@ -14,7 +14,9 @@
     const measuredOf = (name, row) => told.measured[name]?.[row] ?? false;
     const strength = (row) => told.strengths[by][row];
     const order = record.rows.map((_, row) => row);
-    order.sort((a, b) => Math.abs(strength(b)) - Math.abs(strength(a)) || record.rows[b].identified - record.rows[a].identified || Math.abs(of(by, b)) - Math.abs(of(by, a)));
+    const clear = (row) => Number(Math.abs(strength(row)) > 0);
+    const size = (row) => (column.sided ? Math.abs(of(by, row)) : Math.abs(strength(row)));
+    order.sort((a, b) => clear(b) - clear(a) || record.rows[b].identified - record.rows[a].identified || size(b) - size(a));
     return {
       ...{ column, order, strength, of, errorOf, measuredOf, label: told.label, sided: column.sided },
       ...{ bridge: told.bridge, anchor: told.anchor, length: told.length },
@@ -75,7 +77,12 @@
         view.order.some((row) => view.error(row) > 0) ? "Lines are 90 % intervals. " : "",
         view.measuredAny ? "Full bars without a line were measured: the classifier was asked." : "",
       ].join(""),
-    bridge: (record) => `Each unit’s fair share, from the empty text to the classifier’s answer, in ${record.explained.measure}${record.percent && !record.competing ? " and per cent" : ""}.`,
+    bridge: (record, view) =>
+      [
+        `Each unit’s fair share, from the empty text to the classifier’s answer, in ${record.explained.measure}${record.percent && !record.competing ? " and per cent" : ""}.`,
+        view.bridge.some(({ kind }) => kind === "length") ? " Length: what the sheer number of words adds." : "",
+        view.bridge.some(({ kind }) => kind === "open") ? " Left open: what these shares do not explain." : "",
+      ].join(""),
     plane: slalom.planeCaption,
   };
 

@@ -13,7 +13,7 @@
   slalom.shade = (strength, sided) => slalom.side(strength, sided).replace("7", Math.max(1, Math.round(Math.abs(strength) * SHADES)));
 
   slalom.sentence = (parts) =>
-    parts.map(([text, role]) => (role ? element("b", { class: role }, text) : text));
+    parts.map(([text, role]) => (role ? element("b", { class: role }, text) : text.replace(" %", "\u00a0%")));
 
   // `removed` holds the units that were clicked away.
   slalom.text = (record, view, removed) =>

@@ -55,7 +55,7 @@
   live.whatIf = (host) => {
     const told = element("div", { class: "told", role: "status", "aria-live": "polite" });
     const curve = element("div", { class: "canvas" });
-    const slider = element("input", { type: "range", min: 0, max: 0, value: 0, disabled: true, "aria-label": "Words removed in the best order" });
+    const slider = element("input", { type: "range", min: 0, max: 0, value: 0, hidden: true, "aria-label": "Words removed in the best order" });
     const back = element("button", { type: "button", hidden: true, click: () => host.setRemoved([]) }, "bring all back");
     const legend = element("p", { class: "small", hidden: true }, element("span", { class: "key line said" }, "the classifier"), " ", element("span", { class: "key line predicted" }, "the explanation"));
     const find = element("button", { type: "button", click: () => order().catch(host.fail) }, "find the best order of removal");
@@ -70,7 +70,7 @@
         find.disabled = false;
       }
       slider.max = path.order.length;
-      slider.disabled = false;
+      slider.hidden = false;
       legend.hidden = false;
       find.hidden = true;
       host.setRemoved([]);
@@ -99,6 +99,6 @@
     );
     refresh().catch(host.fail);
     new ResizeObserver(draw).observe(curve);
-    return { root, refresh: () => refresh().catch(host.fail), forget: () => ((path = null), (find.hidden = false), (legend.hidden = true), (slider.disabled = true), curve.replaceChildren()) };
+    return { root, refresh: () => refresh().catch(host.fail), forget: () => ((path = null), (find.hidden = false), (legend.hidden = true), (slider.hidden = true), curve.replaceChildren()) };
   };
 })((window.slalom = window.slalom || {}));
