@@ -191,7 +191,7 @@ def weight_shares(explanation: Explanation) -> FloatArray:
 
 
 def rows(explanation: Explanation, by: str) -> list[Row]:
-    """One row per unit, or for equal units that share all scores; the largest first, quiet ones last."""
+    """One row per unit, or for units alike in all scores; the largest first, quiet ones last."""
     numbers = np.column_stack(
         [part.reshape(len(explanation.units), -1) for part in explanation.scores.values()]
     ).round(9)
