@@ -42,3 +42,25 @@ def test_labels_in_capitals_and_lists_and_overlaps() -> None:
 def test_plural_forms() -> None:
     assert [counted(n, "query") for n in (0, 1, 2)] == ["0 queries", "1 query", "2 queries"]
     assert counted(3, "unit") == "3 units"
+
+
+@pytest.mark.filterwarnings("ignore::slalom.SlalomWarning")
+def test_notes_say_how_many_queries_would_do_and_ask_for_none_that_do_not_exist() -> None:
+    def shares(texts: list[str]) -> list[list[float]]:
+        return [[0.9 - len(text) / 199, 0.1 + len(text) / 199] for text in texts]
+
+    classifier = slalom.FunctionClassifier(shares, labels=["short", "long"])
+    text = "ten words of which each one is its own unit"
+    few = slalom.explain(classifier, text, "linear", target="long", n_queries=10).quality.notes
+    assert (
+        "10 different answers cannot tell how sure the scores of 10 different units are: " in few[0]
+    )
+    assert "about 40 queries would do" in few[0]
+    for method in ("linear", "slalom", "lime"):
+        notes = slalom.explain(classifier, "word", method, target="long").quality.notes
+        assert not any("would do" in note for note in notes)
+    same = slalom.FunctionClassifier(lambda texts: [[0.5, 0.5]] * len(texts), labels=["a", "b"])
+    assert any(
+        "nothing to explain" in note
+        for note in slalom.explain(same, text * 2, "linear", n_queries=50).quality.notes
+    )

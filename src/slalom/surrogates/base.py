@@ -4,7 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
+import numpy as np
+
 from slalom.document import BoolArray, FloatArray, IntArray
+from slalom.errors import counted
+
+ROWS_PER_FEATURE = 4  # answers with which errors and R² can be told
 
 
 class Model(Protocol):
@@ -75,3 +80,17 @@ def fit_many(surrogate: Surrogate, observed: Sequence[Observations]) -> list[Fit
         )
         for seen in observed
     ]
+
+
+def unsure(counts: FloatArray, scores: FloatArray) -> str:
+    """Why nothing can be said about how sure the scores are, and what would help."""
+    if not np.ptp(scores, axis=0).any():
+        return "the classifier says the same whatever is removed: there is nothing to explain"
+    n_rows, n_features = counts.shape
+    if n_rows >= 2 ** min(n_features, 30) - 1:
+        return "every part of so short a text was asked: nothing is left to judge the fit by"
+    return (
+        f"{counted(n_rows, 'different answer')} cannot tell how sure the scores of "
+        f"{counted(n_features, 'different unit')} are: about {ROWS_PER_FEATURE * n_features} "
+        "queries would do"
+    )

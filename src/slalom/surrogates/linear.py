@@ -14,13 +14,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from slalom.document import FloatArray, IntArray
-from slalom.surrogates.base import Fit
+from slalom.surrogates.base import Fit, unsure
 from slalom.surrogates.quality import loo_quality
 
 BY_LEAVE_ONE_OUT = tuple(10.0**power for power in range(-6, 5))
 LEAST_LEFT = 1e-12  # of a residual, for rows that alone decide a coefficient
 PEAK = 2.0  # times the least error: weaker ridges pass through the rows, and leaving one out lies
-UNSURE = "fewer answers than coefficients: too few to say how sure the scores are; ask more"
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +75,7 @@ class LinearSurrogate:
             identified=np.ones(len(document_counts), dtype=bool),
             r2=r2,
             rmse=rmse,
-            notes=(UNSURE,) if len(columns) <= counts.shape[1] else (),
+            notes=(unsure(counts[used], columns),) if r2 is None else (),
         )
 
 

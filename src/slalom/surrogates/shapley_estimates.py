@@ -14,8 +14,8 @@ from typing import ClassVar
 import numpy as np
 
 from slalom.document import BoolArray, FloatArray
-from slalom.surrogates.base import Fit
-from slalom.surrogates.linear import LEAST_LEFT, UNSURE, LinearModel, standard_errors
+from slalom.surrogates.base import Fit, unsure
+from slalom.surrogates.linear import LEAST_LEFT, LinearModel, standard_errors
 from slalom.surrogates.quality import loo_quality
 
 NOT_FITTED = "measured, not fitted: nothing is left to judge it by"
@@ -65,7 +65,7 @@ class ShapleyRegression:
         known = asked_empty or len(document_counts) > 1
         notes = () if asked_empty else (FITTED_EMPTY,)
         if r2 is None and not exact and len(design) < len(constraint):
-            notes = (*notes, UNSURE)
+            notes = (*notes, unsure(counts[used], columns[used]))
         return Fit(
             model=LinearModel(coefficients, intercept.reshape(scores.shape[1:])),
             scores={"score": coefficients},

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from slalom.document import BoolArray, FloatArray
-from slalom.surrogates.base import Fit
+from slalom.surrogates.base import Fit, unsure
 from slalom.surrogates.rows import Rows
 from slalom.surrogates.slalom.certainty import certainty
 from slalom.surrogates.slalom.left_out import left_out
@@ -17,7 +17,6 @@ from slalom.surrogates.slalom.readouts import read_outs, standard_errors
 from slalom.surrogates.slalom.solvers import Solver
 
 DEFAULT_SOLVER = ByLeaveOneOut()
-UNSURE = "too few different answers to say how sure the scores are: ask more, if there are more"
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +81,7 @@ class SlalomSurrogate:
             identified=np.ones(len(document_counts), dtype=bool),
             r2=sure.r2,
             rmse=None if sure.rmse is None else sure.rmse * unit,
-            notes=(UNSURE,) if sure.r2 is None else (),
+            notes=(unsure(counts, columns),) if sure.r2 is None else (),
             determined=sure.determined,
             held_out=held_out.reshape(scores.shape),
         )
