@@ -13,6 +13,7 @@ from slalom.corpus.layout import layout_of
 from slalom.corpus.plan import Indexed, Shard, columns_together, shards_of
 from slalom.corpus.run import (
     Engine,
+    Index,
     LocalEngine,
     Make,
     Summary,
@@ -133,7 +134,8 @@ def prepare(
     """Read the input through, and find out whether the folder is of the same run."""
     arrow()
     folder = RunFolder(dataset.output)
-    files, plan = index_input(dataset.input, dataset.text_column, dataset.id_column, folder)
+    index = Index(dataset.text_column, dataset.id_column)
+    files, plan = index_input(dataset.input, index, folder=folder, engine=engine)
     layout = layout_of(columns_together(files), dataset.text_column, dataset.id_column)
     identity = engine.identity(make)
     aimed = replace(recipe, target=one_target(target, identity.labels))

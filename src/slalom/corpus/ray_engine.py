@@ -14,13 +14,14 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from threading import Event, Thread
 from time import perf_counter
 from typing import Any
 
-from slalom.corpus.plan import Shard
+from slalom.corpus.plan import Indexed, Shard
 from slalom.corpus.records import Place
-from slalom.corpus.run import Identity, Make, Work
+from slalom.corpus.run import Identity, Index, Make, Work
 from slalom.corpus.work import Advance
 from slalom.errors import InputError, MissingExtraError, Setting, SlalomError
 
@@ -43,6 +44,14 @@ class RayEngine:
         with _errors_unwrapped():
             name, labels = ray.get(ask.remote(make))
         return Identity(name, labels)
+
+    def each(self, index: Index, paths: Sequence[Path]) -> list[Indexed]:
+        if len(paths) < 2:
+            return [index(path) for path in paths]
+        ray = _connected()
+        read = ray.remote(_indexed).options(num_cpus=0.5)
+        with _errors_unwrapped():
+            return list(ray.get([read.remote(index, path) for path in paths]))
 
     def run(self, work: Work, shards: Sequence[Shard], advance: Advance) -> None:
         ray = _connected()
@@ -98,6 +107,10 @@ class ShardActor:
         return {"number": batch["number"]}
 
 
+def _indexed(index: Index, path: Path) -> Indexed:
+    return index(path)
+
+
 def _identity(make: Make) -> tuple[str, tuple[str, ...]]:
     classifier = make()
     return classifier.name, tuple(classifier.labels)
@@ -133,16 +146,31 @@ def _connected() -> Any:
     ray.data.DataContext.get_current().enable_progress_bars = False
     if ray.is_initialized():
         return ray
-    if "RAY_ADDRESS" in os.environ:
-        ray.init(log_to_driver=False, logging_level=logging.ERROR)
-    else:
-        ray.init(
-            address="local",
-            include_dashboard=False,
-            log_to_driver=False,
-            logging_level=logging.ERROR,
-        )
+    with _hushed():
+        if "RAY_ADDRESS" in os.environ:
+            ray.init(log_to_driver=False, logging_level=logging.ERROR)
+        else:
+            ray.init(
+                address="local",
+                include_dashboard=False,
+                log_to_driver=False,
+                logging_level=logging.ERROR,
+            )
     return ray
+
+
+@contextmanager
+def _hushed() -> Iterator[None]:
+    """Ray's core says on standard error which level of logs it keeps to; problems are raised."""
+    kept = os.dup(2)
+    silent = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(silent, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(silent)
 
 
 @contextmanager

@@ -60,6 +60,10 @@ class Engine(Protocol):
 
     def identity(self, make: Make) -> Identity: ...
 
+    def each(self, index: "Index", paths: Sequence[Path]) -> list[Indexed]:
+        """Every file read through."""
+        ...
+
     def run(self, work: Work, shards: Sequence[Shard], advance: Advance) -> None:
         """Finish every shard, in any order; `advance` hears of rows."""
         ...
@@ -82,6 +86,9 @@ class LocalEngine:
 
     def identity(self, make: Make) -> Identity:
         return Identity(self.classifier.name, tuple(self.classifier.labels))
+
+    def each(self, index: "Index", paths: Sequence[Path]) -> list[Indexed]:
+        return [index(path) for path in paths]
 
     def run(self, work: Work, shards: Sequence[Shard], advance: Advance) -> None:
         worker = work.worker(self.classifier)
@@ -119,27 +126,44 @@ def one_target(target: TargetName, labels: Sequence[str]) -> int:
     return index
 
 
+@dataclass(frozen=True)
+class Index:
+    """Reads one file through; it pickles, and so can be sent to where the file is read."""
+
+    text_column: str
+    id_column: str | None
+
+    def __call__(self, path: Path) -> Indexed:
+        return index_file(path, self.text_column, self.id_column)
+
+
 def index_input(
-    given: str, text_column: str, id_column: str | None, folder: RunFolder
+    given: str, index: Index, *, folder: RunFolder, engine: Engine
 ) -> tuple[list[Indexed], dict[str, Any]]:
     """Every file read through, and what to remember of that.
 
     A file that has not been touched since an earlier run is not read again.
     """
     known = _known_plan(folder)
-    plan: dict[str, Any] = {}
-    files = []
-    for path in find_files(given, folder.path):
-        state = path.stat()
-        stamp = [text_column, id_column, state.st_size, state.st_mtime_ns]
+    paths = find_files(given, folder.path)
+    stamps = {path: _stamp(path, index) for path in paths}
+    files: dict[Path, Indexed] = {}
+    for path in paths:
         before = known.get(str(path.resolve()))
-        if before and before["stamp"] == stamp:
-            file = Indexed.from_json({**before["index"], "path": str(path)})
-        else:
-            file = index_file(path, text_column, id_column)
-        files.append(file)
-        plan[str(path.resolve())] = {"stamp": stamp, "index": file.to_json()}
-    return files, plan
+        if before and before["stamp"] == stamps[path]:
+            files[path] = Indexed.from_json({**before["index"], "path": str(path)})
+    new = [path for path in paths if path not in files]
+    files |= dict(zip(new, engine.each(index, new), strict=True))
+    plan = {
+        str(path.resolve()): {"stamp": stamps[path], "index": files[path].to_json()}
+        for path in paths
+    }
+    return [files[path] for path in paths], plan
+
+
+def _stamp(path: Path, index: Index) -> list[Any]:
+    state = path.stat()
+    return [index.text_column, index.id_column, state.st_size, state.st_mtime_ns]
 
 
 def keep_plan(folder: RunFolder, plan: dict[str, Any]) -> None:

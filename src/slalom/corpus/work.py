@@ -11,16 +11,16 @@ from itertools import islice
 from time import perf_counter
 from typing import IO, Any
 
-from slalom.classifiers.base import Classifier, says
+from slalom.classifiers.base import Classifier, runs_elsewhere, says
 from slalom.corpus.folder import RunFolder
 from slalom.corpus.layout import Layout
 from slalom.corpus.plan import Shard
 from slalom.corpus.records import Record
 from slalom.corpus.words import WordSums
 from slalom.document import Document
-from slalom.errors import InputError
+from slalom.errors import InputError, SlalomError
 from slalom.explainers.base import Explainer
-from slalom.explainers.pipe import Request, chunks, explained
+from slalom.explainers.pipe import Request, Result, chunks, explained, in_order
 from slalom.explainers.splitting import document_of
 from slalom.explanation import Explanation
 from slalom.tables import Failed, arrow
@@ -131,23 +131,25 @@ class Worker:
         ]
 
     def _together(self, documents: Sequence[Document]) -> list[Explanation | Failed]:
-        recipe, results = self.recipe, list[Explanation | Failed]()
+        recipe = self.recipe
         request = Request(recipe.target, recipe.n_queries, recipe.seed)
-        is_document = True  # at fault, rather than the classifier
-        for chunk in chunks(recipe.method, documents, request):
+
+        def work(chunk: Sequence[Document | SlalomError]) -> list[Result]:
             whole = [document for document in chunk if isinstance(document, Document)]
-            found = explained(
+            return explained(
                 self.classifier, recipe.method, whole, request=request, keep_errors=True
             )
-            for document, result in zip(whole, found, strict=True):
-                if isinstance(result, Explanation):
-                    results.append(result)
-                else:
-                    results.append(Failed(document.text, str(result)))
-                    is_document = is_document and isinstance(result, InputError)
-        if not is_document:
+
+        waiting = chunks(recipe.method, documents, request)
+        parts = in_order(work, waiting, ahead=int(runs_elsewhere(self.classifier)))
+        found = [result for part in parts for result in part]
+        errors = [result for result in found if isinstance(result, SlalomError)]
+        if not all(isinstance(error, InputError) for error in errors):
             says(self.classifier, ["a"])  # raises where nothing is answered any more: the run ends
-        return results
+        return [
+            result if isinstance(result, Explanation) else Failed(document.text, str(result))
+            for document, result in zip(documents, found, strict=True)
+        ]
 
     def _commit(self, shard: Shard) -> Receipt:
         """Words first, rows last: the name of the rows says that all is there."""
