@@ -16,6 +16,7 @@ from slalom.files import Format, write_json
 from slalom.surrogates.base import Model
 from slalom.surrogates.gam import GamModel
 from slalom.surrogates.linear import LinearModel
+from slalom.surrogates.slalom.completed import CompletedModel
 from slalom.surrogates.slalom.model import Anchor, SlalomModel
 from slalom.surrogates.trees import TreesModel
 
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
     from slalom.metrics.counterfactual import Counterfactual
     from slalom.metrics.interactions import Interactions
 
-MODELS = {model.kind: model for model in (SlalomModel, LinearModel, GamModel, TreesModel)}
+MODELS = {
+    model.kind: model for model in (SlalomModel, CompletedModel, LinearModel, GamModel, TreesModel)
+}
 HIGH_TRUST, FAIR_TRUST = 0.9, 0.6
 Number = float | FloatArray  # a log-odds; one per class where all are explained
 
@@ -42,6 +45,7 @@ class Quality:
     seconds: float
     trust: str  # "exact", "high", "fair" or "low"
     notes: tuple[str, ...] = ()
+    parts: dict[str, float] = field(default_factory=dict)  # what each describes; they sum to 1
 
 
 def trust_of(r2: float | None) -> str:

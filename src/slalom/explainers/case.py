@@ -16,7 +16,6 @@ from slalom.explainers.base import Answers, TargetName, ask
 from slalom.explanation import Explanation, Number, Quality, trust_of
 from slalom.surrogates.base import Model
 from slalom.surrogates.linear import LinearModel
-from slalom.surrogates.slalom.model import SlalomModel
 
 UNREAD = "units are unknown to the tokenizer: the classifier cannot have read them"
 
@@ -79,7 +78,7 @@ class Case:
             scores=found.scores,
             errors=found.errors,
             identified=identified,
-            anchor=found.model.anchor if isinstance(found.model, SlalomModel) else None,
+            anchor=getattr(found.model, "anchor", None),
             quality=Quality(
                 r2=found.r2,
                 rmse=found.rmse,
@@ -88,6 +87,7 @@ class Case:
                 seconds=answers.seconds + perf_counter() - self.begun,
                 trust=self._trust(found),
                 notes=(*self._unread(), *document.notes, *answers.remarks, *found.notes),
+                parts=found.parts,
             ),
             logits=answers.logits[0],
             labels=tuple(self.classifier.labels),
@@ -102,7 +102,7 @@ class Case:
             measured=found.measured,
             determined=found.determined,
             whole=_whole(found.model, identified),
-            base=_number(empty if empty is not None else _base(found.model)),
+            base=_number(empty if empty is not None else _base(found.model, document.n_units)),
             base_measured=empty is not None,
             length_curve=found.length_curve,
             windowed=document.windowed,
@@ -125,6 +125,7 @@ class Found:
     measured: dict[str, BoolArray] = field(default_factory=dict)
     determined: FloatArray | None = None
     length_curve: FloatArray | None = None
+    parts: dict[str, float] = field(default_factory=dict)
     exact: bool = False  # every subset was asked, and that is what the scores say
 
 
@@ -153,10 +154,10 @@ def _whole(model: Model | None, identified: BoolArray) -> Number | None:
     return None if model is None else _number(model.predict(identified[None].astype(float))[0])
 
 
-def _base(model: Model | None) -> FloatArray | None:
+def _base(model: Model | None, n_units: int) -> FloatArray | None:
     """What the fit says of the empty text; a SLALOM without an anchor says nothing of it."""
-    if isinstance(model, SlalomModel) and model.anchor is not None:
-        return model.anchor_values()
+    if model is not None and getattr(model, "anchor", None) is not None:
+        return np.asarray(model.predict(np.zeros((1, n_units)))[0])
     return np.asarray(model.intercept) if isinstance(model, LinearModel) else None
 
 

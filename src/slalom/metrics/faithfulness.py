@@ -192,7 +192,8 @@ def removal_spearman(subject: Subject) -> Measure:
 
 
 def _order(explanation: Explanation, score: str | None, *, inserting: bool) -> NDArray[np.intp]:
-    model, score = explanation.model, score or explanation.primary_score
+    model = getattr(explanation.model, "parts", explanation.model)  # a remainder has no order
+    score = score or explanation.primary_score
     if score is None and isinstance(model, SlalomModel) and explanation.identified.all():
         return insertion_order(model) if inserting else removal_order(model)
     return np.argsort(-unit_scores(explanation, score), kind="stable")

@@ -41,6 +41,7 @@ class Fit:
     notes: tuple[str, ...] = field(default=())
     determined: FloatArray | None = None  # (n_features,) 0…1: data, not prior; None: unknown
     held_out: FloatArray | None = None  # like the scores: each row as predicted from the others
+    parts: dict[str, float] = field(default_factory=dict)  # share of the variation, by part
 
 
 @dataclass(frozen=True, eq=False)

@@ -98,6 +98,12 @@ class Forest:
         return cls(splits, at_least, np.array(record["leaves"], float))
 
 
+def no_trees() -> Forest:
+    """Adds nothing to anything."""
+    none = np.zeros((0, 7), dtype=np.int32)
+    return Forest(none, none, np.zeros((0, 8)))
+
+
 @dataclass(frozen=True, eq=False)
 class TreesModel:
     """A forest (or one per class) and which inputs are added up before it is asked."""

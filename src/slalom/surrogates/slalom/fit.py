@@ -8,6 +8,7 @@ from slalom.document import BoolArray, FloatArray
 from slalom.surrogates.base import Fit, unsure
 from slalom.surrogates.rows import Rows
 from slalom.surrogates.slalom.certainty import certainty
+from slalom.surrogates.slalom.described import described
 from slalom.surrogates.slalom.left_out import left_out
 from slalom.surrogates.slalom.length import LengthCurve, knots_of, ramps
 from slalom.surrogates.slalom.model import Anchor, SlalomModel
@@ -26,6 +27,21 @@ class Prior:
     values: FloatArray  # (n_features,)
     importances: FloatArray  # (n_features,)
     anchor: float = 0.0  # its importance beside theirs: it is not pulled there, it begins there
+
+
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """A problem and its solution, and the way back to scores."""
+
+    problem: Problem
+    solution: Solution
+    back: FloatArray  # (n_classes, n_columns) takes the problem's columns to the classes
+    used: BoolArray  # (n_queries,) the rows of the problem
+
+    @property
+    def unit(self) -> float:
+        """The spread of the scores, in which the problem is posed."""
+        return float(np.linalg.norm(self.back[:, 0]))
 
 
 @dataclass(frozen=True)
@@ -48,6 +64,18 @@ class SlalomSurrogate:
         weights: FloatArray,
         document_counts: FloatArray,
     ) -> Fit:
+        solved = self.solve(counts, scores, weights=weights, document_counts=document_counts)
+        return self.told(solved, counts, scores, document_counts=document_counts)
+
+    def solve(
+        self,
+        counts: FloatArray,
+        scores: FloatArray,
+        *,
+        weights: FloatArray,
+        document_counts: FloatArray,
+    ) -> "Solved":
+        """The first half of a fit: where the search ended."""
         columns = scores.reshape(len(scores), -1)
         judged = _judged(counts, document_counts) & (weights > 0)
         contrasts = _contrasts(columns)
@@ -64,14 +92,27 @@ class SlalomSurrogate:
                 for prior in dict.fromkeys((told, None))
             ]
         )
-        back = contrasts * unit  # (n_classes, n_columns)
+        used = self._used(counts, weights)
+        return Solved(problem, solution, contrasts * unit, used)
+
+    def told(
+        self,
+        solved: "Solved",
+        counts: FloatArray,
+        scores: FloatArray,
+        *,
+        document_counts: FloatArray,
+    ) -> Fit:
+        """The second half: the model, what is read off it, and how sure it is."""
+        problem, solution, back = solved.problem, solved.solution, solved.back
+        columns = scores.reshape(len(scores), -1)
         model = _model(problem, solution, back, document_counts)
         if scores.ndim == 1:
             model = model.column(0)
         sure = certainty(problem, solution, back)
         said = model.predict(counts)
         held_out = said.reshape(columns.shape)
-        held_out[self._used(counts, weights)] = columns[self._used(counts, weights)] - sure.misses
+        held_out[solved.used] = columns[solved.used] - sure.misses
         return Fit(
             model=model,
             scores=read_outs(model, document_counts),
@@ -80,10 +121,17 @@ class SlalomSurrogate:
             else standard_errors(model, document_counts, sure.covariances),
             identified=np.ones(len(document_counts), dtype=bool),
             r2=sure.r2,
-            rmse=None if sure.rmse is None else sure.rmse * unit,
+            rmse=None if sure.rmse is None else sure.rmse * solved.unit,
             notes=(unsure(counts, columns),) if sure.r2 is None else (),
             determined=sure.determined,
             held_out=held_out.reshape(scores.shape),
+            parts=described(
+                model,
+                counts[solved.used],
+                scores[solved.used],
+                weights=problem.weights,
+                r2=sure.r2,
+            ),
         )
 
     def _solved(self, problems: list[Problem]) -> tuple[Problem, Solution]:

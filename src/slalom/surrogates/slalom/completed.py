@@ -1,0 +1,206 @@
+"""SLALOM with its remainder: the parts that can be read, and what they leave over.
+
+Values, importances and shares are those of the parts. Prediction, removal, alone and Shapley
+values are those of everything together: Shapley values of the parts and of the trees are
+exact, those of the response surface come from many orders of joining on the model itself.
+Where the remainder does not pay on rows it has not seen, the fit is that of the parts.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from slalom.document import FloatArray, IntArray
+from slalom.surrogates.base import Fit
+from slalom.surrogates.boosted import Growth, grow
+from slalom.surrogates.permuted_shapley import permuted_shapley
+from slalom.surrogates.quality import loo_quality
+from slalom.surrogates.remainder import LEAST_ROWS, Described, Grower, Remainder, fit_remainder
+from slalom.surrogates.response import Response
+from slalom.surrogates.slalom.described import described
+from slalom.surrogates.slalom.fit import SlalomSurrogate
+from slalom.surrogates.slalom.folds import folds_of, without_folds
+from slalom.surrogates.slalom.length import LengthCurve
+from slalom.surrogates.slalom.model import Anchor, SlalomModel
+from slalom.surrogates.trees import Forest, grouped
+
+PARTS = SlalomSurrogate()
+BY_FOLDS = Growth(n_trees=60, rate=0.06, bagged=1.0)  # four forests, one per fold
+
+
+@dataclass(frozen=True, eq=False)
+class CompletedModel:
+    """A SLALOM, and per class a response surface and a forest on top of it."""
+
+    parts: SlalomModel
+    responses: tuple[Response, ...]
+    forests: tuple[Forest, ...]
+    groups: IntArray  # (n_inputs,) the feature of each input, for the forests
+    n_features: int
+    kind: ClassVar[str] = "slalom-completed"
+
+    @property
+    def anchor(self) -> Anchor | None:
+        return self.parts.anchor
+
+    @property
+    def length(self) -> LengthCurve | None:
+        return self.parts.length
+
+    def predict(self, counts: FloatArray) -> FloatArray:
+        said = self.parts.predict(counts)
+        return np.asarray(said + self.added(counts, said))
+
+    def added(self, counts: FloatArray, said: FloatArray) -> FloatArray:
+        """What the remainder adds to what the parts say of these counts."""
+        totals = grouped(counts, self.groups, self.n_features)
+        sizes, columns = totals.sum(axis=1), said.reshape(len(said), -1)
+        added = [
+            response(column, sizes) + forest.predict(totals)
+            for response, forest, column in zip(
+                self.responses, self.forests, columns.T, strict=True
+            )
+        ]
+        return np.asarray(np.stack(added, axis=1).reshape(said.shape))
+
+    def spread(self, features: IntArray) -> "CompletedModel":
+        return replace(self, parts=self.parts.spread(features), groups=self.groups[features])
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "parts": self.parts.to_json(),
+            "responses": [response.to_json() for response in self.responses],
+            "forests": [forest.to_json() for forest in self.forests],
+            "groups": self.groups.tolist(),
+            "n_features": self.n_features,
+        }
+
+    @classmethod
+    def from_json(cls, record: dict[str, Any]) -> "CompletedModel":
+        return cls(
+            SlalomModel.from_json(record["parts"]),
+            tuple(Response.from_json(response) for response in record["responses"]),
+            tuple(Forest.from_json(forest) for forest in record["forests"]),
+            np.array(record["groups"], dtype=np.int32),
+            record["n_features"],
+        )
+
+
+@dataclass(frozen=True)
+class CompletedSurrogate:
+    """Fits the parts, then what they leave over; without `growth` no trees."""
+
+    parts: SlalomSurrogate = PARTS
+    growth: Growth | None = None
+
+    def fit(
+        self,
+        counts: FloatArray,
+        scores: FloatArray,
+        *,
+        weights: FloatArray,
+        document_counts: FloatArray,
+    ) -> Fit:
+        solved = self.parts.solve(counts, scores, weights=weights, document_counts=document_counts)
+        fit = self.parts.told(solved, counts, scores, document_counts=document_counts)
+        problem, folds = solved.problem, folds_of(solved.problem)
+        drawn = folds >= 0
+        if fit.r2 is None or problem.complete or drawn.sum() < LEAST_ROWS:
+            return fit
+        without = without_folds(problem, solved.solution, folds) @ solved.back.T
+        rows = np.flatnonzero(solved.used)[drawn]
+        truth, said = (
+            part.reshape(len(counts), -1)[rows] for part in (scores, fit.model.predict(counts))
+        )
+        found = [
+            fit_remainder(
+                Described(
+                    counts[rows],
+                    truth[:, column],
+                    problem.weights[drawn],
+                    said[:, column],
+                    without[:, drawn, column],
+                    folds[drawn],
+                ),
+                self._grow,
+            )
+            for column in range(truth.shape[1])
+        ]
+        if all(remainder.is_nothing for remainder in found):
+            return fit
+        model = _model(fit, found)
+        unseen = np.stack([remainder.unseen for remainder in found], axis=1)
+        r2, rmse = loo_quality(
+            truth - unseen, truth, weights=problem.weights[drawn], n_parameters=0
+        )
+        held_out = model.predict(counts).reshape(len(counts), -1)
+        held_out[rows] = unseen
+        return replace(
+            fit,
+            model=model,
+            scores={**fit.scores, **_read_outs(fit, model, document_counts)},
+            r2=r2,
+            rmse=rmse,
+            held_out=held_out.reshape(scores.shape),
+            parts=described(
+                model.parts,
+                counts[rows],
+                truth,
+                weights=problem.weights[drawn],
+                r2=r2,
+                added=model.predict(counts[rows]) - model.parts.predict(counts[rows]),
+            ),
+        )
+
+    @property
+    def _grow(self) -> Grower | None:
+        growth = self.growth
+        if growth is None:
+            return None
+        return lambda counts, misses, weights: grow(counts, misses, weights=weights, growth=growth)
+
+
+def _model(fit: Fit, found: list[Remainder]) -> CompletedModel:
+    assert isinstance(fit.model, SlalomModel)
+    n_features = len(fit.identified)
+    return CompletedModel(
+        fit.model,
+        tuple(remainder.response for remainder in found),
+        tuple(remainder.forest for remainder in found),
+        np.arange(n_features, dtype=np.int32),
+        n_features,
+    )
+
+
+def _read_outs(
+    fit: Fit, model: CompletedModel, document_counts: FloatArray
+) -> dict[str, FloatArray]:
+    """Removal, alone and Shapley values of everything together."""
+    n_features = len(document_counts)
+    one = np.eye(n_features)
+    shown = np.vstack([document_counts, np.zeros(n_features), document_counts - one, one])
+    said = model.predict(shown)
+    whole, empty, without, only = said[0], said[1], said[2 : 2 + n_features], said[2 + n_features :]
+    exact = fit.scores["shapley"].reshape(n_features, -1)
+    shapley = [_shapley(model, document_counts, exact[:, c], c) for c in range(exact.shape[1])]
+    return {
+        "removal": whole - without,
+        "alone": only - empty,
+        "shapley": np.stack(shapley, axis=1).reshape(fit.scores["shapley"].shape),
+    }
+
+
+def _shapley(
+    model: CompletedModel, document_counts: FloatArray, exact: FloatArray, column: int
+) -> FloatArray:
+    """The parts', exact; the trees', exact; the response surface's, by orders of joining."""
+
+    def parts(counts: FloatArray) -> FloatArray:
+        return np.asarray(model.parts.predict(counts).reshape(len(counts), -1)[:, column])
+
+    def bent(counts: FloatArray) -> FloatArray:
+        return model.responses[column](parts(counts), counts.sum(axis=1))
+
+    response = permuted_shapley(bent, document_counts, known=parts, exact=exact)
+    return np.asarray(exact + response + model.forests[column].shapley(document_counts))

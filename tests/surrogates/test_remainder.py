@@ -1,0 +1,109 @@
+"""What the parts leave over: found where it is, absent where it is not, judged fairly."""
+
+import numpy as np
+import pytest
+
+from slalom.surrogates.permuted_shapley import permuted_shapley
+from slalom.surrogates.remainder import Described, fit_remainder
+from slalom.surrogates.response import Response, fit_response
+from slalom.surrogates.slalom.model import Anchor, SlalomModel
+from slalom.surrogates.slalom.readouts import read_outs
+
+N_FOLDS = 4
+
+
+def described(scores, counts, ridge=1e-6):
+    """Rows as linear regressions describe them, with all rows and without each fold."""
+    folds = np.arange(len(scores)) % N_FOLDS
+    said = linear(scores, counts, ridge)
+    without = [linear(scores, counts, ridge, kept=folds != fold) for fold in range(N_FOLDS)]
+    return Described(
+        counts, scores, np.ones(len(scores)), said, np.stack(without), folds.astype(np.int32)
+    )
+
+
+def linear(scores, counts, ridge=1e-6, kept=slice(None), at=None):
+    design = np.hstack([np.ones((len(counts), 1)), counts])
+    rows = design[kept]
+    weights = np.linalg.solve(
+        rows.T @ rows + ridge * np.eye(design.shape[1]), rows.T @ scores[kept]
+    )
+    return weights[0] + (counts if at is None else at) @ weights[1:]
+
+
+@pytest.fixture
+def counts():
+    return np.random.default_rng(0).integers(0, 2, size=(400, 12)).astype(float)
+
+
+def test_two_folds_less_are_nearly_the_sum_of_both(counts):
+    rng = np.random.default_rng(1)
+    scores = counts @ rng.normal(size=12) + rng.normal(size=400)
+    rows = described(scores, counts)
+    found = rows.held_out_beside(1)
+    for fold in (0, 2, 3):
+        out = rows.folds == fold
+        true = linear(scores, counts, kept=~out & (rows.folds != 1))
+        near, far = np.abs(found - true)[out].mean(), np.abs(rows.held_out() - true)[out].mean()
+        assert near < 0.6 * far
+
+
+def test_a_bent_classifier_gets_a_response(counts):
+    rng = np.random.default_rng(3)
+    plain = counts @ np.linspace(-1, 1.5, 12) - 1
+    found = fit_remainder(described(np.tanh(plain) * 3, counts), None)
+    assert not found.is_nothing
+    fresh = rng.integers(0, 2, size=(500, 12)).astype(float)
+    truth = np.tanh(fresh @ np.linspace(-1, 1.5, 12) - 1) * 3
+    said = linear(np.tanh(plain) * 3, counts, at=fresh)
+    before, after = ((truth - p) ** 2 for p in (said, said + found.predict(fresh, said)))
+    assert after.mean() < 0.3 * before.mean()
+    unseen = ((np.tanh(plain) * 3 - found.unseen) ** 2).mean()
+    assert unseen == pytest.approx(after.mean(), rel=0.5)
+
+
+@pytest.mark.parametrize("noise", [0.0, 1.0])
+def test_what_only_adds_up_has_no_remainder(counts, noise):
+    scores = counts @ np.linspace(-1, 1, 12) + noise * np.random.default_rng(4).normal(size=400)
+    assert fit_remainder(described(scores, counts), None).is_nothing
+
+
+def test_few_rows_say_nothing(counts):
+    rows = described(np.tanh(counts[:40].sum(axis=1)), counts[:40])
+    assert fit_remainder(rows, None).is_nothing
+
+
+def test_a_response_surface_interpolates_and_stays_level():
+    surface = Response(np.array([-1.0, 1.0]), np.array([1.0, 3.0]), np.array([[0, 1.0], [2, 3.0]]))
+    found = surface(np.array([-1, 0, 1, 9, -9.0]), np.array([1, 3, 1, 99, 0.0]))
+    np.testing.assert_allclose(found, [0, 2, 2, 3, 0])
+    again = Response.from_json(surface.to_json())
+    np.testing.assert_array_equal(again(found, found), surface(found, found))
+
+
+def test_a_response_follows_its_misses():
+    rng = np.random.default_rng(5)
+    said, sizes = rng.normal(size=2000), rng.integers(1, 30, size=2000).astype(float)
+    misses = np.where(said > 0, -0.5 * said, 0.0) + 0.02 * sizes
+    surface = fit_response(said, misses, sizes=sizes, weights=np.ones(2000))
+    inside = np.abs(said) < 2
+    assert np.abs(surface(said, sizes) - misses)[inside].max() < 0.25
+    assert ((surface(said, sizes) - misses) ** 2).mean() < 0.02 * misses.var()
+
+
+def test_permuted_shapley_values_add_up_and_agree_with_exact_ones():
+    rng = np.random.default_rng(6)
+    model = SlalomModel(rng.normal(size=9), rng.normal(size=9), Anchor(0.3, 1.0))
+    counts = np.array([1, 1, 2, 1, 1, 3, 1, 1, 1.0])
+    exact = read_outs(model, counts)["shapley"]
+    found = permuted_shapley(model.predict, counts, known=model.predict, exact=exact)
+    np.testing.assert_allclose(found, exact, atol=1e-12)  # its own control: nothing left to chance
+    bent = permuted_shapley(
+        lambda c: np.tanh(model.predict(c)), counts, known=model.predict, exact=exact
+    )
+    ends = np.tanh(model.predict(np.stack([counts, 0 * counts])))
+    assert bent @ counts == pytest.approx(ends[0] - ends[1])
+    blind = permuted_shapley(
+        lambda c: model.predict(c), counts, known=lambda c: np.zeros(len(c)), exact=0 * exact
+    )
+    np.testing.assert_allclose(blind, exact, atol=0.1)
