@@ -287,3 +287,15 @@ def test_the_closed_form_reads_a_reference_off_the_others_where_the_first_says_t
     assert found.identified.all()
     expected = np.log([1.0, 2.0, 3.0, 4.0])
     np.testing.assert_allclose(found.scores["importance"], expected - expected.mean(), atol=1e-9)
+
+
+def test_an_interrupt_says_how_to_keep_what_is_finished():
+    oracle = slalom_oracle()
+
+    def stop(done, total):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        slalom.explain_many(oracle.classifier, [TEXT, TEXT], target="pos", progress=stop)
+    assert "0 of 2 texts were explained" in stopped.value.__notes__[0]
+    assert "explain_each" in stopped.value.__notes__[0]

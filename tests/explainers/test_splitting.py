@@ -26,7 +26,9 @@ def test_long_texts_are_cut_into_sentences(classifier):
     text = "One two three four five six seven eight nine ten. " * 120
     document = document_of(classifier, text, None)
     assert document.n_units == 120
-    assert document.notes[-1].startswith("the text has 1320 words: its units are 120 sentences")
+    assert document.notes[-1].startswith(
+        "the text has 1320 words and signs: its units are 120 sentences"
+    )
     assert document_of(classifier, text, "word").n_units == 1320
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from slalom.classifiers.base import Classifier, Units, knows_labels, runs_elsewhere, target_of
 from slalom.classifiers.load import as_classifier
 from slalom.document import Document, Text
-from slalom.errors import InputError, Setting, SlalomError, SlalomWarning, UnknownNameError
+from slalom.errors import InputError, Setting, SlalomError, SlalomWarning, UnknownNameError, counted
 from slalom.explainers.bars import Wait, bar
 from slalom.explainers.base import Explainer, TargetName
 from slalom.explainers.case import UNREAD
@@ -90,8 +90,15 @@ def explain_many(
             return _explained(asked, explainer, chunk, request=request, meter=meter, keep=keep)
 
         waiting = chunks(explainer, documents, request, n_queries=QUERIES_PER_CHUNK)
-        for part in in_order(work, waiting, ahead=int(runs_elsewhere(asked))):
-            results += part
+        try:
+            for part in in_order(work, waiting, ahead=int(runs_elsewhere(asked))):
+                results += part
+        except KeyboardInterrupt as stopped:
+            stopped.add_note(
+                f"{len(results)} of {counted(len(documents), 'text')} were explained and are lost: "
+                "explain_each hands each over as it is finished"
+            )
+            raise
     _warn_of_poor_fits([result for result in results if isinstance(result, Explanation)])
     return results
 

@@ -28,7 +28,7 @@ def document_of(
     what, spans = _coarser(classifier, checked, document, too_long)
     coarse = classifier.split(checked, spans, too_long=too_long)
     note = (
-        f"the text has {document.n_units} words: its units are {coarse.n_units} {what}; "
+        f"the text has {document.n_units} words and signs: its units are {coarse.n_units} {what}; "
         'units="word" explains every word, which takes much longer'
     )
     return replace(coarse, notes=(*coarse.notes, note))
