@@ -43,7 +43,9 @@ WIDEST = 100  # columns; longer lines are hard to read
 @click.option("--method", default="slalom", show_default=True, help="One of `slalom methods`.")
 @click.option("--target", help="A label, its number, or all.  [default: the predicted class]")
 @click.option(
-    "--units", type=click.Choice(["token", "word", "sentence"]), help="What gets a score."
+    "--units",
+    type=click.Choice(["token", "word", "sentence"]),
+    help="What gets a score.  [default: word]",
 )
 @click.option("--queries", type=COUNT, metavar="N", help="Ask at most N questions.")
 @click.option("--seed", type=click.IntRange(min=0), metavar="N", default=0, show_default=True)

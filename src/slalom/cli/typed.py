@@ -39,7 +39,9 @@ TOO_LONG = click.option(
     help="What to do with a text longer than the model reads.",
 )
 UNITS = click.option(
-    "--units", type=click.Choice(["token", "word", "sentence"]), help="What gets a score."
+    "--units",
+    type=click.Choice(["token", "word", "sentence"]),
+    help="What gets a score.  [default: word]",
 )
 
 

@@ -25,6 +25,7 @@ from slalom.explainers.base import TargetName, ask
 from slalom.explainers.vocabulary import Vocabulary
 from slalom.explanation import Quality, trust_of
 from slalom.samplers.subsets import SubsetSizes
+from slalom.surrogates.quality import r2_of
 from slalom.surrogates.rows import SPARSE_BELOW, Rows
 from slalom.surrogates.slalom.groups import grouped_errors
 from slalom.surrogates.slalom.model import Anchor
@@ -216,7 +217,8 @@ def _asked(
     once, independent = CachedClassifier(classifier), is_independent(classifier)
     for begin in range(0, len(documents), CHUNK):
         chunk = documents[begin : begin + CHUNK]
-        samples = [SubsetSizes().sample(d, n_queries, np.random.default_rng(seed)) for d in chunk]
+        sampler = SubsetSizes(singles=0.2)  # a token alone says the same in every document
+        samples = [sampler.sample(d, n_queries, np.random.default_rng(seed)) for d in chunk]
         pairs = [(d, s.queries) for d, s in zip(chunk, samples, strict=True)]
         for owner, ((document, queries), answers) in enumerate(
             zip(pairs, ask(once, pairs), strict=True), begin
@@ -280,5 +282,5 @@ def _held_out(
     truth = pool.scores[tested]
     misses = float(((truth - said) ** 2).mean())
     spread = float(((truth - pool.scores[~tested].mean()) ** 2).mean())
-    r2 = 1 - misses / spread if spread > 1e-18 else None
+    r2 = r2_of(misses, spread, float(np.abs(truth).max()))
     return Trial(solver, r2, float(np.sqrt(misses)))

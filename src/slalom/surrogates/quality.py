@@ -4,6 +4,8 @@ import numpy as np
 
 from slalom.document import FloatArray
 
+CONSTANT = 1e-9  # of the largest score: rounding, not spread
+
 
 def loo_quality(
     residuals: FloatArray, scores: FloatArray, *, weights: FloatArray, n_parameters: float
@@ -19,8 +21,14 @@ def loo_quality(
     squared = float(shares @ (residuals**2).sum(axis=1))
     rmse = float(np.sqrt(squared / n_classes))
     spread = float(shares @ ((scores - shares @ scores) ** 2).sum(axis=1))
-    scale = max(1.0, float(np.abs(scores).max()))
-    if n_rows <= max(n_parameters, 1) or spread <= (1e-9 * scale) ** 2:
+    if n_rows <= max(n_parameters, 1):
         return None, rmse
     alone = n_rows / (n_rows - 1)  # the mean, too, is judged on rows it has not seen
-    return 1.0 - squared / (spread * alone**2), rmse
+    return r2_of(squared, spread * alone**2, float(np.abs(scores).max())), rmse
+
+
+def r2_of(missed: float, spread: float, largest: float) -> float | None:
+    """1 − what was missed of the spread; None where scores up to `largest` are constant."""
+    if spread <= (CONSTANT * max(1.0, largest)) ** 2:
+        return None
+    return 1.0 - missed / spread
