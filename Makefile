@@ -27,7 +27,7 @@ check: $(VENV)/.dev  ## lint, format, types, architecture
 	$(BIN)/python -m pytest -q tests/test_architecture.py
 
 docs: $(VENV)/.dev  ## build the documentation site into docs/_build; a warning is an error
-	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -q -W --keep-going docs docs/_build
+	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -q -E -W --keep-going docs docs/_build
 	@echo "Open docs/_build/index.html in a browser."
 
 dist: $(VENV)/.dev  ## build a wheel and an sdist into dist/
