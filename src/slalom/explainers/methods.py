@@ -11,6 +11,7 @@ from slalom.classifiers.base import Classifier, Units, knows_labels, runs_elsewh
 from slalom.classifiers.load import as_classifier
 from slalom.document import Document, Text
 from slalom.errors import InputError, Setting, SlalomError, SlalomWarning, UnknownNameError, counted
+from slalom.explainers.adaptive import UntilSure
 from slalom.explainers.bars import Wait, bar
 from slalom.explainers.base import Explainer, TargetName
 from slalom.explainers.case import UNREAD
@@ -44,6 +45,7 @@ def explain(
     too_long: str = "error",
     seed: int = 0,
     progress: bool | Progress = False,
+    max_error: float | None = None,
 ) -> Explanation:
     """What every unit of the text says to the classifier, and how loudly it says it.
 
@@ -52,9 +54,12 @@ def explain(
     predicted class. `n_queries` bounds how many distinct texts the classifier is shown;
     None lets the method choose by the length of the text. `progress` shows a
     bar, or is a function called with the queries answered and those there are; what it raises
-    ends the work.
+    ends the work. With `max_error` the classifier is asked on until no Shapley value has a
+    larger standard error (in log-odds), `n_queries` or 8000 times at most.
     """
-    asked, explainer, request = _checked(classifier, method, target, n_queries, seed)
+    asked, explainer, request = _checked(
+        classifier, _sure(method, max_error), target, n_queries, seed
+    )
     document = document_of(asked, text, units, too_long=too_long)
     with _meter(progress, [document], explainer, request) as meter:
         (explanation,) = _explained(asked, explainer, [document], request=request, meter=meter)
@@ -74,6 +79,7 @@ def explain_many(
     seed: int = 0,
     progress: bool | Progress = True,
     on_error: str = "raise",
+    max_error: float | None = None,
 ) -> list[Any]:
     """Explain many texts with the same call; queries are batched across documents.
 
@@ -81,7 +87,9 @@ def explain_many(
     is True for a bar where a person is watching, or a function as for `explain`.
     """
     keep = _keeps(on_error)
-    asked, explainer, request = _checked(classifier, method, target, n_queries, seed)
+    asked, explainer, request = _checked(
+        classifier, _sure(method, max_error), target, n_queries, seed
+    )
     documents = list(_documents(asked, texts, units, too_long=too_long, keep=keep))
     results: list[Result] = []
     with _meter(progress, documents, explainer, request) as meter:
@@ -114,13 +122,16 @@ def explain_each(
     seed: int = 0,
     progress: bool | Progress = False,
     on_error: str = "raise",
+    max_error: float | None = None,
 ) -> Iterator[Any]:
     """As `explain_many`, but each explanation is there as soon as it is finished.
 
     `texts` may be endless; with a progress function the texts are read first, to count them.
     """
     keep = _keeps(on_error)
-    asked, explainer, request = _checked(classifier, method, target, n_queries, seed)
+    asked, explainer, request = _checked(
+        classifier, _sure(method, max_error), target, n_queries, seed
+    )
     documents = _documents(asked, texts, units, too_long=too_long, keep=keep)
     return _each(asked, explainer, documents, request=request, progress=progress, keep=keep)
 
@@ -136,6 +147,10 @@ def method_named(method: str | Explainer) -> Explainer:
     if method not in METHODS:
         raise UnknownNameError("method", method, METHODS)
     return METHODS[method]
+
+
+def _sure(method: str | Explainer, max_error: float | None) -> str | Explainer:
+    return method if max_error is None else UntilSure(method_named(method), max_error)
 
 
 def _each(

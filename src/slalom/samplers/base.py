@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from slalom.document import BoolArray, Document, FloatArray, Queries
 
+BLOCK = 100  # rows drawn at a time
 ROUNDS = 20  # how often a sampler draws again to replace repeats before it gives up
 
 
@@ -34,14 +35,17 @@ class Sampler(Protocol):
 def distinct_rows(
     fixed: NDArray[Any], draw: Callable[[int], NDArray[Any]], n_rows: int
 ) -> NDArray[Any]:
-    """The fixed rows, then drawn ones that differ from all before: up to n_rows in all."""
+    """The fixed rows, then drawn ones that differ from all before: up to n_rows in all.
+
+    Drawn in blocks of one size, so that a larger design begins with the smaller one's rows.
+    """
     kept = {row.tobytes(): row for row in fixed[:n_rows]}
-    for _ in range(ROUNDS):
+    for _ in range(ROUNDS * (1 + n_rows // BLOCK)):
         if len(kept) >= n_rows:
             break
-        for row in draw(n_rows - len(kept)):
+        for row in draw(BLOCK):
             kept.setdefault(row.tobytes(), row)
-    return np.array(list(kept.values()))
+    return np.array(list(kept.values())[:n_rows])
 
 
 def random_subsets(sizes: NDArray[np.int_], n_units: int, rng: np.random.Generator) -> BoolArray:

@@ -1,0 +1,128 @@
+"""As many queries as it takes: rounds that end when the least sure Shapley value is sure enough.
+
+Designs of one seed are nested: a larger one begins with the smaller one's queries, which are
+not asked again. So a round costs the queries it adds, and one more fit.
+"""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field, replace
+from time import perf_counter
+
+import numpy as np
+
+from slalom.classifiers.base import Classifier, Delegating
+from slalom.classifiers.cached import CachedClassifier
+from slalom.document import Document, FloatArray, Queries
+from slalom.errors import InputError, Setting
+from slalom.explainers.base import Explainer, TargetName
+from slalom.explanation import Explanation
+
+FIRST_ROUND = 0.5  # of what the method would ask for by itself
+GROWTH = 1.6  # from round to round
+MOST = 8000  # queries, unless n_queries says otherwise
+
+
+@dataclass(frozen=True)
+class UntilSure:
+    """A method that asks on until no Shapley value has a larger standard error."""
+
+    method: Explainer
+    max_error: float
+
+    def __post_init__(self) -> None:
+        given = self.max_error
+        if isinstance(given, bool) or not isinstance(given, int | float) or not given > 0:
+            raise InputError(
+                Setting("max_error"), f" must be a number above 0, in log-odds, not {given!r}"
+            )
+
+    @property
+    def name(self) -> str:
+        return self.method.name
+
+    @property
+    def summary(self) -> str:
+        return self.method.summary
+
+    def budget(self, document: Document) -> int:
+        """The most it may come to."""
+        return MOST
+
+    def explain(
+        self,
+        classifier: Classifier,
+        documents: Sequence[Document],
+        *,
+        target: TargetName,
+        n_queries: int | None,
+        seed: int,
+    ) -> list[Explanation]:
+        asked = Remembering(CachedClassifier(classifier))
+        most = n_queries or MOST
+        rounds = [min(most, int(FIRST_ROUND * self.method.budget(d))) for d in documents]
+        found: dict[int, Explanation] = {}
+        began = perf_counter()
+        while len(found) < len(documents):
+            n = min(rounds[at] for at in range(len(documents)) if at not in found)
+            now = [at for at in range(len(documents)) if at not in found and rounds[at] == n]
+            explained = self.method.explain(
+                asked, [documents[at] for at in now], target=target, n_queries=n, seed=seed
+            )
+            for at, explanation in zip(now, explained, strict=True):
+                error = _largest_error(explanation)
+                if error <= self.max_error or n >= most:
+                    found[at] = self._told(explanation, asked, documents[at], error)
+                rounds[at] = min(most, int(np.ceil(GROWTH * n)))
+        seconds = (perf_counter() - began) / max(1, len(documents))
+        return [
+            replace(found[at], quality=replace(found[at].quality, seconds=seconds))
+            for at in range(len(documents))
+        ]
+
+    def _told(
+        self, explanation: Explanation, asked: "Remembering", document: Document, error: float
+    ) -> Explanation:
+        n_queries, n_tokens = asked.cost(document)
+        reached = "reached" if error <= self.max_error else "not reached"
+        note = (
+            f"asked on for standard errors of at most {self.max_error:g}, which was {reached}: "
+            f"the largest of a Shapley value is {error:.2g}"
+        )
+        quality = replace(
+            explanation.quality,
+            n_queries=n_queries,
+            n_tokens=n_tokens,
+            notes=(*explanation.quality.notes, note),
+        )
+        return replace(explanation, quality=quality)
+
+
+@dataclass
+class Remembering(Delegating):
+    """A classifier that knows what each document has cost so far."""
+
+    classifier: Classifier
+    costs: dict[int, dict[Hashable, int]] = field(default_factory=dict)  # by the document's frame
+
+    def logits(self, asked: Sequence[tuple[Document, Queries]]) -> list[FloatArray]:
+        for document, queries in asked:
+            seen = self.classifier.seen(document, queries)
+            tokens = document.n_tokens(queries).tolist()
+            self.costs.setdefault(id(document.frame), {}).update(zip(seen, tokens, strict=True))
+        return self.classifier.logits(asked)
+
+    def cost(self, document: Document) -> tuple[int, int]:
+        """Distinct queries, and their tokens."""
+        tokens = self.costs[id(document.frame)].values()
+        return len(tokens), sum(tokens)
+
+
+def _largest_error(explanation: Explanation) -> float:
+    if "shapley" not in explanation.errors:
+        raise InputError(
+            Setting("max_error"),
+            f" needs a method whose Shapley values have errors, which {explanation.method!r} "
+            "has not: use 'slalom', or give ",
+            Setting("n_queries"),
+        )
+    return float(explanation.errors["shapley"].max(initial=0.0))

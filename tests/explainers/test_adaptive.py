@@ -1,0 +1,69 @@
+"""max_error: rounds until Shapley values are sure enough, no query asked twice."""
+
+import numpy as np
+import pytest
+
+import slalom
+from oracles import TEXT as REVIEW
+from oracles import slalom_oracle
+from slalom.samplers.subsets import SubsetSizes
+
+
+def noisy(texts):
+    """A classifier that no surrogate describes: words pull, and pairs of letters disturb."""
+    scores = []
+    for text in texts:
+        words = text.lower().split()
+        pull = sum((len(word) % 5) - 2 for word in words) / (1 + len(words)) ** 0.5
+        scores.append(pull + 0.5 * np.sin(7.0 * sum(map(len, words)) + 3 * len(words)))
+    p = 1 / (1 + np.exp(-np.array(scores)))
+    return np.stack([1 - p, p], axis=1)
+
+
+def test_smaller_errors_take_more_queries_and_none_twice():
+    asked: list[str] = []
+
+    def counted(texts):
+        asked.extend(texts)
+        return noisy(texts)
+
+    rough = slalom.explain(counted, REVIEW, max_error=0.5, target="1")
+    n_rough = len(asked)
+    assert len(set(asked)) == n_rough == rough.quality.n_queries
+    assert rough.errors["shapley"].max() <= 0.5
+    fine = slalom.explain(noisy, REVIEW, max_error=rough.errors["shapley"].max() / 2, target="1")
+    assert fine.quality.n_queries > rough.quality.n_queries
+    assert "reached" in fine.quality.notes[-1]
+
+
+def test_a_stated_most_is_kept_and_told():
+    found = slalom.explain(noisy, REVIEW, max_error=1e-6, n_queries=250, target="1")
+    assert found.quality.n_queries <= 250
+    assert "not reached" in found.quality.notes[-1]
+
+
+def test_documents_do_not_depend_on_their_neighbours():
+    texts = [REVIEW, "a short film about nothing much"]
+    many = slalom.explain_many(noisy, texts, max_error=0.3, target="1", progress=False)
+    for text, one in zip(texts, many, strict=True):
+        alone = slalom.explain(noisy, text, max_error=0.3, target="1")
+        np.testing.assert_allclose(one.scores["shapley"], alone.scores["shapley"], atol=1e-5)
+        assert one.quality.n_queries == alone.quality.n_queries
+
+
+def test_larger_designs_begin_with_the_smaller_ones():
+    document = slalom_oracle().classifier.split(REVIEW)
+    small, large = (
+        SubsetSizes().sample(document, n, np.random.default_rng(0)).queries for n in (300, 480)
+    )
+    width = small.shape[1]
+    assert {row.tobytes() for row in small} <= {row[:width].tobytes() for row in large}
+
+
+@pytest.mark.parametrize(
+    ("method", "max_error", "said"),
+    [("slalom", 0, "above 0"), ("slalom", True, "above 0"), ("lime", 0.1, "Shapley values have")],
+)
+def test_what_cannot_be(method, max_error, said):
+    with pytest.raises(slalom.SlalomError, match=said):
+        slalom.explain(noisy, REVIEW, method=method, max_error=max_error)
