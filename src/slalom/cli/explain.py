@@ -48,6 +48,9 @@ WIDEST = 100  # columns; longer lines are hard to read
     help="What gets a score.  [default: word]",
 )
 @click.option("--queries", type=COUNT, metavar="N", help="Ask at most N questions.")
+@click.option(
+    "--max-error", type=float, metavar="E", help="Ask on until no Shapley value errs by more."
+)
 @click.option("--seed", type=click.IntRange(min=0), metavar="N", default=0, show_default=True)
 @click.option(
     "--too-long",
@@ -82,6 +85,7 @@ def explain(
     target: str | None,
     units: str | None,
     queries: int | None,
+    max_error: float | None,
     seed: int,
     too_long: str,
     device: str | None,
@@ -133,6 +137,7 @@ def explain(
             method=chosen,
             target=target_typed(target, classifier.labels),
             n_queries=queries,
+            max_error=max_error,
             units=units,
             too_long=too_long,
             seed=seed,
