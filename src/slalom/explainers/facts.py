@@ -34,7 +34,8 @@ class Facts:
 
     def reserved(self, document: Document, n_queries: int | None) -> int:
         """How many of so many queries are kept back for what is asked after the fit."""
-        if n_queries is None or n_queries >= 2 ** min(document.n_units, 30):
+        n_subsets = 2 ** min(document.n_units, 30) - (not document.has_empty_query)
+        if n_queries is None or n_queries >= n_subsets:
             return 0
         return min(document.n_units, self.max_removals, int(self.share * n_queries))
 
