@@ -34,7 +34,9 @@ def options() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=1, help="processes at work")
     parser.add_argument("--group", help="with all: only these, with commas between")
-    parser.add_argument("--minutes", type=float, help="stop what is still running")
+    parser.add_argument(
+        "--minutes", type=float, help="stop what still runs then; 0: tables of what is there"
+    )
     return parser
 
 
@@ -92,9 +94,16 @@ def measure(given: argparse.Namespace) -> None:
     )
     for stage in ("models", "parts"):  # what is trained first, then what is measured
         makers = dict.fromkeys(maker for e in entries.values() for maker in getattr(e, stage))
-        bench.finished({name: part for maker in makers for name, part in maker(bench).items()})
+        parts = {name: part for maker in makers for name, part in maker(bench).items()}
+        bench.begin(parts)
     for name, entry in entries.items():
-        table = entry.run(bench)
+        try:
+            table = entry.run(bench)
+        except SlalomError as problem:
+            if given.minutes is None:
+                raise
+            print(f"\n{name}: {problem}", flush=True)
+            continue
         names = [part for parts in entry.parts for part in parts(bench)]
         result = store.result_of(table, bench, bench.origins(names))
         store.write(result, given.out / f"{name}.json")
@@ -113,7 +122,7 @@ def render(given: argparse.Namespace) -> None:
     if not found:
         raise FileNotFoundError(f"{folder} holds no results: run an experiment with --out {folder}")
     write_whole(DOCS / "results.md", render.page(found, DOCS / "figures"))
-    print(f"{DOCS / 'results.md'}: {len(found)} of {len(TABLES)} experiments")
+    print(f"docs/results.md: {len(found)} of {len(TABLES)} experiments")
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ made up (not at the paper's scale).
 
 import os
 import pickle
-import shutil
 from collections.abc import Hashable
 from functools import cache, partial
 from pathlib import Path
@@ -19,7 +18,6 @@ import slalom
 from experiments import made_up
 from experiments.bench import Bench, Part, Record
 from experiments.people import explained_texts, unmarked_reviews
-from slalom.classifiers.base import Classifier
 from slalom.metrics.agreement import naive_bayes
 from training import data
 
@@ -82,8 +80,9 @@ def folder_of(bench: Bench, name: str) -> Path:
     room = models.Bench(
         source, folder, seed=bench.seed, n_reviews=n_reviews, n_test=N_TEST, also=also
     )
-    if bench.data is not None:  # reviews of films: the bundled vocabulary suits them
-        models.keep_vocabulary(_bundled_vocabulary, folder / "imdb-vocabulary")
+    vocabulary = folder / "imdb-vocabulary"
+    if bench.data is not None and not vocabulary.exists():  # films: the bundled one suits them
+        models.keep_vocabulary(_bundled_vocabulary, vocabulary)
     if name.startswith("minilm-"):
         return models.minilm(room, int(name.removeprefix("minilm-")))
     if name == "tfidf":
@@ -100,13 +99,13 @@ def folder_of(bench: Bench, name: str) -> Path:
 
 
 def _bundled_vocabulary(folder: Path) -> None:
-    from slalom.classifiers.huggingface.bundled import FOLDER
+    from training.vocabulary import write_tokenizer
 
-    for name in ("tokenizer.json", "tokenizer_config.json"):
-        shutil.copy(FOLDER / name, folder / name)
+    bundled: Any = slalom.load(device="cpu")
+    write_tokenizer(bundled.tokenizer, folder)
 
 
-def classifier_of(bench: Bench, name: str) -> Classifier:
+def classifier_of(bench: Bench, name: str) -> Any:
     return _loaded(bench, name, bench.device)
 
 
@@ -130,7 +129,7 @@ def counted(bench: Bench, name: str) -> dict[Hashable, float]:
 
 
 @cache
-def _loaded(bench: Bench, name: str, device: str | None) -> Classifier:
+def _loaded(bench: Bench, name: str, device: str | None) -> Any:
     if name == "bundled":
         return slalom.load(device=device)
     folder = folder_of(bench, name)

@@ -28,8 +28,6 @@ from training.synthetic import (
 
 import slalom
 from experiments.bench import Bench, Part, Record
-from slalom.surrogates.slalom.fit import SlalomSurrogate
-from slalom.surrogates.slalom.solvers import LevenbergMarquardt
 
 Floats = NDArray[np.float64]
 Answer = Callable[[Ids], Floats]  # sequences → log-odds
@@ -198,7 +196,7 @@ def _slalom(sequences: Ids, scores: Floats) -> Answer:
 
 def fitted_slalom(counts: Floats, scores: Floats) -> Any:
     """The paper's SLALOM, without anchor, by least squares."""
-    surrogate = SlalomSurrogate(anchored=False, solver=LevenbergMarquardt(bounded=False))
+    surrogate: Any = slalom.METHODS["slalom-eff"].surrogate  # type: ignore[attr-defined]
     weights, document = np.ones(len(counts)), np.ones(counts.shape[1])
     return surrogate.fit(counts, scores, weights=weights, document_counts=document).model
 

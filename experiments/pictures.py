@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 from training.classic import WordWeights
 
 import slalom
@@ -12,7 +13,6 @@ from experiments.classifiers import classifier_of, data_of
 from experiments.people import marked_reviews
 from experiments.reviews import documents
 from experiments.table import Cell, Number, Panel, Series, Table, points
-from slalom.document import FloatArray
 
 Records = Mapping[str, Record]
 PAIRS = (("perfect", "funny"), ("wonderful", "boring"), ("awful", "weak"))
@@ -43,7 +43,7 @@ def pairs(bench: Bench, *, model: str) -> Record:
     return {"model": model, "log_odds": found}
 
 
-def _added_up(model: WordWeights, texts: list[str]) -> FloatArray:
+def _added_up(model: WordWeights, texts: list[str]) -> NDArray[np.float64]:
     """The log-odds without the prior of the classes, as two columns."""
     chances = np.log(model(texts))
     scores = chances[:, 1] - chances[:, 0] - model.bias

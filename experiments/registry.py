@@ -23,6 +23,7 @@ from experiments import (
 )
 from experiments.bench import Bench, Part, Record
 from experiments.table import Table
+from slalom.errors import SlalomError
 
 Parts = Callable[[Bench], dict[str, Part]]
 Records = Mapping[str, Record]
@@ -38,8 +39,11 @@ class Entry:
 
     def run(self, bench: Bench) -> Table:
         for models in self.models:
-            bench.finished(models(bench))
-        return self.table(*(bench.finished(parts(bench)) for parts in self.parts))
+            bench.begin(models(bench))
+        records = [bench.finished(parts(bench)) for parts in self.parts]
+        if not any(records):
+            raise SlalomError(f"none of the parts of “{self.summary}” was finished")
+        return self.table(*records)
 
 
 LINEAR, TOLD, DRAWN = linear_data.parts, slalom_data.parts, slalom_data.drawn_parts

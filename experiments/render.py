@@ -59,7 +59,7 @@ def page(results: Iterable[tuple[str, Result]], figures: Path) -> str:
         parts += [f"## {result.table.title}", ""]
         parts += [f"`{result.command(name)}` · {result.made_on()}", ""]
         if result.table.panels:
-            path = figures / f"{name}.svg"
+            path = figures / f"{name}.png"
             draw(result.table, path)
             parts += [f"![{result.table.title}]({figures.name}/{path.name})", ""]
         parts += [markdown(result.table), ""]
@@ -77,13 +77,13 @@ own training, so numbers need not agree; what they are about should. ± is one s
 
 
 def draw(table: Table, path: Path) -> None:
-    """The panels side by side, as SVG or what the name of the file says."""
-    import matplotlib as mpl
+    """The panels side by side; the name of the file says in which format."""
+    from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     n_columns = min(3, len(table.panels))
     n_rows = -(-len(table.panels) // n_columns)
-    with mpl.rc_context({"svg.hashsalt": "slalom", "svg.fonttype": "none", "font.size": 8}):
+    with rc_context({"font.size": 8}):
         figure = Figure(figsize=(WIDTH * n_columns, HEIGHT * n_rows), layout="constrained")
         axes = figure.subplots(n_rows, n_columns, squeeze=False).ravel()
         for place, panel in zip(axes, table.panels, strict=False):
@@ -91,7 +91,7 @@ def draw(table: Table, path: Path) -> None:
         for place in axes[len(table.panels) :]:
             place.set_visible(False)
         path.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
+        figure.savefig(path, dpi=90, metadata={"Software": None})
 
 
 def _panel(axes: object, panel: Panel) -> None:

@@ -25,7 +25,7 @@ from slalom.metrics.faithfulness import deletion, insertion, removal_error, subs
 from slalom.metrics.subject import Subject, subject_of, unit_scores
 from training import data
 
-SCORES = ("value", "importance", "linearised", "removal", "shapley", "score")
+SCORES = ("alone", "value", "importance", "linearised", "removal", "shapley", "score")
 Ask = tuple[str, str, int | None]  # classifier, method, budget
 
 
