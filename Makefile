@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test check docs dist mutants screenshots format clean
+.PHONY: help demo serve test check docs dist tables mutants screenshots format clean
 
 help:  ## show these targets
 	@sed -n 's/^\([a-z]*\): .*## /  make \1	/p' $(MAKEFILE_LIST)
@@ -32,6 +32,9 @@ docs: $(VENV)/.dev  ## build the documentation site into docs/_build; a warning 
 
 dist: $(VENV)/.dev  ## build a wheel and an sdist into dist/
 	$(BIN)/python -m build --no-isolation
+
+tables: $(VENV)/.dev  ## the paper's tables and figures at a small scale, into results/
+	OMP_NUM_THREADS=1 $(BIN)/python -m experiments all --scale small --jobs 2
 
 mutants: $(VENV)/.dev  ## put deliberate faults into copies of the package: do the tests notice? (takes an hour)
 	$(BIN)/python -m benchmarks.mutants --random 60

@@ -1,0 +1,85 @@
+"""Numbers as a reader sees them, tables as Markdown, figures as files."""
+
+import pytest
+from experiments.bench import Bench, Part
+from experiments.render import draw, markdown, shown
+from experiments.scale import TINY
+from experiments.table import Number, Panel, Table, mean_of, points
+
+TABLE = Table(
+    title="A title",
+    columns=("model", "error"),
+    rows=(("BERT", Number(0.1234, 0.01, 0.2)), ("GPT-2", Number(None))),
+    differs=("smaller models",),
+    notes=("look here",),
+    panels=(Panel("p", "x", "y", (points("line", [1, 2], [3, 4]),)),),
+)
+
+
+@pytest.mark.parametrize(
+    ("cell", "text"),
+    [
+        ("words", "words"),
+        (Number(0.1234), "0.123"),
+        (Number(0.1234, 0.01, 0.2, digits=2), "0.12 ± 0.01 [0.20]"),
+        (Number(0.00001), "1.0e-05"),
+        (Number(None, paper="< 0.001"), "– [< 0.001]"),
+        (Number(float("nan")), "–"),
+    ],
+)
+def test_a_number_stands_beside_the_papers(cell, text):
+    assert shown(cell) == text
+
+
+def test_a_table_says_what_differs():
+    page = markdown(TABLE)
+    assert "| BERT | 0.123 ± 0.010 [0.200] |" in page
+    assert "- look here" in page
+    assert "- smaller models" in page
+
+
+def test_a_table_reads_back_equal():
+    assert Table.from_json(TABLE.to_json()) == TABLE
+
+
+def test_a_figure_is_a_file(tmp_path):
+    draw(TABLE, tmp_path / "figures" / "a.png")
+    assert (tmp_path / "figures" / "a.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_mean_has_a_standard_error_and_leaves_out_what_is_missing():
+    found = mean_of([1.0, None, 3.0, float("nan")])
+    assert found.value == pytest.approx(2.0)
+    assert found.error == pytest.approx(1.0)
+    assert mean_of([]).value is None
+
+
+def counted(bench):
+    return {"n": 1}
+
+
+def broken(bench):
+    raise ValueError("broken")
+
+
+def test_parts_are_made_in_their_turn_and_once(tmp_path, capsys):
+    bench = Bench(TINY, out=tmp_path)
+    parts = {"late": Part(counted, 2), "early": Part(counted, 1)}
+    assert bench.finished(parts)["late"]["n"] == 1
+    told = capsys.readouterr().out
+    assert told.index("early") < told.index("late")
+    bench.finished(parts)
+    assert not capsys.readouterr().out
+
+
+def test_a_part_that_fails_is_told_and_the_others_go_on(tmp_path, capsys):
+    bench = Bench(TINY, out=tmp_path, ends=4e9)
+    assert set(bench.finished({"bad": Part(broken), "good": Part(counted, 1)})) == {"good"}
+    assert "bad failed: ValueError('broken')" in capsys.readouterr().out
+
+
+def test_after_its_time_only_what_is_there_counts(tmp_path, capsys):
+    Bench(TINY, out=tmp_path).finished({"one": Part(counted)})
+    late = Bench(TINY, out=tmp_path, ends=0.0)
+    assert set(late.finished({"one": Part(counted), "two": Part(counted)})) == {"one"}
+    assert "no time was left for 1 of 2 parts" in capsys.readouterr().out
