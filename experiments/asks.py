@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+import slalom
 from experiments.bench import Bench, Part
 from experiments.classifiers import model_parts
 from experiments.reviews import Ask, parts, people_parts
@@ -18,6 +19,8 @@ FIDELITY = (
     "linear",
     "gam",
     "permutation-shapley",
+    "boosted",
+    "slalom-boosted",
 )
 HUMAN = (
     "slalom",
@@ -81,7 +84,8 @@ def paper_parts(bench: Bench) -> dict[str, Part]:
 def fidelity_parts(bench: Bench) -> dict[str, Part]:
     budget = min(N_FEW, bench.scale.budget)
     models = bench.scale.all_models
-    asks = [a for method in FIDELITY for model in models for a in asked(model, (method,), budget)]
+    methods = [method for method in FIDELITY if method in slalom.METHODS]
+    asks = [a for method in methods for model in models for a in asked(model, (method,), budget)]
     return parts(tuple(asks), bench)
 
 

@@ -14,6 +14,7 @@ from experiments.store import Result
 from experiments.table import Cell, Map, Number, Panel, Series, Table
 
 MOST_LABELLED = 14  # lines of a figure that a legend can hold
+MOST_POINTS = 2500
 WIDTH, HEIGHT = 4.6, 3.6  # of a panel, inches
 
 
@@ -59,7 +60,7 @@ def page(results: Iterable[tuple[str, Result]], figures: Path) -> str:
         parts += [f"## {result.table.title}", ""]
         parts += [f"`{result.command(name)}` · {result.made_on()}", ""]
         if result.table.panels:
-            path = figures / f"{name}.png"
+            path = figures / f"{name}.{_format(result.table)}"
             draw(result.table, path)
             parts += [f"![{result.table.title}]({figures.name}/{path.name})", ""]
         parts += [markdown(result.table), ""]
@@ -76,6 +77,13 @@ own training, so numbers need not agree; what they are about should. ± is one s
 """
 
 
+def _format(table: Table) -> str:
+    """Few points are drawn as they are, many as a picture."""
+    panels = [panel for panel in table.panels if isinstance(panel, Panel)]
+    n_points = sum(len(series.x) for panel in panels for series in panel.series)
+    return "svg" if n_points <= MOST_POINTS else "png"
+
+
 def draw(table: Table, path: Path) -> None:
     """The panels side by side; the name of the file says in which format."""
     from matplotlib import rc_context
@@ -83,7 +91,8 @@ def draw(table: Table, path: Path) -> None:
 
     n_columns = min(3, len(table.panels))
     n_rows = -(-len(table.panels) // n_columns)
-    with rc_context({"font.size": 8}):
+    settings = {"svg.hashsalt": "slalom", "svg.fonttype": "none", "font.size": 8}
+    with rc_context(settings):
         figure = Figure(figsize=(WIDTH * n_columns, HEIGHT * n_rows), layout="constrained")
         axes = figure.subplots(n_rows, n_columns, squeeze=False).ravel()
         for place, panel in zip(axes, table.panels, strict=False):
@@ -91,7 +100,8 @@ def draw(table: Table, path: Path) -> None:
         for place in axes[len(table.panels) :]:
             place.set_visible(False)
         path.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(path, dpi=90, metadata={"Software": None})
+        dated = "Date" if path.suffix == ".svg" else "Software"  # the same bytes every time
+        figure.savefig(path, dpi=90, metadata={dated: None})
 
 
 def _panel(axes: object, panel: Panel) -> None:

@@ -56,7 +56,7 @@ def parts(bench: Bench) -> dict[str, Part]:
             if depth < DEEP or number == 0:
                 work = partial(recovered, kind=kind, depth=depth, number=number, n_words=n_words)
                 name = f"slalom/{kind}-{depth}-{n_words}/{number}"
-                found[name] = Part(work, number + (0.4 if depth < DEEP else 0.9))
+                found[name] = Part(work, 10 * number + depth)
     return found
 
 
@@ -64,7 +64,7 @@ def drawn_parts(bench: Bench) -> dict[str, Part]:
     """One model per architecture with the paper's labels."""
     settings = {"depth": 1, "number": 0, "n_words": max(bench.scale.vocabularies), "drawn": True}
     return {
-        f"slalom-drawn/{kind}-1/0": Part(partial(recovered, kind=kind, **settings), 0.5)
+        f"slalom-drawn/{kind}-1/0": Part(partial(recovered, kind=kind, **settings), 0.0)
         for kind in KINDS
     }
 

@@ -168,7 +168,13 @@ def case_study(bench: Bench, *, model: str) -> Record:
 
     short = slalom.FunctionClassifier(logits, labels=["negative", "positive"], gives="logits")
     found = slalom.explain(
-        short, joined, "slalom-eff", target=1, n_queries=3 * bench.scale.budget, seed=bench.seed
+        short,
+        joined,
+        "slalom-eff",
+        target=1,
+        n_queries=3 * bench.scale.budget,
+        units="word",
+        seed=bench.seed,
     )
     vocabulary = _weights(classifier, counted(bench, model), found.units)
     record: Record = {"model": model, "r2": found.quality.r2, "sides": []}
