@@ -3,7 +3,7 @@
 #     bash experiments/on_gpu.sh OUT JOBS WHAT MINUTES [WHAT MINUTES …]
 # WHAT is a group (linear, slalom, reviews, runtime) or names of experiments with commas between.
 # carry/data is the folder of data, carry/minilm a packed MiniLM, carry/models trained models.
-# Finished parts are in OUT/parts.jsonl line by line; tables, log and small models follow.
+# Finished parts are in OUT/parts.jsonl line by line; tables and the log follow.
 set -u
 out=$1 jobs=$2
 shift 2
@@ -18,13 +18,15 @@ export TORCH_ALLOW_TF32_CUBLAS_OVERRIDE=1 PYTHONUNBUFFERED=1
 if [ -d carry/minilm ]; then python3 -m training.packing carry/minilm carry/data/minilm; fi
 if [ -d carry/models ]; then cp -r carry/models "$site/models"; fi
 data=(); if [ -d carry/data ]; then data=(--data carry/data); fi
-export CUDA_MPS_PIPE_DIRECTORY=$site/mps CUDA_MPS_LOG_DIRECTORY=$site/mps
 mkdir -p "$site/mps" "$out"
-if ! { [ -z "${NO_MPS:-}" ] && nvidia-cuda-mps-control -d &&
-       timeout 60 python3 -c "import torch; print(torch.ones(9).cuda().sum())"; }; then
-  echo quit | timeout 10 nvidia-cuda-mps-control
-  unset CUDA_MPS_PIPE_DIRECTORY CUDA_MPS_LOG_DIRECTORY
-  echo "without the multi-process service"
+if [ -z "${CUDA_MPS_PIPE_DIRECTORY:-}" ] && [ -z "${NO_MPS:-}" ]; then  # else it is the caller's
+  export CUDA_MPS_PIPE_DIRECTORY=$site/mps CUDA_MPS_LOG_DIRECTORY=$site/mps
+  if ! { nvidia-cuda-mps-control -d &&
+         timeout 60 python3 -c "import torch; print(torch.ones(9).cuda().sum())"; }; then
+    echo quit | timeout 10 nvidia-cuda-mps-control
+    unset CUDA_MPS_PIPE_DIRECTORY CUDA_MPS_LOG_DIRECTORY
+    echo "without the multi-process service"
+  fi
 fi
 while [ $# -ge 2 ]; do
   case $1 in
@@ -36,4 +38,3 @@ while [ $# -ge 2 ]; do
   shift 2
 done
 (cd "$out" && tar czf tables.tgz *.json && rm -f *.json)
-(cd "$site" && tar czf "$out/models.tgz" --exclude=minilm* --exclude=made-up models)
