@@ -267,3 +267,44 @@ def test_a_document_is_explained_the_same_beside_others(method):
         alone = slalom.explain(classifier, together.text, method=method, target=1)
         for name, score in alone.scores.items():
             np.testing.assert_allclose(together.scores[name], score, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("target", ["positive", "all"])
+@pytest.mark.parametrize("method", ["slalom", "slalom-local", "slalom-fast"])
+def test_slalom_tells_every_score_with_its_error(classifier, method, target):
+    found = slalom.explain(classifier, REVIEW, method, target=target)
+    names = {"alone", "removal", "shapley", "importance", "share", "gradient"}
+    assert set(found.scores) == set(found.errors) == names | {"value", "linearised"}
+    assert 0 < found.scores["share"].sum() <= 1 + 1e-9  # the rest is the anchor's
+    assert found.base_measured
+    full = found.logits - found.logits.mean()
+    score = full if target == "all" else full[1] - full[0]
+    np.testing.assert_allclose(found.scores["shapley"].sum(axis=0), score - found.base, atol=1e-5)
+    assert (
+        set(found.measured)
+        == {
+            "slalom": {"alone", "removal"},
+            "slalom-local": {"alone", "removal"},
+            "slalom-fast": {"alone"},
+        }[method]
+    )
+    assert all(marks.all() for marks in found.measured.values())
+
+
+def test_removals_beyond_the_hundred_strongest_are_estimates_with_errors():
+    words = [f"w{number}" for number in range(130)]
+
+    def ask(texts):
+        return np.array([[0.0, 0.1 * sum(int(w[1:]) % 7 - 3 for w in t.split())] for t in texts])
+
+    bag = slalom.FunctionClassifier(ask, labels=["no", "yes"], gives="logits")
+    found = slalom.explain(bag, " ".join(words), target="yes")
+    measured = found.measured["removal"]
+    assert measured.sum() == 100
+    assert found.measured["alone"].all()
+    strength = np.abs([int(word[1:]) % 7 - 3 for word in words])
+    assert strength[~measured].max() <= strength[measured].min() + 1
+    assert (found.errors["removal"][~measured] >= 0).all()
+    np.testing.assert_allclose(
+        found.scores["removal"], [0.1 * (int(w[1:]) % 7 - 3) for w in words], atol=0.02
+    )
