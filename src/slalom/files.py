@@ -59,14 +59,15 @@ def write_json(path: str | os.PathLike[str], record: dict[str, Any]) -> None:
     write_whole(path, json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n")
 
 
-def write_whole(path: str | os.PathLike[str], content: str) -> None:
-    """Replace a file by this text in one step; a device or a pipe is written to as it is."""
+def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
+    """Replace a file by this content in one step; a device or a pipe is written to as it is."""
     place = Path(path).resolve()
+    data = content.encode() if isinstance(content, str) else content
     try:
         if is_device(place):
-            place.write_text(content, encoding="utf-8")
+            place.write_bytes(data)
         else:
-            _replace(place, content)
+            _replace(place, data)
     except OSError as problem:
         raise FileError(f"cannot write {path}: {problem.strerror or problem}") from problem
 
@@ -75,11 +76,11 @@ def is_device(path: Path) -> bool:
     return path.exists() and not path.is_file() and not path.is_dir()
 
 
-def _replace(path: Path, content: str) -> None:
+def _replace(path: Path, content: bytes) -> None:
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     temporary = Path(name)
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
+        with os.fdopen(handle, "wb") as file:
             file.write(content)
         mask = os.umask(0)
         os.umask(mask)

@@ -221,6 +221,7 @@ def test_any_text_is_shown_as_text(live: Opened) -> None:
 def test_two_thousand_words(live: Opened) -> None:
     page = live()
     page.locator("label:has-text('questions') input").fill("200")
+    page.locator("label:has-text('units') select").select_option("word")
     explain(page, " ".join(["film", "song"] * 999 + ["great", "awful"]))
     assert page.locator(".w").count() == 2000
     expect(page.locator(".canvas .name").first).to_have_text(re.compile("great|awful"))

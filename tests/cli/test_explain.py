@@ -336,3 +336,18 @@ def turned(texts: list[str]) -> np.ndarray:
 
 
 scores_of_words = scores
+
+
+@pytest.mark.parametrize(
+    ("name", "start"), [("x.png", b"\x89PNG"), ("x.svg", b"<?xml"), ("x.pdf", b"%PDF")]
+)
+def test_a_picture_is_drawn(run: Run, tmp_path: Path, name: str, start: bytes) -> None:
+    status, _, err = run("explain", TEXT, "--plot", str(tmp_path / name))
+    assert (status, err) == (0, "")
+    assert (tmp_path / name).read_bytes().startswith(start)
+
+
+def test_a_picture_of_an_unknown_kind_is_refused_before_the_work(run: Run, tmp_path: Path) -> None:
+    status, out, err = run("explain", TEXT, "--plot", str(tmp_path / "x.bmp"))
+    assert (status, out) == (2, "")
+    assert ".png, .svg or .pdf" in err

@@ -3,13 +3,16 @@
 import io
 import sys
 
+import numpy as np
 import pytest
 
 import slalom
-from explanations import made
+from explanations import made, with_facts, with_one_score
 from oracles import TEXT, linear_oracle
-from slalom.metrics.faithfulness import deletion, removal_error
+from slalom.metrics.faithfulness import deletion, insertion, removal_error
 from slalom.metrics.subject import subject_of
+from slalom.views import plots
+from slalom.views.placing import apart, spread
 from slalom.views.plots import plot_curves, plot_removal_errors
 
 
@@ -47,3 +50,77 @@ def test_units_become_bars_with_errors():
     assert made().plot("value").axes[0].get_xlabel()
     with pytest.raises(slalom.SlalomError, match="unknown score"):
         made().plot("loudness")
+
+
+def drawn(figure, kind="svg"):
+    return plots.picture(figure, kind)
+
+
+def labels_of(figure):
+    figure.draw_without_rendering()
+    return [text.get_window_extent() for text in figure.axes[0].texts]
+
+
+def test_the_plane_names_its_words_without_covering_any():
+    crowd = with_facts(made(" ".join(f"word{n}" for n in range(60)) + " great awful slow"))
+    figure = plots.plot_plane(crowd)
+    boxes = [(b.x0, b.y0, b.x1, b.y1) for b in labels_of(figure)]
+    assert len(boxes) >= 3
+    assert all(apart(box, boxes[:n]) for n, box in enumerate(boxes))
+    with pytest.raises(slalom.SlalomError, match="no importances"):
+        plots.plot_plane(with_one_score(made()))
+
+
+def test_the_text_is_all_there_line_by_line():
+    explanation = made(
+        "A great film.\nAn awful end with 5$ and 6$. " + "Words and more words. " * 12
+    )
+    figure = plots.plot_text(explanation)
+    words = "".join(text.get_text() for text in figure.axes[0].texts).replace("\\$", "$")
+    assert words.replace(" ", "") == explanation.text.replace(" ", "").replace("\n", "")
+    right = figure.axes[0].get_window_extent().x1
+    assert all(box.x1 <= right + 12 for box in labels_of(figure))
+    assert b"<svg" in drawn(figure)
+
+
+def test_methods_beside_each_other_are_a_grid():
+    figure = plots.plot_comparison({"slalom": made(), "attention": with_one_score(made())})
+    assert [label.get_text() for label in figure.axes[0].get_xticklabels()] == [
+        "slalom",
+        "attention",
+    ]
+    assert drawn(figure, "png").startswith(b"\x89PNG")
+    with pytest.raises(slalom.SlalomError, match="not about the same units"):
+        plots.plot_comparison({"a": made(), "b": made("another text")})
+    with pytest.raises(slalom.SlalomError, match="at least one"):
+        plots.plot_comparison({})
+
+
+def test_many_texts_are_a_swarm_of_words():
+    figure = plots.plot_words([made("great film"), made("great awful film"), made("awful end")])
+    named = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    assert {"great (2)", "awful (2)"} <= set(named[:3])
+    assert drawn(figure, "pdf").startswith(b"%PDF")
+    with pytest.raises(slalom.SlalomError, match="nothing to show"):
+        plots.plot_words([])
+
+
+def test_points_of_a_swarm_move_out_of_each_others_way():
+    offsets = spread(np.array([0.5, 0.5, 0.5, -0.5]))
+    assert len(set(offsets[:3].tolist())) == 3
+    assert offsets[3] == 0
+    assert np.abs(spread(np.zeros(500))).max() <= 0.45
+
+
+def test_both_curves_stand_beside_each_other():
+    classifier = linear_oracle()[0].classifier
+    subject = subject_of(classifier, slalom.explain(classifier, TEXT, "linear", target="pos"))
+    figure = plots.plot_deletion_and_insertion(
+        {"linear": deletion(subject)}, {"linear": insertion(subject)}
+    )
+    assert [axes.get_title() for axes in figure.axes] == ["deletion", "insertion"]
+
+
+def test_an_unknown_kind_of_picture_is_refused():
+    with pytest.raises(slalom.SlalomError, match=r"\.png, \.svg or \.pdf"):
+        plots.picture(made().plot(), "bmp")

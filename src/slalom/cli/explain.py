@@ -11,6 +11,7 @@ import click
 
 from slalom.cli.corpus import explain_table, is_table
 from slalom.cli.model import TypedModel, labels_typed
+from slalom.cli.picture import picture_typed
 from slalom.cli.typed import (
     COUNT,
     STANDARD,
@@ -75,6 +76,7 @@ WIDEST = 100  # columns; longer lines are hard to read
 @click.option(
     "--html", "html_file", metavar="FILE", help="Write a page for the browser; - likewise."
 )
+@click.option("--plot", "plot_file", metavar="FILE", help="Draw bars as .png, .svg or .pdf.")
 def explain(
     text: str | None,
     file: str | None,
@@ -100,14 +102,16 @@ def explain(
     counterfactual: bool,
     json_file: str | None,
     html_file: str | None,
+    plot_file: str | None,
 ) -> None:
     """Explain what a classifier says of TEXT (without TEXT: of what is piped in)."""
     files = files_typed(json_file, html_file)
+    picture = None if plot_file is None else picture_typed(plot_file)
     typed = TypedModel(model, device, labels_typed(labels), prompt, base_url, samples, cache)
     if is_table(text, file, out):
         assert file is not None
         assert out is not None
-        if files or scores or pairs or counterfactual:
+        if files or plot_file or scores or pairs or counterfactual:
             raise click.UsageError(f"{file} is a table: all it gives goes to --out")
         from slalom.corpus.explain import Dataset
         from slalom.corpus.work import Recipe
@@ -149,6 +153,8 @@ def explain(
         write(json_file, _json(explanation))
     if html_file is not None:
         write(html_file, _html(explanation))
+    if picture is not None:
+        picture(explanation, columns)
     if STANDARD not in files:
         _show(explanation, columns)
         for sentence in told:

@@ -1,21 +1,29 @@
 """Explanations and curves as matplotlib figures, for papers and notebooks; needs the extra `plot`.
 
-Knows numbers and what a reader is told about them, nothing of classifiers or methods.
+Knows numbers and what a reader is told about them, nothing of classifiers or methods. Figures
+are returned, never shown, and the caller's pyplot state is left alone.
 """
 
-from collections.abc import Mapping
+import io
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
+
 from slalom.document import FloatArray
-from slalom.errors import MissingExtraError
+from slalom.errors import InputError, MissingExtraError
 from slalom.explanation import Explanation
-from slalom.views import reading
+from slalom.views import colours, reading
+from slalom.views.placing import apart, spread
+from slalom.views.sentence import DETERMINED, plain, sentence
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-N_BARS = 20
-FOR, AGAINST, STRONG = "#2f6fb7", "#e08e3c", "#7a63c0"  # as in the terminal
+N_BARS, N_WORDS, N_NAMED = 20, 20, 16
+FOR, AGAINST, STRONG, GREY = colours.FOR[1], colours.AGAINST[1], colours.LOUD[1], "#8a92a0"
+FORMATS = ("png", "svg", "pdf")
+LINE = 0.34  # inches of a line of text
 
 
 class Path(Protocol):
@@ -42,24 +50,115 @@ class Errors(Protocol):
 
 
 def plot_units(explanation: Explanation, score: str | None = None) -> "Figure":
-    """The strongest units as bars, the strongest on top; lines are standard errors."""
-    names = reading.checked_names(explanation, () if score is None else (score,))
-    shown = reading.for_class(explanation, reading.shown_class(explanation))
-    by = reading.colouring(shown, names)
+    """The strongest units as bars, the strongest on top; lines are 90 % intervals."""
+    shown, by = _looked_at(explanation, score)
     rows = reading.rows(shown, by)[:N_BARS]
     units = [row.unit for row in rows]
     scores, errors = shown.scores[by][units], shown.errors.get(by)
-    sided = reading.takes_sides(shown, by)
-    label = explanation.labels[reading.shown_class(explanation)]
+    label = reading.label(explanation.labels[reading.shown_class(explanation)])
     figure, axes = _figure(f"{reading.prediction(explanation)}: {by} for “{label}”")
     figure.set_figheight(1.2 + 0.24 * len(rows))
     axes.barh(
-        [f"{row.label} ×{row.times}" if row.times > 1 else row.label for row in rows],
+        range(len(rows)),
         scores,
-        xerr=None if errors is None else errors[units],
-        color=[STRONG if not sided else FOR if s > 0 else AGAINST for s in scores],
+        xerr=None if errors is None else reading.SURE * errors[units],
+        color=_hues(shown, by)[units].tolist(),
         error_kw={"ecolor": "#666666", "elinewidth": 1},
     )
+    axes.set_yticks(range(len(rows)), [_literal(row.label + row.more) for row in rows])
+    axes.invert_yaxis()
+    axes.axvline(0, color="#666666", linewidth=0.8)
+    axes.set_xlabel(reading.SAYS.get(by, by))
+    return figure
+
+
+def plot_plane(explanation: Explanation) -> "Figure":
+    """Across what a unit says by itself, up how loud it is; hollow where that is not settled."""
+    shown, by = _looked_at(explanation, None)
+    across = "alone" if "alone" in shown.scores else "value"
+    if not {across, "importance"} <= shown.scores.keys():
+        raise InputError(f"{explanation.method} has no importances: a plane needs a SLALOM")
+    rows = [row for row in reading.rows(shown, by) if shown.identified[row.unit]]
+    units = [row.unit for row in rows]
+    x, y = shown.scores[across][units], shown.scores["importance"][units]
+    shares = reading.weight_shares(shown)[units]
+    hues = _hues(shown, by)[units]
+    settled = (
+        np.ones(len(units), bool)
+        if shown.determined is None
+        else shown.determined[units] >= DETERMINED
+    )
+    figure, axes = _figure(plain(sentence(explanation)), size=(6.4, 4.8))
+    axes.axvline(0, color="#666666", linewidth=0.8)
+    size = 12 + 160 * shares / max(float(shares.max(initial=0.0)), 1e-9)
+    faces = [hue if full else "none" for hue, full in zip(hues, settled, strict=True)]
+    axes.scatter(x, y, s=size, facecolors=faces, edgecolors=hues.tolist(), linewidths=1.2)
+    label = reading.label(explanation.labels[reading.shown_class(explanation)])
+    axes.set_xlabel(f"← against   what it says by itself ({across})   for “{_literal(label)}” →")
+    axes.set_ylabel("how loud it is (importance) →")
+    axes.margins(0.12)
+    _name(figure, axes, [(row.label, a, b) for row, a, b in zip(rows, x, y, strict=True)])
+    return figure
+
+
+def plot_text(explanation: Explanation, score: str | None = None) -> "Figure":
+    """The text with its units painted."""
+    shown, by = _looked_at(explanation, score)
+    figure, axes = _figure("", size=(7.2, 3.0))
+    n_lines = _paint(figure, axes, shown, by)
+    figure.set_figheight(0.5 + LINE * n_lines)
+    figure.suptitle(plain(sentence(explanation)), fontsize=10, wrap=True)
+    return figure
+
+
+def plot_comparison(explanations: Mapping[str, Explanation]) -> "Figure":
+    """Words down, methods across: what each says of the strongest words, beside its strongest."""
+    if not explanations:
+        raise InputError("a comparison needs at least one explanation")
+    first = next(iter(explanations.values()))
+    if any(e.spans != first.spans for e in explanations.values()):
+        raise InputError("these explanations are not about the same units of the same text")
+    columns = []
+    for explanation in explanations.values():
+        shown, by = _looked_at(explanation, None)
+        columns.append(reading.strengths(shown, by))
+    table = np.column_stack(columns)  # (n_units, n_methods)
+    order = np.argsort(-np.abs(table).mean(axis=1), kind="stable")[:N_WORDS]
+    chosen = np.sort(order)  # as they stand in the text
+    figure, axes = _figure(
+        reading.prediction(first), size=(1.9 + 1.0 * len(columns), 1.4 + 0.27 * len(chosen))
+    )
+    axes.imshow(table[chosen], cmap=_two_sided(), vmin=-1, vmax=1, aspect="auto")
+    axes.set_yticks(range(len(chosen)), [_literal(reading.label(first.units[u])) for u in chosen])
+    axes.set_xticks(range(len(columns)), list(explanations), rotation=30, ha="right")
+    for row, unit in enumerate(chosen):
+        for column in range(len(columns)):
+            if abs(table[unit, column]) >= reading.FAINTEST:
+                axes.text(
+                    column, row, f"{table[unit, column]:+.1f}", ha="center", va="center", size=8
+                )
+    return figure
+
+
+def plot_words(explanations: Sequence[Explanation], score: str | None = None) -> "Figure":
+    """Many texts: one row per word, a dot per text it occurs in; what matters most on top."""
+    found: dict[str, list[float]] = {}
+    for explanation in explanations:
+        shown, by = _looked_at(explanation, score)
+        for row in reading.rows(shown, by):
+            if shown.identified[row.unit]:
+                found.setdefault(row.label.lower(), []).append(float(shown.scores[by][row.unit]))
+    if not found:
+        raise InputError("there is nothing to show: no explanation has a word with a score")
+    weight = {word: float(np.abs(scores).sum()) for word, scores in found.items()}
+    words = sorted(weight, key=lambda word: -weight[word])[:N_WORDS]
+    figure, axes = _figure(f"{by} in {len(explanations)} texts", size=(6.4, 1.2 + 0.3 * len(words)))
+    reach = max(max(map(abs, found[word])) for word in words) or 1.0
+    for place, word in enumerate(words):
+        scores = np.array(found[word])
+        hues = [FOR if s > 0 else AGAINST for s in scores]
+        axes.scatter(scores, place + spread(scores / reach), s=14, c=hues, linewidths=0)
+    axes.set_yticks(range(len(words)), [f"{_literal(w)} ({len(found[w])})" for w in words])
     axes.invert_yaxis()
     axes.axvline(0, color="#666666", linewidth=0.8)
     axes.set_xlabel(reading.SAYS.get(by, by))
@@ -69,10 +168,23 @@ def plot_units(explanation: Explanation, score: str | None = None) -> "Figure":
 def plot_curves(curves: Mapping[str, Path], *, title: str = "") -> "Figure":
     """The probability of the class by the share of units deleted or inserted."""
     figure, axes = _figure(title)
-    for name, curve in curves.items():
-        axes.plot(curve.shares, curve.probabilities, label=name)
-    axes.set(xlabel="share of the units", ylabel="probability of the class", ylim=(0, 1))
+    _draw_curves(axes, curves)
     axes.legend()
+    return figure
+
+
+def plot_deletion_and_insertion(
+    deletions: Mapping[str, Path], insertions: Mapping[str, Path]
+) -> "Figure":
+    """Both curves beside each other, one line per method."""
+    figure, _ = _figure("", size=(8.4, 3.4))
+    figure.clear()
+    left, right = figure.subplots(1, 2, sharey=True)
+    for axes, curves, title in ((left, deletions, "deletion"), (right, insertions, "insertion")):
+        axes.set_title(title)
+        _draw_curves(axes, curves)
+    left.legend()
+    right.set_ylabel("")
     return figure
 
 
@@ -88,13 +200,123 @@ def plot_removal_errors(errors: Mapping[str, Errors], *, title: str = "") -> "Fi
     return figure
 
 
-def _figure(title: str) -> tuple["Figure", Any]:
+def picture(figure: "Figure", kind: str) -> bytes:
+    """The figure as a file of this kind: png, svg or pdf."""
+    if kind not in FORMATS:
+        raise InputError(f"cannot draw {kind!r}: give a file that ends in .png, .svg or .pdf")
+    sink = io.BytesIO()
+    figure.savefig(sink, format=kind, dpi=160)
+    return sink.getvalue()
+
+
+def _looked_at(explanation: Explanation, score: str | None) -> tuple[Explanation, str]:
+    """One class of an explanation, and the score that is looked at."""
+    names = reading.checked_names(explanation, () if score is None else (score,))
+    shown = reading.for_class(explanation, reading.shown_class(explanation))
+    return shown, reading.colouring(shown, names)
+
+
+def _hues(shown: Explanation, by: str) -> Any:
+    """(n_units,) colours; grey where a score may as well be zero."""
+    strengths, sided = reading.strengths(shown, by), reading.takes_sides(shown, by)
+    side = np.where(strengths > 0, FOR, AGAINST) if sided else np.full(len(strengths), STRONG)
+    return np.where(np.abs(strengths) < reading.FAINTEST, GREY, side)
+
+
+def _draw_curves(axes: Any, curves: Mapping[str, Path]) -> None:
+    for name, curve in curves.items():
+        axes.plot(curve.shares, curve.probabilities, label=name)
+    axes.set(xlabel="share of the units", ylabel="probability of the class", ylim=(0, 1))
+
+
+def _name(figure: Any, axes: Any, points: Sequence[tuple[str, float, float]]) -> None:
+    """The first labels beside their points, as far as they cover neither points nor each other."""
+    figure.draw_without_rendering()
+    places = axes.transData.transform([(x, y) for _, x, y in points])
+    taken = [(x - 3.0, y - 3.0, x + 3.0, y + 3.0) for x, y in places]
+    frame = axes.get_window_extent()
+    for label, x, y in points[:N_NAMED]:
+        for dx, dy, side in (
+            (7, -3, "left"),
+            (-7, -3, "right"),
+            (0, 8, "center"),
+            (0, -14, "center"),
+        ):
+            text = axes.annotate(
+                _literal(label),
+                (x, y),
+                xytext=(dx, dy),
+                textcoords="offset points",
+                ha=side,
+                size=9,
+            )
+            box = text.get_window_extent()
+            corners = (box.x0, box.y0, box.x1, box.y1)
+            inside = frame.x0 <= box.x0 and box.x1 <= frame.x1 and box.y1 <= frame.y1
+            if inside and apart(corners, taken):
+                taken.append(corners)
+                break
+            text.remove()
+
+
+def _paint(figure: Any, axes: Any, shown: Explanation, by: str) -> int:
+    """Words from left to right, line by line; returns the number of lines."""
+    from matplotlib.colors import to_rgba
+
+    axes.set_axis_off()
+    figure.draw_without_rendering()
+    hues, strengths = _hues(shown, by), np.abs(reading.strengths(shown, by))
+    width = axes.get_window_extent().width / figure.dpi * 72  # points
+    renderer = figure.canvas.get_renderer()
+    x, line = 0.0, 0
+    for side in reading.segments(shown):
+        for segment in side:
+            pieces = (
+                reading.visible(segment.text).split("\n")
+                if segment.unit is None
+                else [segment.text]
+            )
+            for at, piece in enumerate(pieces):
+                if at:
+                    x, line = 0.0, line + 1
+                text = axes.annotate(
+                    _literal(reading.visible(piece)), (0, 1), (x, -line * LINE * 72),
+                    xycoords="axes fraction", textcoords="offset points", va="top", size=12,
+                )  # fmt: skip
+                wide = text.get_window_extent(renderer).width / figure.dpi * 72
+                wide = max(wide, 3.4 * (len(piece) - len(piece.strip(" "))))
+                if x + wide > width and x > 0 and any(c.isalnum() for c in piece):
+                    x, line = 0.0, line + 1
+                    text.set_position((x, -line * LINE * 72))
+                if segment.unit is not None:
+                    alpha = 0.75 * float(strengths[segment.unit])
+                    fill = to_rgba(str(hues[segment.unit]), alpha)
+                    text.set_bbox({"facecolor": fill, "edgecolor": "none", "pad": 1.0})
+                x += wide
+        x, line = 0.0, line + 1
+    return line
+
+
+def _two_sided() -> Any:
+    from matplotlib.colors import LinearSegmentedColormap
+
+    return LinearSegmentedColormap.from_list("sides", [AGAINST, "#ffffff", FOR])
+
+
+def _literal(text: str) -> str:
+    """A dollar sign is one, and starts no formula."""
+    return text.replace("$", r"\$")
+
+
+def _figure(title: str, *, size: tuple[float, float] = (5.0, 3.2)) -> tuple["Figure", Any]:
     """A figure of its own: the caller's pyplot state is left alone."""
     try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError as problem:
         raise MissingExtraError("matplotlib", "plot") from problem
-    figure = Figure(figsize=(5, 3.2), layout="constrained")
+    figure = Figure(figsize=size, layout="constrained")
+    FigureCanvasAgg(figure)
     axes = figure.subplots()
-    axes.set_title(title)
+    axes.set_title(_literal(title), fontsize=10, wrap=True)
     return figure, axes

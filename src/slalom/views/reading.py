@@ -270,7 +270,7 @@ def facts(explanation: Explanation) -> list[str]:
     quality = explanation.quality
     fit = [] if quality.r2 is None else [f"R² {r2(quality.r2)}"]
     miss = [] if quality.rmse is None else [f"RMSE {quality.rmse:.2f}"]
-    asked = counted(quality.n_queries, "query").replace("querys", "queries")
+    asked = counted(quality.n_queries, "query")
     return [explanation.method, *fit, *miss, asked]
 
 

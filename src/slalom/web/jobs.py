@@ -14,6 +14,7 @@ from time import monotonic
 from typing import Any
 
 from slalom.document import Document
+from slalom.explainers.splitting import document_of
 from slalom.explainers.white_box import WhiteBox
 from slalom.explanation import Explanation
 from slalom.web.asked import AskedExplanation
@@ -57,7 +58,7 @@ class Task:
         asked = self.asked
         deadline = monotonic() + self.limits.seconds
         classifier = asked.model.classifier
-        document = classifier.split(asked.text, asked.units, too_long=asked.too_long)
+        document = document_of(classifier, asked.text, asked.units, too_long=asked.too_long)
         if document.n_units > self.limits.units:
             raise Refusal(
                 413,
