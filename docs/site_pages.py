@@ -17,7 +17,13 @@ import slalom
 
 PROJECT = ("README", "CHANGELOG", "ARCHITECTURE", "CONTRIBUTING", "LOG")
 CONTENTS = {
-    "Use it": ["install", "tasks", "reading", "coming-from", "generated/*"],
+    "Use it": ["install", "tasks", "reading", "interactions", "page", "coming-from"],
+    "Notebooks": [
+        "generated/sentiment",
+        "generated/scikit_learn",
+        "generated/corpus",
+        "generated/*",
+    ],
     "Classifiers": ["classifiers", "chat", "models"],
     "Methods": ["methods/index", "methods/*"],
     "Many texts": ["corpus", "vocabulary", "evaluate", "results"],
@@ -122,7 +128,8 @@ def _page(path: Path, made: Path) -> str:
             shown.savefig(made / picture)
             parts.append(f"![what the cell draws]({picture})")
         elif hasattr(shown, "_repr_html_"):
-            parts.append(f"```{{raw}} html\n{shown._repr_html_()}\n```")
+            html = shown._repr_html_().replace('border="1" class="dataframe"', 'class="docutils"')
+            parts.append(f"```{{raw}} html\n{html}\n```")
         elif shown is not None:
             parts.append(f"```text\n{shown}\n```")
     parts.append(f"The notebook itself: `examples/{path.name}`.")

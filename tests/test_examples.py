@@ -42,3 +42,14 @@ def test_links_between_pages_lead_somewhere(page: str) -> None:
         for link in re.findall(r"\]\(([^)#\s]+)[^)]*\)", path.read_text(encoding="utf-8")):
             if not link.startswith("http"):
                 assert (path.parent / link).exists(), f"{path.name} links to {link}"
+
+
+def test_the_quickstart_runs_on_one_word(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    source = (ROOT / "examples" / "quickstart.py").read_text(encoding="utf-8")
+    text = "A slow start and one awful song, but a wonderful film."
+    assert text in source
+    exec(compile(source.replace(text, "Awful"), "quickstart.py", "exec"), {})
+    assert capsys.readouterr().out.startswith("Awful")
