@@ -131,7 +131,7 @@ def index_file(path: Path, text_column: str, id_column: str | None) -> Indexed:
 
 
 def shards_of(files: Sequence[Indexed], rows_per_file: int) -> list[Shard]:
-    """Stretches of about so many rows; a file ends a shard."""
+    """Stretches of about this many rows; a file ends a shard."""
     shards: list[Shard] = []
     for file in files:
         stride = max(1, rows_per_file // file.step)

@@ -89,7 +89,7 @@ def evaluate(
 
 
 def batched(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
-    """Neighbours, so many at a time."""
+    """Neighbours, a few at a time."""
     left = iter(items)
     while chunk := list(islice(left, size)):
         yield chunk

@@ -33,7 +33,7 @@ class Facts:
     shapley: bool = True  # whether the design bears Shapley values out, beyond their sum
 
     def reserved(self, document: Document, n_queries: int | None) -> int:
-        """How many of so many queries are kept back for what is asked after the fit."""
+        """How many of `n_queries` are kept back for what is asked after the fit."""
         n_subsets = 2 ** min(document.n_units, 30) - (not document.has_empty_query)
         if n_queries is None or n_queries >= n_subsets:
             return 0

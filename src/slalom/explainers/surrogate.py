@@ -22,7 +22,7 @@ LEAST_QUERIES = 10  # of any method that fits a model
 
 @dataclass(frozen=True)
 class QueryBudget:
-    """How many queries a document gets: so many a distinct unit, within bounds."""
+    """How many queries a document gets: a number per distinct unit, within bounds."""
 
     minimum: int
     per_unit: float

@@ -48,7 +48,7 @@ def true_shapley(
 
 
 def _by_orders(subject: Subject, n_pairs: int, rng: np.random.Generator) -> FloatArray:
-    """The mean of what each unit adds over so many orders and their reverses."""
+    """The mean of what each unit adds over random orders and their reverses."""
     n_units = subject.n_units
     total = np.zeros(n_units)
     for _ in range(n_pairs):

@@ -35,7 +35,7 @@ class Forest:
     """Complete trees of one depth, node by node: children of node p are 2p + 1 and 2p + 2."""
 
     splits: IntArray  # (n_trees, n_nodes) the feature asked; n_features asks for the size
-    at_least: IntArray  # (n_trees, n_nodes) so many occurrences lead to the right
+    at_least: IntArray  # (n_trees, n_nodes) occurrences that lead to the right
     leaves: FloatArray  # (n_trees, n_nodes + 1) what is added there
 
     def predict(self, counts: FloatArray) -> FloatArray:

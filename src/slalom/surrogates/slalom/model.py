@@ -8,7 +8,7 @@ With w = exp(s), counts c and the anchor (v_0, w_0) that is always present:
 d is what a feature adds in any company (direct), g the length curve (length.py); the paper's
 model has w_0 = 0, d = 0 and g = 0.
 
-Values may have one column a class; importances are shared by all classes.
+Values may have one column per class; importances are shared by all classes.
 What is read off a model stands in readouts.py.
 """
 
@@ -25,7 +25,7 @@ from slalom.surrogates.slalom.length import LengthCurve
 class Anchor:
     """What is always present: special tokens, the prompt. Its value is the empty query's score."""
 
-    value: float | tuple[float, ...]  # a tuple has one entry a class
+    value: float | tuple[float, ...]  # a tuple has one entry per class
     importance: float
 
 
