@@ -239,8 +239,8 @@ def _recovery(
         differs=(*SLALOM_DIFFERS, f"{largest} words."),
         notes=(
             "The paper draws labels. Whatever is fitted to n labels, its log-odds miss the truth "
-            f"by a mean square of about 4 (2 |V| − 1) / n, here {bound} × 1/100; the paper's numbers "
-            "for log-odds lie a hundred times below, so they cannot be mean squared errors "
+            f"by a mean square of about 4 (2 |V| − 1) / n, here {bound} × 1/100; the paper's "
+            "numbers for log-odds lie a hundred times below, so they cannot be mean squared errors "
             "against the truth. Told the truth, models come as near as that.",
         ),
     )
