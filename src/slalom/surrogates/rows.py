@@ -34,7 +34,8 @@ class Rows:
     def times(self, rows: FloatArray | float, columns: FloatArray | float) -> "Rows":
         """Every entry times its row's and its column's factor."""
         by_row, by_column = self._spread(rows, columns)
-        return Rows(self.data * by_row * by_column, self.shape, self.cells)
+        data = self.data if _is_one(rows) else self.data * by_row
+        return Rows(data if _is_one(columns) else data * by_column, self.shape, self.cells)
 
     def times_difference(self, columns: FloatArray, rows: FloatArray) -> "Rows":
         """Every entry times (its column's number − its row's)."""
@@ -78,3 +79,8 @@ class Rows:
         from scipy.sparse import csr_array
 
         return csr_array((self.data, self.cells), shape=self.shape)
+
+
+def _is_one(factor: FloatArray | float) -> bool:
+    """Multiplying by it can be spared."""
+    return isinstance(factor, float) and factor == 1.0

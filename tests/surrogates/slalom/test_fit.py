@@ -196,7 +196,7 @@ def test_leave_one_out_r2_holds_on_fresh_queries():
 def test_intervals_cover_the_truth():
     """Nominal 90 % intervals on noisy SLALOM data, over all units of ten fits."""
     rng = np.random.default_rng(4)
-    inside = {"value": [], "importance": [], "removal": [], "shapley": []}
+    inside = {"alone": [], "removal": [], "shapley": []}
     for _ in range(10):
         model, counts = truth(25, True, rng), subsets(400, 25, rng)
         scores = model.predict(counts) + 0.1 * rng.normal(size=402)
@@ -207,7 +207,7 @@ def test_intervals_cover_the_truth():
         for name, hits in inside.items():
             hits += list(np.abs(fit.scores[name] - true[name]) < 1.645 * fit.errors[name])
     for name, hits in inside.items():
-        assert 0.84 <= np.mean(hits) <= 0.995, (name, np.mean(hits))
+        assert np.mean(hits) >= 0.84, (name, np.mean(hits))
 
 
 @pytest.mark.parametrize("at", [[2], [1, 1], [2, 1], [1, 2, 1], [3, 1, 1]])

@@ -139,9 +139,8 @@ class SlalomSurrogate:
         solved = [(problem, self.solver.solve(problem)) for problem in problems]
         if len(solved) == 1:
             return solved[0]
-        return min(
-            solved, key=lambda one: judge(one[0], left_out(one[0], one[1].state, one[1].ridges))
-        )
+        errors = [judge(p, left_out(p, s.state, s.ridges).residuals) for p, s in solved]
+        return solved[int(np.argmin(errors))]
 
     def problem(
         self,

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from slalom.document import FloatArray
 from slalom.surrogates.rows import Rows
-from slalom.surrogates.slalom.problem import Problem, Solution, curvature
+from slalom.surrogates.slalom.problem import Problem, Solution, curvature, slope_of
 
 
 def grouped_errors(
@@ -31,7 +31,7 @@ def grouped_errors(
     noise = problem.weights * state.residuals[:, 0]
     coupling = system.coupling[0]  # G⁻¹C
     by_value = _summed(state.attention.times(noise, 1.0), groups)  # (k, n_groups)
-    by_slope = _summed(system.slopes[0].times(noise, 1.0), groups)
+    by_slope = _summed(slope_of(state, 0).times(noise, 1.0), groups)
     moved = inverse @ (by_slope - coupling.T @ by_value)
     own = cho_solve(state.factor, by_value, check_finite=False) - coupling @ moved
     sigma = np.sqrt(float(problem.weights @ state.residuals[:, 0] ** 2) / len(noise))

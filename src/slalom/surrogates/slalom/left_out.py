@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from slalom.document import FloatArray
-from slalom.surrogates.slalom.problem import Curvature, Problem, Ridges, State, curvature
+from slalom.surrogates.slalom.problem import Curvature, Problem, Ridges, State, curvature, slope_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,12 +34,10 @@ def left_out(problem: Problem, state: State, ridges: Ridges) -> LeftOut:
     system = curvature(problem, state, ridges)
     design = np.hstack([state.attention.dense(), problem.fixed])
     lower = state.factor[0]
-    own = (solve_triangular(lower, design.T, lower=True, check_finite=False) ** 2).sum(axis=0)
+    rows = solve_triangular(lower, design.T, lower=True, check_finite=False)
+    own = (rows**2).sum(axis=0)
     reduced = np.stack(
-        [
-            slope.dense() - design @ coupling
-            for slope, coupling in zip(system.slopes, system.coupling, strict=True)
-        ]
+        [slope_of(state, c).dense() - rows.T @ half for c, half in enumerate(system.half)]
     )
     root = root_of(system.schur)
     turned = np.stack(

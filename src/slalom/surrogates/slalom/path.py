@@ -15,15 +15,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from slalom.document import FloatArray
-from slalom.surrogates.rows import Rows
 from slalom.surrogates.slalom.descent import descend
-from slalom.surrogates.slalom.left_out import LeftOut, left_out
+from slalom.surrogates.slalom.left_out import left_out
 from slalom.surrogates.slalom.problem import (
     Problem,
     Ridges,
     Solution,
     State,
-    attention_of,
     project,
 )
 
@@ -32,9 +30,13 @@ NARROW = 1e-2, 1e4  # of one strength, times that of the start
 EASE = 0.1  # the anchor's importance is pulled this much less than a unit's
 FREE = 1e-3  # the ridge on the length curve's first step: a level that all texts share
 ASKED_ALL = 3e-2  # times the start, where every subset was asked: no row is left to predict
-PAYS, HELPS = 0.95, 0.998  # what the error must fall to, for weaker ridges and for any others
+PAYS, HELPS = 0.95, 0.99  # what the error must fall to, for weaker ridges and for any others
 MOST = 9.0
-NEARLY, LEAP = 0.2, 1e-5  # error from which on to leap, and the strengths it leads to
+POOR = 0.4  # from which error on all ridges may be too weak; below it they may be too strong
+NEARLY, LEAP = (
+    0.15,
+    1e-5,
+)  # error, or part of it, from which on to leap, and the strengths it leads to
 EXACT = 1e-8  # of the spread: nothing is left to gain
 
 
@@ -47,14 +49,12 @@ class Strengths:
     common: float = 1.0  # a factor on all of them
 
     def ridges(self, problem: Problem) -> Ridges:
-        attention = attention_of(problem.counts, problem.importance_prior)
-        value = self.value * _variance(attention, problem.weights) * self.common
+        value = self.value * problem.variances[0] * self.common
         importance = self.importance * self.common
         ones = problem.padded(np.ones(problem.n_features))
-        anchor = 1.0 - ones
         return Ridges(
             values=value * (ones if problem.grounded else np.ones_like(ones)),
-            importances=importance * (ones + EASE * anchor),
+            importances=importance * np.where(ones > 0, 1.0, EASE),
             fixed=self._fixed(problem),
             strengths=(value, importance),
         )
@@ -62,19 +62,11 @@ class Strengths:
     def _fixed(self, problem: Problem) -> FloatArray:
         if problem.parts is None:
             return np.zeros(0)
-        direct, length = problem.parts.direct, problem.parts.length
-        on_direct = self.direct * _variance(Rows.of(direct), problem.weights) * self.common
-        on_length = self.length * _variance(Rows.of(length), problem.weights) * self.common
-        ridges = np.append(np.full(direct.shape[1], on_direct), np.full(length.shape[1], on_length))
-        ridges[direct.shape[1] : direct.shape[1] + 1] = FREE * min(self.common, 1.0)
+        direct = np.full(problem.parts.direct.shape[1], self.direct * problem.variances[1])
+        length = np.full(problem.parts.length.shape[1], self.length * problem.variances[2])
+        ridges = self.common * np.append(direct, length)
+        ridges[len(direct)] = FREE * min(self.common, 1.0)
         return ridges
-
-
-def _variance(rows: Rows, weights: FloatArray) -> float:
-    """Summed over columns."""
-    shares = weights[:, None] / weights.sum()
-    squares = Rows(rows.data**2, rows.shape, rows.cells)
-    return float((squares.apply_transposed(shares) - rows.apply_transposed(shares) ** 2).sum())
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,8 +89,8 @@ class ByLeaveOneOut:
     """Damped Newton steps under ridges chosen by leave-one-out error."""
 
     start: Strengths = Strengths()
-    first_steps: int = 20  # of the first trial
-    n_steps: int = 4  # of each other: they begin where the best one ended
+    first_steps: int = 12  # of the first trial
+    n_steps: int = 2  # of each other: they begin where the best one ended
     max_steps: int = 60  # of the last descent
     tolerance: float = 1e-14  # relative fall of the objective that ends it
 
@@ -118,18 +110,20 @@ class ByLeaveOneOut:
         best = self._leap(problem, best)
         if best.error <= EXACT:
             return best
-        best = self._either(problem, best, _value, 3.0)
+        best = self._either(problem, best, _value, 4.0)
         if problem.parts is not None:
-            best = self._either(problem, best, _direct, 4.0)
+            best = self._either(problem, best, _direct, 8.0)
         best = self._either(problem, best, _importance, 4.0, PAYS)
-        return self._either(problem, best, _common, 10.0, PAYS)
+        if best.error > POOR:
+            return self._walk(problem, best, _common, 10.0, HELPS)
+        return self._walk(problem, best, _common, 1 / 10, PAYS)
 
     def _leap(self, problem: Problem, best: Trial) -> Trial:
         """Nearly exact data show their worth only once the ridges are all but gone."""
         if best.error > NEARLY:
             return best
         strengths = replace(self.start, common=LEAP)
-        trial = self._trial(problem, strengths, best.state, self.first_steps)
+        trial = self._trial(problem, strengths, _begin(problem, strengths), self.first_steps)
         if trial.error > PAYS * best.error:
             return best
         return self._walk(problem, trial, _common, 1 / 10, PAYS)
@@ -159,16 +153,17 @@ class ByLeaveOneOut:
         state = project(problem, state.importances, ridges)
         n_steps = self.n_steps if n_steps is None else n_steps
         state = descend(problem, state, ridges, n_steps=n_steps, tolerance=1e-3)
-        return Trial(strengths, ridges, state, judge(problem, left_out(problem, state, ridges)))
+        misses = left_out(problem, state, ridges).residuals
+        return Trial(strengths, ridges, state, judge(problem, misses))
 
 
-def judge(problem: Problem, left: LeftOut) -> float:
-    """The weighted mean square over the rows that are judged, each predicted from the others."""
+def judge(problem: Problem, residuals: FloatArray) -> float:
+    """The weighted mean square over the rows that are judged."""
     judged = slice(None) if problem.judged is None else problem.judged
     weights = problem.weights[judged]
     if not len(weights):
         return 0.0
-    return float(weights @ (left.residuals[judged] ** 2).sum(axis=1) / weights.sum())
+    return float(weights @ (residuals[judged] ** 2).sum(axis=1) / weights.sum())
 
 
 def _begin(problem: Problem, strengths: Strengths) -> State:
@@ -180,7 +175,7 @@ def _begin(problem: Problem, strengths: Strengths) -> State:
         importances = problem.importance_prior.copy()
         importances[problem.n_features :] += louder
         state = project(problem, importances, ridges)
-        states.append(descend(problem, state, ridges, n_steps=4, tolerance=1e-3))
+        states.append(descend(problem, state, ridges, n_steps=3, tolerance=1e-3))
     return min(states, key=lambda state: state.objective)
 
 

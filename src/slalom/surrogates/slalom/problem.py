@@ -68,6 +68,21 @@ class Problem:
     def fixed_gram(self) -> FloatArray:
         return np.asarray(self.fixed.T @ (self.fixed * self.weights[:, None]))
 
+    @cached_property
+    def variances(self) -> tuple[float, float, float]:
+        """Summed over the columns: of attention as the prior has it, direct effects, length."""
+        none = self.fixed[:, :0]
+        parts = Parts(none, none) if self.parts is None else self.parts
+        attention = attention_of(self.counts, self.importance_prior)
+        direct, length = (
+            Rows(part, (len(part), part.shape[1]), None) for part in (parts.direct, parts.length)
+        )
+        return (
+            _variance(attention, self.weights),
+            _variance(direct, self.weights),
+            _variance(length, self.weights),
+        )
+
     def padded(self, features: FloatArray) -> FloatArray:
         """(n_features,) → (k,): the anchor, if any, gets 0."""
         return np.append(features, 0.0) if self.anchored else features
@@ -117,6 +132,7 @@ class State:
     attention: Rows  # (n, k) A
     attended: FloatArray  # (n, n_columns) Av, what attention alone says
     residuals: FloatArray  # (n, n_columns)
+    gram: FloatArray  # (k + n_fixed, k + n_fixed) XᵀΠX
     factor: Any  # Cholesky factor of G
     objective: float
 
@@ -133,10 +149,21 @@ class Solution:
 class Curvature:
     """The system of the importances after the rest is eliminated."""
 
-    slopes: tuple[Rows, ...]  # B, one per column
-    coupling: FloatArray  # (n_columns, k + n_fixed, k) G⁻¹C
+    half: FloatArray  # (n_columns, k + n_fixed, k) L⁻¹C, G = LLᵀ
     schur: FloatArray  # (k, k) S, gauge term included
     gradient: FloatArray  # (k,) downhill
+    lower: FloatArray  # L
+
+    @cached_property
+    def coupling(self) -> FloatArray:
+        """(n_columns, k + n_fixed, k) G⁻¹C."""
+        from scipy.linalg import solve_triangular
+
+        solved = [
+            solve_triangular(self.lower, half, lower=True, trans=1, check_finite=False)
+            for half in self.half
+        ]
+        return np.stack(solved)
 
 
 def project(problem: Problem, importances: FloatArray, ridges: Ridges) -> State:
@@ -147,12 +174,12 @@ def project(problem: Problem, importances: FloatArray, ridges: Ridges) -> State:
     weighted = attention.times(problem.weights, 1.0)
     k = len(importances)
     gram = np.zeros((k + len(ridges.fixed), k + len(ridges.fixed)))
-    gram[:k, :k] = attention.gram(weighted)
+    rooted = attention.times(np.sqrt(problem.weights), 1.0)
+    gram[:k, :k] = rooted.gram(rooted)  # of one matrix with itself: half the work
     gram[:k, k:] = weighted.apply_transposed(problem.fixed)
     gram[k:, :k] = gram[:k, k:].T
     gram[k:, k:] = problem.fixed_gram
-    gram[np.diag_indices_from(gram)] += ridges.linear
-    factor = _factor(gram)
+    factor = _factor(gram, ridges.linear)
     # shrinking v to the prior is shrinking v − prior to 0
     centred = problem.scores - attention.apply(problem.prior)
     pulls = np.vstack(
@@ -170,17 +197,27 @@ def project(problem: Problem, importances: FloatArray, ridges: Ridges) -> State:
         + float(ridges.linear @ (shift**2).sum(axis=1))
         + float(ridges.importances @ _strayed(problem, importances) ** 2)
     )
-    return State(importances, values, shift[k:], attention, attended, residuals, factor, objective)
+    return State(
+        importances, values, shift[k:], attention, attended, residuals, gram, factor, objective
+    )
 
 
-def _factor(gram: FloatArray) -> Any:
+def _variance(rows: Rows, weights: FloatArray) -> float:
+    shares = weights[:, None] / weights.sum()
+    squares = Rows(rows.data**2, rows.shape, rows.cells)
+    return float((squares.apply_transposed(shares) - rows.apply_transposed(shares) ** 2).sum())
+
+
+def _factor(gram: FloatArray, ridges: FloatArray) -> Any:
     """Cholesky; where features cannot be told apart, with as little added as it takes."""
     from scipy.linalg import LinAlgError, cho_factor
 
+    largest = 1.0 + float((gram.diagonal() + ridges).max())
     for jitter in (TINY, 1e-10, 1e-8, 1e-6):
-        padded = gram + np.diag(np.full(len(gram), jitter * (1.0 + gram.diagonal().max())))
+        padded = gram.copy()
+        padded[np.diag_indices_from(padded)] += ridges + jitter * largest
         try:
-            return cho_factor(padded, lower=True, check_finite=False)
+            return cho_factor(padded, lower=True, overwrite_a=True, check_finite=False)
         except LinAlgError:
             continue
     raise ClassifierError("the answers are too large or too odd for a fit: look at the scores")
@@ -193,34 +230,48 @@ def attention_of(counts: Rows, importances: FloatArray) -> Rows:
     return mass.times(1.0 / np.where(total > 0, total, 1.0), 1.0)
 
 
-def curvature(problem: Problem, state: State, ridges: Ridges, *, full: bool = False) -> Curvature:
-    """Gauss–Newton, or with `full` the true second derivatives: S and C get what r bends."""
-    from scipy.linalg import cho_solve
+def slope_of(state: State, column: int) -> Rows:
+    """B, how a column's predictions answer to the importances."""
+    return state.attention.times_difference(state.values[:, column], state.attended[:, column])
 
-    k = len(state.importances)
+
+def curvature(problem: Problem, state: State, ridges: Ridges, *, full: bool = False) -> Curvature:
+    """Gauss–Newton, or with `full` the true second derivatives: S and C get what r bends.
+
+    B = A diag(v) − diag(Av) A, so every product of A and B is one of AᵀDA with a diagonal D;
+    K₁ and K₂ below are all that it takes.
+    """
+    from scipy.linalg import solve_triangular
+
+    k, lower = len(state.importances), state.factor[0]
     schur, gradient = _pull(problem, state, ridges)
-    slopes, couplings = [], []
+    halves = []
     for column in range(problem.scores.shape[1]):
-        values, said = state.values[:, column], state.attended[:, column]
-        slope = state.attention.times_difference(values, said)
+        level = float(state.values[:, column].mean())  # of which B knows nothing
+        values, said = state.values[:, column] - level, state.attended[:, column] - level
         pull = problem.weights * state.residuals[:, column]
-        weighted = slope.times(problem.weights, 1.0)
-        cross = np.vstack(  # C
-            [state.attention.gram(weighted), weighted.apply_transposed(problem.fixed).T]
-        )
-        schur += slope.gram(weighted)
+        bend = pull if full else np.zeros_like(pull)
+        once = problem.weights * said - bend  # K₁ = Aᵀ diag(once) A
+        twice = problem.weights * said**2 - 2 * bend * said  # K₂
+        first = state.attention.gram(state.attention.times(once, 1.0))
+        second = state.attention.gram(state.attention.times(twice, 1.0))
+        pulled = values * state.attention.apply_transposed(pull)
+        pulled -= state.attention.apply_transposed(pull * said)  # Bᵀ Π r
+        schur += values[:, None] * state.gram[:k, :k] * values
+        schur += second - values[:, None] * first - first * values
+        cross = np.empty((len(lower), k))  # C
+        cross[:k] = state.gram[:k, :k] * values - first
+        by_row = (problem.weights * said)[:, None]
+        cross[k:] = state.gram[k:, :k] * values
+        cross[k:] -= state.attention.apply_transposed(problem.fixed * by_row).T
         if full:
-            pulled = state.attention.times(pull, 1.0)
-            bend = pulled.gram(slope)
-            schur += bend + bend.T - np.diag(slope.apply_transposed(pull))
-            cross[:k] += pulled.gram(state.attention)
-            cross[:k] -= np.diag(state.attention.apply_transposed(pull))
-        coupling = cho_solve(state.factor, cross, check_finite=False)
-        schur -= cross.T @ coupling
-        gradient += slope.apply_transposed(pull)
-        slopes.append(slope)
-        couplings.append(coupling)
-    return Curvature(tuple(slopes), np.stack(couplings), _gauged(problem, schur), gradient)
+            schur[np.diag_indices(k)] -= pulled
+            cross[np.arange(k), np.arange(k)] -= state.attention.apply_transposed(pull)
+        half = solve_triangular(lower, cross, lower=True, check_finite=False)
+        schur -= half.T @ half
+        gradient += pulled
+        halves.append(half)
+    return Curvature(np.stack(halves), _gauged(problem, schur), gradient, lower)
 
 
 def _strayed(problem: Problem, importances: FloatArray) -> FloatArray:

@@ -1,0 +1,209 @@
+"""Can the trust figure lie? Odd classifiers, every method with an R², texts of 1 to 200 words.
+
+    python -m benchmarks.trust [--explanations 2000] [--seed 0] [--out FILE]
+
+R² of an explanation against R² on fresh queries of the same design, whose answers the fit never
+saw. "high" where fresh queries say less than .8 is a lie, and each is printed; so are the median
+gap and how many there were of each word. Rows can be kept as JSON.
+"""
+
+import argparse
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import slalom
+from slalom.document import FloatArray
+from slalom.explainers.methods import METHODS
+from slalom.explainers.surrogate import SurrogateExplainer
+
+Score = Callable[[FloatArray], FloatArray]
+LENGTHS = (1, 2, 3, 5, 8, 10, 12, 20, 30, 60, 120, 200)
+WITH_R2 = tuple(
+    "slalom slalom-local slalom-fast slalom-eff slalom-fidel linear gam lime kernel-shap".split()
+)
+LIE, FRESH = 0.8, 800
+
+
+def _kinds() -> dict[str, Callable[[int, np.random.Generator], Score]]:
+    """Name → (number of words, generator) → scores of counts (n, n_words)."""
+
+    def linear(n: int, rng: np.random.Generator) -> Score:
+        effects = rng.normal(size=n)
+        return lambda c: c @ effects
+
+    def attention(n: int, rng: np.random.Generator) -> Score:
+        values, weights = 3 * rng.normal(size=n), np.exp(rng.normal(size=n))
+        return lambda c: (c * weights) @ values / (1 + c @ weights)
+
+    def pairs(n: int, rng: np.random.Generator) -> FloatArray:
+        return rng.integers(0, n, (2, max(1, n // 2)))
+
+    def xors(n: int, rng: np.random.Generator) -> Score:
+        first, second = pairs(n, rng)
+        return lambda c: ((c[:, first] > 0) != (c[:, second] > 0)).sum(axis=1) * 1.0
+
+    def products(n: int, rng: np.random.Generator) -> Score:
+        first, second = pairs(n, rng)
+        strengths = rng.normal(size=len(first))
+        return lambda c: (c[:, first] * c[:, second]) @ strengths
+
+    def parity(c: FloatArray) -> FloatArray:
+        return np.where(c.sum(axis=1) % 2 == 0, 1.0, -1.0)
+
+    def hashed(c: FloatArray) -> FloatArray:
+        """Noise that answers the same question in the same way."""
+        mixed = np.sin(1e4 * (c @ np.sqrt(np.arange(2.0, c.shape[1] + 2))) + 0.7)
+        return np.asarray(1e4 * mixed % 1 - 0.5)
+
+    def odd_empty(score: float) -> Callable[[int, np.random.Generator], Any]:
+        def of(n: int, rng: np.random.Generator) -> Score:
+            inner = xors(n, rng)
+            return lambda c: np.where(c.sum(axis=1) == 0, score, inner(c))
+
+        return of
+
+    def plain(score: Score) -> Callable[[int, Any], Any]:
+        return lambda n, rng: score
+
+    return {
+        "linear": linear,
+        "linear, huge": lambda n, rng: _scaled(linear(n, rng), 1e8),
+        "linear, tiny": lambda n, rng: _scaled(linear(n, rng), 1e-8),
+        "attention": attention,
+        "two heads": lambda n, rng: _sum(attention(n, rng), attention(n, rng)),
+        "attention and noise": lambda n, rng: _sum(attention(n, rng), hashed),
+        "saturation": lambda n, rng: _then(linear(n, rng), lambda s: 10 * np.tanh(s)),
+        "steps": lambda n, rng: _then(linear(n, rng), np.sign),
+        "exponential": lambda n, rng: _then(linear(n, rng), lambda s: np.exp(s.clip(-20, 20))),
+        "one xor": plain(lambda c: (c[:, 0] > 0) * 1.0 != (c[:, -1] > 0) * 1.0),
+        "xors": xors,
+        "products": products,
+        "parity": plain(parity),
+        "parity, empty odd": plain(lambda c: np.where(c.sum(axis=1) == 0, -20.7, 0.2 * parity(c))),
+        "xors, empty -13.8": odd_empty(-13.8),
+        "xors, empty -30": odd_empty(-30.0),
+        "xors, empty -100": odd_empty(-100.0),
+        "any of three": plain(lambda c: np.where(c[:, :3].sum(axis=1) > 0, 1.0, -1.0)),
+        "all of three": plain(lambda c: np.where((c[:, :3] > 0).all(axis=1), 1.0, -1.0)),
+        "maximum": lambda n, rng: _extreme(rng.normal(size=n), np.max),
+        "minimum": lambda n, rng: _extreme(rng.normal(size=n), np.min),
+        "first word": plain(lambda c: c[:, 0]),
+        "count": plain(lambda c: c.sum(axis=1)),
+        "count, logarithm": plain(lambda c: np.log1p(c.sum(axis=1))),
+        "length cliff": plain(lambda c: np.where(c.sum(axis=1) > c.shape[1] / 2, 1.0, -1.0)),
+        "noise": plain(hashed),
+        "constant": plain(lambda c: np.full(len(c), 1.5)),
+        "constant but for the whole": plain(lambda c: (c.min(axis=1) > 0) * 5.0),
+    }
+
+
+def _scaled(score: Score, by: float) -> Any:
+    return lambda c: by * score(c)
+
+
+def _sum(*scores: Score) -> Any:
+    return lambda c: sum(score(c) for score in scores)
+
+
+def _then(score: Score, link: Any) -> Any:
+    return lambda c: link(score(c))
+
+
+def _extreme(values: FloatArray, of: Any) -> Any:
+    empty = -3.0 if of is np.max else 3.0
+    return lambda c: of(np.where(c > 0, values, empty), axis=1)
+
+
+KINDS = _kinds()
+
+
+def classifier_of(score: Score, n_words: int) -> Any:
+    """A function of texts whose words are w0, w1, …; its log-odds are `score` of their counts."""
+
+    def logits(texts: list[str]) -> FloatArray:
+        counts = np.zeros((len(texts), n_words))
+        for row, text in zip(counts, texts, strict=True):
+            np.add.at(row, [int(word[1:]) for word in text.split()], 1.0)
+        return np.column_stack([np.zeros(len(texts)), np.asarray(score(counts), float)])
+
+    return slalom.FunctionClassifier(logits, labels=["no", "yes"], gives="logits")
+
+
+def judged(kind: str, method: str, n_words: int, seed: int) -> dict[str, Any]:
+    """One explanation, and R² on queries it never saw."""
+    score = KINDS[kind](n_words, np.random.default_rng(seed))
+    classifier = classifier_of(score, n_words)
+    text = " ".join(f"w{word}" for word in range(n_words))
+    found = slalom.explain(classifier, text, method, target="yes", seed=seed)
+    row = {"kind": kind, "method": method, "words": n_words, "seed": seed}
+    row |= {"trust": found.quality.trust, "r2": found.quality.r2}
+    return row | {"fresh": fresh_r2(found, classifier, method, score)}
+
+
+def fresh_r2(found: slalom.Explanation, classifier: Any, method: str, score: Any) -> float | None:
+    """On the method's own design with another seed, the whole and the empty text left out."""
+    explainer = METHODS[method]
+    assert isinstance(explainer, SurrogateExplainer)
+    document = classifier.split(found.text).untied()
+    samples = explainer.sampler.sample(document, FRESH, np.random.default_rng(found.seed + 10_007))
+    counts = document.count(samples.queries)
+    inner = (counts.sum(axis=1) > 0) & (counts.sum(axis=1) < counts.shape[1])
+    if not inner.any():
+        return None
+    counts, weights = counts[inner], samples.weights[inner]
+    if weights.sum() <= 0:
+        return None
+    truth = np.asarray(score(counts), float)
+    mean = weights @ truth / weights.sum()
+    spread = float(weights @ (truth - mean) ** 2)
+    if spread <= 1e-16 * max(1.0, float(np.abs(truth).max()) ** 2):
+        return None
+    assert found.model is not None
+    return 1.0 - float(weights @ (found.model.predict(counts) - truth) ** 2) / spread
+
+
+def cases(n: int, seed: int) -> Iterator[tuple[str, str, int, int]]:
+    """All of them in turn, shuffled, with new seeds once they run out."""
+    every = [(k, m, w) for k in KINDS for m in WITH_R2 for w in LENGTHS]
+    rng = np.random.default_rng(seed)
+    for number in range(n):
+        if number % len(every) == 0:
+            order = rng.permutation(len(every))
+        kind, method, words = every[order[number % len(every)]]
+        yield kind, method, words, seed + number // len(every)
+
+
+def is_lie(row: dict[str, Any]) -> bool:
+    return row["trust"] == "high" and row["fresh"] is not None and row["fresh"] < LIE
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--explanations", type=int, default=2000)
+    options.add_argument("--methods", default=",".join(WITH_R2))
+    options.add_argument("--seed", type=int, default=0)
+    options.add_argument("--out", type=Path)
+    given = options.parse_args()
+    wanted, rows = set(given.methods.split(",")), []
+    for case in cases(given.explanations, given.seed):
+        if case[1] not in wanted:
+            continue
+        rows.append(judged(*case))
+        if is_lie(rows[-1]):
+            print("high, but not on fresh queries:", rows[-1], flush=True)
+    if given.out:
+        given.out.write_text(json.dumps(rows, indent=0) + "\n")
+    both = [r for r in rows if r["r2"] is not None and r["fresh"] is not None]
+    gaps = [r["r2"] - r["fresh"] for r in both]
+    words = Counter(row["trust"] for row in rows)
+    print(f"{len(rows)} explanations, {dict(words)}; {sum(map(is_lie, rows))} lies")
+    print(f"R² less fresh R²: median {np.median(gaps):+.3f}")
+
+
+if __name__ == "__main__":
+    main()
