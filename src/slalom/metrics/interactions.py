@@ -8,9 +8,11 @@ With N the whole text and B the text without two units i and j:
 
 The same with nothing else shown (B = ∅) says what the pair is by itself. Which pairs are worth
 a question: those the explanation's model says interact, neighbours, what follows a negation,
-and, once some were asked, the partners of units that were found to interact. In short texts
-that is every pair. Attention makes every word depend a little on every other; a pair whose
-size the SLALOM of the explanation already accounts for is not listed.
+units that say other things in the text than alone, and, once some were asked, the partners of
+units that were found to interact. In short texts that is every pair. Attention makes every
+word depend a little on every other; a pair whose size the SLALOM of the explanation accounts
+for is not listed, unless the two take most of the attention: then they are not two of many
+that are averaged, but a switch.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -31,6 +33,7 @@ N_QUERIES = 200  # a text of up to 17 units is asked about all of its pairs
 FIRST_SHARE = 0.6  # of them before it is known which units interact
 LEAST = 0.02  # of the largest effect of a single unit: less is no pair
 BEYOND_ATTENTION = 0.1  # of its size must be new to the SLALOM of the explanation
+MOST = 0.5  # of the attention: two units with so much are not two of many
 NEGATION_REACH = 4
 NEGATIONS = frozenset(
     "not no never none nothing nobody neither nor without hardly barely scarcely cannot can't "
@@ -199,12 +202,16 @@ class _Search:
         return float(np.abs(said[0] - said[1:]).max(initial=0.0))
 
     def _accounted_for(self, pairs: list[Place]) -> list[float]:
-        """What of their sizes the explanation's SLALOM has already said."""
+        """What of their sizes the explanation's SLALOM has said, as an average of many words."""
         model = self.explanation.model
         attention = getattr(model, "parts", model)
-        if not isinstance(attention, SlalomModel):
+        shares = self.explanation.scores.get("share")
+        if not isinstance(attention, SlalomModel) or shares is None:
             return [0.0] * len(pairs)
-        return _second(lambda masks: attention.predict(masks.astype(float)), pairs, self.n_units)
+        said = _second(lambda masks: attention.predict(masks.astype(float)), pairs, self.n_units)
+        return [
+            own if shares[[*at]].sum() < MOST else 0.0 for at, own in zip(pairs, said, strict=True)
+        ]
 
     def _likely(self) -> list[Place]:
         """All pairs, the most promising first: several orders take turns."""
@@ -213,7 +220,7 @@ class _Search:
             combinations(range(self.n_units), 2), key=lambda at: (strength[[*at]].min(), _far(at))
         )
         near = sorted(everyone, key=lambda at: (_far(at), strength[[*at]].min()))
-        orders = [near, self._modelled(), self._negated(), everyone]
+        orders = [near, self._modelled(), self._negated(), self._changed(), everyone]
         turns = zip_longest(*orders)
         return list(dict.fromkeys(at for turn in turns for at in turn if at is not None))
 
@@ -224,6 +231,15 @@ class _Search:
         sizes = _second(self.explanation.predict, pairs, self.n_units)
         order = np.argsort(-np.abs(np.asarray(sizes)), kind="stable")
         return [pairs[place] for place in order]
+
+    def _changed(self) -> list[Place]:
+        """Pairs of units that both say other things in the text than alone."""
+        scores = self.explanation.scores
+        if not {"removal", "alone"} <= set(scores):
+            return []
+        change = np.abs(scores["removal"] - scores["alone"])
+        pairs = combinations(range(self.n_units), 2)
+        return sorted(pairs, key=lambda at: (-change[[*at]].min(), _far(at)))
 
     def _negated(self) -> list[Place]:
         """A negation and the few words after it."""
