@@ -26,7 +26,9 @@ REVIEW = Path(__file__).parent.parent / "examples" / "review.txt"
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path("screenshots"), help="a folder")
-    folder: Path = parser.parse_args().out
+    parser.add_argument("--docs", action="store_true", help="renew the two in docs/ as well")
+    given = parser.parse_args()
+    folder: Path = given.out
     from playwright.sync_api import sync_playwright
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -57,7 +59,19 @@ def main() -> None:
                     page.screenshot(path=folder / f"{name}-{size}-{scheme}.png", full_page=True)
                     page.close()
         browser.close()
+    if given.docs:
+        for name, picture in (("explanation", "file"), ("page", "page")):
+            small(
+                folder / f"{picture}-wide-light.png", REVIEW.parent.parent / "docs" / f"{name}.png"
+            )
     print(f"{len(scenes) * len(SIZES) * len(SCHEMES)} pictures in {folder}")
+
+
+def small(source: Path, place: Path) -> None:
+    """A palette is enough for a page, and a third of the size."""
+    from PIL import Image
+
+    Image.open(source).convert("RGB").quantize(96).save(place, optimize=True)
 
 
 def choose(page: Any, tab: str) -> None:
