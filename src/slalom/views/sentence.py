@@ -246,9 +246,10 @@ def _undetermined(explanation: Explanation) -> list[str]:
     if not open_:
         return []
     units = counted(int(explanation.identified.sum()), "unit")
+    are, drawn = ("is", "it is") if open_ == 1 else ("are", "they are")
     return [
-        f"How loud {open_} of the {units} are is not settled by the answers: "
-        "they are drawn hollow in the plane."
+        f"How loud {open_} of the {units} {are} cannot be told from the answers: "
+        f"{drawn} drawn hollow in the plane."
     ]
 
 
