@@ -11,7 +11,7 @@ import pytest
 import slalom
 from oracles import linear_oracle
 from slalom.surrogates.boosted import BoostedSurrogate, Growth, _planted, grow
-from slalom.surrogates.trees import Forest, TreesModel
+from slalom.surrogates.trees import Forest, TreesModel, no_trees
 
 SMALL = Growth(n_trees=30)
 
@@ -126,3 +126,9 @@ def test_repeated_words_share_and_the_shares_add_up():
     assert found.scores["score"][0] == found.scores["score"][2]
     ends = found.predict(np.array([[0.0] * 4, [1.0] * 4]))
     np.testing.assert_allclose(found.scores["score"].sum(), ends[1] - ends[0], atol=1e-9)
+
+
+def test_no_trees_survive_a_file_and_say_nothing():
+    again = Forest.from_json(json.loads(json.dumps(no_trees().to_json())))
+    np.testing.assert_array_equal(again.predict(np.ones((3, 2))), np.zeros(3))
+    np.testing.assert_array_equal(again.shapley(np.ones(2)), np.zeros(2))

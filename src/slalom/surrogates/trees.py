@@ -94,6 +94,8 @@ class Forest:
 
     @classmethod
     def from_json(cls, record: dict[str, Any]) -> "Forest":
+        if not record["splits"]:  # a list without rows has lost its width
+            return no_trees()
         splits, at_least = (np.array(record[key], np.int32) for key in ("splits", "at_least"))
         return cls(splits, at_least, np.array(record["leaves"], float))
 
