@@ -136,7 +136,7 @@ def _curves(
             *DIFFERS,
             "Grad is gradient × input; gradients are of the log-odds of the predicted class. The "
             "published code multiplies them by the label's sign once more, which turns them "
-            "round for one class. Hence the large difference for IG and Grad.",
+            "round for one class; that may be why IG and Grad differ so much (not tried).",
         ),
     )
 
