@@ -1,10 +1,12 @@
 """The API: what it answers, what it refuses, and how it says so."""
 
 import json
+import resource
 import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -214,6 +216,25 @@ def test_many_at_once_get_an_answer_or_a_clear_busy():
         health = server.ask("/api/health")[1]
         assert (health["running"], health["waiting"]) == (0, 0)
         assert server.ask("/api/explain", body)[0] == 200
+
+
+def resident() -> float:
+    """Megabytes of this process."""
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    return pages * resource.getpagesize() / 1e6
+
+
+def test_memory_comes_back():
+    text = " ".join(f"word{n}" for n in range(120)) + " great awful"
+    body = {"text": text, "method": "linear", "n_queries": 400}
+    with served(limits=Limits(waiting=50, kept=4)) as server:
+        used = []
+        for _ in range(3):
+            with ThreadPoolExecutor(50) as pool:
+                found = list(pool.map(lambda _: server.ask("/api/explain", body)[0], range(50)))
+            assert set(found) == {200}
+            used.append(resident())
+    assert used[2] - used[0] < 30
 
 
 def test_what_is_kept_is_bounded():
