@@ -32,7 +32,7 @@ METHODS: dict[str, Explainer] = {
             "slalom",
             "SLALOM with anchor over random subsets of every size: the default",
             SubsetSizes(),
-            SlalomSurrogate(),
+            CompletedSurrogate(),
             QueryBudget(minimum=300, per_unit=5, maximum=2000),
             facts=Facts(),
         ),

@@ -106,8 +106,8 @@ class CompletedSurrogate:
         fit = self.parts.told(solved, counts, scores, document_counts=document_counts)
         problem, folds = solved.problem, folds_of(solved.problem)
         drawn = folds >= 0
-        one_class = scores.ndim == 1  # of several, what is added would not sum to 0
-        if not one_class or fit.r2 is None or problem.complete or drawn.sum() < LEAST_ROWS:
+        many = scores.ndim > 1 and scores.shape[1] > 2  # what is added would not sum to 0
+        if many or fit.r2 is None or problem.complete or drawn.sum() < LEAST_ROWS:
             return fit
         without = without_folds(problem, solved.solution, folds) @ solved.back.T
         rows = np.flatnonzero(solved.used)[drawn]
