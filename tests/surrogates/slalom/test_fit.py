@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import slalom
 from slalom.surrogates.linear import LinearSurrogate
 from slalom.surrogates.rows import Rows
 from slalom.surrogates.slalom.certainty import certainty
@@ -266,6 +267,15 @@ def test_an_exact_count_of_words_comes_back_as_a_length_curve():
     np.testing.assert_allclose(fit.model.length(np.arange(37.0)), 0.2 * np.arange(37), atol=1e-2)
     for name in ("alone", "removal", "shapley"):
         np.testing.assert_allclose(fit.scores[name], 0.2, atol=1e-2)
+
+
+def test_misfit_buys_no_huge_values():
+    """On a sentence that is described nearly exactly, parts must not grow to cancel each other."""
+    sentence = "A slow start and one awful song, but a wonderful film that I will see again."
+    found = slalom.explain(slalom.load(), sentence, n_queries=400, target="positive")
+    assert found.quality.r2 > 0.9
+    assert np.abs(found.scores["value"]).max() < 15  # −146 once, for a classifier within ±3
+    assert np.abs(found.length_curve).max() < 3
 
 
 def test_permuting_units_permutes_scores():

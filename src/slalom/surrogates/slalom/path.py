@@ -124,7 +124,7 @@ class ByLeaveOneOut:
             return best
         strengths = replace(self.start, common=LEAP)
         trial = self._trial(problem, strengths, _begin(problem, strengths), self.first_steps)
-        if trial.error > PAYS * best.error:
+        if trial.error > PAYS * best.error or not trial.modest:  # misfit is no exact data
             return best
         return self._walk(problem, trial, _common, 1 / 10, PAYS)
 
