@@ -106,3 +106,10 @@ def test_frames_have_one_row_per_unit_and_the_document_first():
     assert len(slalom.to_frame([])) == 0
     with pytest.raises(slalom.SlalomError, match="takes a list"):
         slalom.to_frame(first)
+
+
+def test_a_measured_column_is_true_or_false_in_every_row():
+    short = replace(made("good"), measured={"shapley": np.ones(1, dtype=bool)})
+    frame = slalom.to_frame([made(), short])
+    assert frame["shapley_measured"].dtype == bool
+    assert frame["shapley_measured"].tolist() == [False] * len(made().units) + [True]

@@ -6,7 +6,7 @@ Numbers that belong to units are lists as long as `units`, by name in a struct, 
 query engine reads `scores.removal` without touching the rest of the file.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -184,10 +184,12 @@ def _columns_by_document(explanations: Sequence[Explanation]) -> list[dict[str, 
     if isinstance(explanations, Explanation):
         raise InputError("to_frame takes a list of explanations: one has a method, e.to_frame()")
     found = [(n, e) for n, e in enumerate(explanations) if isinstance(e, Explanation)]
-    return [_unit_columns(number, explanation) for number, explanation in found]
+    measured = {name for _, explanation in found for name in explanation.measured}
+    return [_unit_columns(number, explanation, measured) for number, explanation in found]
 
 
-def _unit_columns(number: int, explanation: Explanation) -> dict[str, Any]:
+def _unit_columns(number: int, explanation: Explanation, measured: Set[str]) -> dict[str, Any]:
+    """The columns of one document; `measured` names those that any document of the table has."""
     n_units = len(explanation.units)
     places = np.array([(0, *span)[-3:] for span in explanation.spans]).reshape(n_units, 3)
     columns: dict[str, Any] = {
@@ -204,8 +206,8 @@ def _unit_columns(number: int, explanation: Explanation) -> dict[str, Any]:
         if errors is not None:
             for label, column in _per_class(f"{name}_error", errors, explanation.labels):
                 columns[label] = column
-        if name in explanation.measured:
-            columns[f"{name}_measured"] = explanation.measured[name]
+        if name in measured:
+            columns[f"{name}_measured"] = explanation.is_measured(name)
     return columns | {"identified": explanation.identified}
 
 

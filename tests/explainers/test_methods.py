@@ -187,7 +187,7 @@ def test_where_every_subset_is_asked_everything_that_can_be_is_exact(text):
 
 
 def test_a_text_the_tokenizer_does_not_know_says_so_first():
-    with pytest.warns(slalom.SlalomWarning, match="mostly unknown to the tokenizer") as caught:
+    with pytest.warns(slalom.SlalomWarning, match="the text is unknown to the tokenizer") as caught:
         found = slalom.explain(slalom.load(), "一部精彩的电影，值得一看")
     assert len(caught) == 1
     assert found.quality.trust == "low"

@@ -9,6 +9,7 @@ from rich.console import Console
 
 from explanations import REVIEW, made, with_facts, with_one_score
 from slalom.explanation import Explanation
+from slalom.views import reading
 from slalom.views.html import body
 from slalom.views.record import record
 from slalom.views.sentence import length_sentence, plain, sentence, trust_lines
@@ -126,3 +127,18 @@ def test_what_is_exact_is_not_called_an_estimate() -> None:
 def test_length_is_told_where_it_matters() -> None:
     assert "adds +0.50" in length_sentence(with_facts(made()))
     assert length_sentence(made()) == ""
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"parts": {"attention": 0.5, "length": -0.16, "direct": 0.62, "unexplained": 0.04}},
+        {"trust": "exact"},
+        {"r2": None},
+    ],
+)
+def test_length_is_not_told_where_it_cannot_be_told_from_the_words(told) -> None:
+    explanation = with_facts(made())
+    unsure = replace(explanation, quality=replace(explanation.quality, **told))
+    assert length_sentence(unsure) == ""
+    assert reading.told_length(unsure) is None

@@ -265,14 +265,22 @@ def _meter(
             yield None if show is None else Meter(show, total)
 
 
+def _unread(n_unread: int, n_texts: int) -> str:
+    if n_texts == 1:
+        return "most of the text is unknown to the tokenizer: the classifier cannot have read it"
+    return (
+        f"texts mostly unknown to the tokenizer: {n_unread} of {n_texts}; "
+        "the classifier cannot have read them"
+    )
+
+
 def _warn_of_poor_fits(explanations: Sequence[Explanation]) -> None:
     """One warning per call: a fit that describes little must not pass for an explanation."""
     low = [e for e in explanations if e.quality.trust == "low"]
     unread = [e for e in low if any(note.endswith(UNREAD) for note in e.quality.notes)]
     if unread:
         warnings.warn(
-            f"{len(unread)} of {len(explanations)} texts are mostly unknown to the tokenizer: "
-            "the classifier cannot have read them, whatever the fit says",
+            f"{_unread(len(unread), len(explanations))}, whatever the fit says",
             SlalomWarning,
             stacklevel=3,
         )

@@ -3,13 +3,12 @@
     base + Σ shapley = answer,   shapley_i = what the unit adds + g(n)/n
 
 where the length curve g, a game of size alone, is shared equally: its part is taken out of the
-units and told as one step. What the values leave open, if anything, is a step of its own.
+units and told as one step, where it can be told from them. What the values leave open, if anything,
+is a step of its own.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-import numpy as np
 
 from slalom.explanation import Explanation
 from slalom.views import reading
@@ -63,8 +62,8 @@ def bridge(explanation: Explanation, rows: Sequence[Row], said: float) -> list[S
 
 
 def _length(explanation: Explanation) -> float:
-    curve = explanation.length_curve
-    return 0.0 if curve is None else float(np.asarray(curve)[-1])
+    curve = reading.told_length(explanation)
+    return 0.0 if curve is None else float(curve[-1])
 
 
 def _summed(told: Sequence[Change], base: float, said: float) -> list[Step]:

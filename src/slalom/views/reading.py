@@ -27,6 +27,7 @@ SAYS = {  # in the order in which views offer them
     "linearised": "value times the weight of the importance",
 }
 TITLES = {"shapley": "fair share", "removal": "if removed", "alone": "by itself"}
+CANCELLING = -0.05  # of the variation: a part below works against the others
 ADVANCED = ("value", "linearised")  # the paper's; folded away where there is more to read
 FIRST = ("shapley", "removal", "alone", "score", "importance", "share")  # the first there is leads
 LOG_ODDS = {"shapley", "removal", "alone", "gradient", "value"}
@@ -93,6 +94,19 @@ def for_class(explanation: Explanation, index: int) -> Explanation:
         base=_at(start(explanation), index),
         length_curve=curve[:, index] if curve is not None and curve.ndim == 2 else curve,
     )
+
+
+def told_length(explanation: Explanation) -> FloatArray | None:
+    """The length curve where it stands for itself; None where it cannot be told from the words.
+
+    Parts of a fit that cancel (a negative share of the variation) are large numbers of opposite
+    sign which change with every further query. Where every subset was asked nothing judges them.
+    """
+    curve, quality = explanation.length_curve, explanation.quality
+    if curve is None or quality.trust == "exact" or quality.r2 is None:
+        return None
+    cancelling = any(share < CANCELLING for share in quality.parts.values())
+    return None if cancelling else np.asarray(curve)
 
 
 def _at(scores: FloatArray | None, index: int) -> float | None:

@@ -125,7 +125,7 @@ def _of_class(explanation: Explanation, index: int, rows: Sequence[Row]) -> Reco
     units = [row.unit for row in rows]
     at = index if explanation.target_index is None else 0
     said, fit = reading.said(explanation)[at], reading.fitted(shown)
-    curve = shown.length_curve
+    curve = reading.told_length(shown)
     return {
         "label": reading.label(explanation.labels[index]),
         "sentence": [[part.text, part.role] for part in sentence(explanation, index)],
@@ -142,7 +142,7 @@ def _of_class(explanation: Explanation, index: int, rows: Sequence[Row]) -> Reco
             {**asdict(step), "start": _rounded(step.start), "end": _rounded(step.end)}
             for step in bridge(shown, rows, float(said))
         ],
-        "length": None if curve is None else _rounded(np.asarray(curve)),
+        "length": None if curve is None else _rounded(curve),
         "anchor": None
         if shown.anchor is None
         else {

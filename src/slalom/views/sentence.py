@@ -189,8 +189,8 @@ def trust_lines(explanation: Explanation) -> list[str]:
 
 
 def length_sentence(explanation: Explanation) -> str:
-    """What the sheer length of the text adds to the score of one class; "" where it hardly does."""
-    curve = explanation.length_curve
+    """What the sheer length adds to the score of one class; "" where that is little or unknown."""
+    curve = reading.told_length(explanation)
     if curve is None or abs(curve[-1]) < WORTH_TELLING:
         return ""
     adds = number(float(curve[-1])).strip()
