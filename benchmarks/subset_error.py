@@ -1,118 +1,111 @@
-"""How well fits to stored answers predict subsets they have not seen, without asking a model.
+"""How well a fit predicts subsets it has not seen, on stored answers: no model is asked.
 
-    python -m benchmarks.subset_error --answers FOLDER [--documents 16] [--only bert]
+    python -m benchmarks.subset_error FOLDER [--queries A] [--every 1] [--out FILE]
 
-FOLDER holds one .npz file per classifier. For document `k`: `k.features` (n_units,), equal units
-with equal numbers; `k.A.mask`, the bits of the queries that are fitted (500 of the default
-design), and `k.A.y`, their log-odds; `k.U` and `k.W` likewise, subsets of uniform and of
-log-uniform sizes to test on. Errors are mean squares relative to the variance, U / W.
-`parts` is the SLALOM of `slalom-boosted` alone, `bent` with its response surface. `said` is
-what the whole says of its own error, 1 − R².
+FOLDER holds one .npz per classifier; for review k it has `k.features` (equal units share a
+number) and for every set of queries X `k.X.mask` (packed bits, one row per query) and `k.X.y`
+(log-odds). Fitted to `--queries`, tested on U (sizes uniform) and W (log-uniform): squared error
+relative to predicting the mean, mean and worst over the reviews; where there are deletions (R),
+`slalom-local`'s surrogate and least squares are fitted to 400 of them and tested on the rest,
+relative to predicting no change. Seconds are of one core, in the fit alone.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+import argparse
+import json
 from pathlib import Path
-from time import perf_counter
+from time import process_time
+from typing import Any
 
-import click
 import numpy as np
 
 from slalom.document import FloatArray
-from slalom.surrogates.base import Fit
-from slalom.surrogates.boosted import BoostedSurrogate
-from slalom.surrogates.gam import GamSurrogate
-from slalom.surrogates.slalom.completed import BY_FOLDS, CompletedModel, CompletedSurrogate
+from slalom.surrogates.base import Surrogate
+from slalom.surrogates.linear import LinearSurrogate
+from slalom.surrogates.slalom.fit import SlalomSurrogate
 from slalom.surrogates.threads import one_thread
-from slalom.surrogates.trees import no_trees
 
-COLUMNS = ("parts", "bent", "slalom-boosted", "said", "boosted", "gam")
-Predict = Callable[[FloatArray], FloatArray]
+N_REVIEWS, N_FITTED = 16, 400
 
 
-@dataclass(frozen=True, eq=False)
-class Stored:
-    """One document's queries as counts, and their scores."""
-
-    fitted: tuple[FloatArray, FloatArray]
-    tests: tuple[tuple[FloatArray, FloatArray], ...]  # U and W
-    document_counts: FloatArray
-
-    def fit(self, surrogate: object) -> Fit:
-        counts, scores = self.fitted
-        with one_thread():
-            return surrogate.fit(  # type: ignore[attr-defined, no-any-return]
-                counts,
-                scores,
-                weights=np.ones(len(scores)),
-                document_counts=self.document_counts,
-            )
-
-    def errors(self, predict: Predict) -> list[float]:
-        return [float(((predict(c) - y) ** 2).mean() / y.var()) for c, y in self.tests]
+def masks_of(stored: Any, name: str, n_units: int) -> FloatArray:
+    return np.unpackbits(stored[f"{name}.mask"], axis=1)[:, :n_units].astype(float)
 
 
-def stored(file: Path, n_documents: int) -> Iterator[Stored]:
-    with np.load(file) as data:
-        for k in range(n_documents):
-            if f"{k}.features" not in data:
-                return
-            features = data[f"{k}.features"]
-            tied = np.eye(int(features.max()) + 1)[features]  # (n_units, n_features)
-
-            def rows(
-                name: str, k: int = k, tied: FloatArray = tied
-            ) -> tuple[FloatArray, FloatArray]:
-                shown = np.unpackbits(data[f"{k}.{name}.mask"], axis=1)[:, : len(tied)]
-                return shown @ tied, data[f"{k}.{name}.y"].astype(float)
-
-            yield Stored(rows("A"), (rows("U"), rows("W")), tied.sum(axis=0))
+def missed(said: FloatArray, truth: FloatArray, reference: float) -> float:
+    return float(((said - truth) ** 2).sum() / ((truth - reference) ** 2).sum())
 
 
-def measured(one: Stored) -> tuple[dict[str, list[float]], float]:
-    """Errors by column, and the seconds of the whole fit."""
-    start = perf_counter()
-    fit = one.fit(CompletedSurrogate(growth=BY_FOLDS))
-    seconds = perf_counter() - start
-    model = fit.model
-    parts = bent = model
-    if isinstance(model, CompletedModel):
-        parts = model.parts
-        flat = tuple(no_trees() for _ in model.forests)
-        bent = CompletedModel(parts, model.responses, flat, model.groups, model.n_features)
-    return {
-        "parts": one.errors(parts.predict),
-        "bent": one.errors(bent.predict),
-        "slalom-boosted": one.errors(model.predict),
-        "said": [1.0 - (fit.r2 or 0.0)],
-        "boosted": one.errors(one.fit(BoostedSurrogate()).model.predict),
-        "gam": one.errors(one.fit(GamSurrogate()).model.predict),
-    }, seconds
+def subsets(stored: Any, review: int, queries: str) -> dict[str, float | None]:
+    """One review: errors on U and W, R², R² on fresh queries, seconds."""
+    features = stored[f"{review}.features"]
+    n_units = len(features)
+    tied = np.eye(int(features.max()) + 1)[features]
+    counts = masks_of(stored, f"{review}.{queries}", n_units) @ tied
+    scores = stored[f"{review}.{queries}.y"].astype(float)
+    start = process_time()
+    with one_thread():
+        fit = SlalomSurrogate().fit(
+            counts, scores, weights=np.ones(len(scores)), document_counts=tied.sum(axis=0)
+        )
+    row: dict[str, float | None] = {"r2": fit.r2, "seconds": process_time() - start}
+    for name in "UW":
+        truth = stored[f"{review}.{name}.y"].astype(float)
+        said = fit.model.predict(masks_of(stored, f"{review}.{name}", n_units) @ tied)
+        row[name] = missed(said, truth, float(truth.mean()))
+    return row
 
 
-@click.command()
-@click.option(
-    "--answers",
-    "folder",
-    required=True,
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-)
-@click.option("--documents", default=16, show_default=True)
-@click.option("--only", help="Part of the files' names.")
-def main(folder: Path, documents: int, only: str | None) -> None:
-    """One row per classifier."""
-    click.echo("| | " + " | ".join((*COLUMNS, "seconds")) + " |")
-    click.echo("|" + "---|" * (len(COLUMNS) + 2))
-    for file in sorted(folder.glob("*.npz")):
-        if only is not None and only not in file.stem:
-            continue
-        found = [measured(one) for one in stored(file, documents)]
-        cells = [
-            " / ".join(f"{error:.3f}".lstrip("0") for error in errors)
-            for errors in (np.mean([each[name] for each, _ in found], axis=0) for name in COLUMNS)
-        ]
-        seconds = float(np.mean([spent for _, spent in found]))
-        click.echo(f"| {file.stem} | " + " | ".join(cells) + f" | {seconds:.2f} |")
+def deletions(stored: Any, review: int, surrogate: Surrogate) -> tuple[float, float]:
+    """Summed squares on held-back deletions: of the error, and of the change itself."""
+    n_units = len(stored[f"{review}.features"])
+    whole = float(stored[f"{review}.A.y"][0])
+    masks, truth = masks_of(stored, f"{review}.R", n_units), stored[f"{review}.R.y"].astype(float)
+    fitted = np.vstack([np.ones(n_units), masks[:N_FITTED]])
+    with one_thread():
+        fit = surrogate.fit(
+            fitted,
+            np.append(whole, truth[:N_FITTED]),
+            weights=np.ones(len(fitted)),
+            document_counts=np.ones(n_units),
+        )
+    said = fit.model.predict(masks[N_FITTED:]) - fit.model.predict(fitted[:1])
+    change = truth[N_FITTED:] - whole
+    return float(((said - change) ** 2).sum()), float((change**2).sum())
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("folder", type=Path)
+    options.add_argument("--queries", default="A")
+    options.add_argument("--every", type=int, default=1, help="take one review in so many")
+    options.add_argument("--deletions", action="store_true")
+    options.add_argument("--out", type=Path)
+    given = options.parse_args()
+    kept: dict[str, list[dict[str, float | None]]] = {}
+    print("| | UNI | WIDE | worst | R² | fresh | seconds |\n|---|---|---|---|---|---|---|")
+    for path in sorted(given.folder.glob("*.npz")):
+        stored, reviews = np.load(path), range(0, N_REVIEWS, given.every)
+        rows = kept[path.stem] = [subsets(stored, k, given.queries) for k in reviews]
+        uni, wide, r2, seconds = (
+            np.array([row[key] for row in rows], float) for key in ("U", "W", "r2", "seconds")
+        )
+        worst, fresh = max(uni.max(), wide.max()), 1 - (uni + wide).mean() / 2
+        print(
+            f"| {path.stem} | {uni.mean():.3f} | {wide.mean():.3f} | {worst:.2f} "
+            f"| {np.nanmean(r2):.3f} | {fresh:.3f} | {seconds.mean():.2f} |",
+            flush=True,
+        )
+        if given.deletions and "0.R.mask" in stored:
+            for name, surrogate in (("slalom", SlalomSurrogate()), ("linear", LinearSurrogate())):
+                sums = np.array([deletions(stored, k, surrogate) for k in reviews])
+                ratio = sums[:, 0].sum() / sums[:, 1].sum()
+                print(
+                    f"  deletions, {name}: {ratio:.3f}, mean of ratios "
+                    f"{(sums[:, 0] / sums[:, 1]).mean():.3f}",
+                    flush=True,
+                )
+    if given.out:
+        given.out.write_text(json.dumps(kept, indent=0) + "\n")
 
 
 if __name__ == "__main__":

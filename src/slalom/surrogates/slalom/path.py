@@ -37,6 +37,7 @@ NEARLY, LEAP = (
     0.15,
     1e-5,
 )  # error, or part of it, from which on to leap, and the strengths it leads to
+HARMLESS = 1.02  # where data turn out to be nearly exact only: as strong as they may be
 EXACT = 1e-8  # of the spread: nothing is left to gain
 
 
@@ -126,7 +127,11 @@ class ByLeaveOneOut:
         trial = self._trial(problem, strengths, _begin(problem, strengths), self.first_steps)
         if trial.error > PAYS * best.error or not trial.modest:  # misfit is no exact data
             return best
-        return self._walk(problem, trial, _common, 1 / 10, PAYS)
+        down = self._walk(problem, trial, _common, 1 / 10, PAYS)
+        if down is not trial:
+            return down
+        up = self._walk(problem, trial, _common, 10.0, HARMLESS)
+        return up if up.modest else best
 
     def _either(
         self, problem: Problem, best: Trial, move: "Move", factor: float, enough: float = HELPS
@@ -141,7 +146,7 @@ class ByLeaveOneOut:
         """On and on, while the error falls to `enough` of what it was."""
         while move.within(best.strengths, factor):
             trial = self._trial(problem, move.by(best.strengths, factor), best.state)
-            if trial.error > enough * best.error or not trial.modest:
+            if trial.error > enough * best.error or (factor < 1 and not trial.modest):
                 break
             best = trial
         return best
