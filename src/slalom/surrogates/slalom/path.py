@@ -125,13 +125,13 @@ class ByLeaveOneOut:
             return best
         strengths = replace(self.start, common=LEAP)
         trial = self._trial(problem, strengths, _begin(problem, strengths), self.first_steps)
-        if trial.error > PAYS * best.error or not trial.modest:  # misfit is no exact data
+        if trial.error > PAYS * best.error:
             return best
         down = self._walk(problem, trial, _common, 1 / 10, PAYS)
         if down is not trial:
             return down
         up = self._walk(problem, trial, _common, 10.0, HARMLESS)
-        return up if up.modest else best
+        return up if up.modest else best  # misfit is no exact data
 
     def _either(
         self, problem: Problem, best: Trial, move: "Move", factor: float, enough: float = HELPS
