@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import slalom
+from explanations import made, with_unidentified
 from oracles import TEXT, slalom_oracle
 from slalom.explanation import trust_of
 
@@ -167,3 +168,14 @@ def test_trust_is_a_word_for_r2():
         "low",
         "low",
     ]
+
+
+def test_units_without_an_answer_play_no_part_in_predictions() -> None:
+    """Their scores are 0 because nothing is known: what they would add is not invented."""
+    whole = made()
+    partly = with_unidentified(whole, 5)
+    hidden = ~partly.identified
+    shown = np.random.default_rng(0).random((40, len(whole.units))) < 0.6
+    assert hidden.any()
+    np.testing.assert_array_equal(partly.predict(shown), whole.predict(shown & ~hidden))
+    assert np.abs(partly.predict(shown) - whole.predict(shown)).max() > 0.1  # it would show

@@ -174,3 +174,19 @@ def test_a_text_is_cut_once_and_every_curve_is_drawn_once(monkeypatch):
     assert [row.problem for row in rows] == [None] * 4
     assert len(split) == 2
     assert sorted(drawn) == ["deletion"] * 4 + ["insertion"] * 4
+
+
+def test_what_speaks_against_the_class_agrees_with_people_as_much_as_what_speaks_for_it():
+    """People mark what matters: strong scores of either sign meet their marks."""
+    classifier = slalom_oracle().classifier
+    method = slalom.METHODS["leave-one-out"]
+    scores = slalom.explain(classifier, TEXT, method.name, target="pos").scores["score"]
+    strongest = np.argsort(-np.abs(scores))[:8]
+    assert (scores[strongest] < 0).any()
+    assert (scores[strongest] > 0).any()
+    starts = np.cumsum([0, *(len(word) + 1 for word in WORDS)])
+    spans = tuple((int(starts[at]), int(starts[at]) + len(WORDS[at])) for at in strongest)
+    plan = Plan((method,), (None,), (), target="pos")
+    (row,) = evaluate(classifier, [Item(0, TEXT, rationales=spans)], plan)
+    assert row.values["AU-ROC"] == pytest.approx(1.0)
+    assert row.values["token F1"] == pytest.approx(1.0)

@@ -41,7 +41,8 @@ def test_embeddings_give_the_classifiers_own_answer(architecture):
 
 @pytest.mark.parametrize("architecture", LOOKED_INTO)
 def test_gradient_times_input_is_the_slope_of_fading_a_unit(architecture):
-    """In double precision, steps so small that they hardly ever cross the kink of a ReLU."""
+    """Steps so small that they hardly ever cross the kink of a ReLU, and not smaller: inside a
+    model of double precision there are norms that compute in single."""
     model, tokenizer = tiny(architecture)
     classifier = slalom.HuggingFaceClassifier(model.double(), tokenizer)
     document = classifier.split(TEXT)
@@ -49,10 +50,10 @@ def test_gradient_times_input_is_the_slope_of_fading_a_unit(architecture):
     inside = internals_of(classifier)
     embeddings, units = inside.embeddings(document), inside.unit_of_token(document)
     for unit in (0, document.n_units - 1):
-        fade = torch.from_numpy(units == unit)[:, None] * 1e-4
+        fade = torch.from_numpy(units == unit)[:, None] * 2e-3
         pair = torch.stack([embeddings * (1 + fade), embeddings * (1 - fade)])
         up, down = log_odds(classifier, document, pair)
-        assert scores[unit] == pytest.approx((up - down) / 2e-4, abs=3e-3)
+        assert scores[unit] == pytest.approx((up - down) / 4e-3, rel=0.02, abs=1e-4)
 
 
 @pytest.mark.parametrize("architecture", LOOKED_INTO)
@@ -63,10 +64,10 @@ def test_integrated_gradients_add_up_to_what_masking_takes_away(architecture):
     inside = internals_of(classifier)
     ends = torch.stack([inside.embeddings(document), inside.blank(document)])
     full, blank = log_odds(classifier, document, ends)
-    # random weights bend sharply, and trained tokenizers differ a little from run to run: the
-    # quadrature has been seen 0.03 off; a wrong sign or path is off by the whole difference
-    assert found.scores["score"].sum() == pytest.approx(full - blank, abs=0.1)
-    assert found.predict(np.zeros((1, document.n_units)))[0] == pytest.approx(blank, abs=0.1)
+    # random weights bend sharply: the quadrature is off by a part of what is shared out
+    tolerance = 0.04 * np.abs(found.scores["score"]).sum()
+    assert found.scores["score"].sum() == pytest.approx(full - blank, abs=tolerance)
+    assert found.predict(np.zeros((1, document.n_units)))[0] == pytest.approx(blank, abs=tolerance)
 
 
 @pytest.mark.parametrize("architecture", ATTENTIVE)
@@ -91,6 +92,21 @@ def test_rollout_of_one_layer_is_half_of_its_mean():
     mean = slalom.explain(classifier, TEXT, "attention-mean").scores["score"]
     rolled = slalom.explain(classifier, TEXT, "attention-rollout").scores["score"]
     np.testing.assert_allclose(rolled, mean / 2)
+
+
+def test_rollout_goes_from_the_answer_down_to_the_tokens():
+    """Layer by layer as in the paper, Π_l (½ A_l + ½ I), the layer nearest to the answer first."""
+    model, tokenizer = tiny("BERT", num_hidden_layers=3)
+    classifier = slalom.HuggingFaceClassifier(model, tokenizer)
+    document, inside = classifier.split(TEXT), internals_of(classifier)
+    weights, readers = (part.double().numpy() for part in inside.attentions(document))
+    flow = np.eye(weights.shape[-1])
+    for layer in weights.mean(axis=1):  # from the tokens up
+        flow = (layer + np.eye(len(layer))) / 2 @ flow
+    units = np.asarray(inside.unit_of_token(document))
+    expected = [(readers @ flow)[units == unit].max() for unit in range(document.n_units)]
+    rolled = slalom.explain(classifier, TEXT, "attention-rollout").scores["score"]
+    np.testing.assert_allclose(rolled, expected, rtol=1e-4)
 
 
 def test_decoders_answer_at_the_last_token_and_encoders_at_the_first():

@@ -6,7 +6,7 @@ from scipy.stats import spearmanr
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 import slalom
-from oracles import TEXT, linear_oracle
+from oracles import TEXT, linear_oracle, slalom_oracle
 from slalom.metrics import agreement
 from slalom.metrics.subject import subject_of
 
@@ -87,3 +87,38 @@ def test_stability_of_the_sure_and_the_random():
     assert abs(agreement.stability(runs("random"))) < 0.3
     with pytest.raises(slalom.SlalomError, match="two or more"):
         agreement.stability(runs("random")[:1])
+
+
+def test_a_unit_counts_as_marked_where_the_mark_touches_it():
+    """People mark half a word, or half a sentence: the unit is meant all the same."""
+    classifier = linear_oracle()[0].classifier
+    found = slalom.explain(classifier, "a film that dares", method="constant")
+    touched = [
+        list(agreement.rationale_marks(found, [span]))
+        for span in ((3, 5), (0, 3), (6, 7), (5, 11), (12, 40))
+    ]
+    assert touched == [
+        [False, True, False, False],
+        [True, True, False, False],
+        [False, False, False, False],  # the space between two
+        [False, True, True, False],
+        [False, False, False, True],
+    ]
+
+
+def test_naive_bayes_smooths_by_forty_unless_told_otherwise():
+    classifier = linear_oracle()[0].classifier
+    table = agreement.naive_bayes(classifier, ["film scenes", "film joke"], [1, 0], target=1)
+    assert table["scenes"] == pytest.approx(np.log(41 / 40))
+    assert table["film"] == pytest.approx(0.0)
+
+
+def test_importances_are_held_against_the_size_of_what_naive_bayes_says():
+    classifier = slalom_oracle().classifier
+    found = slalom.explain(classifier, TEXT, target="pos", n_queries=200)
+    loud = found.scores["importance"]
+    signs = np.where(np.arange(len(loud)) % 2, 1.0, -1.0)
+    table = dict(zip(found.units, signs * np.exp(loud), strict=True))
+    subject = subject_of(classifier, found)
+    assert agreement.naive_bayes_spearman(subject, table, score="importance") == pytest.approx(1.0)
+    assert abs(agreement.naive_bayes_spearman(subject, table, score="value")) < 0.9

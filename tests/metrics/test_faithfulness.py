@@ -11,6 +11,7 @@ from slalom.classifiers.cached import CachedClassifier
 from slalom.metrics import faithfulness
 from slalom.metrics.subject import subject_of, unit_scores
 from slalom.metrics.table import METRICS
+from slalom.surrogates.slalom.orders import insertion_order, removal_order
 
 
 @pytest.fixture(scope="module")
@@ -156,3 +157,63 @@ def test_another_classifier_is_refused(linear):
 def test_unknown_scores_list_the_known_ones(linear):
     with pytest.raises(slalom.SlalomError, match="expected one of score"):
         unit_scores(linear[1], "value")
+
+
+def test_predicting_the_mean_has_subset_error_one():
+    """Of a constant c the error is 1 + (c − mean)² / variance: 1 at best, whatever the level."""
+    oracle, _ = linear_oracle()
+    nothing = slalom.explain(oracle.classifier, TEXT, method="constant", target="pos")
+    for log_uniform in (False, True):
+        below, level, above = (
+            faithfulness.subset_error(
+                subject_of(
+                    oracle.classifier,
+                    replace(nothing, model=replace(nothing.model, intercept=np.asarray(c))),
+                ),
+                log_uniform=log_uniform,
+            ).value
+            for c in (-1.0, 0.0, 1.0)
+        )
+        bend, slope = (above + below) / 2 - level, (above - below) / 2
+        assert level - slope**2 / (4 * bend) == pytest.approx(1.0)
+
+
+def test_sizes_are_uniform_or_log_uniform():
+    oracle, _ = linear_oracle()
+    found = slalom.explain(oracle.classifier, TEXT, method="constant", target="pos")
+    means = []
+    for log_uniform in (False, True):
+        before = len(oracle.asked)
+        faithfulness.subset_error(
+            subject_of(oracle.classifier, found), log_uniform=log_uniform, n_subsets=1000
+        )
+        means.append(np.mean([len(text.split()) for text in oracle.asked[before:]]))
+    assert means[0] == pytest.approx(18.5, abs=1.5)
+    assert means[1] == pytest.approx(36 / np.log(37), abs=2.0)
+
+
+@pytest.mark.parametrize("name", ["UNI", "WIDE", "REM", "infidelity"])
+def test_another_seed_asks_other_subsets(name):
+    classifier = slalom_oracle().classifier
+    found = slalom.explain(classifier, TEXT, method="lime", target="pos", n_queries=200)
+    first, other = (METRICS[name].measure(classifier, found, seed=seed) for seed in (0, 1))
+    assert first == METRICS[name].measure(classifier, found, seed=0)
+    assert abs(first - other) > 1e-6
+
+
+def test_words_come_in_the_best_order_for_coming_and_go_in_the_best_for_going():
+    oracle = slalom_oracle()
+    found = slalom.explain(oracle.classifier, TEXT, target="pos", n_queries=400)
+    model = found.model
+    orders = insertion_order(model), removal_order(model)
+    assert list(orders[0]) != list(orders[1])
+    before = len(oracle.asked)
+    faithfulness.insertion(subject_of(oracle.classifier, found))
+    first = {text for text in oracle.asked[before:] if 0 < len(text.split()) <= 3}
+    shown = {" ".join(WORDS[unit] for unit in sorted(orders[0][:size])) for size in (1, 2, 3)}
+    assert first == shown
+    before = len(oracle.asked)
+    faithfulness.deletion(subject_of(oracle.classifier, found))
+    left = {text for text in oracle.asked[before:] if 33 <= len(text.split()) < 36}
+    kept = {" ".join(WORDS[unit] for unit in sorted(orders[1][size:])) for size in (1, 2, 3)}
+    assert left == kept

@@ -1,6 +1,7 @@
 """Designs by their laws: budgets, pairs, weights, chains, and what cannot be asked."""
 
 from dataclasses import replace
+from math import comb
 
 import numpy as np
 import pytest
@@ -130,3 +131,60 @@ def test_features_do_not_matter_to_positions():
         _, plain = sampled(sampler, document_of(6), 60)
         _, same = sampled(sampler, tied, 60)
         np.testing.assert_array_equal(plain.queries, same.queries)
+
+
+def test_half_of_the_sizes_are_uniform_and_half_log_uniform():
+    counts, _ = sampled(SubsetSizes(singles=0.0), document_of(100), 4000)
+    sizes = counts[2:].sum(axis=1)
+    for most in (2, 5, 20, 50, 90, 98):
+        logs = np.log((most + 1) / 2) / np.log(101 / 2)  # of sizes 2 … 100: 1 is drawn once
+        expected = 0.5 * logs + 0.5 * (most - 1) / 99
+        assert (sizes[sizes > 1] <= most).mean() == pytest.approx(expected, abs=0.04), most
+    assert sizes.max() == 99
+
+
+def test_every_distinct_unit_is_asked_alone():
+    counts, samples = sampled(SubsetSizes(), document_of(60), 500)
+    sizes = counts.sum(axis=1)
+    assert (sizes == 1).sum() == 60
+    few, _ = sampled(SubsetSizes(), document_of(60), 40)
+    assert 20 <= (few.sum(axis=1) == 1).sum() < 40  # half of the queries, and those drawn
+    np.testing.assert_array_equal(samples.n_alike[sizes == 1], 60)
+
+
+def test_what_would_be_drawn_again_weighs_more():
+    """Of 14 units one alone would be drawn λ times in 900: it weighs λ / (1 − exp −λ)."""
+    counts, samples = sampled(SubsetSizes(), document_of(14), 900)
+    sizes = counts.sum(axis=1)
+    for size in (1, 2, 7, 13):
+        chance = 0.5 * np.log((size + 1) / size) / np.log(15) + 0.5 / 14
+        times = 900 * chance / comb(14, size)
+        weights = samples.weights[sizes == size]
+        np.testing.assert_allclose(weights, times / -np.expm1(-times))
+    assert samples.weights[sizes == 1].min() > 5  # it would show
+
+
+def test_deletions_reach_as_far_as_they_say():
+    counts, _ = sampled(Deletions(max_deleted=10), document_of(60), 600)
+    removed = 60 - counts[1:].sum(axis=1)
+    assert (removed.min(), removed.max()) == (1, 10)
+    assert np.bincount(removed.astype(int))[3:].min() > 30  # all about alike
+
+
+def test_short_sequences_have_all_their_lengths():
+    document = document_of(40)
+    counts, _ = sampled(ShortSequences(lengths=(2, 3)), document, 400)
+    lengths = counts[1:].sum(axis=1)
+    assert set(lengths) == {2, 3}
+    assert 0.35 < (lengths == 3).mean() < 0.65
+    assert (counts > 1).any()  # drawn with replacement
+
+
+def test_a_coalition_that_came_up_often_weighs_as_often():
+    counts, samples = sampled(Coalitions(), document_of(12), 400)
+    sizes = counts.sum(axis=1)
+    drawn = samples.weights[(sizes > 2) & (sizes < 10)]
+    times = drawn / drawn.min()
+    np.testing.assert_allclose(times, np.rint(times), atol=1e-9)
+    assert times.max() >= 2
+    assert times.sum() > len(times) + 20

@@ -7,6 +7,9 @@ import pytest
 
 import slalom
 from oracles import TEXT, WORDS, linear_oracle, slalom_oracle
+from slalom.document import Document, features_of
+from slalom.samplers.rivals import Coalitions
+from slalom.surrogates.shapley_estimates import ShapleyRegression
 
 SHORT = " ".join(WORDS[:6])
 
@@ -98,3 +101,51 @@ def test_leaving_one_out_is_the_difference():
 def test_too_small_a_budget_says_what_is_needed(method, n_queries, message):
     with pytest.raises(slalom.SlalomError, match=message):
         slalom.explain(slalom_oracle().classifier, TEXT, method=method, n_queries=n_queries)
+
+
+def coalitions(n_units, n_queries, seed):
+    """Coalitions of many units and a game with pairs, which no regression describes."""
+    rng = np.random.default_rng(seed)
+    units = tuple(f"w{unit}" for unit in range(n_units))
+    spans = tuple((unit, unit + 1) for unit in range(n_units))
+    ones = np.ones(n_units, dtype=np.int32)
+    document = Document("", units, spans, units, features_of(units), ones, 0, True, None)
+    samples = Coalitions().sample(document, n_queries, rng)
+    return document.count(samples.queries), samples.weights
+
+
+def game(counts):
+    """Its Shapley values are those of the singles plus half of each pair."""
+    rng = np.random.default_rng(99)
+    n_units = counts.shape[1]
+    single, pairs = rng.normal(size=n_units), rng.normal(size=(n_units, n_units)) / 4
+    pairs = np.triu(pairs, 1)
+    score = counts @ single + np.einsum("ki,ij,kj->k", counts, pairs, counts)
+    return score, single + (pairs + pairs.T).sum(axis=1) / 2
+
+
+def test_kernel_shap_errors_cover():
+    """Of noise: what pairs do cancels out between a coalition and its complement."""
+    inside, truth = [], np.linspace(-1, 1, 24)
+    for seed in range(25):
+        counts, weights = coalitions(24, 300, seed)
+        noise = np.random.default_rng(seed).normal(size=len(counts)) * (weights > 0)
+        scores = counts @ truth + noise
+        fit = ShapleyRegression().fit(counts, scores, weights=weights, document_counts=np.ones(24))
+        inside.append(np.abs(fit.scores["score"] - truth) < 1.645 * fit.errors["score"])
+    assert 0.82 < np.mean(inside) < 0.97
+
+
+def test_kernel_shap_is_judged_by_leaving_one_out():
+    counts, weights = coalitions(24, 120, 0)
+    scores, _ = game(counts)
+    given = {"document_counts": np.ones(24)}
+    fit = ShapleyRegression().fit(counts, scores, weights=weights, **given)
+    missed, fitted = [], np.flatnonzero(weights > 0)
+    for row in fitted:
+        left = np.where(np.arange(len(weights)) == row, 0.0, weights)
+        kept = (left > 0) | (weights == 0)
+        without = ShapleyRegression().fit(counts[kept], scores[kept], weights=left[kept], **given)
+        missed.append(scores[row] - without.model.predict(counts[row : row + 1])[0])
+    expected = np.sqrt(np.average(np.square(missed), weights=weights[fitted]))
+    assert fit.rmse == pytest.approx(expected, rel=1e-4)

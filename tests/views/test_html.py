@@ -202,3 +202,37 @@ def test_golden_body() -> None:
     if os.environ.get("SLALOM_GOLDEN") == "write":
         GOLDEN.write_text(source, encoding="utf-8")
     assert source == GOLDEN.read_text(encoding="utf-8")
+
+
+def test_labels_names_notes_and_sentences_are_text() -> None:
+    """Everything that comes from outside is hostile; units are whole sentences."""
+    image = "<img src=x onerror=alert(1)>"
+    text = f"A <b>great</b> film {image}. An awful end &lt;"
+    base = made("good bad")
+    hostile = replace(
+        base,
+        text=text,
+        units=(text[:48], text[49:]),
+        spans=((0, 48), (49, len(text))),
+        scores={**base.scores, f"own {image}": base.scores["shapley"]},
+        labels=(f"no {image}", "<i>yes</i>"),
+        target="<i>yes</i>",
+        classifier=f"model {image}",
+        method=f"mine {image}",
+        quality=replace(base.quality, notes=(f"note {image}",)),
+    )
+    every = replace(hostile, logits=-hostile.logits)  # the other label is predicted
+    for explanation in (hostile, every, with_one_score(hostile)):
+        source = html.page(explanation)
+        found = Page(source)
+        assert {tag for tag, _ in found.found} & {"img", "i"} == set()
+        assert {given.get("class") for tag, given in found.found if tag == "b"} <= {
+            "label",
+            "for",
+            "against",
+            "loud",
+        }
+        assert found.texts["p.text"] == text
+        assert "onerror" in source
+        assert not re.search(r"<img", source.split("<script>")[0])
+    assert "&lt;i&gt;yes" in html.page(hostile).split("</title>")[0]

@@ -162,6 +162,14 @@ def test_another_prompt_or_model_is_another_question(double, tmp_path, change):
     assert len(double.requests) == 2
 
 
+def test_another_server_is_another_question(double, tmp_path):
+    """Two servers may give one name to two models: their answers are kept apart."""
+    with ChatDouble() as other:
+        chat(double, cache=tmp_path / "c")([TEXT])
+        chat(other, cache=tmp_path / "c")([TEXT])
+        assert (len(double.requests), len(other.requests)) == (1, 1)
+
+
 def test_a_killed_process_pays_for_nothing_twice(tmp_path):
     held, release, lock = Event(), Event(), Lock()
     numbers = count()

@@ -343,3 +343,36 @@ def test_units_without_an_answer_are_marked_and_left_out():
     assert fit.scores["value"].tolist() == [0.0, 1.0, 0.0]
     assert fit.scores["importance"].tolist() == pytest.approx([0.0, 0.0, 0.0])
     assert "1 of 3" in fit.notes[-1]
+
+
+def test_a_level_added_to_all_answers_is_added_to_all_values():
+    """Values shrink towards the empty text, not towards 0, which means nothing."""
+    scores, fit = two_heads(200, 20, np.random.default_rng(10))
+    plain, raised = fit(scores), fit(scores + 5.0)
+    np.testing.assert_allclose(raised.scores["value"], plain.scores["value"] + 5.0, atol=1e-3)
+    for name in ("importance", "removal", "shapley", "alone"):
+        np.testing.assert_allclose(raised.scores[name], plain.scores[name], atol=1e-3)
+
+
+def test_rows_that_weigh_nothing_move_nothing():
+    rng = np.random.default_rng(11)
+    model, counts = truth(24, True, rng), subsets(398, 24, rng)
+    scores, weights = model.predict(counts), np.ones(400)
+    scores[5:25] += 10 * rng.normal(size=20)
+    weights[5:25] = 1e-9
+    fit = SlalomSurrogate().fit(counts, scores, weights=weights, document_counts=np.ones(24))
+    np.testing.assert_allclose(fit.scores["value"], model.values, atol=2e-2)
+    assert fit.r2 > 0.999
+
+
+def test_what_the_empty_text_would_say_stays_near_what_was_said():
+    """Twelve words of a classifier that reads no empty text, and that no SLALOM describes."""
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        masks = rng.random((150, 12)) < rng.uniform(0.1, 1, (150, 1))
+        counts = np.unique(masks[masks.any(axis=1)], axis=0).astype(float)
+        scores = sum(truth(12, True, rng).predict(counts) for _ in range(2))
+        fit = SlalomSurrogate().fit(
+            counts, scores, weights=np.ones(len(counts)), document_counts=np.ones(12)
+        )
+        assert abs(fit.model.predict(np.zeros((1, 12)))[0]) < 2.5 * np.abs(scores).max()

@@ -1,0 +1,47 @@
+"""From queries to rows of a fit: what the classifier cannot tell apart is one row."""
+
+import numpy as np
+import pytest
+
+import slalom
+from oracles import TEXT as WORDS
+from oracles import slalom_oracle
+
+TEXT = "good good film and a good good cast in a film that is good"
+
+
+def test_equal_queries_are_one_row_that_weighs_as_much_as_all():
+    """Of five times “good” most subsets differ for nobody but us."""
+    bag = slalom.FunctionClassifier(
+        lambda texts: np.array([[0.0, t.count("good") - 0.2 * t.count("a")] for t in texts]),
+        labels=["no", "yes"],
+        gives="logits",
+    )
+    document = bag.split(TEXT)
+    method = slalom.METHODS["slalom"]
+    (sampled,) = method.ask(bag, [document], target=1, n_queries=300, seed=0)
+    seen = method.observations(sampled)
+    assert len(seen.weights) < len(sampled.samples.weights)
+    assert seen.weights.sum() == pytest.approx(sampled.samples.weights.sum())
+    queries, inverse = sampled.samples.queries, sampled.case.answers.inverse
+    for row in (0, len(seen.weights) // 2, len(seen.weights) - 1):
+        own = np.flatnonzero(inverse == row)
+        assert seen.weights[row] == pytest.approx(sampled.samples.weights[own].sum())
+        assert (document.count(queries[own]) == seen.counts[row]).all()
+
+
+def test_lime_is_a_ridge_regression_of_strength_one():
+    """Far texts weigh next to nothing, so the ridge is felt: known answer, solved by hand."""
+    oracle = slalom_oracle()
+    found = slalom.explain(oracle.classifier, WORDS, "lime", target="pos", n_queries=300)
+    method, document = slalom.METHODS["lime"], oracle.classifier.split(WORDS).untied()
+    samples = method.sampler.sample(document, 300, np.random.default_rng(0))
+    shown, weights = document.count(samples.queries), samples.weights[:, None]
+    logits = oracle.classifier.logits([(document, samples.queries)])[0]
+    scores = logits[:, 1] - logits[:, 0]
+    design = np.hstack([shown, np.ones((len(shown), 1))])
+    ridge = np.diag(np.append(np.ones(shown.shape[1]), 0.0))  # none on the intercept
+    solved = np.linalg.solve(
+        design.T @ (weights * design) + ridge, design.T @ (weights[:, 0] * scores)
+    )
+    np.testing.assert_allclose(found.scores["score"], solved[:-1], atol=1e-8)
