@@ -376,3 +376,15 @@ def test_what_the_empty_text_would_say_stays_near_what_was_said():
             counts, scores, weights=np.ones(len(counts)), document_counts=np.ones(12)
         )
         assert abs(fit.model.predict(np.zeros((1, 12)))[0]) < 2.5 * np.abs(scores).max()
+
+
+def test_a_unit_may_be_told_by_a_reference_that_is_told_later():
+    """b has no answer beside a, c only beside b: once d has told of b, b tells of c."""
+    a, b, c, d = np.eye(4)
+    counts = np.array([a, b, c, d, a + b, a + c, a + d, b + c, b + d])
+    scores = np.array([0.0, 1.0, 2.0, 3.0, 5.0, -3.0, 1.5, 1.5, 2.0])
+    fit = ClosedForm(anchored=False).fit(
+        counts, scores, weights=np.ones(9), document_counts=np.ones(4)
+    )
+    assert fit.identified.all()
+    np.testing.assert_allclose(np.diff(fit.scores["importance"]), 0.0, atol=1e-12)
