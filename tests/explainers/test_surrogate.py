@@ -51,11 +51,11 @@ def test_lime_is_a_ridge_regression_of_strength_one():
 
 @pytest.mark.parametrize(("n_unknown", "trust"), [(30, "low"), (18, "high")])
 def test_what_was_not_read_is_not_trusted_however_well_it_is_fitted(n_unknown, trust):
-    """A fit of R² 1 to a text of which 30 of 36 words are unknown describes the unknown word."""
+    """A close fit to a text of which 30 of 36 words are unknown describes the unknown word."""
     oracle = slalom_oracle()
     document = replace(oracle.classifier.split(WORDS), n_unknown=n_unknown)
     (found,) = slalom.METHODS["slalom"].explain(
         oracle.classifier, [document], target=1, n_queries=400, seed=0
     )
-    assert found.quality.r2 > 0.99
+    assert found.quality.r2 > 0.95
     assert found.quality.trust == trust
