@@ -324,7 +324,7 @@ def test_pairs_are_asked_and_listed(run: Run, monkeypatch: pytest.MonkeyPatch) -
     assert out.splitlines()[-2] == "no two words act together"
     monkeypatch.setattr(f"{__name__}.scores", turned)
     _, out, _ = run("explain", TEXT, "--target", "good", "--pairs", "2")
-    assert "awful × end: together +1.00, apart -2.00" in out.splitlines()
+    assert "awful × end: together +1.00, apart −2.00" in out.splitlines()
     assert out.splitlines()[-1].endswith("more queries)")
 
 

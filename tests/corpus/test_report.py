@@ -101,6 +101,8 @@ def test_two_models_differ_in_the_word_they_disagree_on(folder, tmp_path):
     assert any("model: 'small' in A, 'other' in B" in fact for fact in found.facts())
     assert "<b>" not in found.html().replace("<b>model", "")
     same = diff(folder, folder)
+    assert not same.moved
+    assert "by chance" not in " ".join(same.facts())
     assert (same.words, same.n_flipped) == ((), 0)
 
 

@@ -80,7 +80,8 @@ def test_together_and_apart_are_what_the_words_say():
     assert pair.together == pytest.approx(both + 1.5)
     assert pair.apart == pytest.approx(no + bad - 1.5)
     assert (pair.alone_together, pair.alone_apart) == pytest.approx((pair.together, pair.apart))
-    assert str(found) == f"not × bad: together {both + 1.5:+.2f}, apart {both - 1.5:+.2f}"
+    line = f"not × bad: together {both + 1.5:+.2f}, apart {both - 1.5:+.2f}"
+    assert str(found) == line.replace("-", "−")
     assert found.to_json()["pairs"][0]["units"] == [3, 4]
 
 

@@ -238,6 +238,7 @@ def diff_corpora(first: str, second: str, file: str | None) -> None:
     console = console_for_results()
     for fact in found.facts():
         console.print(fact, markup=False)
-    console.print(fitted_table(*found.word_table(), console.width))
+    if found.words:
+        console.print(fitted_table(*found.word_table(), console.width))
     if found.moved:
         console.print(fitted_table(*found.document_table(), console.width))

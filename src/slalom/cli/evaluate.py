@@ -84,8 +84,8 @@ def evaluate(
     wanted = names_typed(metrics, METRICS, "metric")
     path = Path(data)
     if not path.is_file():
-        what = "a folder" if path.is_dir() else "no such file"
-        raise FileError(f"cannot read {path}: it is {what}")
+        why = "it is a folder" if path.is_dir() else "there is no such file"
+        raise FileError(f"cannot read {path}: {why}")
     if not out:
         raise click.UsageError("--out is empty: name a folder for the results")
     classifier = load(model, device=device)

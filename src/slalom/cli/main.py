@@ -29,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         status = commands.main(arguments, prog_name="slalom", standalone_mode=False)
         sys.stdout.flush()
     except click.UsageError as problem:
-        asked = f" (see  {problem.ctx.command_path} --help)" if problem.ctx else ""
+        asked = f" (see {problem.ctx.command_path} --help)" if problem.ctx else ""
         complain(problem.format_message().rstrip(".") + asked)
         status = WRONG_USE
     except (click.ClickException, SlalomError) as problem:

@@ -58,13 +58,15 @@ class Diff:
     def facts(self) -> list[str]:
         """What to know, in sentences."""
         told = [*self.settings] or ["the same settings"]
+        differ = "differs" if len(self.words) == 1 else "differ"
         told.append(
-            f"{len(self.words)} of {counted(self.n_words, 'common word')} differ by "
-            f"{CLEAR:g} standard errors or more: some of them by chance"
+            f"{len(self.words)} of {counted(self.n_words, 'common word')} {differ} by "
+            f"{CLEAR:g} standard errors or more{': some may by chance' if self.words else ''}"
         )
         if self.n_documents:
+            are = "is" if self.n_flipped == 1 else "are"
             told.append(
-                f"{self.n_flipped} of {counted(self.n_documents, 'document')} are on the other "
+                f"{self.n_flipped} of {counted(self.n_documents, 'document')} {are} on the other "
                 "side of even odds"
             )
         return told
@@ -92,8 +94,9 @@ class Diff:
 
     def html(self) -> str:
         facts = "".join(f"<li>{escape(fact)}</li>" for fact in self.facts())
-        body = f'<h1 class="sentence">Two runs</h1><ul>{facts}</ul><h2>Words</h2>'
-        body += _escaped(*self.word_table())
+        body = f'<h1 class="sentence">Two runs</h1><ul>{facts}</ul>'
+        if self.words:
+            body += f"<h2>Words</h2>{_escaped(*self.word_table())}"
         if self.moved:
             body += f"<h2>Documents that moved most</h2>{_escaped(*self.document_table())}"
         return page("Two runs", body)
@@ -116,7 +119,8 @@ def diff(first: RunFolder, second: RunFolder) -> Diff:
     same_input = told[0].settings["input"] == told[1].settings["input"]
     rows = list(_odds(first, second)) if same_input else []
     flipped = [one for one in rows if (one.first > 0) != (one.second > 0)]
-    moved = sorted(rows, key=lambda one: -abs(one.second - one.first))[:N_SHOWN]
+    apart = [one for one in rows if one.first != one.second]
+    moved = sorted(apart, key=lambda one: -abs(one.second - one.first))[:N_SHOWN]
     return Diff(_differing(*told), words, n_words, len(rows), len(flipped), tuple(moved))
 
 

@@ -62,7 +62,8 @@ class Pair:
 
     def __str__(self) -> str:
         first, second = (word.strip() for word in self.words)
-        return f"{first} × {second}: together {self.together:+.2f}, apart {self.apart:+.2f}"
+        line = f"{first} × {second}: together {self.together:+.2f}, apart {self.apart:+.2f}"
+        return line.replace(" -", " −")  # the minus of every view
 
     def to_json(self) -> dict[str, Any]:
         alone = None
