@@ -120,8 +120,24 @@ def test_trust_tells_what_was_measured_what_is_open_and_both_answers() -> None:
 def test_what_is_exact_is_not_called_an_estimate() -> None:
     explanation = with_facts(made())
     exact = replace(explanation, quality=replace(explanation.quality, trust="exact"))
-    assert "no estimates" in trust_lines(exact)[0]
+    assert "shapley, removal and alone are the classifier’s answers" in trust_lines(exact)[0]
     assert not any("the fit says" in line for line in trust_lines(exact))
+
+
+@pytest.mark.parametrize(
+    ("text", "open_", "said"),
+    [
+        ("good", 1, "How loud the unit is cannot"),
+        ("good film", 2, "How loud the units are cannot"),
+        ("good film", 1, "How loud 1 of the 2 units is cannot"),
+    ],
+)
+def test_how_many_units_are_open_is_said_in_the_right_number(text, open_, said) -> None:
+    explanation = made(text)
+    determined = np.ones(len(explanation.units))
+    determined[:open_] = 0
+    lines = trust_lines(replace(explanation, determined=determined))
+    assert any(line.startswith(said) for line in lines)
 
 
 def test_length_is_told_where_it_matters() -> None:

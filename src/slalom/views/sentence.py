@@ -166,7 +166,9 @@ def trust_sentence(explanation: Explanation) -> str:
     """What the trust figure means, in one honest sentence."""
     quality = explanation.quality
     if quality.trust == "exact":
-        return "Every part of the text was tried: these are the classifier’s answers, no estimates."
+        asked = [name for name in MEASURABLE if name in explanation.scores]
+        these = f"{listed(asked)} are" if asked else "these are"
+        return f"Every part of the text was tried: {these} the classifier’s answers, no estimates."
     if quality.r2 is None and explanation.model is None:
         return "This method does not say how well it describes the classifier."
     if quality.r2 is None:
@@ -245,11 +247,13 @@ def _undetermined(explanation: Explanation) -> list[str]:
     open_ = int((explanation.determined[explanation.identified] < DETERMINED).sum())
     if not open_:
         return []
-    units = counted(int(explanation.identified.sum()), "unit")
+    n_units = int(explanation.identified.sum())
+    some = f"{open_} of the {counted(n_units, 'unit')}"
+    which = some if open_ < n_units else "the units" if n_units > 1 else "the unit"
     are, drawn = ("is", "it is") if open_ == 1 else ("are", "they are")
     return [
-        f"How loud {open_} of the {units} {are} cannot be told from the answers: "
-        f"{drawn} drawn hollow in the plane."
+        f"How loud {which} {are} cannot be told from the answers: "
+        f"in the plane of the page {drawn} drawn hollow."
     ]
 
 
