@@ -57,5 +57,21 @@ def test_what_was_not_read_is_not_trusted_however_well_it_is_fitted(n_unknown, t
     (found,) = slalom.METHODS["slalom"].explain(
         oracle.classifier, [document], target=1, n_queries=400, seed=0
     )
-    assert found.quality.r2 > 0.95
+    assert found.quality.r2 > 0.99
     assert found.quality.trust == trust
+
+
+WITH_ERRORS = {
+    *("slalom", "slalom-local", "slalom-fast", "slalom-eff"),
+    *("linear", "lime", "kernel-shap", "permutation-shapley"),
+}
+WITHOUT = {"gam", "boosted", "slalom-analytic", "slalom-analytic-anchor"}
+
+
+@pytest.mark.parametrize("method", sorted(WITH_ERRORS | WITHOUT))
+@pytest.mark.filterwarnings("ignore::slalom.SlalomWarning")
+def test_every_score_has_an_error_or_none_of_the_method_has(method):
+    """As the README says."""
+    classifier = slalom_oracle().classifier
+    found = slalom.explain(classifier, WORDS, method, target="pos", n_queries=400)
+    assert set(found.errors) == (set(found.scores) if method in WITH_ERRORS else set())

@@ -107,6 +107,27 @@ def test_errors_say_how_another_corpus_would_differ() -> None:
     assert 0.6 < float(np.median(ratio)) < 1.7
 
 
+def test_what_holds_for_single_documents_only_is_not_called_described() -> None:
+    """Every document has a level of its own; its words, each in one other, only give it away."""
+    rng = np.random.default_rng(1)
+    words = rng.permutation(np.repeat([f"v{number}" for number in range(150)], 2)).reshape(50, 6)
+    documents = [frozenset(row) for row in words.tolist()]
+    levels = np.resize([2.0, -2.0], 50)
+
+    def by_document(texts: list[str]) -> FloatArray:
+        shown = [frozenset(text.split()) for text in texts]
+        own = [[x for x, d in zip(levels, documents, strict=True) if part <= d] for part in shown]
+        said = [one[0] if len(one) == 1 else 0.0 for one in own]  # a word alone is in two
+        return np.column_stack([np.zeros(len(texts)), said])
+
+    knows = slalom.FunctionClassifier(by_document, labels=["no", "yes"], gives="logits")
+    texts = [" ".join(row) for row in words.tolist()]
+    found = slalom.explain_vocabulary(knows, texts, n_queries=30)
+    assert found.quality.r2 is not None
+    assert found.quality.r2 < 0.35
+    assert found.quality.trust == "low"
+
+
 def test_rare_tokens_share_an_entry(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = [f"{text} only{number}" for number, text in enumerate(TEXTS)]
     made = slalom.explain_vocabulary(classifier(), texts)

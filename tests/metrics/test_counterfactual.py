@@ -105,3 +105,23 @@ def test_many_words_are_counted_and_a_single_output_is_refused():
 
     with pytest.raises(slalom.SlalomError, match="no prediction to turn"):
         replace(e, labels=("stars",), logits=np.zeros(1), independent=True).counterfactual()
+
+
+def test_what_can_stay_is_put_back():
+    """The order by single scores begins with words that stand in for each other: not all go."""
+    words = [f"w{number}" for number in range(24)]
+
+    def logits(texts):
+        shown = [set(text.split()) for text in texts]
+        either = [1.0 if {"w3", "w4", "w5"} & part else -2.0 for part in shown]
+        added = [0.01 * len(part) for part in shown]
+        return np.array([[0.0, e + a] for e, a in zip(either, added, strict=True)])
+
+    classifier = slalom.FunctionClassifier(logits, labels=["neg", "pos"], gives="logits")
+    e = slalom.explain(classifier, " ".join(words), "leave-one-out", target="pos")
+    scores = np.zeros(24)
+    scores[[1, 3, 8, 4, 9, 5]] = [6, 5, 4, 3, 2, 1]  # as a method might rank them
+    e = replace(e, scores={"score": scores}, model=None)
+    found = e.counterfactual(classifier)
+    assert sorted(found.words) == ["w3", "w4", "w5"]
+    assert found.after == "neg"
