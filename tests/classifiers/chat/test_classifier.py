@@ -55,7 +55,7 @@ def test_one_token_at_temperature_0_with_all_candidates(double):
 
 def test_the_full_query_is_the_text_and_units_are_words(double):
     classifier = chat(double)
-    explanation = explained(classifier)
+    explanation = explained(classifier, n_queries=120)
     assert double.answered[0] == TEXT
     assert explanation.units[:3] == ("A", "slow", "start")
     assert explanation.labels == ("neg", "pos")
