@@ -216,3 +216,10 @@ def test_what_was_measured_has_no_margin_and_shares_are_per_cent() -> None:
     assert awful.count("±") == 1  # of removal, which was measured for the first half only
     assert " %" in awful
     assert "The sheer length of the text" in out
+
+
+def test_loudness_no_answer_tells_of_is_shown_only_on_request() -> None:
+    unsettled = replace(made(), determined=np.zeros(len(made().units)))
+    heads = next(line for line in shown(unsettled).splitlines() if line.startswith("unit "))
+    assert heads.split() == ["unit", "shapley", "shapley", "removal", "alone"]
+    assert "share" in shown(unsettled, "share")

@@ -17,10 +17,11 @@ from slalom.document import FloatArray
 from slalom.explanation import Explanation
 from slalom.views import colours, reading
 from slalom.views.numbers import counted, digits, margin, number, percent
-from slalom.views.sentence import length_sentence, sentence, trust_lines
+from slalom.views.sentence import DETERMINED, length_sentence, sentence, trust_lines
 
 COLUMNS = ("shapley", "removal", "alone", "importance", "share")
 COLUMNS_NEAR_THE_TEXT = ("removal", "alone", "gradient", "importance")  # for local fits
+LOUDNESS = ("importance", "share")
 COLUMNS_ALL_CLASSES: tuple[str, ...] = ("share", "shapley")
 N_ROWS = 12
 HALF_BAR = 5  # characters to each side of the axis
@@ -171,6 +172,8 @@ def _columns(explanation: Explanation, wanted: Sequence[str]) -> list[Column]:
     usual = COLUMNS_ALL_CLASSES if explanation.target_index is None else COLUMNS
     if explanation.primary_score == "removal":
         usual = COLUMNS_NEAR_THE_TEXT
+    if explanation.determined is not None and not (explanation.determined >= DETERMINED).any():
+        usual = tuple(name for name in usual if name not in LOUDNESS)  # the prior's, no answers
     names = wanted or [name for name in usual if name in explanation.scores] or explanation.scores
     columns = []
     for name in names:
