@@ -19,7 +19,7 @@ def test_labels_names_notes_and_words_are_text() -> None:
         method="<u>mine</u>",
         classifier=f"model {HOSTILE}",
         quality=replace(explanation.quality, notes=(f"note {HOSTILE}",)),
-        units=tuple(HOSTILE if unit == "img" else unit for unit in explanation.units),
+        units=tuple(HOSTILE for _ in explanation.units),
     )
     source = comparison.page([explanation, hostile], {"<u>mine</u>": {"<s>error</s>": 0.5}})
     first = comparison.page([hostile], {})

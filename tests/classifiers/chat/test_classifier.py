@@ -101,7 +101,7 @@ def test_the_example(double, tmp_path, monkeypatch, capsys):
     example = Path(__file__).parents[3] / "examples" / "chat.py"
     runpy.run_path(str(example), run_name="__main__")
     assert "wonderful" in capsys.readouterr().out
-    assert len(double.requests) == 80
+    assert 70 < len(double.requests) <= 80  # removals that were drawn anyway cost nothing
 
 
 # Labels that are missing from the list
