@@ -85,7 +85,7 @@ def fit_many(surrogate: Surrogate, observed: Sequence[Observations]) -> list[Fit
 
 def unsure(counts: FloatArray, scores: FloatArray) -> str:
     """Why nothing can be said about how sure the scores are, and what would help."""
-    if not np.ptp(scores, axis=0).any():
+    if len(scores) > 1 and not np.ptp(scores, axis=0).any():
         return "the classifier says the same whatever is removed: there is nothing to explain"
     n_rows, n_features = counts.shape
     if n_rows >= 2 ** min(n_features, 30) - 1:

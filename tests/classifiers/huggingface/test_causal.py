@@ -234,7 +234,7 @@ def test_load_takes_labels_and_a_prompt(folder: Path) -> None:
     assert 0 < np.abs(rough(TEXTS) - classifier(TEXTS)).max() < 0.2
     with pytest.raises(UnknownNameError, match="bf16, fp16"):
         slalom.load(folder, labels=LABELS, prompt=PROMPT, precision="int1")
-    with pytest.raises(FileError, match="no trained classifier"):
+    with pytest.raises(FileError, match="not a trained classifier"):
         slalom.load(folder)
 
 
@@ -318,7 +318,7 @@ def test_a_wrapped_model_that_scores_no_tokens() -> None:
             return torch.zeros(len(input_ids), 2)
 
     classifier = CausalClassifier(Flat(), tiny_language_model("GPT-2")[1], LABELS, PROMPT)
-    with pytest.raises(ClassifierError, match="gives no score to every token"):
+    with pytest.raises(ClassifierError, match="does not give a score to every token"):
         classifier(["A film"])
 
 

@@ -133,5 +133,5 @@ def test_pairs_that_will_not_do() -> None:
     with pytest.raises(InputError, match="must be a str, not tuple"):
         slalom.explain(function(), ("a", "b", "c"))  # type: ignore[arg-type]
     document = function().split(PAIR)
-    with pytest.raises(InputError, match="none of the 10 there are"):
+    with pytest.raises(InputError, match="outside the 10 of this document"):
         function().seen(document, np.array([[10]], dtype=np.int32))

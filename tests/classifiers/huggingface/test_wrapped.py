@@ -176,5 +176,5 @@ def test_a_dict_without_scores() -> None:
         def forward(self, input_ids: torch.Tensor) -> dict[str, torch.Tensor]:
             return {"a": torch.zeros(len(input_ids), 2), "b": torch.zeros(len(input_ids), 2)}
 
-    with pytest.raises(ClassifierError, match="returns no row of scores"):
+    with pytest.raises(ClassifierError, match="does not return one row of scores"):
         HuggingFaceClassifier(Chatty(), wordpiece())(["A film"])
