@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 
-import slalom
 from experiments.bench import Bench, Part
 from experiments.classifiers import model_parts
 from experiments.reviews import Ask, parts, people_parts
@@ -13,15 +12,17 @@ TFIDF = ("kernel-shap", "lime", "slalom-eff", "slalom")
 FIDELITY = (
     "slalom",
     "slalom-local",
+    "linear-local",
     "slalom-fast",
+    "slalom-boosted",
+    "boosted",
+    "permutation-shapley",
     "lime",
     "kernel-shap",
     "linear",
     "gam",
-    "permutation-shapley",
-    "boosted",
-    "slalom-boosted",
 )
+PLAIN = ("lime", "kernel-shap", "linear", "gam")  # which many questions help
 HUMAN = (
     "slalom",
     "slalom-eff",
@@ -63,7 +64,7 @@ def paper_models(bench: Bench) -> dict[str, Part]:
 
 
 def all_models(bench: Bench) -> dict[str, Part]:
-    return model_parts(bench.scale.all_models, bench)
+    return model_parts((*bench.scale.all_models, *bench.scale.kept_back), bench)
 
 
 def yelp_models(bench: Bench) -> dict[str, Part]:
@@ -82,10 +83,13 @@ def paper_parts(bench: Bench) -> dict[str, Part]:
 
 
 def fidelity_parts(bench: Bench) -> dict[str, Part]:
-    budget = min(N_FEW, bench.scale.budget)
-    models = bench.scale.all_models
-    methods = [method for method in FIDELITY if method in slalom.METHODS]
-    asks = [a for method in methods for model in models for a in asked(model, (method,), budget)]
+    """Every method with few questions, and the plain ones with many."""
+    scale = bench.scale
+    budget = min(N_FEW, scale.budget)
+    models = (*scale.all_models, *scale.kept_back)
+    asks = [a for method in FIDELITY for model in models for a in asked(model, (method,), budget)]
+    if scale.many is not None:
+        asks += [(model, method, scale.many) for method in PLAIN for model in models]
     return parts(tuple(asks), bench)
 
 

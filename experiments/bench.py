@@ -168,6 +168,8 @@ def _stopped_at(ends: float) -> Iterator[None]:
 
 def _share_cores(jobs: int) -> None:
     """Processes that each use all cores wait for one another."""
+    own = max(1, (os.cpu_count() or 1) // jobs)
+    os.environ.setdefault("OMP_NUM_THREADS", str(own))  # also asked before fits are shared out
     import torch
 
-    torch.set_num_threads(max(1, (os.cpu_count() or 1) // jobs))
+    torch.set_num_threads(own)

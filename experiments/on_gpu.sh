@@ -8,7 +8,7 @@ set -u
 out=$1 jobs=$2
 shift 2
 site=$(mktemp -d)
-for name in threadpoolctl click joblib scipy sklearn; do
+for name in threadpoolctl click joblib cloudpickle loky scipy sklearn narwhals lightgbm; do
   python3 -c "import $name" 2>/dev/null && continue
   file=$(ls wheels/${name/sklearn/scikit_learn}-*.whl 2>/dev/null | head -1)
   if [ -n "$file" ]; then python3 -m zipfile -e "$file" "$site"; else echo "no $name"; fi

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from experiments import (
     asks,
+    fidelity,
     linear_data,
     lopardo,
     lopardo_tables,
@@ -110,7 +111,10 @@ TABLES: dict[str, Entry] = {
         asks.paper_models,
     ),
     "fidelity": reviews(
-        "who describes a classifier best", asks.fidelity_parts, r.fidelity, asks.all_models
+        "who describes a classifier best",
+        asks.fidelity_parts,
+        fidelity.fidelity,
+        asks.all_models,
     ),
     "human": reviews("every method against people", asks.human_parts, people_tables.human),
     "lime-limit": Entry(

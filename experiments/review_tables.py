@@ -1,10 +1,10 @@
-"""Tables 2a, 2c, 9, 10 and 12, removal and fidelity, from the records of explained reviews."""
+"""Tables 2a, 2c, 9, 10 and 12 and removal, from the records of explained reviews."""
 
 from collections.abc import Mapping
 
 import numpy as np
 
-from experiments.asks import FIDELITY, REMOVAL, TFIDF
+from experiments.asks import REMOVAL, TFIDF
 from experiments.bench import Record
 from experiments.table import Cell, Number, Panel, Table, mean_of, points
 
@@ -262,50 +262,4 @@ def removal(records: Records) -> Table:
             *_below_lrp(records),
         ),
         panels=tuple(panels),
-    )
-
-
-def fidelity(records: Records) -> Table:
-    """Who describes a classifier best, at equal budgets."""
-    rows: list[tuple[Cell, ...]] = []
-    for model in models_of(records):
-        for method in FIDELITY:
-            record = found_in(records, model, method)
-            if record is None:
-                continue
-            squared = [
-                (sum(d["removal"]), sum(d["no_change"]))
-                for d in record["documents"]
-                if "removal" in d and None not in d["removal"]
-            ]
-            local = sum(s for s, _ in squared) / sum(c for _, c in squared) if squared else None
-            rows.append(
-                (
-                    model,
-                    method,
-                    str(record["budget"]),
-                    mean_of(column(record, "UNI")),
-                    mean_of(column(record, "WIDE")),
-                    Number(local),
-                    mean_of(column(record, "deletion", "best")),
-                    mean_of(column(record, "insertion", "best")),
-                )
-            )
-    return Table(
-        title="Fidelity: who describes a classifier best",
-        columns=(
-            "model",
-            "method",
-            "questions",
-            "subset error (uniform sizes)",
-            "subset error (log-uniform)",
-            "removal error (1–10 units)",
-            "deletion",
-            "insertion",
-        ),
-        rows=tuple(rows),
-        notes=(
-            "Subset errors are relative to predicting the mean, removal errors to predicting "
-            "no change; lower is better, except for deletion.",
-        ),
     )

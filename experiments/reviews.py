@@ -14,6 +14,7 @@ import numpy as np
 import slalom
 from experiments.bench import Bench, Part, Record
 from experiments.classifiers import SLOW, classifier_of, counted, data_of
+from slalom.explainers.surrogate import QueryBudget, SurrogateExplainer
 from slalom.metrics.agreement import (
     auprc,
     auroc,
@@ -23,8 +24,18 @@ from slalom.metrics.agreement import (
 )
 from slalom.metrics.faithfulness import deletion, insertion, removal_error, subset_error
 from slalom.metrics.subject import Subject, subject_of, unit_scores
+from slalom.samplers.subsets import Deletions
+from slalom.surrogates.linear import LinearSurrogate
 from training import data
 
+LINEAR_LOCAL = SurrogateExplainer(
+    "linear-local",
+    "ridge regression on the deletions of 'slalom-local'",
+    Deletions(10),
+    LinearSurrogate(),
+    QueryBudget(minimum=300, per_unit=5, maximum=3000),
+    tied=False,
+)
 SCORES = ("alone", "value", "importance", "linearised", "removal", "shapley", "score")
 Ask = tuple[str, str, int | None]  # classifier, method, budget
 
@@ -65,14 +76,16 @@ def measured(bench: Bench, *, model: str, method: str, budget: int | None) -> Re
     explanations = slalom.explain_many(
         classifier,
         texts,
-        method,
+        LINEAR_LOCAL if method == LINEAR_LOCAL.name else method,
         n_queries=budget,
         seed=bench.seed,
         too_long="truncate",
         progress=False,
         on_error="keep",
     )
-    problems = [str(e) for e in explanations if isinstance(e, Exception)]
+    problems = [e for e in explanations if isinstance(e, Exception)]
+    if len(problems) == len(explanations):
+        raise problems[0]
     for explanation in explanations:
         if not isinstance(explanation, Exception):
             found.append(_numbers(bench, model, explanation))
@@ -84,7 +97,7 @@ def measured(bench: Bench, *, model: str, method: str, budget: int | None) -> Re
         "documents": found,
         "n_queries": [e.quality.n_queries for e in explanations if not isinstance(e, Exception)],
         "taken": seconds,
-        "problem": problems[0] if problems else None,
+        "problem": str(problems[0]) if problems else None,
     }
 
 
@@ -135,6 +148,8 @@ def held_against_people(bench: Bench, *, model: str, method: str, budget: int | 
         progress=False,
         on_error="keep",
     )
+    if all(isinstance(explanation, Exception) for explanation in explanations):
+        raise explanations[0]
     found, right = [], []
     for review, explanation in zip(reviews, explanations, strict=True):
         if isinstance(explanation, Exception):

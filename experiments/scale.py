@@ -28,6 +28,8 @@ class Scale:
     budgets: tuple[int, ...]  # of table 12
     models: tuple[str, ...]  # the paper's three
     all_models: tuple[str, ...]  # of fidelity
+    kept_back: tuple[str, ...]  # of fidelity too: nothing was chosen by looking at these
+    many: int | None  # questions of fidelity's rivals that are also given more than the others
     yelp_models: tuple[str, ...]
     larger: tuple[str, ...]
     # runtime
@@ -55,6 +57,8 @@ PAPER = Scale(
     budgets=(500, 1000, 2000, 5000, 10_000),
     models=("distilbert-2", "bert-2", "gpt2-2"),
     all_models=("bundled", "minilm-6", "bert-2", "distilbert-2", "gpt2-2", "bloom-2", "mamba-1"),
+    kept_back=("bert-4", "bloom-1"),
+    many=5000,
     yelp_models=("yelp-distilbert-1", "yelp-bert-1", "yelp-gpt2-1"),
     larger=("yelp-bloom-1", "yelp-mamba-1"),
     timed=(1000, 3000, 10_000),
@@ -80,6 +84,8 @@ SMALL = Scale(
     budgets=(100, 300),
     models=("distilbert-2", "bert-2", "gpt2-2"),
     all_models=("bundled", "bert-2"),
+    kept_back=(),
+    many=None,
     yelp_models=("yelp-bert-1",),
     larger=("yelp-bloom-1",),
     timed=(100, 300),
