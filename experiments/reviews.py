@@ -6,6 +6,7 @@ where the method has a model, its errors on subsets and removals in log-odds of 
 class. Gradients are of the predicted class's log-odds.
 """
 
+from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
@@ -14,7 +15,6 @@ import numpy as np
 import slalom
 from experiments.bench import Bench, Part, Record
 from experiments.classifiers import SLOW, classifier_of, counted, data_of
-from slalom.explainers.surrogate import QueryBudget, SurrogateExplainer
 from slalom.metrics.agreement import (
     auprc,
     auroc,
@@ -24,17 +24,11 @@ from slalom.metrics.agreement import (
 )
 from slalom.metrics.faithfulness import deletion, insertion, removal_error, subset_error
 from slalom.metrics.subject import Subject, subject_of, unit_scores
-from slalom.samplers.subsets import Deletions
-from slalom.surrogates.linear import LinearSurrogate
 from training import data
 
-LINEAR_LOCAL = SurrogateExplainer(
-    "linear-local",
-    "ridge regression on the deletions of 'slalom-local'",
-    Deletions(10),
-    LinearSurrogate(),
-    QueryBudget(minimum=300, per_unit=5, maximum=3000),
-    tied=False,
+_methods: Any = slalom.METHODS
+LINEAR_LOCAL = replace(  # least squares on the deletions of slalom-local
+    _methods["linear"], name="linear-local", sampler=_methods["slalom-local"].sampler
 )
 SCORES = ("alone", "value", "importance", "linearised", "removal", "shapley", "score")
 Ask = tuple[str, str, int | None]  # classifier, method, budget
