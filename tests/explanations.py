@@ -7,6 +7,7 @@ import numpy as np
 
 from slalom.document import features_of
 from slalom.explanation import Explanation, Quality
+from slalom.pairs import Interactions, Pair
 from slalom.surrogates.slalom.model import Anchor, SlalomModel
 from slalom.surrogates.slalom.readouts import read_outs
 
@@ -86,6 +87,15 @@ def with_facts(explanation: Explanation) -> Explanation:
         length_curve=curve,
         base_measured=True,
     )
+
+
+def with_pairs(explanation: Explanation, *places: tuple[int, int]) -> Explanation:
+    """The same with pairs; those after the second say less together than apart."""
+    pairs = tuple(
+        Pair((i, j), (explanation.units[i], explanation.units[j]), 1.9 - n, -0.8 + n, 2.0, 0.1)
+        for n, (i, j) in enumerate(places)
+    )
+    return replace(explanation, pairs=Interactions(pairs, 60, True, explanation.spans))
 
 
 def with_unidentified(explanation: Explanation, unit: int) -> Explanation:

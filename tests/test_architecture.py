@@ -13,7 +13,7 @@ PACKAGE = ROOT / "src" / "slalom"
 LAYERS = (  # imports point up this list; parts of one line do not import each other
     {"errors"},
     {"document", "files"},
-    {"classifiers", "samplers", "surrogates"},
+    {"classifiers", "samplers", "surrogates", "pairs"},
     {"explanation"},
     {"tables"},
     {"explainers", "theory"},

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import slalom
-from explanations import made, with_unidentified
+from explanations import made, with_pairs, with_unidentified
 from oracles import TEXT, slalom_oracle
 from slalom.explanation import trust_of
 
@@ -56,6 +56,24 @@ def test_every_part_of_version_2_survives_a_file(found, whole, tmp_path):
     assert not again.is_measured("shapley").any()
     for other in (replace(made, windowed=False), replace(made, base_measured=False)):
         assert other != made
+
+
+def test_pairs_are_kept_in_a_file(tmp_path):
+    kept = with_pairs(made(), (16, 17), (1, 2))
+    kept.save(tmp_path / "x.json")
+    again = slalom.read(tmp_path / "x.json")
+    assert again == kept
+    assert again.pairs == kept.pairs
+    assert again != replace(kept, pairs=None)
+    assert "pairs" not in made().to_json()  # nobody looked
+
+
+def test_a_pair_of_units_that_are_not_there_is_damage(tmp_path):
+    record = with_pairs(made(), (16, 17)).to_json()
+    record["pairs"]["pairs"][0]["units"] = [16, 99]
+    (tmp_path / "x.json").write_text(json.dumps(record))
+    with pytest.raises(slalom.SlalomError):
+        slalom.read(tmp_path / "x.json")
 
 
 def test_a_file_of_version_1_still_opens():

@@ -5,7 +5,7 @@ predict for any subset of the units without knowing which method made it.
 """
 
 import os
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -13,6 +13,7 @@ import numpy as np
 from slalom.document import BoolArray, FloatArray, IntArray, Span, Text
 from slalom.errors import InputError, NoModelError
 from slalom.files import Format, write_json
+from slalom.pairs import Interactions
 from slalom.surrogates.base import Model
 from slalom.surrogates.gam import GamModel
 from slalom.surrogates.linear import LinearModel
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from slalom.metrics.counterfactual import Counterfactual
-    from slalom.metrics.interactions import Interactions
 
 MODELS = {
     model.kind: model for model in (SlalomModel, CompletedModel, LinearModel, GamModel, TreesModel)
@@ -87,6 +87,7 @@ class Explanation:
     base_measured: bool = False  # the empty text was asked, not fitted
     length_curve: FloatArray | None = None  # (n_units + 1,) of 0 … n units; None: no such part
     windowed: bool = False  # the text is longer than the model reads, and was read in windows
+    pairs: Interactions | None = None  # words that act together; None: nobody looked
 
     def is_measured(self, name: str) -> BoolArray:
         """(n_units,) where a score is the classifier's own answer; a name not there: nowhere."""
@@ -145,6 +146,7 @@ class Explanation:
             "base_measured": self.base_measured,
             "length_curve": _plain(self.length_curve),
             "windowed": self.windowed,
+            **({} if self.pairs is None else {"pairs": self.pairs.to_json()}),
         }
         return FILES.stamped(record)
 
@@ -210,11 +212,15 @@ class Explanation:
 
     def interactions(
         self, k: int = 10, classifier: Any = None, n_queries: int = 200
-    ) -> "Interactions":
+    ) -> Interactions:
         """The k pairs of words that act together most; asked, if there is a classifier."""
         from slalom.metrics.interactions import interactions
 
         return interactions(self, k, classifier, n_queries=n_queries)
+
+    def with_pairs(self, k: int = 10, classifier: Any = None) -> "Explanation":
+        """The same with its k strongest pairs: every view draws them, and files keep them."""
+        return replace(self, pairs=self.interactions(k, classifier))
 
     def __repr__(self) -> str:
         from slalom.views.brief import brief
@@ -267,8 +273,9 @@ def _model_from_json(record: dict[str, Any] | None) -> Model | None:
 
 def _since_version_2(record: dict[str, Any]) -> dict[str, Any]:
     """What files of version 1 do not have."""
-    measured = record.get("measured", {})
+    measured, pairs = record.get("measured", {}), record.get("pairs")
     return {
+        "pairs": pairs and Interactions.from_json(pairs, [tuple(s) for s in record["spans"]]),
         "measured": {name: np.array(marks, dtype=bool) for name, marks in measured.items()},
         "base_measured": record.get("base_measured", False),
         "windowed": record.get("windowed", False),

@@ -326,6 +326,10 @@ def test_pairs_are_asked_and_listed(run: Run, monkeypatch: pytest.MonkeyPatch) -
     _, out, _ = run("explain", TEXT, "--target", "good", "--pairs", "2")
     assert "awful × end: together +1.00, apart −2.00" in out.splitlines()
     assert out.splitlines()[-1].endswith("more queries)")
+    _, page, _ = run("explain", TEXT, "--target", "good", "--pairs", "2", "--html", "-")
+    assert "<li>awful × end: together +1.00, apart −2.00</li>" in page
+    _, kept, _ = run("explain", TEXT, "--target", "good", "--pairs", "2", "--json", "-")
+    assert json.loads(kept)["pairs"]["pairs"][0]["words"] == ["awful", "end"]
 
 
 def turned(texts: list[str]) -> np.ndarray:

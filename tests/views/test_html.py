@@ -12,7 +12,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from explanations import NASTY, REVIEW, made, with_facts, with_one_score, with_unidentified
+from explanations import (
+    NASTY,
+    REVIEW,
+    made,
+    with_facts,
+    with_one_score,
+    with_pairs,
+    with_unidentified,
+)
 from slalom.explanation import Explanation
 from slalom.views import colours, html, reading
 from slalom.views.record import record
@@ -194,6 +202,12 @@ def test_a_fragment_is_a_page_without_head() -> None:
 
 def test_one_unit_is_not_called_units() -> None:
     assert "All scores of the 1 different unit<" in html.body(made("good"))
+
+
+def test_pairs_are_a_list_without_a_script() -> None:
+    page = Page(html.page(with_pairs(made(), (16, 17))))
+    assert page.texts["ul.pairs"] == "Not × awful: together +1.90, apart −0.80"
+    assert Page(html.page(made())).count("ul", "pairs") == 0
 
 
 def test_golden_body() -> None:

@@ -146,6 +146,23 @@ def test_the_best_order_removes_what_speaks_for_it_first(server):
     assert path["said"][1] == pytest.approx(log_odds(TEXT.replace("great ", "")))
 
 
+def test_pairs_are_asked_for(server):
+    asked = {"text": "a great end", "target": "positive", "model": "words"}
+    done = dict(events(server, asked))["done"]
+    status, found, _ = server.ask("/api/pairs", {"explanation": done["id"], "k": 3})
+    assert status == 200
+    assert found == {"pairs": [], "n_queries": found["n_queries"], "measured": True}
+    assert server.ask("/api/pairs", {"explanation": done["id"], "k": 0})[0] == 400
+    assert server.ask("/api/pairs", {"explanation": "?"})[0] == 404
+    every = dict(events(server, {**asked, "target": "all"}))["done"]
+    status, answer, _ = server.ask("/api/pairs", {"explanation": every["id"]})
+    assert status == 422
+    assert "one target" in answer["error"]
+    elsewhere = {**done["explanation"], "classifier": "a model that is not here"}
+    _, opened, _ = server.ask("/api/open", elsewhere)
+    assert server.ask("/api/pairs", {"explanation": opened["id"]})[0] == 400
+
+
 def test_a_file_can_be_opened_and_asked_about(server):
     _, explanation, _ = server.ask("/api/explain", {"text": TEXT, "n_queries": 100})
     status, opened, _ = server.ask("/api/open", explanation)

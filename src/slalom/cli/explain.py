@@ -148,7 +148,9 @@ def explain(
             progress=True,
         )
         checked_names(explanation, columns)
-        told = _asked_on(explanation, classifier, pairs=pairs, counterfactual=counterfactual)
+        if pairs is not None:
+            explanation = explanation.with_pairs(pairs, classifier)
+        turned = explanation.counterfactual(classifier).sentence if counterfactual else None
     if json_file is not None:
         write(json_file, _json(explanation))
     if html_file is not None:
@@ -157,25 +159,8 @@ def explain(
         picture(explanation, columns)
     if STANDARD not in files:
         _show(explanation, columns)
-        for sentence in told:
-            click.echo(f"\n{sentence}")
-
-
-def _asked_on(
-    explanation: "Explanation",
-    classifier: "Classifier",
-    *,
-    pairs: int | None,
-    counterfactual: bool,
-) -> list[str]:
-    """What further questions find out, each as text with what it cost."""
-    told = []
-    if pairs is not None:
-        found = explanation.interactions(pairs, classifier)
-        told.append(f"{found}\n({found.n_queries} more queries)")
-    if counterfactual:
-        told.append(explanation.counterfactual(classifier).sentence)
-    return told
+        if turned is not None:
+            click.echo(f"\n{turned}")
 
 
 def _cost(

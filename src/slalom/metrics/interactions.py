@@ -15,7 +15,7 @@ for is not listed, unless the two take most of the attention: then they are not 
 that are averaged, but a switch.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import combinations, zip_longest
 from typing import Any
@@ -23,10 +23,11 @@ from typing import Any
 import numpy as np
 
 from slalom.classifiers.load import as_classifier
-from slalom.document import BoolArray, FloatArray, IntArray, Span
+from slalom.document import BoolArray, FloatArray, IntArray
 from slalom.errors import InputError, Setting
 from slalom.explanation import Explanation
 from slalom.metrics.subject import subject_of, unit_scores
+from slalom.pairs import Interactions, Pair
 from slalom.surrogates.slalom.model import SlalomModel
 
 N_QUERIES = 200  # a text of up to 17 units is asked about all of its pairs
@@ -42,80 +43,6 @@ NEGATIONS = frozenset(
 )
 Place = tuple[int, int]  # two units, the earlier first
 Scores = Callable[[BoolArray], FloatArray]  # (k, n_units) → (k,)
-
-
-@dataclass(frozen=True)
-class Pair:
-    """Two units, and what they add together and apart; `str()` gives a line."""
-
-    units: tuple[int, int]
-    words: tuple[str, str]
-    together: float  # what both add to the rest of the text
-    apart: float  # what each adds to it without the other, summed
-    alone_together: float | None  # the same with nothing else shown; None: it cannot be asked
-    alone_apart: float | None
-
-    @property
-    def size(self) -> float:
-        """The second difference: what is due to their being there together."""
-        return self.together - self.apart
-
-    def __str__(self) -> str:
-        first, second = (word.strip() for word in self.words)
-        line = f"{first} × {second}: together {self.together:+.2f}, apart {self.apart:+.2f}"
-        return line.replace(" -", " −")  # the minus of every view
-
-    def to_json(self) -> dict[str, Any]:
-        alone = None
-        if self.alone_together is not None:
-            alone = {"together": self.alone_together, "apart": self.alone_apart}
-        return {
-            "units": list(self.units),
-            "words": list(self.words),
-            "together": self.together,
-            "apart": self.apart,
-            "alone": alone,
-        }
-
-
-@dataclass(frozen=True)
-class Interactions:
-    """The pairs found, strongest first, and what it took; `str()` gives one line per pair."""
-
-    pairs: tuple[Pair, ...]
-    n_queries: int  # asked to find and to measure them
-    measured: bool  # False: what the model says, nothing was asked
-    spans: tuple[Span, ...]  # of all units of the text
-
-    def __iter__(self) -> Iterator[Pair]:
-        return iter(self.pairs)
-
-    def __len__(self) -> int:
-        return len(self.pairs)
-
-    def __getitem__(self, place: int) -> Pair:
-        return self.pairs[place]
-
-    def __str__(self) -> str:
-        if not self.pairs:
-            return "no two words act together"
-        return "\n".join(str(pair) for pair in self.pairs)
-
-    def phrases(self) -> tuple[Span, ...]:
-        """All spans of the text, neighbours that act together made one: `units=` of explain."""
-        joined = {pair.units[0] for pair in self.pairs if pair.units[1] == pair.units[0] + 1}
-        spans: list[Span] = []
-        for unit, span in enumerate(self.spans):
-            if unit - 1 in joined and spans[-1][:-2] == span[:-2]:  # never across sides
-                spans[-1] = (*spans[-1][:-1], span[-1])
-            else:
-                spans.append(span)
-        return tuple(spans)
-
-    def to_json(self) -> dict[str, Any]:
-        """What a view needs to draw arcs between words."""
-        pairs = [pair.to_json() for pair in self.pairs]
-        return {"pairs": pairs, "n_queries": self.n_queries, "measured": self.measured}
 
 
 def interactions(

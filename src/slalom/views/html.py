@@ -16,13 +16,13 @@ from importlib.resources import files
 from slalom.explanation import Explanation
 from slalom.views import reading
 from slalom.views.numbers import counted, digits, margin, number
-from slalom.views.reading import Row
+from slalom.views.reading import Row, pair_label
 from slalom.views.record import Record, record
 from slalom.views.sentence import sentence, trust_sentence
 
 SCRIPTS = (  # in the order in which they need each other
     *("elements", "numbers", "text", "bars", "bridge", "plane", "length"),
-    *("table", "card", "picture", "explanation"),
+    *("table", "card", "picture", "arcs", "explanation"),
 )
 N_SHADES = 9  # of a colour, from faint to full; style.css has them
 
@@ -60,6 +60,7 @@ def body(explanation: Explanation) -> str:
             f'<p class="small">Trust: {escape(explanation.quality.trust)}. '
             f"{escape(trust_sentence(explanation))}</p>",
             painted_text(shown, by),
+            _pairs(shown),
             _table(shown, rows),
             f'<script type="application/json">{as_data(record(explanation))}</script>',
             "</section>",
@@ -130,6 +131,14 @@ def _shade(strength: float, *, sided: bool) -> str:
         return ""
     side = "loud" if not sided else "for" if strength > 0 else "against"
     return f" {side} s{max(1, round(abs(strength) * N_SHADES))}"
+
+
+def _pairs(shown: Explanation) -> str:
+    """The words that act together as a list, where somebody looked for them."""
+    if not shown.pairs:
+        return ""
+    lines = (f"{pair_label(pair)}: {pair.told}" for pair in shown.pairs)
+    return f'<ul class="pairs">{"".join(f"<li>{escape(line)}</li>" for line in lines)}</ul>'
 
 
 def _table(shown: Explanation, rows: list[Row]) -> str:

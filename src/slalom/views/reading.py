@@ -12,6 +12,7 @@ from slalom.classifiers.base import Target
 from slalom.document import FloatArray
 from slalom.errors import UnknownNameError
 from slalom.explanation import Explanation
+from slalom.pairs import Pair
 from slalom.surrogates.slalom.model import Anchor
 from slalom.views.numbers import counted, number, ordinal, percent, r2
 
@@ -286,6 +287,11 @@ def facts(explanation: Explanation) -> list[str]:
     miss = [] if quality.rmse is None else [f"RMSE {quality.rmse:.2f}"]
     asked = counted(quality.n_queries, "query")
     return [explanation.method, *fit, *miss, asked]
+
+
+def pair_label(pair: Pair) -> str:
+    """ "not × bad"."""
+    return " × ".join(map(label, pair.words))
 
 
 def label(unit: str) -> str:

@@ -46,6 +46,7 @@ def record(explanation: Explanation) -> Record:
         "by": by,
         "shown": list(classes).index(reading.shown_class(explanation)),
         "classes": [_of_class(explanation, index, rows) for index in classes],
+        "pairs": _pairs(explanation),
         "trust": _trust(explanation),
         "notes": [reading.label(note) for note in explanation.quality.notes],
         "facts": _facts(explanation),
@@ -150,6 +151,16 @@ def _of_class(explanation: Explanation, index: int, rows: Sequence[Row]) -> Reco
             "importance": _rounded(shown.anchor.importance),
         },
     }
+
+
+def _pairs(explanation: Explanation) -> Record | None:
+    """Words that act together, as the explanation's file has them."""
+    if explanation.pairs is None:
+        return None
+    told = explanation.pairs.to_json()
+    for pair in told["pairs"]:
+        pair["words"] = [reading.label(word) for word in pair["words"]]
+    return told
 
 
 def _trust(explanation: Explanation) -> Record:

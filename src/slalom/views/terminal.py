@@ -15,6 +15,7 @@ from rich.text import Text
 
 from slalom.document import FloatArray
 from slalom.explanation import Explanation
+from slalom.pairs import Interactions
 from slalom.views import colours, reading
 from slalom.views.numbers import counted, digits, margin, number, percent
 from slalom.views.sentence import DETERMINED, length_sentence, sentence, trust_lines
@@ -75,6 +76,17 @@ class TerminalView:
         if console.color_system is not None and not console.no_color:
             yield _colours(shown, by)
         yield from (Text(f"note: {reading.label(note)}") for note in shown.quality.notes)
+        if shown.pairs is not None:
+            yield _pairs(shown.pairs)
+
+
+def _pairs(pairs: Interactions) -> RenderableType:
+    """Words that act together, a line for each two."""
+    lines = [
+        Text.assemble((reading.pair_label(pair), "bold"), f": {pair.told}") for pair in pairs
+    ] or [Text(str(pairs))]
+    asked = f"({counted(pairs.n_queries, 'more query')})"
+    return Group(Text(), *lines, Text(asked, style="dim"))
 
 
 def _header(explanation: Explanation) -> RenderableType:

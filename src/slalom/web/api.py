@@ -4,6 +4,7 @@ POST /api/explain   an explanation, or with `Accept: text/event-stream` its maki
 POST /api/predict   what the classifier says
 POST /api/whatif    the answer without some units, beside what explanations predicted
 POST /api/order     the best order of removal, with its curve
+POST /api/pairs     words that act together
 POST /api/open      an explanation file, to be shown
 GET  /api/methods · /api/models · /api/health · /api/openapi.json
 """
@@ -20,10 +21,11 @@ from slalom.classifiers.base import is_independent
 from slalom.errors import FileError, SlalomError
 from slalom.explainers.table import METHODS
 from slalom.explanation import FILES
+from slalom.pairs import Interactions
 from slalom.views.record import record as record_of
 from slalom.web import asked as requests
 from slalom.web import what_if
-from slalom.web.jobs import Bench, Made, Stopped, Task
+from slalom.web.jobs import Bench, FindPairs, Made, Patience, Stopped, Task, Work
 from slalom.web.kept import Kept, Shelf
 from slalom.web.limits import Limits, Refusal
 from slalom.web.models import Models, Watched
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 
 Endpoint = Callable[["Request"], Awaitable["Response"]]
 log = logging.getLogger("slalom.web")
+N_PAIRS, MOST_PAIRS = 8, 30
 POLL = 0.2  # seconds between two looks at whether the client is still there
 
 
@@ -53,6 +56,7 @@ class Api:
             "/api/predict": ("POST", self.predict),
             "/api/whatif": ("POST", self.what_if),
             "/api/order": ("POST", self.order),
+            "/api/pairs": ("POST", self.pairs),
             "/api/open": ("POST", self.open),
             "/api/methods": ("GET", self.methods),
             "/api/models": ("GET", self.list_models),
@@ -70,20 +74,21 @@ class Api:
         wanted = requests.explanation_asked(record, self.models, self.limits)
         self.bench.check_room()
         streamed = "text/event-stream" in request.headers.get("accept", "")
-        task = Task(wanted, self.limits, rough_first=streamed)
+        task = Task(wanted, self.limits, streamed, Patience(self.limits.seconds))
         if streamed:
             from starlette.responses import StreamingResponse
 
             return StreamingResponse(self._events(task), media_type="text/event-stream")
-        return _json((await self._made(task, request)).explanation.to_json())
+        made: Made = await self._result(task, request)
+        return _json(made.explanation.to_json())
 
-    async def _made(self, task: Task, request: "Request") -> Made:
-        """The result, unless the client goes away first."""
+    async def _result(self, task: Work, request: "Request") -> Any:
+        """What comes of it, unless the client goes away first."""
 
-        async def result() -> Made:
+        async def result() -> Any:
             async for kind, told in self.bench.work(task):
                 if kind == "done":
-                    made: Made = told
+                    made = told
             return made
 
         work = asyncio.ensure_future(result())
@@ -157,6 +162,16 @@ class Api:
         return _json(
             await self._soon(lambda: what_if.removal_path(kept.explanation, shown[0], kept.asked))
         )
+
+    async def pairs(self, request: "Request") -> "Response":
+        record = requests.parsed(await _body(request, self.limits.body))
+        requests.check_fields(record, ("explanation", "k"))
+        kept = self.shelf[record.get("explanation")]
+        k = requests.whole(record.get("k", N_PAIRS), "k", 1, MOST_PAIRS) or N_PAIRS
+        self.bench.check_room()
+        task = FindPairs(kept, k, Patience(self.limits.seconds))
+        found: Interactions = await self._result(task, request)
+        return _json(found.to_json())
 
     async def open(self, request: "Request") -> "Response":
         record = requests.parsed(await _body(request, self.limits.file))

@@ -57,8 +57,8 @@ def explanation_asked(record: dict[str, Any], models: Models, limits: Limits) ->
         method=method_named(method),
         target=target,
         units=units,
-        n_queries=_whole(record.get("n_queries"), "n_queries", 1, limits.queries),
-        seed=_whole(record.get("seed", 0), "seed", 0, 2**31 - 1) or 0,
+        n_queries=whole(record.get("n_queries"), "n_queries", 1, limits.queries),
+        seed=whole(record.get("seed", 0), "seed", 0, 2**31 - 1) or 0,
         too_long=str(too_long),
     )
 
@@ -99,7 +99,8 @@ def positions(given: object, name: str, n_units: int) -> list[int]:
     return sorted(set(given))
 
 
-def _whole(given: object, name: str, least: int, most: int) -> int | None:
+def whole(given: object, name: str, least: int, most: int) -> int | None:
+    """A whole number within bounds, or None where none is given."""
     if given is None:
         return None
     if isinstance(given, bool) or not isinstance(given, int) or not least <= given <= most:

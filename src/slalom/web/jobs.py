@@ -1,4 +1,4 @@
-"""Explanations being made: in threads, few at a time, watched, and stopped when nobody waits.
+"""Work being done: in threads, few at a time, watched, and stopped when nobody waits.
 
     bench.work(task)   an event per stage: waiting, progress, rough, done or failed
 
@@ -11,13 +11,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from threading import Event
 from time import monotonic
-from typing import Any
+from typing import Any, Protocol
 
 from slalom.document import Document
 from slalom.explainers.splitting import document_of
 from slalom.explainers.white_box import WhiteBox
 from slalom.explanation import Explanation
+from slalom.pairs import Interactions
 from slalom.web.asked import AskedExplanation
+from slalom.web.kept import Kept
 from slalom.web.limits import Limits, Refusal, busy
 from slalom.web.models import Watched
 
@@ -40,23 +42,73 @@ class Made:
     asked: AskedExplanation
 
 
+class Work(Protocol):
+    """Something that takes a while; `stop` may be called from any thread."""
+
+    def stop(self) -> None: ...
+
+    def make(self, say: Say) -> Any:
+        """The whole work, in a thread of its own."""
+        ...
+
+
+@dataclass(eq=False)
+class Patience:
+    """Somebody waits for it, and not for ever."""
+
+    seconds: float
+    stopped: Event = field(default_factory=Event)
+    began: float | None = None
+
+    def begin(self) -> None:
+        self.began = monotonic()
+
+    def check(self) -> None:
+        """Ends the work if nobody waits any more, or if it takes too long."""
+        if self.stopped.is_set():
+            raise Stopped
+        if self.began is not None and monotonic() > self.began + self.seconds:
+            raise Refusal(
+                503, "too-slow", f"this took more than {self.seconds:.0f} s: ask for less"
+            )
+
+
+@dataclass(eq=False)
+class FindPairs:
+    """Words that act together, to be found in a text that was explained."""
+
+    kept: Kept
+    k: int
+    patience: Patience
+
+    def stop(self) -> None:
+        self.patience.stopped.set()
+
+    def make(self, say: Say) -> Interactions:
+        self.patience.begin()
+        if self.kept.asked is None:
+            raise Refusal(400, "wrong", "the model of this file is not here: it cannot be asked")
+        model, _ = self.kept.asked
+        watched = Watched(model, lambda n_queries: self.patience.check())
+        return self.kept.explanation.interactions(self.k, watched)
+
+
 @dataclass(eq=False)
 class Task:
-    """One explanation to be made; `stop` may be called from any thread."""
+    """One explanation to be made."""
 
     asked: AskedExplanation
     limits: Limits
     rough_first: bool
-    stopped: Event = field(default_factory=Event)
+    patience: Patience
     n_asked: int = 0
 
     def stop(self) -> None:
-        self.stopped.set()
+        self.patience.stopped.set()
 
     def make(self, say: Say) -> Made:
-        """The whole work, in a thread of its own."""
         asked = self.asked
-        deadline = monotonic() + self.limits.seconds
+        self.patience.begin()
         classifier = asked.model.classifier
         document = document_of(classifier, asked.text, asked.units, too_long=asked.too_long)
         if document.n_units > self.limits.units:
@@ -70,14 +122,7 @@ class Task:
         n_queries = self.limits.queries if expected > self.limits.queries else asked.n_queries
 
         def tell(n_queries_done: int) -> None:
-            if self.stopped.is_set():
-                raise Stopped
-            if monotonic() > deadline:
-                raise Refusal(
-                    503,
-                    "too-slow",
-                    f"this took more than {self.limits.seconds:.0f} s: ask for less",
-                )
+            self.patience.check()
             self.n_asked += n_queries_done
             if n_queries_done:
                 say("progress", {"done": self.n_asked, "total": max(expected, self.n_asked)})
@@ -119,14 +164,14 @@ class Bench:
         self.n_running = self.n_waiting = 0
         self._room = asyncio.Semaphore(limits.running)
         self._threads = ThreadPoolExecutor(limits.running, thread_name_prefix="explaining")
-        self._tasks: set[Task] = set()
+        self._tasks: set[Work] = set()
 
     def check_room(self) -> None:
         """Refuse at once what would only be refused in line."""
         if self._room.locked() and self.n_waiting >= self.limits.waiting:
             raise busy(self.limits)
 
-    async def work(self, task: Task) -> AsyncIterator[tuple[str, Any]]:
+    async def work(self, task: Work) -> AsyncIterator[tuple[str, Any]]:
         """What happens to a task, as it happens; leaving early stops it."""
         loop, events = asyncio.get_running_loop(), asyncio.Queue[tuple[str, Any]]()
 
@@ -156,7 +201,7 @@ class Bench:
             self.n_waiting -= 1
         self.n_running += 1
 
-    def _leave(self, task: Task, done: "asyncio.Future[Made]") -> None:
+    def _leave(self, task: Work, done: "asyncio.Future[Any]") -> None:
         """The place is free when the thread is, not when the client goes."""
         self.n_running -= 1
         self._tasks.discard(task)

@@ -38,6 +38,11 @@ def description(limits: Limits) -> Schema:
                 _object({"explanation": {"type": "string"}, "class": {"type": "integer"}}, 1),
                 {"type": "object"},
             ),
+            "/api/pairs": _post(
+                "Words that act together, asked: at most 200 questions",
+                _object({"explanation": {"type": "string"}, "k": {"type": "integer"}}, 1),
+                _pairs(),
+            ),
             "/api/open": _post("Show an explanation file", {"type": "object"}, {"type": "object"}),
             "/api/methods": _get("The methods, each with a line about it"),
             "/api/models": _get("The models of this server, with their labels"),
@@ -74,6 +79,16 @@ def _predicted() -> Schema:
     rows = {"type": "array", "items": _list("number")}
     fields = {"labels": _list("string"), "logits": rows, "probabilities": rows}
     return _object({"model": {"type": "string"}, **fields}, 4)
+
+
+def _pairs() -> Schema:
+    number: Schema = {"type": "number"}
+    sums = {"together": number, "apart": number}
+    alone = {"oneOf": [_object(sums, 2), {"type": "null"}]}
+    fields = {"units": _list("integer"), "words": _list("string"), **sums, "alone": alone}
+    pairs = {"type": "array", "items": _object(fields, 5)}
+    asked = {"n_queries": {"type": "integer"}, "measured": {"type": "boolean"}}
+    return _object({"pairs": pairs, **asked}, 3)
 
 
 def _text(limits: Limits) -> Schema:

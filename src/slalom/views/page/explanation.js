@@ -94,6 +94,7 @@
     const slots = {};
     let view = viewOf(record, state);
     let pinned = null;
+    let arcs = null;
     let width = 0;
     const tip = element("div", { class: "tip", role: "status", hidden: true });
     const tabs = [
@@ -151,6 +152,7 @@
         word.setAttribute("role", "button");
         word.setAttribute("aria-pressed", removed.has(+word.dataset.unit));
       });
+      if (arcs) (slots.text.append(arcs.root), arcs.redraw());
       slots.table.replaceChildren(slalom.table(record, view, state.advanced));
       slots.anchor.replaceChildren(...(state.advanced && view.anchor ? [slalom.anchorLine(view)] : []));
       chart();
@@ -160,6 +162,7 @@
     const linked = (row) => root.querySelectorAll(`[data-row="${row}"]`);
     const point = (target) => {
       root.querySelectorAll(".on").forEach((node) => node.classList.remove("on"));
+      arcs?.touch(target ? +target.dataset.row : null);
       if (!target) return void (tip.hidden = true);
       const row = target.dataset.row;
       linked(row).forEach((node) => node.classList.add("on"));
@@ -233,9 +236,13 @@
     listening.set(root, new AbortController());
     const { signal } = listening.get(root);
     for (const [name, answer] of Object.entries(events)) root.addEventListener(name, answer, { signal });
+    arcs = slalom.arcs(record, slots.text, options.pairs);
     draw();
-    const resized = new ResizeObserver(() => Math.abs(slots.chart.clientWidth - width) > 2 && slots.chart.clientWidth > 0 && chart());
-    resized.observe(slots.chart);
+    const resized = new ResizeObserver(() => {
+      arcs?.redraw();
+      if (Math.abs(slots.chart.clientWidth - width) > 2 && slots.chart.clientWidth > 0) chart();
+    });
+    [slots.chart, slots.text].forEach((part) => resized.observe(part));
     signal.addEventListener("abort", () => resized.disconnect());
     return { state, refresh: draw, spoken: record.classes[state.shown].spoken };
   };

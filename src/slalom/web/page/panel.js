@@ -70,7 +70,7 @@
 
     const draw = () => {
       const made = slalom.show(shown, current.record, {
-        removed, state: view, beneath: below,
+        removed, state: view, beneath: below, pairs,
         onWord: (unit) => setRemoved(removed.has(unit) ? [...removed].filter((other) => other !== unit) : [...removed, unit]),
         onState: (state) => {
           const other = view.shown !== state.shown;
@@ -81,6 +81,10 @@
       });
       view = { ...made.state };
       return made;
+    };
+    const pairs = async () => {
+      const { explanation, id } = current;
+      return (explanation.pairs = await live.asked("/api/pairs", { explanation: id }));
     };
     let drawnView = null;
 
