@@ -1,16 +1,19 @@
 """Can the trust figure lie? Odd classifiers, every method with an R², texts of 1 to 200 words.
 
-    python -m benchmarks.trust [--explanations 2000] [--seed 0] [--out FILE]
+    python -m benchmarks.trust [--explanations 2000] [--seed 0] [--jobs 2] [--out FILE]
 
 R² of an explanation against R² on fresh queries of the same design, whose answers the fit never
 saw. "high" where fresh queries say less than .8 is a lie, and each is printed; so are the median
-gap and how many there were of each word. Rows can be kept as JSON.
+gap, how many there were of each word, and how many explanations had earned "high". Rows are
+kept in FILE as they come, and a run that was stopped goes on from there.
 """
 
 import argparse
 import json
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +23,13 @@ import slalom
 from slalom.document import FloatArray
 from slalom.explainers.methods import METHODS
 from slalom.explainers.surrogate import SurrogateExplainer
+from slalom.explanation import HIGH_TRUST
 
 Score = Callable[[FloatArray], FloatArray]
 LENGTHS = (1, 2, 3, 5, 8, 10, 12, 20, 30, 60, 120, 200)
 WITH_R2 = tuple(
-    "slalom slalom-local slalom-fast slalom-eff slalom-fidel linear gam lime kernel-shap".split()
+    "slalom slalom-boosted slalom-local slalom-fast slalom-eff slalom-fidel slalom-adam "
+    "linear gam boosted lime kernel-shap".split()
 )
 LIE, FRESH = 0.8, 800
 
@@ -141,7 +146,8 @@ def judged(kind: str, method: str, n_words: int, seed: int) -> dict[str, Any]:
     text = " ".join(f"w{word}" for word in range(n_words))
     found = slalom.explain(classifier, text, method, target="yes", seed=seed)
     row = {"kind": kind, "method": method, "words": n_words, "seed": seed}
-    row |= {"trust": found.quality.trust, "r2": found.quality.r2}
+    quality = found.quality
+    row |= {"trust": quality.trust, "r2": quality.r2, "r2_error": quality.r2_error}
     return row | {"fresh": fresh_r2(found, classifier, method, score)}
 
 
@@ -152,7 +158,7 @@ def fresh_r2(found: slalom.Explanation, classifier: Any, method: str, score: Any
     document = classifier.split(found.text).untied()
     samples = explainer.sampler.sample(document, FRESH, np.random.default_rng(found.seed + 10_007))
     counts = document.count(samples.queries)
-    inner = (counts.sum(axis=1) > 0) & (counts.sum(axis=1) < counts.shape[1])
+    inner = (counts > 0).any(axis=1) & (counts != 1).any(axis=1)
     if not inner.any():
         return None
     counts, weights = counts[inner], samples.weights[inner]
@@ -187,22 +193,57 @@ def main() -> None:
     options.add_argument("--explanations", type=int, default=2000)
     options.add_argument("--methods", default=",".join(WITH_R2))
     options.add_argument("--seed", type=int, default=0)
-    options.add_argument("--out", type=Path)
+    options.add_argument("--jobs", type=int, default=1)
+    options.add_argument(
+        "--out", type=Path, help="one row per line; what is there is not done again"
+    )
     given = options.parse_args()
-    wanted, rows = set(given.methods.split(",")), []
-    for case in cases(given.explanations, given.seed):
-        if case[1] not in wanted:
-            continue
-        rows.append(judged(*case))
-        if is_lie(rows[-1]):
-            print("high, but not on fresh queries:", rows[-1], flush=True)
-    if given.out:
-        given.out.write_text(json.dumps(rows, indent=0) + "\n")
+    wanted = set(given.methods.split(","))
+    todo = [case for case in cases(given.explanations, given.seed) if case[1] in wanted]
+    rows = [row for row in _kept(given.out) if _case(row) in set(todo)]
+    todo = [case for case in todo if case not in {_case(row) for row in rows}]
+    with ProcessPoolExecutor(given.jobs) as pool:
+        for row in pool.map(_judged, todo):
+            rows.append(row)
+            if given.out:
+                with given.out.open("a") as file:
+                    file.write(json.dumps(row) + "\n")
+    told(rows)
+
+
+def told(rows: list[dict[str, Any]]) -> None:
+    """Lies, words, gaps."""
+    for row in filter(is_lie, rows):
+        print("high, but not on fresh queries:", row)
     both = [r for r in rows if r["r2"] is not None and r["fresh"] is not None]
-    gaps = [r["r2"] - r["fresh"] for r in both]
+    gaps = np.array([r["r2"] - r["fresh"] for r in both])
     words = Counter(row["trust"] for row in rows)
     print(f"{len(rows)} explanations, {dict(words)}; {sum(map(is_lie, rows))} lies")
-    print(f"R² less fresh R²: median {np.median(gaps):+.3f}")
+    print(
+        f"R² less fresh R², {len(both)} explanations that have both: median {np.median(gaps):+.3f}"
+    )
+    earned = [r for r in both if r["fresh"] >= HIGH_TRUST]
+    high = sum(r["trust"] in ("high", "exact") for r in earned)
+    print(f"high or exact: {high} of {len(earned)} that reach {HIGH_TRUST} on fresh queries")
+    for word, bar in (("high", LIE), ("fair", 0.4)):
+        held = np.array([r["fresh"] for r in both if r["trust"] == word])
+        print(f"{word}: fresh R² below {bar}: {(held < bar).sum()} of {len(held)}")
+
+
+def _kept(path: Path | None) -> list[dict[str, Any]]:
+    if path is None or not path.exists():
+        return []
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def _case(row: dict[str, Any]) -> tuple[str, str, int, int]:
+    return row["kind"], row["method"], row["words"], row["seed"]
+
+
+def _judged(case: tuple[str, str, int, int]) -> dict[str, Any]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", slalom.SlalomWarning)
+        return judged(*case)
 
 
 if __name__ == "__main__":

@@ -188,6 +188,18 @@ def test_trust_is_a_word_for_r2():
     ]
 
 
+def test_a_figure_that_may_be_luck_earns_no_word() -> None:
+    """R² less two standard errors may fall short of the bar by a tenth, no more."""
+    assert [trust_of(0.93, error) for error in (0.0, 0.06, 0.07, 0.2, 0.3)] == [
+        "high",
+        "high",
+        "fair",
+        "fair",
+        "low",
+    ]
+    assert [trust_of(0.65, error) for error in (0.07, 0.08)] == ["fair", "low"]
+
+
 def test_units_without_an_answer_play_no_part_in_predictions() -> None:
     """Their scores are 0 because nothing is known: what they would add is not invented."""
     whole = made()

@@ -31,6 +31,7 @@ MODELS = {
     model.kind: model for model in (SlalomModel, CompletedModel, LinearModel, GamModel, TreesModel)
 }
 HIGH_TRUST, FAIR_TRUST = 0.9, 0.6
+CLEAR, LENIENT = 2.0, 0.1  # R² less so many standard errors may fall short of a bar by so much
 Number = float | FloatArray  # a log-odds; one per class where all are explained
 
 
@@ -46,13 +47,16 @@ class Quality:
     trust: str  # "exact", "high", "fair" or "low"
     notes: tuple[str, ...] = ()
     parts: dict[str, float] = field(default_factory=dict)  # what each describes; they sum to 1
+    r2_error: float | None = None  # standard error of R²: with few answers it is partly luck
 
 
-def trust_of(r2: float | None) -> str:
-    """The word for a leave-one-out R²."""
-    if r2 is not None and r2 >= HIGH_TRUST:
-        return "high"
-    return "fair" if r2 is not None and r2 >= FAIR_TRUST else "low"
+def trust_of(r2: float | None, r2_error: float | None = None) -> str:
+    """The word for a leave-one-out R² that is not likely to be much lower in truth."""
+    if r2 is None:
+        return "low"
+    at_least = r2 - CLEAR * (r2_error or 0.0)
+    words = (("high", HIGH_TRUST), ("fair", FAIR_TRUST))
+    return next((w for w, bar in words if r2 >= bar and at_least >= bar - LENIENT), "low")
 
 
 @dataclass(frozen=True, eq=False, repr=False)

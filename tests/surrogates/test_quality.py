@@ -10,23 +10,23 @@ def test_the_mean_of_the_others_explains_nothing():
     """The mean, too, is judged on rows it has not seen: no model at all has an R² of 0."""
     scores = np.random.default_rng(0).normal(3.0, 2.0, size=(40, 1))
     of_others = (scores.sum() - scores) / 39
-    r2, rmse = loo_quality(scores - of_others, scores, weights=np.ones(40), n_parameters=1)
-    assert r2 == pytest.approx(0.0, abs=1e-12)
-    assert rmse == pytest.approx(np.sqrt(np.mean((scores - of_others) ** 2)))
+    found = loo_quality(scores - of_others, scores, weights=np.ones(40), n_parameters=1)
+    assert found.r2 == pytest.approx(0.0, abs=1e-12)
+    assert found.rmse == pytest.approx(np.sqrt(np.mean((scores - of_others) ** 2)))
 
 
 def test_a_row_of_weight_three_is_three_rows_in_every_mean():
     rng = np.random.default_rng(1)
     scores, residuals = rng.normal(size=(2, 200, 2))
     weights = rng.integers(1, 6, size=200).astype(float)
-    r2, rmse = loo_quality(residuals, scores, weights=weights, n_parameters=1)
+    found = loo_quality(residuals, scores, weights=weights, n_parameters=1)
     repeated = np.repeat(np.arange(200), weights.astype(int))
     missed = (residuals[repeated] ** 2).sum(axis=1).mean()
     spread = scores[repeated].var(axis=0).sum() * (200 / 199) ** 2
-    assert r2 == pytest.approx(1 - missed / spread)
-    assert rmse == pytest.approx(np.sqrt(missed / 2))
+    assert found.r2 == pytest.approx(1 - missed / spread)
+    assert found.rmse == pytest.approx(np.sqrt(missed / 2))
     plain = loo_quality(residuals, scores, weights=np.ones(200), n_parameters=1)
-    assert abs(r2 - plain[0]) > 0.01  # it would show
+    assert abs(found.r2 - plain.r2) > 0.01  # it would show
 
 
 def test_a_handful_of_rows_carries_no_r2():
@@ -35,6 +35,34 @@ def test_a_handful_of_rows_carries_no_r2():
     scores = rng.normal(size=(300, 1))
     residuals = rng.normal(size=(300, 1))
     scores[:3] += 200.0
-    assert loo_quality(residuals, scores, weights=np.ones(300), n_parameters=1)[0] is None
+    assert loo_quality(residuals, scores, weights=np.ones(300), n_parameters=1).r2 is None
     spread = np.abs(scores).max() * rng.normal(size=(300, 1))
-    assert loo_quality(residuals, spread, weights=np.ones(300), n_parameters=1)[0] > 0.9
+    assert loo_quality(residuals, spread, weights=np.ones(300), n_parameters=1).r2 > 0.9
+
+
+def test_the_error_of_r2_is_how_far_it_varies_over_draws():
+    """Rows drawn anew, misses that come with the spread: what it says against what it does."""
+    rng, found = np.random.default_rng(3), []
+    for _ in range(400):
+        scores = rng.normal(size=(60, 1))
+        residuals = 0.3 * rng.normal(size=(60, 1)) * (1 + np.abs(scores))
+        weights = rng.integers(1, 4, size=60).astype(float)
+        found.append(loo_quality(residuals, scores, weights=weights, n_parameters=1))
+    varies = np.std([one.r2 for one in found])
+    assert np.mean([one.r2_error for one in found]) == pytest.approx(varies, rel=0.15)
+    assert 0.05 < varies < 0.2
+
+
+def test_four_times_the_rows_halve_the_error_of_r2():
+    rng = np.random.default_rng(4)
+    scores, residuals = rng.normal(size=(2, 100, 1))
+    once, four = (
+        loo_quality(
+            np.tile(residuals, (times, 1)),
+            np.tile(scores, (times, 1)),
+            weights=np.ones(100 * times),
+            n_parameters=1,
+        ).r2_error
+        for times in (1, 4)
+    )
+    assert four == pytest.approx(once / 2, rel=0.02)

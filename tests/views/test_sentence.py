@@ -53,6 +53,14 @@ def test_a_word_that_may_as_well_be_zero_is_not_named() -> None:
     assert "“b”" not in told(unsure)
 
 
+def test_a_figure_that_may_be_luck_is_said_to_be() -> None:
+    sure = made()
+    few = replace(sure.quality, r2_error=0.083, trust="fair")
+    assert any("± 8 points" in line for line in trust_lines(replace(sure, quality=few)))
+    many = replace(sure.quality, r2_error=0.02)
+    assert not any("points" in line for line in trust_lines(replace(sure, quality=many)))
+
+
 def test_at_most_three_words_are_named_on_a_side() -> None:
     assert told(scored("a b c d e", [5, 4, 3, 2.5, 2])).count("“") == 3
 

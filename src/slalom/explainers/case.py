@@ -48,7 +48,7 @@ class Case:
         """What was not read cannot be explained; what was asked in full needs no fit."""
         if self._unread():
             return trust_of(None)
-        return "exact" if found.exact else trust_of(found.r2)
+        return "exact" if found.exact else trust_of(found.r2, found.r2_error)
 
     def _unread(self) -> tuple[str, ...]:
         n_unknown, n_units = self.document.n_unknown, self.document.n_units
@@ -88,6 +88,7 @@ class Case:
                 trust=self._trust(found),
                 notes=(*self._unread(), *document.notes, *answers.remarks, *found.notes),
                 parts=found.parts,
+                r2_error=found.r2_error,
             ),
             logits=answers.logits[0],
             labels=tuple(self.classifier.labels),
@@ -118,6 +119,7 @@ class Found:
     model: Model | None = None  # over units
     identified: BoolArray | None = None  # None: all of them
     r2: float | None = None
+    r2_error: float | None = None
     rmse: float | None = None
     notes: tuple[str, ...] = ()
     n_tokens: int = 0  # that went through the model besides the queries

@@ -29,7 +29,7 @@ from slalom.explainers.pipe import (
 )
 from slalom.explainers.splitting import document_of
 from slalom.explainers.table import METHODS as METHODS
-from slalom.explanation import Explanation
+from slalom.explanation import FAIR_TRUST, Explanation
 
 QUERIES_PER_STEP = 2_000  # of explain_each: results come sooner, batches are smaller
 ON_ERROR = ("raise", "keep")
@@ -289,10 +289,11 @@ def _warn_of_poor_fits(explanations: Sequence[Explanation]) -> None:
     if not poor:
         return
     worst = min(poor)
+    how = "poorly" if worst < FAIR_TRUST else "by luck, perhaps, with so few answers"
     told = (
-        f"the explanation describes the classifier poorly (leave-one-out R² {worst:.2f}): read it"
+        f"the explanation describes the classifier {how} (leave-one-out R² {worst:.2f}): read it"
         if len(explanations) == 1
-        else f"{len(poor)} of {len(explanations)} explanations describe the classifier poorly "
+        else f"{len(poor)} of {len(explanations)} explanations describe the classifier {how} "
         f"(lowest leave-one-out R² {worst:.2f}): read them"
     )
     warnings.warn(

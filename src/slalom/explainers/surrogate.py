@@ -152,6 +152,7 @@ class SurrogateExplainer:
             identified=fit.identified[features],
             r2=fit.r2,
             rmse=fit.rmse,
+            r2_error=fit.r2_error,
             notes=notes,
             primary_score=self.primary_score,
             measured=told.measured,

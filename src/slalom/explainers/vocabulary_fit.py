@@ -25,7 +25,7 @@ from slalom.explainers.base import TargetName, ask
 from slalom.explainers.vocabulary import Vocabulary
 from slalom.explanation import Quality, trust_of
 from slalom.samplers.subsets import SubsetSizes
-from slalom.surrogates.quality import r2_of
+from slalom.surrogates.quality import NOTHING, Judged, judged
 from slalom.surrogates.rows import SPARSE_BELOW, Rows
 from slalom.surrogates.slalom.groups import grouped_errors
 from slalom.surrogates.slalom.model import Anchor
@@ -65,7 +65,7 @@ def explain_vocabulary(
     pool = _asked(asked, documents, chosen, n_queries, seed)
     columns, notes = _columns(documents, least_documents)
     trials = [_held_out(documents, pool, solver, least_documents, seed) for solver in SOLVERS]
-    best = min(trials, key=lambda trial: trial.rmse or 0.0)
+    best = min(trials, key=lambda trial: trial.judged.rmse or 0.0)
     fitted = pool.fit(columns, best.solver)
     values, importances = fitted.solution.state.values[:, 0], fitted.solution.state.importances
     errors = grouped_errors(fitted.problem, fitted.solution, pool.owners)
@@ -84,12 +84,13 @@ def explain_vocabulary(
         rare=anchors[0] if n < len(held) else None,
         anchor=anchors[1],
         quality=Quality(
-            r2=best.r2,
-            rmse=best.rmse,
+            r2=best.judged.r2,
+            r2_error=best.judged.r2_error,
+            rmse=best.judged.rmse,
             n_queries=pool.n_asked,
             n_tokens=pool.n_tokens,
             seconds=perf_counter() - start,
-            trust=trust_of(best.r2),
+            trust=trust_of(best.judged.r2, best.judged.r2_error),
             notes=notes,
         ),
         n_documents=len(documents),
@@ -104,11 +105,10 @@ def explain_vocabulary(
 
 @dataclass(frozen=True)
 class Trial:
-    """What came of leaving documents out; None where there are too few of them."""
+    """What came of leaving documents out; nothing where there are too few of them."""
 
     solver: LevenbergMarquardt
-    r2: float | None
-    rmse: float | None
+    judged: Judged
 
 
 @dataclass(frozen=True, eq=False)
@@ -273,14 +273,20 @@ def _held_out(
     try:
         columns, _ = _columns(others, least)
     except InputError:  # too few documents are left to share a token
-        return Trial(solver, None, None)
+        return Trial(solver, NOTHING)
     tested = np.isin(pool.owners, held)
     if not tested.any():
-        return Trial(solver, None, None)
+        return Trial(solver, NOTHING)
     state = pool.fit(columns, solver, held).solution.state
     said = attention_of(pool.rows(columns, tested), state.importances).apply(state.values)[:, 0]
     truth = pool.scores[tested]
-    misses = float(((truth - said) ** 2).mean())
-    spread = float(((truth - pool.scores[~tested].mean()) ** 2).mean())
-    r2 = r2_of(misses, spread, float(np.abs(truth).max()))
-    return Trial(solver, r2, float(np.sqrt(misses)))
+    missed = (truth - said) ** 2
+    spread = (truth - pool.scores[~tested].mean()) ** 2
+    which = np.unique(pool.owners[tested], return_inverse=True)[1]  # rows of a document are kin
+    found = judged(
+        np.bincount(which, missed) / len(truth),
+        np.bincount(which, spread) / len(truth),
+        largest=float(np.abs(truth).max()),
+        rmse=float(np.sqrt(missed.mean())),
+    )
+    return Trial(solver, found)

@@ -42,6 +42,7 @@ class Fit:
     determined: FloatArray | None = None  # (n_features,) 0…1: data, not prior; None: unknown
     held_out: FloatArray | None = None  # like the scores: each row as predicted from the others
     parts: dict[str, float] = field(default_factory=dict)  # share of the variation, by part
+    r2_error: float | None = None  # how far R² itself is luck: its standard error
 
 
 @dataclass(frozen=True, eq=False)

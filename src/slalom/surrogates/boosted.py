@@ -76,7 +76,7 @@ class BoostedSurrogate:
         unseen = np.stack(
             [rows.out_of_fold(column, self.n_folds) for column in (columns - level).T], axis=1
         )
-        r2, rmse = loo_quality(
+        judged = loo_quality(
             columns - level - unseen, columns, weights=share, n_parameters=self.n_folds
         )
         shape = (len(document_counts), *scores.shape[1:])
@@ -87,9 +87,10 @@ class BoostedSurrogate:
             scores={"score": shapley.reshape(shape)},
             errors={},
             identified=np.ones(len(document_counts), dtype=bool),
-            r2=r2,
-            rmse=rmse,
+            r2=judged.r2,
+            rmse=judged.rmse,
             notes=() if (counts.sum(axis=1) == 0).any() else (FITTED_EMPTY,),
+            r2_error=judged.r2_error,
         )
 
 

@@ -72,7 +72,7 @@ class GamSurrogate:
         features, occurrences = _steps(document_counts)
         design = (counts[used][:, features] >= occurrences).astype(np.float64)
         found = regress(design, columns, weights=weights[used], ridges=self.ridges)
-        r2, rmse = loo_quality(
+        judged = loo_quality(
             found.residuals, columns, weights=weights[used], n_parameters=len(features) + 1
         )
         model = _model(
@@ -84,8 +84,9 @@ class GamSurrogate:
             scores={"score": shares},
             errors={},
             identified=np.ones(len(document_counts), dtype=bool),
-            r2=r2,
-            rmse=rmse,
+            r2=judged.r2,
+            rmse=judged.rmse,
+            r2_error=judged.r2_error,
         )
 
 

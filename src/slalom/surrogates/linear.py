@@ -61,7 +61,7 @@ class LinearSurrogate:
         used = weights > 0
         columns = scores.reshape(len(scores), -1)[used]
         found = regress(counts[used], columns, weights=weights[used], ridges=self.ridges)
-        r2, rmse = loo_quality(
+        judged = loo_quality(
             found.residuals, columns, weights=weights[used], n_parameters=counts.shape[1] + 1
         )
         shape = (len(document_counts), *scores.shape[1:])
@@ -71,11 +71,12 @@ class LinearSurrogate:
         return Fit(
             model=model,
             scores={"score": model.coefficients},
-            errors={} if r2 is None else {"score": found.errors.reshape(shape)},
+            errors={} if judged.r2 is None else {"score": found.errors.reshape(shape)},
             identified=np.ones(len(document_counts), dtype=bool),
-            r2=r2,
-            rmse=rmse,
-            notes=(unsure(counts[used], columns),) if r2 is None else (),
+            r2=judged.r2,
+            rmse=judged.rmse,
+            notes=(unsure(counts[used], columns),) if judged.r2 is None else (),
+            r2_error=judged.r2_error,
         )
 
 

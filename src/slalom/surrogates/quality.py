@@ -1,4 +1,12 @@
-"""How well a fit predicts rows it has not seen, from leave-one-out residuals."""
+"""How well a fit predicts rows it has not seen, from leave-one-out residuals.
+
+    R² = 1 − Σ missed / Σ spread        over rows, each with its weight
+
+and how far that figure itself is luck: the standard error of a ratio of two sums over
+independent rows, whose linear part is Σ (missed − (1 − R²) spread) / Σ spread.
+"""
+
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -8,10 +16,22 @@ HANDFUL = 8  # rows that would have the spread if it were shared evenly
 CONSTANT = 1e-9  # of the largest score: rounding, not spread
 
 
+@dataclass(frozen=True)
+class Judged:
+    """What left-out rows say of a fit; R² is None where nothing can be judged."""
+
+    r2: float | None
+    r2_error: float | None  # standard error; None where R² is
+    rmse: float | None
+
+
+NOTHING = Judged(None, None, None)
+
+
 def loo_quality(
     residuals: FloatArray, scores: FloatArray, *, weights: FloatArray, n_parameters: float
-) -> tuple[float | None, float | None]:
-    """R² and RMSE; R² is None where nothing can be judged: too few rows, or constant scores.
+) -> Judged:
+    """R² is None where nothing can be judged: too few rows, or constant scores.
 
     Nor where a handful of rows have nearly all of the spread: what holds for them says little
     about the next one of their kind. `residuals` and `scores` are (n_rows, n_classes),
@@ -19,20 +39,27 @@ def loo_quality(
     """
     n_rows, n_classes = scores.shape
     if n_rows == 0:
-        return None, None
+        return NOTHING
     shares = weights / weights.sum()
-    squared = float(shares @ (residuals**2).sum(axis=1))
-    rmse = float(np.sqrt(squared / n_classes))
-    parts = shares * ((scores - shares @ scores) ** 2).sum(axis=1)
-    spread = float(parts.sum())
-    if n_rows <= max(n_parameters, 1) or spread**2 < HANDFUL * float((parts**2).sum()):
-        return None, rmse
+    missed = shares * (residuals**2).sum(axis=1)
+    spread = shares * ((scores - shares @ scores) ** 2).sum(axis=1)
+    rmse = float(np.sqrt(missed.sum() / n_classes))
+    few = n_rows <= max(n_parameters, 1)
+    if few or spread.sum() ** 2 < HANDFUL * float((spread**2).sum()):
+        return Judged(None, None, rmse)
     alone = n_rows / (n_rows - 1)  # the mean, too, is judged on rows it has not seen
-    return r2_of(squared, spread * alone**2, float(np.abs(scores).max())), rmse
+    return judged(missed, spread * alone**2, largest=float(np.abs(scores).max()), rmse=rmse)
 
 
-def r2_of(missed: float, spread: float, largest: float) -> float | None:
-    """1 − what was missed of the spread; None where scores up to `largest` are constant."""
-    if spread <= (CONSTANT * max(1.0, largest)) ** 2:
-        return None
-    return 1.0 - missed / spread
+def judged(missed: FloatArray, spread: FloatArray, *, largest: float, rmse: float) -> Judged:
+    """R² of independent parts, each with what was missed of its spread, (n,) both.
+
+    None where scores up to `largest` are constant.
+    """
+    total, n = float(spread.sum()), len(spread)
+    if total <= (CONSTANT * max(1.0, largest)) ** 2:
+        return Judged(None, None, rmse)
+    left = float(missed.sum()) / total
+    by_chance = np.linalg.norm(missed - left * spread) / total
+    error = float(by_chance * np.sqrt(n / (n - 1))) if n > 1 else None
+    return Judged(1.0 - left, error, rmse)

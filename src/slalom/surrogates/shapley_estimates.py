@@ -52,7 +52,7 @@ class ShapleyRegression:
             design = np.hstack([design, np.ones((len(design), 1))])
             constraint = np.append(document_counts, 1.0)
         found = _constrained(design, columns[used] - empty, share, (constraint, full - empty))
-        r2, rmse = loo_quality(
+        judged = loo_quality(
             found.residuals, columns[used], weights=share, n_parameters=len(constraint) - 1
         )
         shape = (len(document_counts), *scores.shape[1:])
@@ -64,16 +64,17 @@ class ShapleyRegression:
         errors = np.zeros(shape) if exact else found.errors[: len(document_counts)].reshape(shape)
         known = asked_empty or len(document_counts) > 1
         notes = () if asked_empty else (FITTED_EMPTY,)
-        if r2 is None and not exact and len(design) < len(constraint):
+        if judged.r2 is None and not exact and len(design) < len(constraint):
             notes = (*notes, unsure(counts[used], columns[used]))
         return Fit(
             model=LinearModel(coefficients, intercept.reshape(scores.shape[1:])),
             scores={"score": coefficients},
-            errors={} if r2 is None and not exact else {"score": errors},
+            errors={} if judged.r2 is None and not exact else {"score": errors},
             identified=np.full(len(document_counts), known),
-            r2=r2,
-            rmse=rmse,
+            r2=judged.r2,
+            rmse=judged.rmse,
             notes=notes,
+            r2_error=judged.r2_error,
         )
 
 

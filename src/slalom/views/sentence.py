@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from slalom.explanation import FAIR_TRUST, Explanation
+from slalom.explanation import FAIR_TRUST, Explanation, trust_of
 from slalom.views import reading
 from slalom.views.numbers import counted, listed, number, percent, probability, r2_percent
 
@@ -183,11 +183,22 @@ def trust_lines(explanation: Explanation) -> list[str]:
     """All there is to say about trust, the most important first."""
     return [
         trust_sentence(explanation),
+        *_luck(explanation),
         *_beside_the_classifier(explanation),
         *_measured(explanation),
         *_undetermined(explanation),
         *_windows(explanation),
     ]
+
+
+def _luck(explanation: Explanation) -> list[str]:
+    """Why the word is lower than R² alone would have it."""
+    quality = explanation.quality
+    word = trust_of(quality.r2, quality.r2_error)
+    if quality.trust == "exact" or word == trust_of(quality.r2):
+        return []
+    points = max(1, round(100 * (quality.r2_error or 0.0)))
+    return [f"With so few answers that figure is partly luck (± {points} points): more would tell."]
 
 
 def length_sentence(explanation: Explanation) -> str:

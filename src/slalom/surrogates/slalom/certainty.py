@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from slalom.document import FloatArray
-from slalom.surrogates.quality import loo_quality
+from slalom.surrogates.quality import Judged, loo_quality
 from slalom.surrogates.slalom.left_out import LeftOut, left_out
 from slalom.surrogates.slalom.problem import Problem, Solution
 
@@ -34,8 +34,7 @@ class Certainty:
     They are the values, the direct effects, the rises of the length curve, the importances.
     """
 
-    r2: float | None
-    rmse: float | None
+    judged: Judged  # RMSE in the problem's own unit
     misses: FloatArray  # (n, n_classes) leave-one-out residuals, in the scores' own unit
     covariances: tuple[FloatArray, ...]  # one (n_parameters, n_parameters) per class
     determined: FloatArray  # (n_features,)
@@ -49,23 +48,19 @@ def certainty(problem: Problem, solution: Solution, contrasts: FloatArray) -> Ce
     from scipy.linalg import cho_solve
 
     left = left_out(problem, solution.state, solution.ridges)
-    r2, rmse = _quality(problem, left.residuals, len(contrasts))
     size = len(solution.ridges.linear)
     gram_inverse = cho_solve(solution.state.factor, np.eye(size), check_finite=False)
     schur_inverse = cho_solve((left.root, True), np.eye(len(left.root)), check_finite=False)
     inverses = (gram_inverse, schur_inverse)
     return Certainty(
-        r2,
-        rmse,
+        _quality(problem, left.residuals, len(contrasts)),
         left.residuals @ contrasts.T,
         _covariances(problem, solution, contrasts, left, inverses),
         _determined(problem, solution, left, inverses),
     )
 
 
-def _quality(
-    problem: Problem, residuals: FloatArray, n_classes: int
-) -> tuple[float | None, float | None]:
+def _quality(problem: Problem, residuals: FloatArray, n_classes: int) -> Judged:
     n_columns = problem.scores.shape[1]
     judged = slice(None) if problem.judged is None else problem.judged
     return loo_quality(

@@ -132,24 +132,23 @@ class CompletedSurrogate:
             return fit
         model = _model(fit, found)
         unseen = np.stack([remainder.unseen for remainder in found], axis=1)
-        r2, rmse = loo_quality(
-            truth - unseen, truth, weights=problem.weights[drawn], n_parameters=0
-        )
+        judged = loo_quality(truth - unseen, truth, weights=problem.weights[drawn], n_parameters=0)
         held_out = model.predict(counts).reshape(len(counts), -1)
         held_out[rows] = unseen
         return replace(
             fit,
             model=model,
             scores={**fit.scores, **_read_outs(fit, model, document_counts)},
-            r2=r2,
-            rmse=rmse,
+            r2=judged.r2,
+            r2_error=judged.r2_error,
+            rmse=judged.rmse,
             held_out=held_out.reshape(scores.shape),
             parts=described(
                 model.parts,
                 counts[rows],
                 truth,
                 weights=problem.weights[drawn],
-                r2=r2,
+                r2=judged.r2,
                 added=model.predict(counts[rows]) - model.parts.predict(counts[rows]),
             ),
         )

@@ -110,6 +110,7 @@ class SlalomSurrogate:
         if scores.ndim == 1:
             model = model.column(0)
         sure = certainty(problem, solution, back)
+        judged = sure.judged
         said = model.predict(counts)
         held_out = said.reshape(columns.shape)
         held_out[solved.used] = columns[solved.used] - sure.misses
@@ -117,12 +118,13 @@ class SlalomSurrogate:
             model=model,
             scores=read_outs(model, document_counts),
             errors={}
-            if sure.r2 is None
+            if judged.r2 is None
             else standard_errors(model, document_counts, sure.covariances),
             identified=np.ones(len(document_counts), dtype=bool),
-            r2=sure.r2,
-            rmse=None if sure.rmse is None else sure.rmse * solved.unit,
-            notes=(unsure(counts, columns),) if sure.r2 is None else (),
+            r2=judged.r2,
+            r2_error=judged.r2_error,
+            rmse=None if judged.rmse is None else judged.rmse * solved.unit,
+            notes=(unsure(counts, columns),) if judged.r2 is None else (),
             determined=sure.determined,
             held_out=held_out.reshape(scores.shape),
             parts=described(
@@ -130,7 +132,7 @@ class SlalomSurrogate:
                 counts[solved.used],
                 scores[solved.used],
                 weights=problem.weights,
-                r2=sure.r2,
+                r2=judged.r2,
             ),
         )
 
