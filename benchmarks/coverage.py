@@ -1,12 +1,14 @@
 """Are the error bars and the trust figure honest? On real reviews, against the classifier itself.
 
-    python -m benchmarks.coverage --data FOLDER [--model FOLDER] [--documents 8] [--longest 90]
-        [--queries 500] [--orders 120] [--device cuda] [--out FILE]
+    python -m benchmarks.coverage --data FOLDER [--model FOLDER] [--documents 8] [--longest 60]
+        [--words 0] [--queries 500] [--orders 120] [--device cuda] [--memory FILE] [--out FILE]
+    python -m benchmarks.coverage --shown FILE …
 
 Error bars: the share of units whose 90 % interval holds the classifier's own answer (85–95 % is
 right): Shapley values by many random orders, whose own noise is allowed for; `removal` and
 `alone` where they were not measured, by asking. Trust: leave-one-out R² against R² on 1000
-queries that were never fitted (within 0.05 is right).
+queries that were never fitted (within 0.05 is right). `--words 14` explains the first 14 words
+of each review. Rows hold what was said, its error and the truth; `--shown` reads them again.
 """
 
 import argparse
@@ -17,7 +19,8 @@ from typing import Any
 import numpy as np
 
 import slalom
-from benchmarks.reviews import reviews
+from benchmarks.memory import keep, remembered
+from benchmarks.reviews import short_reviews
 from slalom.document import BoolArray, FloatArray
 from slalom.metrics.shapley import true_shapley
 from slalom.metrics.subject import Subject, subject_of
@@ -25,28 +28,47 @@ from slalom.samplers.subsets import SubsetSizes
 
 NOMINAL = 1.645  # 90 % of a normal distribution lie within so many standard errors
 FRESH = 1000
+NAMES = ("shapley", "removal", "alone")
+Row = dict[str, Any]
 
 
-def shapley_hits(subject: Subject, n_orders: int) -> BoolArray:
-    """Whether each unit's interval holds its true Shapley value, known up to some noise."""
-    found = subject.explanation
+def shapley_row(subject: Subject, n_orders: int) -> dict[str, list[float]]:
+    """Every unit's Shapley value as said and as it is, the latter known up to some noise."""
     one, other = true_shapley(subject, n_orders=n_orders)
     noise = np.sqrt(np.mean((one - other) ** 2)) / 2  # of the mean of both
-    wide = np.hypot(found.errors["shapley"], noise)
-    return np.asarray(np.abs(found.scores["shapley"] - (one + other) / 2) <= NOMINAL * wide)
+    return _told(
+        subject, "shapley", np.arange(subject.n_units), truth=(one + other) / 2, noise=float(noise)
+    )
 
 
-def asked_hits(subject: Subject, name: str) -> BoolArray:
-    """Of the units whose `removal` or `alone` was not measured."""
+def asked_row(subject: Subject, name: str) -> dict[str, list[float]]:
+    """The units whose `removal` or `alone` was not measured."""
     found, n_units = subject.explanation, subject.n_units
     rest = np.flatnonzero(~found.is_measured(name))
     if not len(rest) or name not in found.errors:
-        return np.zeros(0, dtype=bool)
+        return _told(subject, name, rest[:0], truth=np.zeros(0), noise=0.0)
     one, none = np.eye(n_units, dtype=bool)[rest], np.zeros((1, n_units), dtype=bool)
+    if name == "alone" and not subject.document.has_empty_query:
+        base = np.asarray(subject.explanation.base)
+        return _told(subject, name, rest, truth=subject.scores(one) - base, noise=0.0)
     asked = subject.scores(np.vstack([~none, ~one] if name == "removal" else [none, one]))
     truth = (asked[0] - asked[1:]) * (1 if name == "removal" else -1)
-    missed = np.abs(found.scores[name][rest] - truth)
-    return np.asarray(missed <= NOMINAL * found.errors[name][rest])
+    return _told(subject, name, rest, truth=truth, noise=0.0)
+
+
+def _told(
+    subject: Subject, name: str, units: Any, *, truth: FloatArray, noise: float
+) -> dict[str, list[float]]:
+    found = subject.explanation
+    errors = found.errors.get(name, np.zeros(subject.n_units))
+    told = {"said": found.scores[name][units], "error": np.hypot(errors[units], noise)}
+    return {key: np.round(part, 5).tolist() for key, part in {**told, "truth": truth}.items()}
+
+
+def hits(row: dict[str, list[float]]) -> BoolArray:
+    """Whether each interval holds the truth."""
+    said, error, truth = (np.array(row[key], float) for key in ("said", "error", "truth"))
+    return np.asarray(np.abs(said - truth) <= NOMINAL * error)
 
 
 def fresh_r2(subject: Subject) -> float:
@@ -61,39 +83,65 @@ def fresh_r2(subject: Subject) -> float:
     return float(1 - np.mean((said - scores) ** 2) / scores.var())
 
 
+def shown(rows: list[Row]) -> None:
+    """Coverage over all units of all texts, and how far R² is from R² on fresh queries."""
+    for name in NAMES:
+        every = np.concatenate([hits(row[name]) for row in rows])
+        worst = min(np.mean(hits(row[name])) if row[name]["said"] else 1.0 for row in rows)
+        if len(every):
+            print(
+                f"{name:8s} {np.mean(every):.3f} of {len(every)} units held by a 90 % interval, "
+                f"{worst:.2f} of the worst text"
+            )
+    gaps = [row["r2"] - row["fresh"] for row in rows if row["r2"] is not None]
+    if gaps:
+        print(
+            f"R² less fresh R²: {np.mean(gaps):+.3f} on average, {max(map(abs, gaps)):.3f} at most"
+        )
+
+
 def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    given = _options().parse_args()
+    for path in given.shown:
+        print(path.stem)
+        shown(json.loads(path.read_text(encoding="utf-8")))
+    if given.shown:
+        return
+    classifier = remembered(slalom.load(given.model, device=given.device), given.memory)
+    texts = short_reviews(
+        classifier, given.data, given.documents, longest=given.longest, words=given.words
+    )
+    rows: list[Row] = []
+    for text in texts:
+        found = slalom.explain(classifier, text, n_queries=given.queries, method=given.method)
+        subject = subject_of(classifier, found)
+        row: Row = {"units": subject.n_units, "queries": given.queries, "r2": found.quality.r2}
+        row["shapley"] = shapley_row(subject, given.orders)
+        row |= {name: asked_row(subject, name) for name in ("removal", "alone")}
+        rows.append(row | {"fresh": fresh_r2(subject)})
+        keep(classifier, given.memory)
+        each = " ".join(f"{n} {np.mean(hits(row[n])):.2f}" for n in NAMES if row[n]["said"])
+        print(f"{subject.n_units} units: {each}", flush=True)
+    shown(rows)
+    if given.out:
+        given.out.write_text(json.dumps(rows) + "\n", encoding="utf-8")
+
+
+def _options() -> argparse.ArgumentParser:
+    options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     options.add_argument("--data", type=Path)
     options.add_argument("--model")
+    options.add_argument("--method", default="slalom")
     options.add_argument("--documents", type=int, default=8)
-    options.add_argument("--longest", type=int, default=90, help="words")
+    options.add_argument("--longest", type=int, default=60, help="words")
+    options.add_argument("--words", type=int, default=0, help="the first so many; 0: all")
     options.add_argument("--queries", type=int, default=500)
     options.add_argument("--orders", type=int, default=120)
     options.add_argument("--device")
-    options.add_argument("--out", type=Path)
-    given = options.parse_args()
-    classifier = slalom.load(given.model, device=given.device)
-    texts = reviews(classifier, given.data, 12 * given.documents)
-    texts = [t for t in texts if len(t.split()) <= given.longest][: given.documents]
-    rows: list[dict[str, Any]] = []
-    for text in texts:
-        found = slalom.explain(classifier, text, n_queries=given.queries)
-        subject = subject_of(classifier, found)
-        hits = {"shapley": shapley_hits(subject, given.orders)}
-        hits |= {name: asked_hits(subject, name) for name in ("removal", "alone")}
-        row: dict[str, Any] = {name: hit.tolist() for name, hit in hits.items()}
-        rows.append(row | {"r2": found.quality.r2, "fresh": fresh_r2(subject)})
-        shown = " ".join(f"{n} {np.mean(h):.2f} of {len(h)}" for n, h in hits.items() if len(h))
-        r2s = f"R² {found.quality.r2}, fresh {rows[-1]['fresh']:.3f}"
-        print(f"{subject.n_units} units: {shown}; {r2s}", flush=True)
-    for name in ("shapley", "removal", "alone"):
-        every = [hit for row in rows for hit in row[name]]
-        if every:
-            print(f"{name:8s} {np.mean(every):.3f} of {len(every)} units held by a 90 % interval")
-    gaps = [row["r2"] - row["fresh"] for row in rows if row["r2"] is not None]
-    print(f"R² less fresh R²: {np.mean(gaps):+.3f} on average, {max(map(abs, gaps)):.3f} at most")
-    if given.out:
-        given.out.write_text(json.dumps(rows) + "\n")
+    options.add_argument("--memory", type=Path, help="answers kept between runs")
+    options.add_argument("--out", type=Path, help="keep the rows as JSON")
+    options.add_argument("--shown", type=Path, nargs="*", default=[], help="rows to read again")
+    return options
 
 
 if __name__ == "__main__":

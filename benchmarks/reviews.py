@@ -16,13 +16,18 @@ SHORTEST, LONGEST = 25, 250  # units
 
 
 def reviews(
-    classifier: Classifier, folder: Path | None, n_documents: int, *, seed: int = 0
+    classifier: Classifier,
+    folder: Path | None,
+    n_documents: int,
+    *,
+    seed: int = 0,
+    longest: int = LONGEST,
 ) -> list[str]:
-    """Random IMDB test reviews whose length in units is within bounds."""
+    """Random IMDB test reviews whose length in units, and in words, is within bounds."""
     texts = data.imdb("test", folder).texts
     found: list[str] = []
     for at in np.random.default_rng(seed).permutation(len(texts)):
-        if len(texts[at]) > 12 * LONGEST:
+        if len(texts[at]) > 12 * LONGEST or len(texts[at].split()) > longest:
             continue
         try:
             n_units = classifier.split(texts[at]).n_units
@@ -33,6 +38,15 @@ def reviews(
         if len(found) == n_documents:
             break
     return found
+
+
+def short_reviews(
+    classifier: Classifier, folder: Path | None, n_documents: int, *, longest: int, words: int = 0
+) -> list[str]:
+    """Those of at most `longest` words; with `words`, the first so many of each review."""
+    if words:
+        return [" ".join(t.split()[:words]) for t in reviews(classifier, folder, n_documents)]
+    return reviews(classifier, folder, n_documents, longest=longest)
 
 
 def main() -> None:
