@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
-from benchmarks.trust import KINDS, classifier_of, fresh_r2, is_lie, judged
+from benchmarks.trust import KINDS, WITH_R2, classifier_of, fresh_r2, is_lie, judged
 
 import slalom
+from slalom.samplers.subsets import SubsetSizes
+from slalom.surrogates.slalom.fit import SlalomSurrogate
 
 pytestmark = pytest.mark.filterwarnings("ignore::slalom.SlalomWarning")
 
@@ -48,3 +50,63 @@ def test_high_means_high_on_fresh_queries(kind, method):
     assert not is_lie(row), row
     if row["r2"] is not None:
         assert row["r2"] - row["fresh"] < 0.2, row
+
+
+def test_where_a_handful_of_answers_differ_no_errors_are_claimed():
+    """Values of redundant words vary from draw to draw; an error of a hundredth would be a lie."""
+    classifier = classifier_of(KINDS["any of three"](30, None), 30)
+    text = " ".join(f"w{word}" for word in range(30))
+    found = slalom.explain(classifier, text, "slalom-local", target="yes", seed=0)
+    assert found.quality.r2 is None
+    assert not {"value", "shapley"} & set(found.errors)
+    assert any("too few differ" in note for note in found.quality.notes)
+
+
+def test_short_sequences_say_that_they_know_short_ones_only():
+    """On six words that multiply, R² of pairs and triples is far above that of all parts."""
+    score = KINDS["products"](6, np.random.default_rng(0))
+    text = " ".join(f"w{word}" for word in range(6))
+    found = slalom.explain(classifier_of(score, 6), text, "slalom-fast", target="yes")
+    parts = np.array(list(np.ndindex(*[2] * 6)), float)[1:]
+    truth = score(parts)
+    missed = ((found.model.predict(parts) - truth) ** 2).sum()
+    assert found.quality.r2 > 0.1 + 1 - missed / ((truth - truth.mean()) ** 2).sum()
+    assert any("short sequences only, and so is R²" in note for note in found.quality.notes)
+
+
+@pytest.mark.parametrize("method", WITH_R2)
+def test_four_answers_judge_no_fit(method):
+    """Two words, five parameters: what was asked is exact or not, but R² is not 1."""
+
+    def logits(texts):
+        return [[0.0, 2.0 * ("bad" in t) * (1 if "not" in t else -1)] for t in texts]
+
+    classifier = slalom.FunctionClassifier(logits, labels=["no", "yes"], gives="logits")
+    found = slalom.explain(classifier, "not bad", method, target="yes").quality
+    every = ("slalom", "slalom-boosted", "slalom-local", "kernel-shap")
+    assert found.trust == ("exact" if method in every else "low")
+    assert (found.r2, found.r2_error) == (None, None)
+    assert any(("exact" if method in every else "nothing is left") in n for n in found.notes)
+
+
+@pytest.mark.parametrize("empty", [-13.8, -30, -100])
+def test_left_out_rows_are_judged_as_by_refits(empty):
+    """Fifteen XORs, an unusual empty text: closed form against fits that never saw the row."""
+    score = KINDS[f"xors, empty {empty}"](15, np.random.default_rng(0))
+    classifier = classifier_of(score, 15)
+    document = classifier.split(" ".join(f"w{word}" for word in range(15)))
+    counts = document.count(SubsetSizes().sample(document, 200, np.random.default_rng(1)).queries)
+    counts = np.unique(counts, axis=0)
+    scores, at = score(counts), np.ones(15)
+    fit = SlalomSurrogate().fit(counts, scores, weights=np.ones(len(counts)), document_counts=at)
+    judged = np.flatnonzero((counts.sum(axis=1) > 0) & (counts.sum(axis=1) < 15))[::12]
+    said = []
+    for row in judged:
+        weights = np.ones(len(counts))
+        weights[row] = 0.0
+        without = SlalomSurrogate().fit(counts, scores, weights=weights, document_counts=at)
+        said.append(without.model.predict(counts[[row]])[0])
+    missed, by_refits = scores[judged] - fit.held_out[judged], scores[judged] - np.array(said)
+    spread = scores[judged].var()
+    assert (missed**2).mean() / spread == pytest.approx((by_refits**2).mean() / spread, abs=0.15)
+    assert np.corrcoef(missed, by_refits)[0, 1] > 0.9

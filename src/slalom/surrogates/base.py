@@ -91,6 +91,8 @@ def unsure(counts: FloatArray, scores: FloatArray) -> str:
     n_rows, n_features = counts.shape
     if n_rows >= 2 ** min(n_features, 30) - 1:
         return "every part of so short a text was asked: nothing is left to judge the fit by"
+    if n_rows >= ROWS_PER_FEATURE * n_features:
+        return "nearly all answers are alike: too few differ to judge the fit by"
     return (
         f"{counted(n_rows, 'different answer')} cannot tell how sure the scores of "
         f"{counted(n_features, 'different unit')} are: about {ROWS_PER_FEATURE * n_features} "

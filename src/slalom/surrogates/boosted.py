@@ -13,7 +13,7 @@ import numpy as np
 
 from slalom.document import FloatArray, IntArray
 from slalom.errors import MissingExtraError
-from slalom.surrogates.base import Fit
+from slalom.surrogates.base import Fit, unsure
 from slalom.surrogates.quality import loo_quality
 from slalom.surrogates.trees import NEVER, Forest, TreesModel
 
@@ -79,6 +79,9 @@ class BoostedSurrogate:
         judged = loo_quality(
             columns - level - unseen, columns, weights=share, n_parameters=self.n_folds
         )
+        notes = () if (counts.sum(axis=1) == 0).any() else (FITTED_EMPTY,)
+        if judged.r2 is None:
+            notes = (*notes, unsure(counts[used], columns))
         shape = (len(document_counts), *scores.shape[1:])
         shapley = np.stack([forest.shapley(document_counts) for forest in forests], axis=1)
         features = np.arange(len(document_counts), dtype=np.int32)
@@ -89,7 +92,7 @@ class BoostedSurrogate:
             identified=np.ones(len(document_counts), dtype=bool),
             r2=judged.r2,
             rmse=judged.rmse,
-            notes=() if (counts.sum(axis=1) == 0).any() else (FITTED_EMPTY,),
+            notes=notes,
             r2_error=judged.r2_error,
         )
 

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from slalom.document import FloatArray, IntArray
-from slalom.surrogates.base import Fit
+from slalom.surrogates.base import Fit, unsure
 from slalom.surrogates.linear import BY_LEAVE_ONE_OUT, regress
 from slalom.surrogates.quality import loo_quality
 
@@ -86,6 +86,7 @@ class GamSurrogate:
             identified=np.ones(len(document_counts), dtype=bool),
             r2=judged.r2,
             rmse=judged.rmse,
+            notes=(unsure(counts[used], columns),) if judged.r2 is None else (),
             r2_error=judged.r2_error,
         )
 

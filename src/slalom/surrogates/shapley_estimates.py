@@ -64,7 +64,7 @@ class ShapleyRegression:
         errors = np.zeros(shape) if exact else found.errors[: len(document_counts)].reshape(shape)
         known = asked_empty or len(document_counts) > 1
         notes = () if asked_empty else (FITTED_EMPTY,)
-        if judged.r2 is None and not exact and len(design) < len(constraint):
+        if judged.r2 is None and not exact:
             notes = (*notes, unsure(counts[used], columns[used]))
         return Fit(
             model=LinearModel(coefficients, intercept.reshape(scores.shape[1:])),
