@@ -3,7 +3,7 @@
 Knows what was found, not how: the search is in metrics/interactions.py.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,14 +86,8 @@ class Interactions:
 
     def phrases(self) -> tuple[Span, ...]:
         """All spans of the text, neighbours that act together made one: `units=` of explain."""
-        joined = {pair.units[0] for pair in self.pairs if pair.units[1] == pair.units[0] + 1}
-        spans: list[Span] = []
-        for unit, span in enumerate(self.spans):
-            if unit - 1 in joined and spans[-1][:-2] == span[:-2]:  # never across sides
-                spans[-1] = (*spans[-1][:-1], span[-1])
-            else:
-                spans.append(span)
-        return tuple(spans)
+        neighbours = (pair.units for pair in self.pairs if pair.units[1] == pair.units[0] + 1)
+        return joined(self.spans, {first for first, _ in neighbours})
 
     def to_json(self) -> dict[str, Any]:
         """What a view needs to draw arcs between words."""
@@ -107,3 +101,14 @@ class Interactions:
             if not all(unit in range(len(spans)) for unit in pair.units):
                 raise ValueError(f"a pair of the units {pair.units}, of {len(spans)}")
         return cls(pairs, record["n_queries"], record["measured"], tuple(spans))
+
+
+def joined(spans: Sequence[Span], one_with_next: Collection[int]) -> tuple[Span, ...]:
+    """Units made one with the unit after them where this is wanted; never across two sides."""
+    found: list[Span] = []
+    for unit, span in enumerate(spans):
+        if unit - 1 in one_with_next and found[-1][:-2] == span[:-2]:
+            found[-1] = (*found[-1][:-1], span[-1])
+        else:
+            found.append(span)
+    return tuple(found)

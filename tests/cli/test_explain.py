@@ -189,7 +189,7 @@ def test_help_and_version(run: Run) -> None:
         (["explain", TEXT, "--method", "slalm"], "did you mean 'slalom'"),
         (["explain", TEXT, "--target", "ugly"], "expected one of bad, good, all"),
         (["explain", TEXT, "--target", "7"], "out of range"),
-        (["explain", TEXT, "--units", "letter"], "'token', 'word', 'sentence'"),
+        (["explain", TEXT, "--units", "letter"], "'token', 'word', 'phrase', 'sentence'"),
         (["explain", TEXT, "--queries", "0"], "0 is not in the range x>=1"),
         (["explain", TEXT, "--queries", "many"], "'many' is not a valid integer"),
         (["explain", TEXT, "--queries", "3"], "or leave --queries out"),
@@ -330,6 +330,15 @@ def test_pairs_are_asked_and_listed(run: Run, monkeypatch: pytest.MonkeyPatch) -
     assert "<li>awful × end: together +1.00, apart −2.00</li>" in page
     _, kept, _ = run("explain", TEXT, "--target", "good", "--pairs", "2", "--json", "-")
     assert json.loads(kept)["pairs"]["pairs"][0]["words"] == ["awful", "end"]
+
+
+def test_phrases_are_units(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(f"{__name__}.scores", turned)
+    code, out, _ = run("explain", TEXT, "--target", "good", "--units", "phrase", "--json", "-")
+    assert code == 0
+    assert [unit.strip() for unit in json.loads(out)["units"]][-1] == "awful end"
+    _, out, _ = run("explain", TEXT, "--units", "phrase", "--dry-run")
+    assert "queries" in out
 
 
 def turned(texts: list[str]) -> np.ndarray:

@@ -163,6 +163,13 @@ def test_pairs_are_asked_for(server):
     assert server.ask("/api/pairs", {"explanation": opened["id"]})[0] == 400
 
 
+def test_phrases_are_units_that_can_be_asked_about(server):
+    done = dict(events(server, {"text": TEXT, "units": "phrase", "n_queries": 200}))["done"]
+    assert "act as one" in done["explanation"]["quality"]["notes"][-1]
+    _, found, _ = server.ask("/api/whatif", {"explanations": [done["id"]], "removed": [1]})
+    assert found["said"] is not None
+
+
 def test_a_file_can_be_opened_and_asked_about(server):
     _, explanation, _ = server.ask("/api/explain", {"text": TEXT, "n_queries": 100})
     status, opened, _ = server.ask("/api/open", explanation)

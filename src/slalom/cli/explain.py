@@ -45,8 +45,8 @@ WIDEST = 100  # columns; longer lines are hard to read
 @click.option("--target", help="A label, its number, or all.  [default: the predicted class]")
 @click.option(
     "--units",
-    type=click.Choice(["token", "word", "sentence"]),
-    help="What gets a score.  [default: word]",
+    type=click.Choice(["token", "word", "phrase", "sentence"]),
+    help="What gets a score; phrase: words, those that act as one together.  [default: word]",
 )
 @click.option("--queries", type=COUNT, metavar="N", help="Ask at most N questions.")
 @click.option(
@@ -113,6 +113,8 @@ def explain(
         assert out is not None
         if files or plot_file or scores or pairs or counterfactual:
             raise click.UsageError(f"{file} is a table: all it gives goes to --out")
+        if units == "phrase":
+            raise click.UsageError(f"{file} is a table: --units phrase is for one text at a time")
         from slalom.corpus.explain import Dataset
         from slalom.corpus.work import Recipe
         from slalom.explainers.methods import method_named
@@ -125,6 +127,7 @@ def explain(
     columns = _columns(scores)
     with _sentences_for_warnings():
         from slalom.explainers.methods import explain, method_named
+        from slalom.explainers.phrases import by_phrases
         from slalom.explainers.splitting import document_of
         from slalom.views.reading import checked_names
 
@@ -132,8 +135,9 @@ def explain(
         with _status("loading the model"):
             classifier = typed.classifier()
         if dry_run:
-            document = document_of(classifier, content, units, too_long=too_long)
-            click.echo(_cost(chosen, classifier, document, n_queries=queries, seed=seed))
+            rehearsed, cut = by_phrases(chosen, units, too_long)
+            document = document_of(classifier, content, cut, too_long=too_long)
+            click.echo(_cost(rehearsed, classifier, document, n_queries=queries, seed=seed))
             return
         explanation = explain(
             classifier,

@@ -111,10 +111,12 @@ class Remembering(Delegating):
             self.costs.setdefault(id(document.frame), {}).update(zip(seen, tokens, strict=True))
         return self.classifier.logits(asked)
 
-    def cost(self, document: Document) -> tuple[int, int]:
-        """Distinct queries, and their tokens."""
-        tokens = self.costs[id(document.frame)].values()
-        return len(tokens), sum(tokens)
+    def cost(self, *documents: Document) -> tuple[int, int]:
+        """Distinct queries, and their tokens; of one text, however it was cut."""
+        tokens: dict[Hashable, int] = {}
+        for document in documents:
+            tokens |= self.costs[id(document.frame)]
+        return len(tokens), sum(tokens.values())
 
 
 def _largest_error(explanation: Explanation) -> float:

@@ -15,6 +15,7 @@ from slalom.explainers.adaptive import UntilSure
 from slalom.explainers.bars import Wait, bar
 from slalom.explainers.base import Explainer, TargetName
 from slalom.explainers.case import UNREAD
+from slalom.explainers.phrases import by_phrases
 from slalom.explainers.pipe import (
     QUERIES_PER_CHUNK,
     Chunk,
@@ -55,11 +56,12 @@ def explain(
     None lets the method choose by the length of the text. `progress` shows a
     bar, or is a function called with the queries answered and those there are; what it raises
     ends the work. With `max_error` the classifier is asked on until no Shapley value has a
-    larger standard error (in log-odds), `n_queries` or 8000 times at most.
+    larger standard error (in log-odds), `n_queries` or 8000 times at most. `units` are words
+    unless it says "token", "sentence", "phrase" (words, and neighbours that act as one put
+    together: two questions per word find them) or gives spans of the text.
     """
-    asked, explainer, request = _checked(
-        classifier, _sure(method, max_error), target, n_queries, seed
-    )
+    wanted, units = by_phrases(_sure(method, max_error), units, too_long)
+    asked, explainer, request = _checked(classifier, wanted, target, n_queries, seed)
     document = document_of(asked, text, units, too_long=too_long)
     with _meter(progress, [document], explainer, request) as meter:
         (explanation,) = _explained(asked, explainer, [document], request=request, meter=meter)
@@ -87,9 +89,8 @@ def explain_many(
     is True for a bar where a person is watching, or a function as for `explain`.
     """
     keep = _keeps(on_error)
-    asked, explainer, request = _checked(
-        classifier, _sure(method, max_error), target, n_queries, seed
-    )
+    wanted, units = by_phrases(_sure(method, max_error), units, too_long)
+    asked, explainer, request = _checked(classifier, wanted, target, n_queries, seed)
     documents = list(_documents(asked, texts, units, too_long=too_long, keep=keep))
     results: list[Result] = []
     with _meter(progress, documents, explainer, request) as meter:
@@ -129,9 +130,8 @@ def explain_each(
     `texts` may be endless; with a progress function the texts are read first, to count them.
     """
     keep = _keeps(on_error)
-    asked, explainer, request = _checked(
-        classifier, _sure(method, max_error), target, n_queries, seed
-    )
+    wanted, units = by_phrases(_sure(method, max_error), units, too_long)
+    asked, explainer, request = _checked(classifier, wanted, target, n_queries, seed)
     documents = _documents(asked, texts, units, too_long=too_long, keep=keep)
     return _each(asked, explainer, documents, request=request, progress=progress, keep=keep)
 
@@ -149,8 +149,9 @@ def method_named(method: str | Explainer) -> Explainer:
     return METHODS[method]
 
 
-def _sure(method: str | Explainer, max_error: float | None) -> str | Explainer:
-    return method if max_error is None else UntilSure(method_named(method), max_error)
+def _sure(method: str | Explainer, max_error: float | None) -> Explainer:
+    chosen = method_named(method)
+    return chosen if max_error is None else UntilSure(chosen, max_error)
 
 
 def _each(
@@ -203,13 +204,13 @@ def _explained(
 
 def _checked(
     classifier: Any,
-    method: str | Explainer,
+    explainer: Explainer,
     target: TargetName,
     n_queries: int | None,
     seed: int,
 ) -> tuple[Classifier, Explainer, Request]:
     """What is wrong is said before anything is asked."""
-    asked, explainer = as_classifier(classifier), method_named(method)
+    asked = as_classifier(classifier)
     for name, given, least in (("n_queries", n_queries, 1), ("seed", seed, 0)):
         if given is None and name == "n_queries":
             continue

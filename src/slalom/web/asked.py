@@ -4,10 +4,11 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from slalom.classifiers.base import TOO_LONG, UNIT_KINDS, checked_text
+from slalom.classifiers.base import TOO_LONG, UNIT_KINDS, Units, checked_text
 from slalom.document import Text
 from slalom.explainers.base import Explainer
 from slalom.explainers.methods import method_named
+from slalom.explainers.phrases import PHRASE, by_phrases
 from slalom.web.limits import Limits, Refusal
 from slalom.web.models import Model, Models
 
@@ -20,7 +21,7 @@ class AskedExplanation:
     text: Text
     method: Explainer
     target: str | int | None
-    units: str | None
+    units: Units
     n_queries: int | None
     seed: int
     too_long: str
@@ -43,7 +44,7 @@ def parsed(body: bytes) -> dict[str, Any]:
 def explanation_asked(record: dict[str, Any], models: Models, limits: Limits) -> AskedExplanation:
     """Every field checked; unknown ones are named, not ignored."""
     check_fields(record, FIELDS)
-    units = one_of(record.get("units"), "units", (None, *UNIT_KINDS))
+    units = one_of(record.get("units"), "units", (None, *UNIT_KINDS, PHRASE))
     too_long = one_of(record.get("too_long", "windows"), "too_long", TOO_LONG)
     target = record.get("target")
     if isinstance(target, bool) or not isinstance(target, str | int | None):
@@ -51,12 +52,13 @@ def explanation_asked(record: dict[str, Any], models: Models, limits: Limits) ->
     method = record.get("method", "slalom")
     if not isinstance(method, str):
         raise _wrong(f"method must be a name, not {method!r}")
+    chosen, cut = by_phrases(method_named(method), units, str(too_long))
     return AskedExplanation(
         model=models.named(record.get("model")),
         text=text_asked(record.get("text"), limits),
-        method=method_named(method),
+        method=chosen,
         target=target,
-        units=units,
+        units=cut,
         n_queries=whole(record.get("n_queries"), "n_queries", 1, limits.queries),
         seed=whole(record.get("seed", 0), "seed", 0, 2**31 - 1) or 0,
         too_long=str(too_long),

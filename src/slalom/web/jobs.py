@@ -14,6 +14,7 @@ from time import monotonic
 from typing import Any, Protocol
 
 from slalom.document import Document
+from slalom.explainers.phrases import ByPhrases
 from slalom.explainers.splitting import document_of
 from slalom.explainers.white_box import WhiteBox
 from slalom.explanation import Explanation
@@ -129,13 +130,23 @@ class Task:
 
         watched = Watched(asked.model, tell)
         if self._starts_rough(expected):
-            say("rough", Made(self._explained(watched, document, ROUGH), document, asked))
+            say("rough", self._made(self._explained(watched, document, ROUGH), document))
             self.n_asked = 0
-        return Made(self._explained(watched, document, n_queries), document, asked)
+        return self._made(self._explained(watched, document, n_queries), document)
+
+    def _made(self, explanation: Explanation, document: Document) -> Made:
+        """With the document of its units: phrases are found on the way."""
+        if document.spans != explanation.spans:
+            classifier, too_long = self.asked.model.classifier, self.asked.too_long
+            document = classifier.split(explanation.text, explanation.spans, too_long=too_long)
+        return Made(explanation, document, self.asked)
 
     def _starts_rough(self, n_queries: int) -> bool:
         is_fitted = not isinstance(self.asked.method, WhiteBox)
-        return self.rough_first and is_fitted and n_queries >= WORTH_A_ROUGH_ANSWER
+        finds_phrases = isinstance(self.asked.method, ByPhrases)  # a first step of its own
+        if finds_phrases or not self.rough_first:
+            return False
+        return is_fitted and n_queries >= WORTH_A_ROUGH_ANSWER
 
     def _explained(
         self, watched: Watched, document: Document, n_queries: int | None

@@ -4,6 +4,7 @@ from importlib.metadata import version
 from typing import Any
 
 from slalom.classifiers.base import TOO_LONG, UNIT_KINDS
+from slalom.explainers.phrases import PHRASE
 from slalom.explainers.table import METHODS
 from slalom.web.limits import Limits
 
@@ -60,7 +61,7 @@ def _explain(limits: Limits) -> Schema:
             "type": ["string", "integer", "null"],
             "description": "a label, its number, or all; null: the predicted class",
         },
-        "units": {"type": ["string", "null"], "enum": [*UNIT_KINDS, None]},
+        "units": {"type": ["string", "null"], "enum": [*UNIT_KINDS, PHRASE, None]},
         "n_queries": {"type": ["integer", "null"], "minimum": 1, "maximum": limits.queries},
         "seed": {"type": "integer", "minimum": 0, "default": 0},
         "too_long": {"type": "string", "enum": list(TOO_LONG), "default": "windows"},

@@ -3,7 +3,7 @@
   "use strict";
   const live = (slalom.live = slalom.live || {});
   const { element } = slalom;
-  const UNITS = [["", "as fits"], ["word", "words"], ["token", "tokens"], ["sentence", "sentences"]];
+  const UNITS = [["", "as fits"], ["word", "words"], ["phrase", "phrases"], ["token", "tokens"], ["sentence", "sentences"]];
 
   const field = (label, control) => element("label", { class: "field" }, element("span", {}, label), control);
   const select = (options, chosen, change) =>
