@@ -1,22 +1,25 @@
 """Deliberate faults: does the suite notice when a single line is wrong?
 
     python -m benchmarks.mutants                     the named faults of benchmarks/faults.toml
-    python -m benchmarks.mutants --random 100        and so many made by rule, drawn by --seed
+    python -m benchmarks.mutants --random 150        and so many made by rule, drawn by --seed
     python -m benchmarks.mutants --only NAME …       some of the named ones
 
-Each fault goes into a copy of the package; the tests of its part run against the copy and stop
-at the first failure. A fault is killed when a test fails that passes without it, which is tried
-first (--sound leaves that out). Survivors are listed, with the reason
-where faults.toml gives one (an equivalent change, say); the status is 1 below 90 % killed.
+Each fault goes into a copy of the package; tests run against the copy and stop at the first
+failure: of a named fault those it names, of one made by rule (mutations.py) those that run its
+line (covering.py), the quickest first, then all of their files. A fault is killed when a test
+fails that passes without it, which is tried first (--sound leaves that out). Survivors are
+listed, with the reason where faults.toml or survivors.toml gives one (an equivalent change,
+say); the status is 1 where fewer than 90 % are killed. Rows go to --out as they come, and what
+stands there is not tried again.
 """
 
 import argparse
-import ast
 import contextlib
 import importlib
 import json
 import multiprocessing
 import os
+import pickle
 import random
 import shutil
 import sys
@@ -24,28 +27,22 @@ import tempfile
 import tomllib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from benchmarks.covering import Line, Watch
+from benchmarks.mutations import Change, changes_of
+
 ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "slalom"
 PARTS = ("surrogates", "samplers", "metrics", "explainers", "views")
+BESIDE = "contracts classes reference_packages errors explanation tables".split()
+WATCHED = (*(f"tests/{part}" for part in PARTS), *(f"tests/test_{name}.py" for name in BESIDE))
 ENOUGH = 0.9  # share of faults that must be killed
 SECONDS = 240  # for the tests of one fault; a fault that hangs them is noticed too
+QUICKEST = 40  # tests that are tried first
 HEAVY = ("scipy.stats", "scipy.linalg", "sklearn.metrics", "torch", "transformers")
-SWAPS: dict[type[ast.AST], type[ast.AST]] = {
-    ast.Add: ast.Sub,
-    ast.Sub: ast.Add,
-    ast.Mult: ast.Div,
-    ast.Div: ast.Mult,
-    ast.Lt: ast.LtE,
-    ast.LtE: ast.Lt,
-    ast.Gt: ast.GtE,
-    ast.GtE: ast.Gt,
-    ast.Eq: ast.NotEq,
-    ast.NotEq: ast.Eq,
-    ast.And: ast.Or,
-    ast.Or: ast.And,
-}
+Tests = tuple[str, ...]  # files, folders or single tests, run together
 
 
 @dataclass(frozen=True)
@@ -56,55 +53,80 @@ class Fault:
     file: str  # inside src/slalom
     before: str
     after: str
-    tests: tuple[str, ...]
+    tests: tuple[Tests, ...]
     reason: str | None = None  # why it may survive
+    line: int | None = None  # None: `before` stands once in the file
 
     def apply(self, package: Path) -> None:
         path = package / self.file
         source = path.read_text(encoding="utf-8")
-        if source.count(self.before) != 1:
+        if self.line is not None:
+            lines = source.splitlines(keepends=True)
+            lines[self.line - 1] = self.after + "\n"
+            source = "".join(lines)
+        elif source.count(self.before) == 1:
+            source = source.replace(self.before, self.after)
+        else:
             found = source.count(self.before)
             raise SystemExit(f"{self.name}: {self.before!r} stands {found} times in {self.file}")
-        path.write_text(source.replace(self.before, self.after), encoding="utf-8")
+        path.write_text(source, encoding="utf-8")
 
 
 def main() -> None:
     given = _options().parse_args()
     faults = [f for f in named_faults() if not given.only or f.name in given.only]
-    faults += list(random_faults(given.random, given.seed))
+    faults = random_faults(given.random, given.seed) + ([] if given.only_random else faults)
+    killers = _kept(given.out)
     os.environ["OMP_NUM_THREADS"] = "1"
     _load_heavy_libraries()
+    todo = with_tests([fault for fault in faults if fault.name not in killers])
     if not given.sound:
-        _check_unharmed(faults)
+        _check_unharmed(todo)
     with ThreadPoolExecutor(given.jobs) as pool:
-        killers = []
-        for fault, killer in zip(faults, pool.map(killed_by, faults), strict=True):
+        for fault, killer in zip(todo, pool.map(killed_by, todo), strict=True):
             print(
                 f"{'killed ' if killer else 'SURVIVES'}  {fault.name}  {killer or ''}", flush=True
             )
-            killers.append(killer)
-    alive = [f for f, killer in zip(faults, killers, strict=True) if not killer]
-    unexplained = [f for f in alive if f.reason is None]
-    share = 1 - len(unexplained) / max(1, len(faults))
+            killers[fault.name] = killer
+            if given.out:
+                with given.out.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps({"fault": fault.name, "killed_by": killer}) + "\n")
+    sys.exit(_told(faults, [fault for fault in faults if not killers[fault.name]]) < ENOUGH)
+
+
+def _told(faults: list[Fault], alive: list[Fault]) -> float:
+    """Survivors and why; the share that was killed, of those that a test could notice."""
     for fault in alive:
         print(f"\n{fault.name} in {fault.file}: {fault.reason or 'no test notices'}")
         print(f"- {fault.before.strip()}\n+ {fault.after.strip()}")
-    print(f"\n{len(faults) - len(alive)} of {len(faults)} faults killed, {share:.0%} accounted for")
-    if given.out:
-        rows = [{"fault": f.name, "killed_by": k} for f, k in zip(faults, killers, strict=True)]
-        Path(given.out).write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
-    sys.exit(share < ENOUGH)
+    for kind, some in (
+        ("named", [f for f in faults if f.line is None]),
+        ("made by rule", [f for f in faults if f.line is not None]),
+    ):
+        dead = sum(fault not in alive for fault in some)
+        print(f"\n{kind}: {dead} of {len(some)} faults killed ({dead / max(1, len(some)):.0%})")
+    without = [fault for fault in alive if fault.reason is None]
+    print(f"{len(alive)} survive, {len(without)} of them without a reason")
+    return 1 - len(alive) / max(1, len(faults))
 
 
 def _options() -> argparse.ArgumentParser:
     options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     options.add_argument("--only", nargs="*", default=[], help="names of faults.toml")
     options.add_argument("--random", type=int, default=0, metavar="N")
+    options.add_argument("--only-random", action="store_true", help="none of faults.toml")
     options.add_argument("--seed", type=int, default=0)
     options.add_argument("--jobs", type=int, default=2)
     options.add_argument("--sound", action="store_true", help="the tests are known to pass")
-    options.add_argument("--out", help="write the rows as JSON")
+    options.add_argument("--out", type=Path, help="a row per line; those there are not done again")
     return options
+
+
+def _kept(path: Path | None) -> dict[str, str | None]:
+    if path is None or not path.exists():
+        return {}
+    rows = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+    return {row["fault"]: row["killed_by"] for row in rows}
 
 
 def named_faults() -> list[Fault]:
@@ -116,14 +138,14 @@ def named_faults() -> list[Fault]:
             entry["file"],
             entry["before"],
             entry["after"],
-            tuple(entry.get("tests", tests_of(entry["file"]))),
+            tuple((tests,) for tests in entry.get("tests", tests_of(entry["file"]))),
             entry.get("reason"),
         )
         for name, entry in listed.items()
     ]
 
 
-def tests_of(file: str) -> tuple[str, ...]:
+def tests_of(file: str) -> Tests:
     """The tests of a file's part, those of the same path first."""
     path = Path(file)
     own = ROOT / "tests" / path.parent / f"test_{path.name}"
@@ -132,12 +154,74 @@ def tests_of(file: str) -> tuple[str, ...]:
     return tuple(str(place.relative_to(ROOT)) for place in places if place.exists())
 
 
+def random_faults(n: int, seed: int) -> list[Fault]:
+    """As many of each part, on lines drawn at random, at most one fault on each."""
+    rng, drawn, reasons = random.Random(seed), [], _survivors()
+    for number, part in enumerate(PARTS):
+        by_line: dict[Line, list[Change]] = {}
+        for path in sorted((PACKAGE / part).rglob("*.py")):
+            file = path.relative_to(PACKAGE).as_posix()
+            for change in changes_of(path.read_text(encoding="utf-8")):
+                by_line.setdefault((file, change.line), []).append(change)
+        share = n * (number + 1) // len(PARTS) - n * number // len(PARTS)
+        for file, line in rng.sample(sorted(by_line), min(share, len(by_line))):
+            change = rng.choice(by_line[file, line])
+            reason = reasons.get((file, change.before.strip(), change.after.strip()))
+            name = f"{file}:{line} {change.kind}"
+            drawn.append(Fault(name, file, change.before, change.after, (), reason, line))
+    return drawn
+
+
+def _survivors() -> dict[tuple[str, str, str], str]:
+    listed = tomllib.loads((ROOT / "benchmarks" / "survivors.toml").read_text(encoding="utf-8"))
+    return {(e["file"], e["before"], e["after"]): e["reason"] for e in listed.get("survivor", [])}
+
+
+def with_tests(faults: list[Fault]) -> list[Fault]:
+    """The same, those made by rule with the tests that run their lines."""
+    lines = frozenset((f.file, f.line) for f in faults if f.line is not None)
+    found, seconds = _watched(lines) if lines else ({}, {})
+    return [
+        fault if fault.line is None else replace(fault, tests=_chosen(fault, found, seconds))
+        for fault in faults
+    ]
+
+
+def _chosen(
+    fault: Fault, found: dict[Line, set[str]], seconds: dict[str, float]
+) -> tuple[Tests, ...]:
+    ran = sorted(found.get((fault.file, fault.line or 0), ()), key=lambda test: seconds[test])
+    if not ran:  # run while modules are imported, or by no test at all
+        return tuple((tests,) for tests in tests_of(fault.file))
+    files = dict.fromkeys(test.split("::")[0] for test in ran)
+    return (tuple(ran[:QUICKEST]), *((file,) for file in files))
+
+
+def _watched(lines: frozenset[Line]) -> tuple[dict[Line, set[str]], dict[str, float]]:
+    """All tests of the parts, once, without a fault."""
+    with _copied() as folder:
+        told = Path(folder) / "found"
+        watch = Watch(Path(folder) / "slalom", lines)
+        child = multiprocessing.get_context("fork").Process(
+            target=_run_watched, args=(watch, folder, told)
+        )
+        child.start()
+        child.join()
+        if child.exitcode:
+            raise SystemExit(f"without any fault the tests end with status {child.exitcode}")
+        return pickle.loads(told.read_bytes())  # type: ignore[no-any-return]  # our own
+
+
+def _run_watched(watch: Watch, folder: str, told: Path) -> None:
+    status = _pytest(WATCHED, folder, Path(folder) / "output", watch)
+    told.write_bytes(pickle.dumps((dict(watch.found), watch.seconds)))
+    os._exit(status)
+
+
 def killed_by(fault: Fault) -> str | None:
     """The test that notices, or None."""
-    with tempfile.TemporaryDirectory() as folder:
-        package = Path(folder) / "slalom"
-        shutil.copytree(ROOT / "src" / "slalom", package, ignore=shutil.ignore_patterns("*.pyc"))
-        fault.apply(package)
+    with _copied() as folder:
+        fault.apply(Path(folder) / "slalom")
         for tests in fault.tests:
             killer = _first_failure(tests, folder)
             if killer is not None:
@@ -146,17 +230,25 @@ def killed_by(fault: Fault) -> str | None:
 
 
 def _check_unharmed(faults: list[Fault]) -> None:
-    """Tests that fail without any fault would kill them all."""
-    with tempfile.TemporaryDirectory() as folder:
-        package = Path(folder) / "slalom"
-        shutil.copytree(ROOT / "src" / "slalom", package, ignore=shutil.ignore_patterns("*.pyc"))
-        for tests in dict.fromkeys(tests for fault in faults for tests in fault.tests):
+    """Tests that fail without any fault would kill them all; those watched have passed."""
+    named = [fault for fault in faults if fault.line is None]
+    with _copied() as folder:
+        for tests in dict.fromkeys(tests for fault in named for tests in fault.tests):
             failure = _first_failure(tests, folder)
             if failure is not None:
                 raise SystemExit(f"without any fault: {failure}")
 
 
-def _first_failure(tests: str, folder: str) -> str | None:
+@contextlib.contextmanager
+def _copied() -> Iterator[str]:
+    """A folder with a copy of the package."""
+    with tempfile.TemporaryDirectory() as folder:
+        ignored = shutil.ignore_patterns("*.pyc")
+        shutil.copytree(PACKAGE, Path(folder) / "slalom", ignore=ignored)
+        yield folder
+
+
+def _first_failure(tests: Tests, folder: str) -> str | None:
     """In a process of its own that has the heavy libraries already: loading them takes longest."""
     told = Path(folder) / "told"
     child = multiprocessing.get_context("fork").Process(target=_run, args=(tests, folder, told))
@@ -165,15 +257,19 @@ def _first_failure(tests: str, folder: str) -> str | None:
     if child.is_alive():
         child.kill()
         child.join()
-        return f"{tests} takes more than {SECONDS} s"
+        return f"{tests[0]} takes more than {SECONDS} s"
     if child.exitcode == 0:
         return None
     rows = told.read_text(encoding="utf-8", errors="replace").splitlines()
     failed = [row for row in rows if row.startswith(("FAILED", "ERROR"))]
-    return failed[0][:160] if failed else f"{tests}: status {child.exitcode}"
+    return failed[0][:160] if failed else f"{tests[0]}: status {child.exitcode}"
 
 
-def _run(tests: str, folder: str, told: Path) -> None:
+def _run(tests: Tests, folder: str, told: Path) -> None:
+    os._exit(_pytest(tests, folder, told))
+
+
+def _pytest(tests: Tests, folder: str, told: Path, *plugins: object) -> int:
     """The tests against the package in the folder; the status is pytest's."""
     import pytest
 
@@ -184,57 +280,16 @@ def _run(tests: str, folder: str, told: Path) -> None:
     with told.open("wb") as file:
         for stream in (1, 2):
             os.dup2(file.fileno(), stream)
-        line = ["-q", "-x", "--no-header", "--assert=plain", "-p", "no:cacheprovider", tests]
-        status = int(pytest.main(line))
+        line = ["-q", "-x", "--no-header", "--assert=plain", "-p", "no:cacheprovider", *tests]
+        status = int(pytest.main(line, plugins=list(plugins)))
         sys.stdout.flush()
-        os._exit(status)
+    return status
 
 
 def _load_heavy_libraries() -> None:
     for name in HEAVY:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
-
-
-def random_faults(n: int, seed: int) -> Iterator[Fault]:
-    """Operators swapped and numbers doubled on lines drawn at random from the parts."""
-    if not n:
-        return
-    candidates = [fault for part in PARTS for fault in _faults_in(part)]
-    yield from random.Random(seed).sample(candidates, min(n, len(candidates)))
-
-
-def _faults_in(part: str) -> Iterator[Fault]:
-    for path in sorted((ROOT / "src" / "slalom" / part).rglob("*.py")):
-        source = path.read_text(encoding="utf-8")
-        file = path.relative_to(ROOT / "src" / "slalom").as_posix()
-        lines = source.splitlines()
-        for line, before, after in _changes(ast.parse(source), lines):
-            if lines.count(lines[line - 1]) == 1 and lines[line - 1].count(before) == 1:
-                whole = lines[line - 1]
-                wrong = whole.replace(before, after)
-                yield Fault(f"{file}:{line}", file, whole, wrong, tests_of(file))
-
-
-def _changes(tree: ast.Module, lines: list[str]) -> Iterator[tuple[int, str, str]]:
-    """(line, text, other text) of every operator and number of one-line expressions."""
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.expr) or node.lineno != node.end_lineno:
-            continue
-        code = lines[node.lineno - 1].encode()  # offsets count bytes
-        before = code[node.col_offset : node.end_col_offset].decode()
-        if isinstance(node, ast.BinOp) and type(node.op) in SWAPS:
-            other: ast.expr = ast.BinOp(node.left, SWAPS[type(node.op)](), node.right)
-        elif isinstance(node, ast.Compare) and type(node.ops[0]) in SWAPS:
-            swapped = [SWAPS[type(node.ops[0])](), *node.ops[1:]]
-            other = ast.Compare(node.left, swapped, node.comparators)
-        elif isinstance(node, ast.BoolOp):
-            other = ast.BoolOp(SWAPS[type(node.op)](), node.values)
-        elif isinstance(node, ast.Constant) and type(node.value) in (int, float) and node.value:
-            other = ast.Constant(2 * node.value)
-        else:
-            continue
-        yield node.lineno, before, ast.unparse(ast.fix_missing_locations(other))
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import slalom
 from slalom.samplers.subsets import SubsetSizes
 from slalom.surrogates.slalom.fit import SlalomSurrogate
 
+WORDS = [f"w{word}" for word in range(30)]
 pytestmark = pytest.mark.filterwarnings("ignore::slalom.SlalomWarning")
 
 
@@ -27,7 +28,7 @@ def test_an_odd_empty_text_carries_nothing():
 
 def test_all_classes_have_the_figure_of_one_target():
     score = KINDS["xors"](15, np.random.default_rng(0))
-    classifier, text = classifier_of(score, 15), " ".join(f"w{word}" for word in range(15))
+    classifier, text = classifier_of(score, 15), " ".join(WORDS[:15])
     one, both = (slalom.explain(classifier, text, target=t).quality.r2 for t in ("yes", "all"))
     assert one == pytest.approx(both, abs=1e-4)
 
@@ -37,7 +38,7 @@ def test_all_classes_have_the_figure_of_one_target():
 def test_few_rows_do_not_make_a_fair_fit(kind, n_queries):
     score = KINDS[kind](10, np.random.default_rng(1))
     classifier = classifier_of(score, 10)
-    text = " ".join(f"w{word}" for word in range(10))
+    text = " ".join(WORDS[:10])
     found = slalom.explain(classifier, text, target="yes", n_queries=n_queries)
     fresh = fresh_r2(found, classifier, "slalom", score)
     assert found.quality.trust == "low" or fresh > 0.4
@@ -55,7 +56,7 @@ def test_high_means_high_on_fresh_queries(kind, method):
 def test_where_a_handful_of_answers_differ_no_errors_are_claimed():
     """Values of redundant words vary from draw to draw; an error of a hundredth would be a lie."""
     classifier = classifier_of(KINDS["any of three"](30, None), 30)
-    text = " ".join(f"w{word}" for word in range(30))
+    text = " ".join(WORDS[:30])
     found = slalom.explain(classifier, text, "slalom-local", target="yes", seed=0)
     assert found.quality.r2 is None
     assert not {"value", "shapley"} & set(found.errors)
@@ -65,7 +66,7 @@ def test_where_a_handful_of_answers_differ_no_errors_are_claimed():
 def test_short_sequences_say_that_they_know_short_ones_only():
     """On six words that multiply, R² of pairs and triples is far above that of all parts."""
     score = KINDS["products"](6, np.random.default_rng(0))
-    text = " ".join(f"w{word}" for word in range(6))
+    text = " ".join(WORDS[:6])
     found = slalom.explain(classifier_of(score, 6), text, "slalom-fast", target="yes")
     parts = np.array(list(np.ndindex(*[2] * 6)), float)[1:]
     truth = score(parts)
@@ -94,7 +95,7 @@ def test_left_out_rows_are_judged_as_by_refits(empty):
     """Fifteen XORs, an unusual empty text: closed form against fits that never saw the row."""
     score = KINDS[f"xors, empty {empty}"](15, np.random.default_rng(0))
     classifier = classifier_of(score, 15)
-    document = classifier.split(" ".join(f"w{word}" for word in range(15)))
+    document = classifier.split(" ".join(WORDS[:15]))
     counts = document.count(SubsetSizes().sample(document, 200, np.random.default_rng(1)).queries)
     counts = np.unique(counts, axis=0)
     scores, at = score(counts), np.ones(15)
@@ -110,3 +111,18 @@ def test_left_out_rows_are_judged_as_by_refits(empty):
     spread = scores[judged].var()
     assert (missed**2).mean() / spread == pytest.approx((by_refits**2).mean() / spread, abs=0.15)
     assert np.corrcoef(missed, by_refits)[0, 1] > 0.9
+
+
+@pytest.mark.parametrize("method", [*WITH_R2, "permutation-shapley", "leave-one-out"])
+def test_scores_as_large_as_may_be_change_nothing_but_the_unit(method):
+    """Squares of squares of them are finite; beyond, there is a clear error."""
+    score, text = KINDS["attention"](15, np.random.default_rng(0)), " ".join(WORDS[:15])
+    plain, large, huge = (
+        classifier_of(lambda counts, by=by: by * score(counts), 15) for by in (1.0, 1e29, 1e31)
+    )
+    found, expected = (slalom.explain(c, text, method, target="yes") for c in (large, plain))
+    assert found.quality.r2 == pytest.approx(expected.quality.r2, abs=1e-6)
+    name = next(iter(expected.scores))
+    np.testing.assert_allclose(found.scores[name] / 1e29, expected.scores[name], atol=1e-4)
+    with pytest.raises(slalom.SlalomError, match=r"scores of \de\+31: .* divide them"):
+        slalom.explain(huge, text, method, target="yes")

@@ -15,7 +15,7 @@ from slalom.errors import ClassifierError, InputError, UnknownNameError
 
 UNIT_KINDS = ("token", "word", "sentence")
 TOO_LONG = ("error", "truncate", "windows")
-LARGEST = 1e100  # of a score
+LARGEST = 1e30  # of a score: tables and trees keep 32 bits, which end at 3e38
 Units = str | Sequence[Span] | None
 
 
@@ -207,7 +207,7 @@ def checked_logits(logits: object, *, n_queries: int, n_classes: int, name: str)
         )
     if np.abs(answers).max(initial=0.0) > LARGEST:
         raise ClassifierError(
-            f"{name} returned scores of {np.abs(answers).max():.0e}: no fit can square numbers "
+            f"{name} returned scores of {np.abs(answers).max():.0e}: no fit works with numbers "
             f"beyond {LARGEST:.0e}, divide them by a constant"
         )
     return answers
