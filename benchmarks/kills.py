@@ -156,12 +156,13 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--rows", type=int, default=100)
     parser.add_argument("--most-seconds", type=float, default=1.0, help="before a kill")
+    parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--child", nargs=5, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
         child(*options.child)
         return
-    rng, n_killed, n_runs, again, faults = random.Random(0), 0, 0, 0, []
+    rng, n_killed, n_runs, again, faults = random.Random(options.seed), 0, 0, 0, []
     begin = time.monotonic()
     while n_killed < options.kills:
         with tempfile.TemporaryDirectory() as name:

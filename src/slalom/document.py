@@ -57,8 +57,9 @@ class Document:
     def count(self, queries: Queries) -> FloatArray:
         """How often each feature occurs in each query."""
         n_queries, n_features = len(queries), self.n_features
-        rows, columns = np.nonzero(queries < self.n_units)
-        cells = rows * n_features + self.features[queries[rows, columns]]
+        shown = queries < self.n_units
+        rows = np.repeat(np.arange(n_queries), shown.sum(axis=1))
+        cells = rows * n_features + self.features[queries[shown]]
         counts = np.bincount(cells, minlength=n_queries * n_features)
         return counts.reshape(n_queries, n_features).astype(np.float64)
 
@@ -80,9 +81,8 @@ def queries_from_masks(masks: BoolArray) -> Queries:
     masks = np.asarray(masks, dtype=bool)
     lengths = masks.sum(axis=1)
     queries = np.full((len(masks), max(1, int(lengths.max(initial=0)))), END, dtype=np.int32)
-    rows, units = np.nonzero(masks)
-    starts = np.cumsum(lengths) - lengths
-    queries[rows, np.arange(len(rows)) - starts[rows]] = units
+    units = np.flatnonzero(masks) - np.repeat(np.arange(len(masks)) * masks.shape[1], lengths)
+    queries[np.arange(queries.shape[1]) < lengths[:, None]] = units
     return queries
 
 

@@ -125,9 +125,8 @@ class Target:
         chosen = logits[:, self.index]
         if independent or logits.shape[1] == 1:
             return chosen
-        from scipy.special import logsumexp
-
-        return np.asarray(chosen - logsumexp(np.delete(logits, self.index, axis=1), axis=1))
+        others = np.delete(logits, self.index, axis=1)
+        return np.asarray(chosen - np.logaddexp.reduce(others, axis=1))
 
 
 def target_of(

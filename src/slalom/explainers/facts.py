@@ -166,22 +166,26 @@ def _with_single_units(told: Scores, asked: Asked, fit: Fit, empty: FloatArray |
     """`removal` and, where nothing can be shown too or nothing is always there, `alone`."""
     n_units, full = asked.case.document.n_units, asked.case.score
     sizes = asked.present.sum(axis=1)
-    values = np.zeros((n_units, *full.shape))
-    known = np.zeros(n_units, dtype=bool)
-    for at in np.flatnonzero(sizes == n_units - 1):
-        unit = int(np.argmin(asked.present[at]))
-        values[unit], known[unit] = full - asked.scores[at], True
-    if known.any():
-        told = told.answered("removal", values, known)
+    removed = sizes == n_units - 1
+    if removed.any():
+        units = np.argmin(asked.present[removed], axis=1)
+        told = told.answered("removal", *_placed(units, full - asked.scores[removed], n_units))
     anchored = getattr(fit.model, "anchor", None) is not None
     base = empty if anchored else np.zeros_like(full)
-    if base is None or not (sizes == 1).any():
+    alone = sizes == 1
+    if base is None or not alone.any():
         return told
-    values, known = np.zeros_like(values), np.zeros_like(known)
-    for at in np.flatnonzero(sizes == 1):
-        unit = int(np.argmax(asked.present[at]))
-        values[unit], known[unit] = asked.scores[at] - base, True
-    return told.answered("alone", values, known)
+    units = np.argmax(asked.present[alone], axis=1)
+    return told.answered("alone", *_placed(units, asked.scores[alone] - base, n_units))
+
+
+def _placed(
+    units: NDArray[np.intp], values: FloatArray, n_units: int
+) -> tuple[FloatArray, BoolArray]:
+    """Values of some units at their places, and which units these are."""
+    placed, known = np.zeros((n_units, *values.shape[1:])), np.zeros(n_units, dtype=bool)
+    placed[units], known[units] = values, True
+    return placed, known
 
 
 def _exact(told: Scores, asked: Asked, samples: Samples) -> Scores:

@@ -61,7 +61,8 @@ class SurrogateExplainer:
         observed = [self.observations(one) for one in sampled]
         start = perf_counter()
         fits = fit_all(self.surrogate, observed)
-        fitted = Fitted(sampled, fits, (perf_counter() - start) / max(1, len(fits)))
+        seconds = (perf_counter() - start) / max(1, len(fits))
+        fitted = Fitted(sampled, observed, fits, seconds)
         return self.explanations(classifier, fitted, n_queries=n_queries, seed=seed)
 
     def ask(
@@ -110,10 +111,12 @@ class SurrogateExplainer:
         if self.facts is not None:
             asked = ask_facts(self.facts, classifier, cases, fitted.fits, n_queries=n_queries)
         explanations = []
-        for one, fit, facts in zip(fitted.sampled, fitted.fits, asked, strict=True):
+        for one, seen, fit, facts in zip(
+            fitted.sampled, fitted.observed, fitted.fits, asked, strict=True
+        ):
             begun = perf_counter() - fitted.seconds
             case = replace(one.case if facts is None else facts.case, begun=begun)
-            found = self._found(one, fit, facts)
+            found = self._found(one, seen, fit, facts)
             explanations.append(case.explanation(found, method=self.name, seed=seed))
         return explanations
 
@@ -129,13 +132,14 @@ class SurrogateExplainer:
         kept_back = 0 if self.facts is None else self.facts.reserved(document, n_queries)
         return (n_queries or self.budget(document)) - kept_back
 
-    def _found(self, sampled: "Sampled", fit: Fit, asked: Asked | None) -> Found:
+    def _found(
+        self, sampled: "Sampled", seen: Observations, fit: Fit, asked: Asked | None
+    ) -> Found:
         document, samples = sampled.case.document, sampled.samples
         features = document.features
         if self.facts is None or asked is None:
             told = as_fitted(fit, features)
         else:
-            seen = self.observations(sampled)
             told = scores_of(self.facts, asked, fit, samples=self._folded(sampled), seen=seen)
         model = fit.model.spread(features)
         exact = told.exact or (
@@ -176,6 +180,7 @@ class Fitted:
     """Documents after their fits, and the seconds one of these took."""
 
     sampled: Sequence[Sampled]
+    observed: Sequence[Observations]  # what the fits saw
     fits: Sequence[Fit]
     seconds: float
 
@@ -195,7 +200,7 @@ def _check_budget(document: Document, n_queries: int | None) -> None:
 def _out_of_reach(sampled: Sampled, fit: Fit) -> tuple[str, ...]:
     """What a design of short sequences, or of few deletions, says nothing about."""
     document, samples, scores = sampled.case.document, sampled.samples, sampled.case.scores
-    fitted = document.count(samples.queries[samples.weights > 0]).sum(axis=1)
+    fitted = (samples.queries[samples.weights > 0] < document.n_units).sum(axis=1)
     if scores.ndim > 1 or not len(fitted):
         return ()
     if fitted.max() < document.n_units:

@@ -224,13 +224,14 @@ class FromVocabulary:
         asked = method.ask(
             classifier, documents, target=table.target_index, n_queries=n_queries, seed=seed
         )
+        observed = [method.observations(one) for one in asked]
         start = perf_counter()
         with one_thread():
             fits = [
-                self._fit(document, method.observations(one))
-                for document, one in zip(documents, asked, strict=True)
+                self._fit(document, seen)
+                for document, seen in zip(documents, observed, strict=True)
             ]
-        fitted = Fitted(asked, fits, (perf_counter() - start) / max(1, len(fits)))
+        fitted = Fitted(asked, observed, fits, (perf_counter() - start) / max(1, len(fits)))
         found = method.explanations(classifier, fitted, n_queries=n_queries, seed=seed)
         return [self._noted(e, document) for e, document in zip(found, documents, strict=True)]
 

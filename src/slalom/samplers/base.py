@@ -39,19 +39,33 @@ def distinct_rows(
 
     Drawn in blocks of one size, so that a larger design begins with the smaller one's rows.
     """
-    kept = {row.tobytes(): row for row in fixed[:n_rows]}
+    blocks = [fixed[:n_rows]]
+    kept = {key: at for at, key in enumerate(row_keys(blocks[0]))}
+    n_drawn = len(blocks[0])
     for _ in range(ROUNDS * (1 + n_rows // BLOCK)):
         if len(kept) >= n_rows:
             break
-        for row in draw(BLOCK):
-            kept.setdefault(row.tobytes(), row)
-    return np.array(list(kept.values())[:n_rows])
+        blocks.append(draw(BLOCK))
+        for at, key in enumerate(row_keys(blocks[-1]), n_drawn):
+            kept.setdefault(key, at)
+        n_drawn += BLOCK
+    return np.concatenate(blocks)[list(kept.values())[:n_rows]]
+
+
+def row_keys(rows: NDArray[Any]) -> list[bytes]:
+    """Each row as bytes: equal rows, equal bytes."""
+    whole = np.ascontiguousarray(rows)
+    if not whole.size:
+        return [b""] * len(whole)
+    entry = np.dtype((np.void, whole.shape[1] * whole.itemsize))
+    return list(whole.view(entry).ravel().tolist())
 
 
 def random_subsets(sizes: NDArray[np.int_], n_units: int, rng: np.random.Generator) -> BoolArray:
     """One random subset of each size: the `size` smallest of random keys."""
-    ranks = rng.random((len(sizes), n_units)).argsort(axis=1).argsort(axis=1)
-    return np.asarray(ranks < sizes[:, None])
+    keys = rng.random((len(sizes), n_units))
+    limits = np.column_stack([np.sort(keys, axis=1), np.ones(len(sizes))])  # keys are below 1
+    return np.asarray(keys < limits[np.arange(len(sizes)), sizes][:, None])
 
 
 def all_subsets(n_units: int) -> BoolArray:

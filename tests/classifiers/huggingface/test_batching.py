@@ -9,8 +9,6 @@ from slalom.classifiers.huggingface.batching import (
     assemble,
     batches,
     frame_of,
-    joined,
-    padded,
     row_bytes,
 )
 from slalom.document import END
@@ -96,11 +94,3 @@ def test_little_of_a_large_job_is_padding() -> None:
 def test_a_small_job_is_not_cut_to_pieces() -> None:
     lengths = np.arange(1, 61)
     assert len(list(batches(lengths, budget=2**17, padding=True))) == 1
-
-
-def test_padding_is_on_the_right_and_masked() -> None:
-    rows = joined([assemble(two_slots(), np.array([[0], [1]], dtype=np.int32))] * 2)
-    ids, mask, types = padded(rows, np.array([3, 0]), pad=99)
-    assert ids.tolist() == [[1, 2, 20, 21, 3], [1, 10, 2, 3, 99]]
-    assert mask.tolist() == [[1, 1, 1, 1, 1], [1, 1, 1, 1, 0]]
-    assert types.tolist() == [[0, 0, 1, 1, 1], [0, 0, 0, 1, 0]]

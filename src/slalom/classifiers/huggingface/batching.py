@@ -1,4 +1,4 @@
-"""From queries to rows of token ids, and from rows to padded batches: integers only.
+"""From queries to rows of token ids, and from rows to batches of like lengths: integers only.
 
 A frame holds the token ids of a document laid out as
 
@@ -11,6 +11,8 @@ froze splits a slot in two. This part knows no model and no tokenizer.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,6 +52,11 @@ class Rows:
     types: IntArray
     lengths: LongArray  # (n_rows,)
 
+    @cached_property
+    def starts(self) -> LongArray:
+        """(n_rows,) where each row begins."""
+        return np.asarray(np.cumsum(self.lengths) - self.lengths)
+
 
 Part = tuple[Sequence[int], Sequence[int]]  # ids and types
 
@@ -68,12 +75,43 @@ def frame_of(units: Sequence[Part], fixed: Sequence[Part], *, slots: Sequence[in
 
 def assemble(frame: Frame, queries: Queries) -> Rows:
     """The rows a model reads for these queries, fixed parts included."""
-    parts = in_place(frame.slots, frame.n_fixed, queries)
-    sizes = frame.lengths[parts]  # (n_queries, width)
-    ends = np.cumsum(sizes, dtype=np.int64)
-    shift = frame.starts[parts].ravel() - (ends - sizes.ravel())
-    source = np.arange(int(ends[-1]) if len(ends) else 0) + np.repeat(shift, sizes.ravel())
-    return Rows(frame.ids[source], frame.types[source], sizes.sum(axis=1, dtype=np.int64))
+    parts, n_parts = _parts(frame, queries)
+    sizes = frame.lengths[parts]
+    source = frame.starts[parts]
+    if len(sizes) and (sizes != 1).any():
+        ends = np.cumsum(sizes, dtype=np.int64)
+        source = np.arange(int(ends[-1])) + np.repeat(source - (ends - sizes), sizes)
+    begins = np.cumsum(n_parts) - n_parts  # no row is empty: it has its fixed parts
+    lengths = np.add.reduceat(sizes, begins, dtype=np.int64) if len(queries) else n_parts
+    typed = frame.types.any()
+    types = frame.types[source] if typed else np.zeros(len(source), dtype=np.int32)
+    return Rows(frame.ids[source], types, lengths)
+
+
+def _parts(frame: Frame, queries: Queries) -> tuple[NDArray[np.int64], LongArray]:
+    """Numbers of the parts that the rows show, end to end, and how many each row has."""
+    if frame.n_fixed != 2:
+        placed = in_place(frame.slots, frame.n_fixed, queries)
+        shown = placed != frame.n_units + frame.n_fixed
+        return placed[shown], shown.sum(axis=1)
+    shown = queries != END  # one slot: nothing to sort
+    units = queries[shown]
+    _check_units(units, frame.n_units)
+    n_parts = shown.sum(axis=1) + 2
+    ends = np.cumsum(n_parts)
+    parts = np.empty(len(units) + 2 * len(queries), dtype=np.int64)
+    between = np.ones(len(parts), dtype=bool)
+    for part, places in ((0, ends - n_parts), (1, ends - 1)):
+        parts[places] = frame.n_units + part
+        between[places] = False
+    parts[between] = units
+    return parts, n_parts
+
+
+def _check_units(units: NDArray[Any], n_units: int) -> None:
+    unknown = (units < 0) | (units >= n_units)
+    if unknown.any():
+        raise InputError(f"a query shows unit {units[unknown][0]} of a document with {n_units}")
 
 
 def in_place(slots: IntArray, n_fixed: int, queries: Queries) -> NDArray[np.int64]:
@@ -82,9 +120,7 @@ def in_place(slots: IntArray, n_fixed: int, queries: Queries) -> NDArray[np.int6
     Units keep their numbers; then come the fixed parts, then nothing at all.
     """
     n_units = len(slots)
-    unknown = (queries < 0) | ((queries >= n_units) & (queries < END))
-    if unknown.any():
-        raise InputError(f"a query shows unit {queries[unknown][0]} of a document with {n_units}")
+    _check_units(queries[queries != END], n_units)
     nothing = n_units + n_fixed
     shown = queries.astype(np.int64)
     shown[queries == END] = nothing
@@ -107,8 +143,8 @@ def joined(parts: Sequence[Rows]) -> Rows:
 
 def row_bytes(rows: Rows, *, with_types: bool) -> list[bytes]:
     """Each row as bytes: equal rows, equal bytes."""
-    ends = np.cumsum(rows.lengths) * rows.ids.itemsize
-    starts = ends - rows.lengths * rows.ids.itemsize
+    starts = rows.starts * rows.ids.itemsize
+    ends = starts + rows.lengths * rows.ids.itemsize
     ids, types = rows.ids.tobytes(), rows.types.tobytes()
     borders = zip(starts.tolist(), ends.tolist(), strict=True)
     if with_types:
@@ -140,15 +176,3 @@ def batches(lengths: LongArray, *, budget: int, padding: bool) -> Iterator[LongA
             end = start + int(np.searchsorted(-lengths[order[start:most]], -longest, side="right"))
         yield order[start:end]
         start = end
-
-
-def padded(rows: Rows, chosen: LongArray, *, pad: int) -> tuple[LongArray, LongArray, LongArray]:
-    """Ids, attention mask and token types of the chosen rows, padded on the right."""
-    lengths = rows.lengths[chosen]
-    starts = (np.cumsum(rows.lengths) - rows.lengths)[chosen]
-    columns = np.arange(int(lengths.max()))
-    mask = columns < lengths[:, None]  # (n_rows, longest)
-    source = np.where(mask, starts[:, None] + columns, 0)
-    ids = np.where(mask, rows.ids[source], pad).astype(np.int64)
-    types = np.where(mask, rows.types[source], 0).astype(np.int64)
-    return ids, mask.astype(np.int64), types

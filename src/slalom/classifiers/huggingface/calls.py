@@ -19,7 +19,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from slalom.classifiers.huggingface.batching import LongArray, Rows, batches, padded
+from slalom.classifiers.huggingface.batching import LongArray, Rows, batches
+from slalom.classifiers.huggingface.held import Held, held
 from slalom.document import FloatArray
 from slalom.errors import ClassifierError, InputError, SlalomWarning, UnknownNameError
 
@@ -32,6 +33,7 @@ LONGEST = 10**9  # tokenizers write "no limit" as a larger number
 _locks: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 _halved_budgets: WeakKeyDictionary[Any, int] = WeakKeyDictionary()  # after running out of memory
 _locks_lock = Lock()
+_known_parameters: WeakKeyDictionary[Any, tuple[frozenset[str], bool]] = WeakKeyDictionary()
 
 
 def _alone_with(thing: Any) -> Any:
@@ -77,13 +79,19 @@ def preserve_settings(model: nn.Module, pad: int | None) -> Iterator[None]:
 
 def forward_accepts(model: nn.Module, name: str) -> bool:
     """Whether the model's forward has a parameter of this name."""
-    return name in inspect.signature(model.forward).parameters
+    return name in _parameters(model)[0]
 
 
-def _named(model: nn.Module) -> bool:
-    """Whether forward names what it takes, which wrappers with *args and **kwargs do not."""
-    kinds = {parameter.kind for parameter in inspect.signature(model.forward).parameters.values()}
-    return bool(kinds - {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD})
+def _parameters(model: nn.Module) -> tuple[frozenset[str], bool]:
+    """What forward takes, and whether it names any of it: wrappers with **kwargs do not."""
+    function = getattr(model.forward, "__func__", model.forward)
+    known = _known_parameters.get(function)
+    if known is None:  # reading a signature takes as long as a small batch
+        found = inspect.signature(model.forward).parameters
+        kinds = {parameter.kind for parameter in found.values()}
+        named = kinds - {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
+        known = _known_parameters[function] = frozenset(found), bool(named)
+    return known
 
 
 def checked_precision(precision: str | None) -> str | None:
@@ -134,9 +142,10 @@ def answers(model: nn.Module, rows: Rows, *, spare_pad: int | None, typed: bool)
     waiting = batches(rows.lengths, budget=budget, padding=_may_pad(model))
 
     def ask(chosen: LongArray) -> Tensor:
-        return _scores(model, _inputs(model, rows, chosen, pad=pad or 0, typed=typed))
+        return _scores(model, _inputs(model, there, chosen, pad=pad or 0, typed=typed))
 
     with borrowed(model, pad):
+        there = held(rows, device_of(model))
         return in_turn(model, waiting, ask)
 
 
@@ -185,22 +194,21 @@ def in_turn(
 
 
 def _inputs(
-    model: nn.Module, rows: Rows, chosen: LongArray, *, pad: int, typed: bool
+    model: nn.Module, rows: Held, chosen: LongArray, *, pad: int, typed: bool
 ) -> dict[str, Tensor]:
-    ids, mask, types = padded(rows, chosen, pad=pad)
-    arrays = {"input_ids": ids}
+    ids, mask, types = rows.padded(chosen, pad=pad)
+    inputs = {"input_ids": ids}
     if forward_accepts(model, "attention_mask"):
-        arrays["attention_mask"] = mask
+        inputs["attention_mask"] = mask
     if typed:
-        arrays["token_type_ids"] = types
-    device = device_of(model)
-    return {name: torch.from_numpy(array).to(device) for name, array in arrays.items()}
+        inputs["token_type_ids"] = types
+    return inputs
 
 
 def forward(model: nn.Module, inputs: dict[str, Any]) -> Any:
     """Whatever the model returns, or a sentence about what it raised."""
     try:
-        if forward_accepts(model, "input_ids") or not _named(model):
+        if forward_accepts(model, "input_ids") or not _parameters(model)[1]:
             return model(**inputs)
         # a module of the caller's own calls its ids something else: they come first
         return model(

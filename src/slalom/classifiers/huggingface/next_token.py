@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from transformers.cache_utils import DynamicCache, DynamicLayer
 
-from slalom.classifiers.huggingface.batching import LongArray, Rows, batches, padded
+from slalom.classifiers.huggingface.batching import LongArray, Rows, batches
 from slalom.classifiers.huggingface.calls import (
     borrowed,
     device_of,
@@ -24,6 +24,7 @@ from slalom.classifiers.huggingface.calls import (
     in_turn,
     tokens_per_batch,
 )
+from slalom.classifiers.huggingface.held import Held, held
 from slalom.document import FloatArray
 from slalom.errors import ClassifierError
 
@@ -52,10 +53,11 @@ def next_tokens(model: Any, rows: Rows, tokens: Sequence[int]) -> FloatArray:
     with borrowed(model, None):
         prefix = _prefix(model, rows, common_start(rows))
         rest = without_start(rows, prefix.length)
+        there = held(rest, device_of(model))
         budget = tokens_per_batch(model)
 
         def ask(chosen: LongArray) -> Tensor:
-            last = _last_logits(model, rest, chosen, prefix)
+            last = _last_logits(model, there, chosen, prefix)
             return torch.log_softmax(last.float(), dim=-1)[:, wanted]
 
         weights = rest.lengths + -(-prefix.length // REMEMBERED)
@@ -67,16 +69,14 @@ def common_start(rows: Rows) -> int:
     if len(rows.lengths) < 2:
         return 0
     most = int(rows.lengths.min()) - 1
-    starts = np.cumsum(rows.lengths) - rows.lengths
-    table = rows.ids[starts[:, None] + np.arange(most)]  # (n_rows, most)
+    table = rows.ids[rows.starts[:, None] + np.arange(most)]  # (n_rows, most)
     return int((table == table[0]).all(axis=0).cumprod().sum())
 
 
 def without_start(rows: Rows, n: int) -> Rows:
     """The rows less their first n tokens."""
-    starts = np.cumsum(rows.lengths) - rows.lengths
     kept = np.ones(len(rows.ids), dtype=bool)
-    kept[(starts[:, None] + np.arange(n)).ravel()] = False
+    kept[(rows.starts[:, None] + np.arange(n)).ravel()] = False
     return Rows(rows.ids[kept], rows.types[kept], rows.lengths - n)
 
 
@@ -92,21 +92,20 @@ def _prefix(model: Any, rows: Rows, n: int) -> Prefix:
     return Prefix(n, tuple((layer.keys, layer.values) for layer in layers))
 
 
-def _last_logits(model: Any, rest: Rows, chosen: LongArray, prefix: Prefix) -> Tensor:
+def _last_logits(model: Any, rest: Held, chosen: LongArray, prefix: Prefix) -> Tensor:
     """(n_chosen, n_vocabulary) at the last token of each row."""
-    ids, mask, _ = padded(rest, chosen, pad=0)
-    device = device_of(model)
-    inputs: dict[str, Any] = {"input_ids": torch.from_numpy(ids).to(device)}
+    ids, mask, _ = rest.padded(chosen, pad=0)
+    inputs: dict[str, Any] = {"input_ids": ids}
     if forward_accepts(model, "attention_mask"):
-        remembered = np.ones((len(chosen), prefix.length), dtype=np.int64)
-        inputs["attention_mask"] = torch.from_numpy(np.hstack([remembered, mask])).to(device)
+        remembered = mask.new_ones((len(chosen), prefix.length))
+        inputs["attention_mask"] = torch.cat([remembered, mask], dim=1)
     if prefix.length:
         inputs["past_key_values"] = prefix.memory(len(chosen))
     elif forward_accepts(model, "use_cache"):
         inputs["use_cache"] = False
-    places, which = np.unique(rest.lengths[chosen] - 1, return_inverse=True)
+    places, which = np.unique(rest.rows.lengths[chosen] - 1, return_inverse=True)
     if forward_accepts(model, "logits_to_keep"):  # the vocabulary is large: only where a row ends
-        inputs["logits_to_keep"] = torch.from_numpy(places).to(device)
+        inputs["logits_to_keep"] = torch.from_numpy(places).to(ids.device)
     output = forward(model, inputs)
     logits = getattr(output, "logits", output)
     if not isinstance(logits, Tensor) or logits.ndim != 3:

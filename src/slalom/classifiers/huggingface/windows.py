@@ -101,8 +101,7 @@ def in_windows(rows: Rows, frame: object) -> tuple[Rows, LongArray]:
     if not isinstance(frame, Windowed) or not (rows.lengths > frame.limit).any():
         return rows, np.arange(n_rows)
     sources, lengths, owners = [], [], []
-    begins = np.cumsum(rows.lengths) - rows.lengths
-    for number, (begin, length) in enumerate(zip(begins, rows.lengths, strict=True)):
+    for number, (begin, length) in enumerate(zip(rows.starts, rows.lengths, strict=True)):
         body = min(frame.room, int(length) - frame.before - frame.after)
         head = begin + np.arange(frame.before)
         tail = begin + length - frame.after + np.arange(frame.after)

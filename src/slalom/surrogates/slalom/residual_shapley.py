@@ -55,12 +55,13 @@ def _ridge(design: FloatArray, scores: FloatArray, weights: FloatArray) -> Float
     values, axes = np.linalg.eigh(design.T @ (design * weights[:, None]))
     values = np.maximum(values, 0.0)
     turned = design @ axes
+    squared = turned**2
     pulls = turned.T @ (scores * weights[:, None])
     best = np.zeros((len(values), scores.shape[1]))
     least = float(weights @ (scores**2).sum(axis=1))
     for strength in STRENGTHS * max(float(values.mean()), 1e-300):
         shrunk = 1.0 / (values + strength)
-        leverage = weights * ((turned**2) @ shrunk)
+        leverage = weights * (squared @ shrunk)
         missed = scores - turned @ (shrunk[:, None] * pulls)
         missed = missed / np.maximum(1.0 - leverage, LEAST_LEFT)[:, None]
         error = float(weights @ (missed**2).sum(axis=1))
