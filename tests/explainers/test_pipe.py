@@ -1,6 +1,9 @@
 """Many documents through one method: together, watched, one at a time, errors kept."""
 
+import sys
 import warnings
+from threading import Barrier
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,7 +12,7 @@ import slalom
 from oracles import TEXT, slalom_oracle
 from slalom.classifiers.text.function import FunctionClassifier
 from slalom.explainers import pipe
-from slalom.explainers.pipe import Meter, Request, Watched, chunks, in_order
+from slalom.explainers.pipe import AHEAD, Meter, Request, Watched, chunks, in_order
 from slalom.samplers.subsets import SubsetSizes
 
 WORDS = TEXT.split()
@@ -143,8 +146,27 @@ def test_chunks_come_back_in_order_and_errors_come_through():
             raise slalom.SlalomError("no")
         return [chunk[0]]
 
-    waiting = [[n] for n in range(3)]
-    assert [r for part in in_order(work, waiting, ahead=1) for r in part] == [0, 1, 2]
+    elsewhere = SimpleNamespace(runs_elsewhere=True)
+    turn = sys.getswitchinterval()
+    waiting = [[n] for n in (0, 1, 2, 4, 5, 6)]
+    found = [r for part in in_order(work, waiting, classifier=elsewhere) for r in part]
+    assert found == [0, 1, 2, 4, 5, 6]
     with pytest.raises(slalom.SlalomError):
-        list(in_order(work, [[3], [4], [5]], ahead=1))
-    assert 5 not in begun  # what was not begun is not begun any more
+        list(in_order(work, [[n] for n in range(3, 20)], classifier=elsewhere))
+    assert 19 not in begun  # what was not begun is not begun any more
+    assert sys.getswitchinterval() == turn
+
+
+def test_chunks_are_asked_while_others_are_fitted():
+    """Four chunks are at work at once: each waits for three others to have begun."""
+    together = Barrier(AHEAD + 1, timeout=30)
+
+    def work(chunk):
+        together.wait()
+        return [chunk[0]]
+
+    elsewhere = SimpleNamespace(runs_elsewhere=True)
+    waiting = [[n] for n in range(2 * (AHEAD + 1))]
+    assert [r for part in in_order(work, waiting, classifier=elsewhere) for r in part] == list(
+        range(2 * (AHEAD + 1))
+    )

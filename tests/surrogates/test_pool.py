@@ -22,6 +22,7 @@ def test_workers_say_what_this_process_says(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     alone = fit_all(LinearSurrogate(), observations(20))
     monkeypatch.setattr(pool, "_cores", lambda: 2)
+    monkeypatch.setattr(pool, "WORTHWHILE", 0)
     together = fit_all(LinearSurrogate(), observations(20))
     for one, other in zip(alone, together, strict=True):
         np.testing.assert_array_equal(one.scores["score"], other.scores["score"])
@@ -35,6 +36,14 @@ def test_one_thread_allowed_is_one_core_taken(monkeypatch: pytest.MonkeyPatch) -
     assert pool._cores() >= 1
 
 
+def test_few_small_fits_are_not_worth_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "_cores", lambda: 2)
+    assert not pool.workers_pay(observations(20))
+    large = Observations(np.ones((5000, 100)), np.ones(5000), np.ones(5000), np.ones(100))
+    assert pool.workers_pay([large, large])
+    assert not pool.workers_pay([large])
+
+
 def test_a_script_without_a_main_guard_works(tmp_path) -> None:
     script = tmp_path / "script.py"
     script.write_text(
@@ -42,7 +51,7 @@ def test_a_script_without_a_main_guard_works(tmp_path) -> None:
         "warnings.simplefilter('ignore')\n"
         "import numpy as np, slalom\n"
         "from slalom.surrogates import pool\n"
-        "pool._cores = lambda: 2\n"
+        "pool._cores, pool.WORTHWHILE = lambda: 2, 0\n"
         "def f(texts):\n"
         "    good = np.array([1 / (1 + np.exp(-t.count('good'))) for t in texts])\n"
         "    return np.stack([1 - good, good], axis=1)\n"

@@ -11,7 +11,7 @@ from itertools import islice
 from time import perf_counter
 from typing import IO, Any
 
-from slalom.classifiers.base import Classifier, runs_elsewhere, says
+from slalom.classifiers.base import Classifier, says
 from slalom.corpus.folder import RunFolder
 from slalom.corpus.layout import Layout
 from slalom.corpus.plan import Shard
@@ -141,7 +141,7 @@ class Worker:
             )
 
         waiting = chunks(recipe.method, documents, request)
-        parts = in_order(work, waiting, ahead=int(runs_elsewhere(self.classifier)))
+        parts = in_order(work, waiting, classifier=self.classifier)
         found = [result for part in parts for result in part]
         errors = [result for result in found if isinstance(result, SlalomError)]
         if not all(isinstance(error, InputError) for error in errors):

@@ -19,7 +19,7 @@ from slalom.explainers.case import Case
 from slalom.samplers.base import Samples, are_all_subsets
 from slalom.surrogates.base import Fit, Observations
 from slalom.surrogates.shapley_estimates import shapley_of_all
-from slalom.surrogates.slalom.residual_shapley import Left, residual_shares
+from slalom.surrogates.slalom.residual_shapley import Left
 
 ALL_ASKED = "all {} subsets of the units were asked: what they say is exact"
 
@@ -58,9 +58,10 @@ class Asked:
     present: BoolArray  # (k, n_units)
     scores: FloatArray  # (k,) or (k, n_classes)
 
-    def of(self, present: BoolArray) -> FloatArray | None:
-        """The score of one subset."""
-        at = np.flatnonzero((self.present == present).all(axis=1))
+    @property
+    def empty(self) -> FloatArray | None:
+        """The score of the empty text."""
+        at = np.flatnonzero(~self.present.any(axis=1))
         return np.asarray(self.scores[at[0]]) if len(at) else None
 
 
@@ -142,27 +143,23 @@ def as_fitted(fit: Fit, features: IntArray) -> Scores:
     )
 
 
-def scores_of(
-    plan: Facts, asked: Asked, fit: Fit, *, samples: Samples, seen: Observations
-) -> Scores:
-    """What the fit says of the units, and in its place what the classifier says."""
-    document = asked.case.document
-    features = document.features
-    told = as_fitted(fit, features)
-    empty = asked.of(np.zeros(document.n_units, dtype=bool))
-    told = _with_single_units(told, asked, fit, empty)
-    if empty is not None and samples.complete:
+def scores_of(asked: Asked, fit: Fit, samples: Samples, shares: FloatArray | None) -> Scores:
+    """What the fit says of the units, and in its place what the classifier says.
+
+    `shares` are those of `left_of`, per feature, or None.
+    """
+    features = asked.case.document.features
+    told = _with_single_units(as_fitted(fit, features), asked, fit)
+    if asked.empty is not None and samples.complete:
         return _exact(told, asked, samples)
-    if "shapley" in told.scores and getattr(fit.model, "anchor", None) is not None:
-        alike = samples.n_alike if plan.shapley else None
-        shares = _left(fit, alike, seen, empty=empty, whole=asked.case.score)
-        told = replace(
-            told, scores={**told.scores, "shapley": told.scores["shapley"] + shares[features]}
-        )
-    return told
+    if shares is None:
+        return told
+    shapley = told.scores["shapley"]
+    shapley = shapley + shares.reshape(fit.scores["shapley"].shape)[features]
+    return replace(told, scores={**told.scores, "shapley": shapley})
 
 
-def _with_single_units(told: Scores, asked: Asked, fit: Fit, empty: FloatArray | None) -> Scores:
+def _with_single_units(told: Scores, asked: Asked, fit: Fit) -> Scores:
     """`removal` and, where nothing can be shown too or nothing is always there, `alone`."""
     n_units, full = asked.case.document.n_units, asked.case.score
     sizes = asked.present.sum(axis=1)
@@ -171,7 +168,7 @@ def _with_single_units(told: Scores, asked: Asked, fit: Fit, empty: FloatArray |
         units = np.argmin(asked.present[removed], axis=1)
         told = told.answered("removal", *_placed(units, full - asked.scores[removed], n_units))
     anchored = getattr(fit.model, "anchor", None) is not None
-    base = empty if anchored else np.zeros_like(full)
+    base = asked.empty if anchored else np.zeros_like(full)
     alone = sizes == 1
     if base is None or not alone.any():
         return told
@@ -198,23 +195,23 @@ def _exact(told: Scores, asked: Asked, samples: Samples) -> Scores:
     return replace(told.answered("shapley", values, known), exact=True)
 
 
-def _left(
-    fit: Fit,
-    n_alike: FloatArray | None,
-    seen: Observations,
-    *,
-    empty: FloatArray | None,
-    whole: FloatArray,
-) -> FloatArray:
-    """Shares of what the fit left, per feature: (n_features,) or (n_features, n_classes).
+def left_of(
+    plan: Facts, asked: Asked, fit: Fit, *, samples: Samples, seen: Observations
+) -> Left | None:
+    """What the fit left to share out among the features; None where it has nothing to say of that.
 
-    Equal ones where the design does not bear out more: then only the sum is put right.
+    In equal shares where the design does not bear out more: then only the sum is put right.
     """
-    shape = fit.scores["shapley"].shape
+    if "shapley" not in fit.scores or getattr(fit.model, "anchor", None) is None:
+        return None
+    if asked.empty is not None and samples.complete:
+        return None
+    whole, empty = asked.case.score, asked.empty
+    n_alike = samples.n_alike if plan.shapley else None
     said = fit.model.predict(seen.counts) if fit.held_out is None else fit.held_out
     ends = fit.model.predict(np.stack([np.zeros_like(seen.document_counts), seen.document_counts]))
     kept = slice(0 if n_alike is None else None)
-    left = Left(
+    return Left(
         counts=seen.counts[kept],
         residuals=(seen.scores - said).reshape(len(said), -1)[kept],
         n_alike=np.zeros(0) if n_alike is None else n_alike,
@@ -222,4 +219,3 @@ def _left(
         whole=np.reshape(whole - ends[1], -1),
         empty=np.reshape(np.zeros_like(whole) if empty is None else empty - ends[0], -1),
     )
-    return residual_shares(left).reshape(shape)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from slalom.classifiers.base import Classifier, Units, knows_labels, runs_elsewhere, target_of
+from slalom.classifiers.base import Classifier, Units, knows_labels, target_of
 from slalom.classifiers.load import as_classifier
 from slalom.document import Document, Text
 from slalom.errors import InputError, Setting, SlalomError, SlalomWarning, UnknownNameError, counted
@@ -100,7 +100,7 @@ def explain_many(
 
         waiting = chunks(explainer, documents, request, n_queries=QUERIES_PER_CHUNK)
         try:
-            for part in in_order(work, waiting, ahead=int(runs_elsewhere(asked))):
+            for part in in_order(work, waiting, classifier=asked):
                 results += part
         except KeyboardInterrupt as stopped:
             stopped.add_note(

@@ -4,15 +4,17 @@
 documents are asked and fitted together; what a document is told does not depend on them.
 """
 
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Lock
 
 import numpy as np
 
-from slalom.classifiers.base import Classifier, Delegating
+from slalom.classifiers.base import Classifier, Delegating, runs_elsewhere
 from slalom.document import Document, FloatArray, Queries
 from slalom.errors import SlalomError
 from slalom.explainers.base import Explainer, TargetName
@@ -21,8 +23,10 @@ from slalom.explanation import Explanation
 Progress = Callable[[int, int], None]  # queries done, and in all; raise from it to stop
 Result = Explanation | SlalomError
 Chunk = Sequence[Document | SlalomError]  # an error: the text could not even be cut
-QUERIES_PER_CHUNK = 20_000  # of documents that are asked together
+QUERIES_PER_CHUNK = 10_000  # of documents that are asked together
 TOKENS_PER_REPORT = 2**15  # between two calls of a progress function
+AHEAD = 3  # chunks at work beside the one that is waited for: asked, fitted, told
+SECONDS_PER_TURN = 2e-4  # of a thread; Python's own 5 ms starve a device that is fed by one
 
 
 @dataclass(frozen=True)
@@ -148,24 +152,36 @@ def chunks(
 
 
 def in_order(
-    work: Callable[[Chunk], list[Result]], waiting: Iterable[Chunk], *, ahead: int
+    work: Callable[[Chunk], list[Result]], waiting: Iterable[Chunk], *, classifier: Classifier
 ) -> Iterator[list[Result]]:
-    """What comes of each chunk; with `ahead`, the next ones are at work while one is fitted."""
-    if not ahead:
+    """What comes of each chunk; where this machine's cores are free while the classifier answers,
+    the next ones are asked while one is fitted."""
+    if not runs_elsewhere(classifier):
         yield from map(work, waiting)
         return
-    with ThreadPoolExecutor(ahead + 1) as pool:
-        begun: deque[Future[list[Result]]] = deque()
+    begun: deque[Future[list[Result]]] = deque()
+    with ThreadPoolExecutor(AHEAD + 1) as pool, _short_turns():
         try:
             for chunk in waiting:
                 begun.append(pool.submit(work, chunk))
-                if len(begun) > ahead:
+                if len(begun) > AHEAD:
                     yield begun.popleft().result()
             while begun:
                 yield begun.popleft().result()
         finally:
             for future in begun:
                 future.cancel()
+
+
+@contextmanager
+def _short_turns() -> Iterator[None]:
+    """Threads change places often: whoever feeds a device holds the interpreter for moments."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(min(before, SECONDS_PER_TURN))
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
 
 
 def _slices(

@@ -11,11 +11,20 @@ from slalom.document import Document, FloatArray
 from slalom.errors import BudgetError, Setting, counted
 from slalom.explainers.base import TargetName, ask
 from slalom.explainers.case import Case, Found, case_of
-from slalom.explainers.facts import ALL_ASKED, Asked, Facts, as_fitted, ask_facts, scores_of
+from slalom.explainers.facts import (
+    ALL_ASKED,
+    Asked,
+    Facts,
+    as_fitted,
+    ask_facts,
+    left_of,
+    scores_of,
+)
 from slalom.explanation import Explanation
 from slalom.samplers.base import Sampler, Samples
 from slalom.surrogates.base import Fit, Model, Observations, Surrogate
-from slalom.surrogates.pool import fit_all
+from slalom.surrogates.pool import fit_all, in_workers, workers_pay
+from slalom.surrogates.slalom.residual_shapley import residual_shares
 
 LEAST_QUERIES = 10  # of any method that fits a model
 
@@ -110,15 +119,33 @@ class SurrogateExplainer:
         asked: Sequence[Asked | None] = [None] * len(cases)
         if self.facts is not None:
             asked = ask_facts(self.facts, classifier, cases, fitted.fits, n_queries=n_queries)
+        shares = self._shares(fitted, asked)
         explanations = []
-        for one, seen, fit, facts in zip(
-            fitted.sampled, fitted.observed, fitted.fits, asked, strict=True
-        ):
+        for one, fit, facts, share in zip(fitted.sampled, fitted.fits, asked, shares, strict=True):
             begun = perf_counter() - fitted.seconds
             case = replace(one.case if facts is None else facts.case, begun=begun)
-            found = self._found(one, seen, fit, facts)
+            found = self._found(one, fit, facts, share)
             explanations.append(case.explanation(found, method=self.name, seed=seed))
         return explanations
+
+    def _shares(
+        self, fitted: "Fitted", asked: Sequence[Asked | None]
+    ) -> Sequence[FloatArray | None]:
+        """What each feature gets of what the fits left, by workers where they pay."""
+        plan = self.facts
+        lefts = [
+            None
+            if facts is None or plan is None
+            else left_of(plan, facts, fit, samples=self._folded(one), seen=seen)
+            for one, seen, fit, facts in zip(
+                fitted.sampled, fitted.observed, fitted.fits, asked, strict=True
+            )
+        ]
+        wanted = [left for left in lefts if left is not None]
+        pays = len(wanted) > 1 and workers_pay(fitted.observed)
+        shared = in_workers(residual_shares, wanted) if pays else map(residual_shares, wanted)
+        found = iter(shared)
+        return [None if left is None else next(found) for left in lefts]
 
     def _folded(self, sampled: "Sampled") -> Samples:
         """What is known of each row, for those rows that the fit saw."""
@@ -133,14 +160,12 @@ class SurrogateExplainer:
         return (n_queries or self.budget(document)) - kept_back
 
     def _found(
-        self, sampled: "Sampled", seen: Observations, fit: Fit, asked: Asked | None
+        self, sampled: "Sampled", fit: Fit, asked: Asked | None, shares: FloatArray | None
     ) -> Found:
         document, samples = sampled.case.document, sampled.samples
         features = document.features
-        if self.facts is None or asked is None:
-            told = as_fitted(fit, features)
-        else:
-            told = scores_of(self.facts, asked, fit, samples=self._folded(sampled), seen=seen)
+        fitted = as_fitted(fit, features)
+        told = fitted if asked is None else scores_of(asked, fit, samples, shares)
         model = fit.model.spread(features)
         exact = told.exact or (
             samples.complete

@@ -58,7 +58,8 @@ def row_keys(rows: NDArray[Any]) -> list[bytes]:
     if not whole.size:
         return [b""] * len(whole)
     entry = np.dtype((np.void, whole.shape[1] * whole.itemsize))
-    return list(whole.view(entry).ravel().tolist())
+    keys: list[Any] = whole.view(entry).ravel().tolist()
+    return keys
 
 
 def random_subsets(sizes: NDArray[np.int_], n_units: int, rng: np.random.Generator) -> BoolArray:

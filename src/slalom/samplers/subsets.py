@@ -7,6 +7,7 @@ AllSubsets      every subset there is: what exact Shapley values need
 """
 
 from dataclasses import dataclass
+from functools import cache
 from math import comb
 
 import numpy as np
@@ -80,10 +81,16 @@ class SubsetSizes:
         sizes = np.arange(1, n_units + 1)
         logs = np.log((sizes + 1) / sizes) / np.log(n_units + 1)
         chances = self.log_uniform * logs + (1 - self.log_uniform) / n_units
-        ways = np.array([float(min(comb(n_units, int(size)), MANY)) for size in sizes])
+        ways = _ways(n_units)
         shown = masks.sum(axis=1)
         at = np.where(shown == 0, n_units, shown) - 1
         return n_draws * chances[at], ways[at]
+
+
+@cache
+def _ways(n_units: int) -> FloatArray:
+    """How many subsets there are of the sizes 1 … n, as far as it matters."""
+    return np.array([float(min(comb(n_units, size), MANY)) for size in range(1, n_units + 1)])
 
 
 @dataclass(frozen=True)

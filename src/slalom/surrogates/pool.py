@@ -6,24 +6,45 @@ so a document's numbers do not depend on where it was fitted.
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from slalom.surrogates.base import Fit, Observations, Surrogate, fit_many
 from slalom.surrogates.threads import one_thread
 
-WORTHWHILE = 16  # documents; starting workers takes as long as some ten fits
+WORTHWHILE = 8e7  # rows × features² of all documents; starting workers takes as long
 IDLE_SECONDS = 30
+
+Item = TypeVar("Item")
+Outcome = TypeVar("Outcome")
 
 
 def fit_all(surrogate: Surrogate, observed: Sequence[Observations]) -> list[Fit]:
-    """The fits in order, by workers where there are enough documents and cores."""
-    if len(observed) < WORTHWHILE or hasattr(surrogate, "fit_many") or _cores() < 2:
+    """The fits in order, by workers where they pay."""
+    if hasattr(surrogate, "fit_many") or not workers_pay(observed):
         return _fitted(surrogate, observed)
+    parts = [(surrogate, observed[at : at + 1]) for at in range(len(observed))]
+    return [fit for fits in in_workers(_fitted_part, parts) for fit in fits]
+
+
+def workers_pay(observed: Sequence[Observations]) -> bool:
+    """Whether there is enough to fit, and there are cores for it."""
+    if len(observed) < 2 or _cores() < 2:
+        return False
+    shapes = [seen.counts.shape for seen in observed]
+    return bool(sum(n_rows * n_features**2 for n_rows, n_features in shapes) >= WORTHWHILE)
+
+
+def in_workers(work: Callable[[Item], Outcome], items: Sequence[Item]) -> list[Outcome]:
+    """What comes of each item, in order; what goes there and comes back is copied."""
     from loky import get_reusable_executor
 
     pool = get_reusable_executor(max_workers=_cores(), timeout=IDLE_SECONDS)
-    parts = [observed[at : at + 1] for at in range(len(observed))]
-    return [fit for fits in pool.map(_fitted, [surrogate] * len(parts), parts) for fit in fits]
+    return list(pool.map(work, items))
+
+
+def _fitted_part(part: tuple[Surrogate, Sequence[Observations]]) -> list[Fit]:
+    return _fitted(*part)
 
 
 def _fitted(surrogate: Surrogate, observed: Sequence[Observations]) -> list[Fit]:
