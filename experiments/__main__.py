@@ -92,13 +92,10 @@ def measure(given: argparse.Namespace) -> None:
         ends,
         given.models,
     )
-    for stage in ("models", "parts"):  # what is trained first, then what is measured
-        makers = dict.fromkeys(maker for e in entries.values() for maker in getattr(e, stage))
-        parts = {name: part for maker in makers for name, part in maker(bench).items()}
-        bench.begin(parts)
+    bench.begin({n: part for e in entries.values() for n, part in e.needed(bench).items()})
     for name, entry in entries.items():
         try:
-            table = entry.run(bench)
+            table = entry.made(bench)
         except SlalomError as problem:
             if given.minutes is None:
                 raise

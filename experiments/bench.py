@@ -1,9 +1,9 @@
 """Where experiments run: sizes, folders, device, and the parts that are already done.
 
-An experiment is cut into named parts, each of which gives a JSON record and depends on nothing
-but the bench; several experiments may share a part. Finished parts are appended to one file, a
-line each, so that an interrupted run goes on where it stopped, and several processes can be at
-work. A part that fails is told and left out; the others go on.
+An experiment is cut into named parts, each of which gives a JSON record; several experiments may
+share a part, and a part may wait for others (the model it explains). Finished parts are appended
+to one file, a line each, so that an interrupted run goes on where it stopped, and several
+processes can be at work. A part that fails is told and left out; the others go on.
 """
 
 import json
@@ -13,7 +13,7 @@ import signal
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -33,6 +33,7 @@ class Part:
 
     work: Callable[["Bench"], Record]  # a function of a module, so that it travels
     turn: float = 0.0
+    after: tuple[str, ...] = ()  # parts that come before it, where they are made at all
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,10 @@ class Bench:
     def finished(self, parts: Mapping[str, Part]) -> dict[str, Record]:
         """The records of these parts: read, or made now and kept; without those that failed."""
         self.begin(parts)
+        return self.found(parts)
+
+    def found(self, parts: Iterable[str]) -> dict[str, Record]:
+        """The records of those parts that are kept."""
         done = self.kept()
         return {name: done[self.key(name)] for name in parts if self.key(name) in done}
 
@@ -113,21 +118,51 @@ def named(name: str, known: Mapping[str, Any]) -> Any:
     return known[name]
 
 
-def _made(bench: Bench, parts: Mapping[str, Part]) -> Any:
-    """(name, record or what went wrong), as they come."""
-    if bench.jobs == 1 or len(parts) < 2:
-        for name, part in parts.items():
-            yield name, _timed(part, bench)
-        return
+Made = Iterator[tuple[str, Record | str]]  # a part's name; its record, or what went wrong
+
+
+def _made(bench: Bench, parts: Mapping[str, Part]) -> Made:
+    """As they come; what waits for a part that failed fails too."""
+    make = _alone if bench.jobs == 1 or len(parts) < 2 else _together
+    failed: set[str] = set()
+    for name, made in make(bench, parts, failed):
+        if isinstance(made, str):
+            failed.add(name)
+        yield name, made
+
+
+def _alone(bench: Bench, parts: Mapping[str, Part], failed: set[str]) -> Made:
+    for name, part in parts.items():
+        lacking = failed.intersection(part.after)
+        yield name, _lacks(lacking) if lacking else _timed(part, bench)
+
+
+def _together(bench: Bench, parts: Mapping[str, Part], failed: set[str]) -> Made:
     fresh = multiprocessing.get_context("spawn")  # CUDA does not survive a fork
     alone = replace(bench, jobs=1)
+    waiting, running = dict(parts), {}
     with ProcessPoolExecutor(bench.jobs, fresh, _share_cores, (bench.jobs,)) as pool:
-        names = {pool.submit(_timed, part, alone): name for name, part in parts.items()}
-        for future in as_completed(names):
-            try:
-                yield names[future], future.result()
-            except Exception as problem:  # a worker that died takes its part with it
-                yield names[future], repr(problem)
+        while waiting or running:
+            unfinished = {*waiting, *running.values()}
+            for name, part in list(waiting.items()):
+                if lacking := failed.intersection(part.after):
+                    yield name, _lacks(lacking)
+                elif not unfinished.intersection(part.after):
+                    running[pool.submit(_timed, part, alone)] = name
+                else:
+                    continue
+                del waiting[name]
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                name = running.pop(future)
+                try:
+                    made = future.result()
+                except Exception as problem:  # a worker that died takes its part with it
+                    made = repr(problem)
+                yield name, made
+
+
+def _lacks(names: set[str]) -> str:
+    return f"it needs {', '.join(sorted(names))}, which failed"
 
 
 def _timed(part: Part, bench: Bench) -> Record | str:

@@ -53,6 +53,11 @@ def model_parts(names: tuple[str, ...], bench: Bench) -> dict[str, Part]:
     }
 
 
+def needs(name: str) -> tuple[str, ...]:
+    """The part that trains a classifier; none trains the bundled one."""
+    return () if name == "bundled" else (f"model/{name}",)
+
+
 def trained(bench: Bench, *, name: str) -> Record:
     from training.loop import read_record
 

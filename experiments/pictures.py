@@ -9,7 +9,7 @@ from training.classic import WordWeights
 
 import slalom
 from experiments.bench import Bench, Part, Record
-from experiments.classifiers import classifier_of, data_of
+from experiments.classifiers import classifier_of, data_of, needs
 from experiments.people import marked_reviews
 from experiments.reviews import documents
 from experiments.table import Cell, Number, Panel, Series, Table, points
@@ -22,7 +22,8 @@ N_NAMED = 12  # words written beside their points
 
 def pair_parts(bench: Bench) -> dict[str, Part]:
     names = (*bench.scale.models, "bundled")
-    return {f"pairs/{name}": Part(partial(pairs, model=name)) for name in (*names, "naive-bayes")}
+    found = {f"pairs/{name}": Part(partial(pairs, model=name), after=needs(name)) for name in names}
+    return found | {"pairs/naive-bayes": Part(partial(pairs, model="naive-bayes"))}
 
 
 def pairs(bench: Bench, *, model: str) -> Record:

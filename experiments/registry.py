@@ -36,15 +36,23 @@ class Entry:
     group: str  # what runs together in one call on a GPU
     parts: tuple[Parts, ...]
     table: Callable[..., Table]  # of the records of each of the parts
-    models: tuple[Parts, ...] = ()  # trained before any part is begun
+    models: tuple[Parts, ...] = ()  # trained before the parts that ask them
 
-    def run(self, bench: Bench) -> Table:
-        for models in self.models:
-            bench.begin(models(bench))
-        records = [bench.finished(parts(bench)) for parts in self.parts]
+    def needed(self, bench: Bench) -> dict[str, Part]:
+        """Its models and parts."""
+        makers = (*self.models, *self.parts)
+        return {name: part for maker in makers for name, part in maker(bench).items()}
+
+    def made(self, bench: Bench) -> Table:
+        """The table of the parts there are."""
+        records = [bench.found(parts(bench)) for parts in self.parts]
         if not any(records):
             raise SlalomError(f"none of the parts of “{self.summary}” was finished")
         return self.table(*records)
+
+    def run(self, bench: Bench) -> Table:
+        bench.begin(self.needed(bench))
+        return self.made(bench)
 
 
 LINEAR, TOLD, DRAWN = linear_data.parts, slalom_data.parts, slalom_data.drawn_parts

@@ -14,7 +14,7 @@ import numpy as np
 
 import slalom
 from experiments.bench import Bench, Part, Record
-from experiments.classifiers import SLOW, classifier_of, counted, data_of
+from experiments.classifiers import SLOW, classifier_of, counted, data_of, needs
 from slalom.metrics.agreement import (
     auprc,
     auroc,
@@ -37,7 +37,7 @@ Ask = tuple[str, str, int | None]  # classifier, method, budget
 def parts(asks: tuple[Ask, ...], bench: Bench) -> dict[str, Part]:
     return {
         f"reviews/{model}/{method}/{budget or 'own'}": Part(
-            partial(measured, model=model, method=method, budget=budget), turn
+            partial(measured, model=model, method=method, budget=budget), turn, needs(model)
         )
         for turn, (model, method, budget) in enumerate(asks)
     }
@@ -46,7 +46,9 @@ def parts(asks: tuple[Ask, ...], bench: Bench) -> dict[str, Part]:
 def people_parts(asks: tuple[Ask, ...], bench: Bench) -> dict[str, Part]:
     return {
         f"people/{model}/{method}/{budget or 'own'}": Part(
-            partial(held_against_people, model=model, method=method, budget=budget), turn
+            partial(held_against_people, model=model, method=method, budget=budget),
+            turn,
+            needs(model),
         )
         for turn, (model, method, budget) in enumerate(asks)
     }
@@ -54,12 +56,16 @@ def people_parts(asks: tuple[Ask, ...], bench: Bench) -> dict[str, Part]:
 
 @cache
 def documents(bench: Bench) -> list[str]:
-    """The same reviews for every classifier: of the test set, within bounds of length."""
-    texts = data.imdb("test", data_of(bench)).texts
+    """The same reviews for every classifier."""
+    return fitting(bench, "test")[: bench.scale.n_documents]
+
+
+@cache
+def fitting(bench: Bench, split: str) -> list[str]:
+    """Reviews within bounds of length, in random order."""
     low, high = bench.scale.words
-    fitting = [text for text in texts if low <= len(text.split()) <= high]
-    order = np.random.default_rng(bench.seed).permutation(len(fitting))
-    return [fitting[at] for at in order[: bench.scale.n_documents]]
+    found = [t for t in data.imdb(split, data_of(bench)).texts if low <= len(t.split()) <= high]
+    return [found[at] for at in np.random.default_rng(bench.seed).permutation(len(found))]
 
 
 def measured(bench: Bench, *, model: str, method: str, budget: int | None) -> Record:

@@ -17,19 +17,20 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 import slalom
 from experiments.bench import Bench, Part, Record
-from experiments.classifiers import classifier_of, counted, data_of
-from experiments.reviews import documents
+from experiments.classifiers import classifier_of, counted, needs
+from experiments.reviews import documents, fitting
 from experiments.table import Cell, Number, Table, mean_of
 from slalom.metrics.agreement import spearman
-from training import data
 
 Records = Mapping[str, Record]
 PROMPT = "Is this review positive? Answer 1 for yes, 0 for no.\n\n{text}"
 N_JOINED = 15
-MOST_ADDED = 10
+MOST_ADDED = 20
+N_SHOWN = 8  # of the words, in the table
 HARMLESS = 0.35  # of a Naive-Bayes weight: below, a word says nothing by itself
 
 
@@ -150,18 +151,17 @@ class _Chat(BaseHTTPRequestHandler):
 
 def case_parts(bench: Bench) -> dict[str, Part]:
     names = dict.fromkeys((*bench.scale.models, "bundled"))
-    return {f"case-study/{name}": Part(partial(case_study, model=name)) for name in names}
+    return {
+        f"case-study/{name}": Part(partial(case_study, model=name), after=needs(name))
+        for name in names
+    }
 
 
 def case_study(bench: Bench, *, model: str) -> Record:
     """Loud words that say nothing by themselves, and how many of them flip a prediction."""
     classifier = classifier_of(bench, model)
     texts = documents(bench)
-    reviews = data.imdb("train", data_of(bench))
-    joined = " ".join(
-        reviews.texts[row]
-        for row in np.random.default_rng(bench.seed).permutation(len(reviews))[:N_JOINED]
-    )
+    joined = " ".join(fitting(bench, "train")[:N_JOINED])
 
     def logits(asked: list[str]) -> Any:  # short sequences; of the long text itself the beginning
         return classifier([text[:2000] for text in asked])
@@ -177,10 +177,11 @@ def case_study(bench: Bench, *, model: str) -> Record:
         seed=bench.seed,
     )
     vocabulary = _weights(classifier, counted(bench, model), found.units)
+    said = _odds(classifier, texts)
     record: Record = {"model": model, "r2": found.quality.r2, "sides": []}
     for side, sign in (("positive", 1), ("negative", -1)):
         words = _spurious(found, vocabulary, sign)
-        others = [text for text in texts if sign * _odds(classifier, text) < 0]
+        others = [text for text, odds in zip(texts, said, strict=True) if sign * odds < 0]
         record["sides"].append(
             {
                 "side": side,
@@ -228,33 +229,32 @@ def _plain(vocabulary: Mapping[str, float], seed: int) -> list[str]:
 def flips(classifier: Any, text: str, words: list[str], sign: int) -> int | None:
     """How many words, added in turn before the text, flip its prediction; None: all do not."""
     tries = [" ".join(words[:n]) + " " + text for n in range(1, len(words) + 1)]
-    if not tries:
-        return None
-    for n_added, attempt in enumerate(tries, start=1):
-        if sign * _odds(classifier, attempt) > 0:
-            return n_added
-    return None
+    flipped = np.flatnonzero(sign * _odds(classifier, tries) > 0) if tries else ()
+    return int(flipped[0]) + 1 if len(flipped) else None
 
 
-def _odds(classifier: Any, text: str) -> float:
-    document = classifier.split(text, too_long="truncate")
-    logits = classifier.logits([(document, document.full())])[0][0]
-    return float(logits[1] - logits[0])
+def _odds(classifier: Any, texts: list[str]) -> NDArray[np.float64]:
+    read = [classifier.split(text, too_long="truncate") for text in texts]
+    logits = np.concatenate(classifier.logits([(document, document.full()) for document in read]))
+    return np.asarray(logits[:, 1] - logits[:, 0])
 
 
 def case_table(records: Records) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for record in records.values():
         for side in record["sides"]:
-            done = [n for n in side["flipped"] if n is not None]
-            plain = [n for n in side["at_random"] if n is not None]
+            done, plain = (
+                [n for n in side[how] if n is not None] for how in ("flipped", "at_random")
+            )
+            tries = sum(n or len(side["words"]) for n in side["flipped"])
             rows.append(
                 (
                     record["model"],
                     side["side"],
-                    " ".join(side["words"]),
+                    " ".join(side["words"][:N_SHOWN]),
                     f"{len(done)} of {side['n_reviews']}",
                     mean_of(done, digits=1),
+                    str(tries),
                     f"{len(plain)} of {side['n_reviews']}",
                 )
             )
@@ -263,16 +263,17 @@ def case_table(records: Records) -> Table:
         columns=(
             "model",
             "towards",
-            "words found",
+            f"words found (the first {N_SHOWN})",
             "reviews flipped",
-            "words needed",
-            "flipped by random harmless words",
+            "words needed where it flipped",
+            "tries in all",
+            "flipped by as many random harmless words",
         ),
         rows=tuple(rows),
         differs=("Models of our own training; the paper shows one flipped review.",),
         notes=(
             f"Words of {N_JOINED} joined reviews by exp(s)·v (SLALOM-eff), without those whose "
-            f"Naive-Bayes weight exceeds {HARMLESS}; up to {MOST_ADDED} are added before a "
-            "review of the other class, one after the other (each is a try).",
+            f"Naive-Bayes weight exceeds {HARMLESS}; up to {MOST_ADDED} of them are put before "
+            "every review of the other class, one after the other. Each added word is a try.",
         ),
     )

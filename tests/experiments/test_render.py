@@ -1,10 +1,14 @@
 """Numbers as a reader sees them, tables as Markdown, figures as files."""
 
+from functools import partial
+
 import pytest
 from experiments.bench import Bench, Part
 from experiments.render import draw, markdown, shown
 from experiments.scale import TINY
 from experiments.table import Number, Panel, Table, mean_of, points
+
+from experiments import propositions
 
 TABLE = Table(
     title="A title",
@@ -83,3 +87,18 @@ def test_after_its_time_only_what_is_there_counts(tmp_path, capsys):
     late = Bench(TINY, out=tmp_path, ends=0.0)
     assert set(late.finished({"one": Part(counted), "two": Part(counted)})) == {"one"}
     assert "no time was left for 1 of 2 parts" in capsys.readouterr().out
+
+
+def test_what_waits_for_a_part_that_failed_is_not_tried(tmp_path, capsys):
+    bench = Bench(TINY, out=tmp_path, ends=4e9)
+    parts = {"model": Part(broken), "asks": Part(counted, 1, after=("model", "kept long ago"))}
+    assert not bench.finished(parts)
+    assert "asks failed: it needs model, which failed" in capsys.readouterr().out
+
+
+def test_processes_wait_for_what_comes_before(tmp_path, capsys):
+    work = partial(propositions.counted, stack="BERT", n_layers=1, n_seeds=1)
+    parts = {"second": Part(work, 0, after=("first",)), "first": Part(work, 1), "free": Part(work)}
+    assert set(Bench(TINY, out=tmp_path, jobs=2).finished(parts)) == set(parts)
+    told = capsys.readouterr().out
+    assert told.index("first") < told.index("second")
