@@ -21,6 +21,10 @@ REVIEW = (
 )
 BUDGET = 130  # of 2²⁷ subsets: whoever samples must sample
 CONTROLS = {"random", "constant"}
+PAPERS = {"slalom-eff", "slalom-fidel", "slalom-adam"}
+FITTED = {"slalom", "slalom-boosted", "slalom-local", "slalom-fast", *PAPERS}
+FITTED |= {"linear", "lime", "kernel-shap", "gam", "boosted"}
+WITH_ERRORS = {*FITTED, "permutation-shapley", "exact-shapley"} - {"gam", "boosted"}
 CERTAIN = {"leave-one-out", "exact-shapley", "slalom-analytic", "slalom-analytic-anchor"}
 CRUDE = {"gradient-l1", "gradient-l2", "attention-mean", "attention-max", "attention-rollout"}
 MODELLED = [name for name in slalom.METHODS if name not in CRUDE | CONTROLS | {"gradient-mean"}]
@@ -289,6 +293,20 @@ def test_slalom_tells_every_score_with_its_error(classifier, method, target):
         }[method]
     )
     assert all(marks.all() for marks in found.measured.values())
+
+
+def test_who_tells_standard_errors(classifier, method):
+    """What README.md says of them, method by method."""
+    found = slalom.explain(classifier, text_for(method), method, n_queries=300)
+    expected = set(found.scores) if method in WITH_ERRORS else set()
+    assert set(found.errors) == expected
+    if method in FITTED:
+        assert found.quality.r2 is not None
+        assert found.quality.r2_error > 0
+        for name, errors in found.errors.items():
+            assert ((errors == 0) == found.is_measured(name)).all()
+    elif method != "exact-shapley":  # whose sum of shares describes the answers as it may
+        assert (found.quality.r2, found.quality.r2_error) == (None, None)
 
 
 def test_removals_beyond_the_hundred_strongest_are_estimates_with_errors():

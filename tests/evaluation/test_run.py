@@ -111,7 +111,9 @@ def test_a_text_of_one_unit_that_cannot_be_taken_away():
     plan = replace(
         plan_of("slalom", "random"), metrics=tuple(METRICS.values()), curves=("deletion",)
     )
-    for row in evaluate(classifier, items(["good"]), plan):
+    rows = list(evaluate(classifier, items(["good"]), plan))
+    assert [row.method for row in rows] == ["slalom", "random"]
+    for row in rows:
         assert row.problem is None
         assert row.values["deletion"] is None
         assert row.values["comprehensiveness"] is None

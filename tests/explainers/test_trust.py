@@ -49,7 +49,9 @@ def test_few_rows_do_not_make_a_fair_fit(kind, n_queries):
 def test_high_means_high_on_fresh_queries(kind, method):
     row = judged(kind, method, 20, 0)
     assert not is_lie(row), row
-    if row["r2"] is not None:
+    if row["r2"] is None:  # a handful of answers differ from all others
+        assert row["trust"] == "low", row
+    else:
         assert row["r2"] - row["fresh"] < 0.2, row
 
 

@@ -86,7 +86,7 @@ def ridges_from_evidence(problem: Problem, state: State, ridges: Ridges) -> Ridg
 
 
 def bound_ridges(problem: Problem, state: State, ridges: Ridges) -> Ridges:
-    """The last word on the ridges: bounded values, and an answer that budgets do not move."""
+    """The last word on the ridges: values stay bounded; large budgets weaken no ridge."""
     budget = max(1.0, len(problem.scores) / ENOUGH)
     least = _ratio(_noise(problem, state, 0.0), MOST**2 * _spread(problem))
     value, importance = ridges.strengths
