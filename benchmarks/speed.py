@@ -1,93 +1,221 @@
-"""Where the time of many explanations goes, and how far it is from the model's own time.
+"""Documents per second, how far that is from the model's own time, and where the rest goes.
 
-    python -m benchmarks.speed [--model bundled|minilm|bert-base] [--documents 100]
-        [--method slalom] [--queries 500] [--device cuda] [--precision bf16] [--out rows.json]
+    python -m benchmarks.speed [--models bundled,minilm,bert-base] [--precisions none,bf16]
+        [--methods slalom,slalom-fast] [--documents 100] [--queries 500] [--device cuda]
+        [--rivals 5000] [--data FOLDER] [--seconds 280] [--out rows.jsonl]
 
-Random weights serve for speed: minilm is a BERT of 6 layers, 384 wide, bert-base one of 12
-layers, 768 wide, both with the bundled tokenizer. Texts are made of its words, 25 to 250 tokens.
-Total is `explain_many` from texts to explanations; inside is the time spent in the model's
-forward passes in a second, instrumented run of the same queries. Best of --repeats runs.
+A model is a folder, or one of random weights, which serve for speed: minilm is a BERT of 6
+layers, 384 wide, bert-base one of 12 layers, 768 wide, both with the bundled tokenizer. Texts are
+IMDB test reviews with --data, else made of its words, 25 to 250 tokens. Total is `explain_many`
+from texts to explanations, best of --repeats, with the workers of the fits already there. Bare is
+the forward passes of the same distinct queries alone, at the token budget that is best for them.
+Stages are those of another run: "own" is processor time of our threads, "fit" and "forward" are by
+the clock, which on a GPU run beside each other. With --rivals, other packages explain a few of the
+texts with so many queries. Rows are written as they come; after --seconds no other one is begun.
 """
 
 import argparse
 import json
+import sys
 import warnings
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from importlib.util import find_spec
+from itertools import product
 from pathlib import Path
 from time import perf_counter
 from typing import Any
+from unittest.mock import MagicMock
 
 import numpy as np
 
 import slalom
+from benchmarks.reviews import reviews
+from benchmarks.stages import Stopwatch, bare_seconds, listening
+from slalom.classifiers.huggingface.batching import Rows
 
 SIZES = {"minilm": (6, 384, 12), "bert-base": (12, 768, 12)}  # layers, width, heads
+OWN = ("tokenise", "build", "batch", "tell")
+WARM_UP = 32  # documents, so that workers are there
+RIVALS = ("slalom-explanations", "shap KernelExplainer", "lime LimeTextExplainer")
+FEWER = (50, 100, 200, 500, 1000)  # queries with which we try to say as much
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is measured in one row."""
+
+    model: str
+    precision: str | None
+    method: str
+    queries: int
+    documents: int
+    device: str
 
 
 def main() -> None:
     given = _options().parse_args()
     warnings.simplefilter("ignore", slalom.SlalomWarning)  # random weights explain nothing
-    classifier = _classifier(given.model, given.device, given.precision)
-    texts = made_up_texts(classifier, given.documents, given.seed)
-    settings: dict[str, Any] = {
-        "method": given.method,
-        "n_queries": given.queries,
-        "units": "token",
-        "progress": False,
-    }
-    slalom.explain_many(classifier, texts[:2], **settings)  # warm up
-    total = min(_timed(classifier, texts, settings) for _ in range(given.repeats))
-    inside, n_tokens = _inside(classifier, texts, settings)
-    row = {
-        "model": given.model,
-        "device": given.device or "cpu",
-        "precision": given.precision,
-        "method": given.method,
-        "queries": given.queries,
-        "documents": given.documents,
-        "tokens_per_document": n_tokens / given.documents,
-        "documents_per_second": given.documents / total,
-        "seconds": total,
-        "seconds_in_model": inside,
-        "ratio": total / inside,
-    }
-    print("  ".join(f"{k} {v:.4g}" if isinstance(v, float) else f"{k} {v}" for k, v in row.items()))
-    if given.out:
-        with Path(given.out).open("a", encoding="utf-8") as file:
-            file.write(json.dumps(row) + "\n")
+    begin = perf_counter()
+    for row in _rows(given):
+        print("  ".join(f"{k} {_short(v)}" for k, v in row.items()), flush=True)
+        if given.out:
+            with Path(given.out).open("a", encoding="utf-8") as file:
+                file.write(json.dumps(row) + "\n")
+        if perf_counter() - begin > given.seconds:
+            break
 
 
 def _options() -> argparse.ArgumentParser:
     options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    options.add_argument("--model", default="bundled", choices=["bundled", *SIZES])
+    options.add_argument("--models", default="bundled", help=f"bundled, {', '.join(SIZES)}, folder")
+    options.add_argument("--precisions", default="none", help="none, bf16, fp16")
+    options.add_argument("--methods", default="slalom")
     options.add_argument("--documents", type=int, default=100)
-    options.add_argument("--method", default="slalom", choices=list(slalom.METHODS))
     options.add_argument("--queries", type=int, default=500)
-    options.add_argument("--device")
-    options.add_argument("--precision")
+    options.add_argument("--device", default="cpu")
+    options.add_argument("--data", type=Path, help="folder of data, for reviews")
     options.add_argument("--seed", type=int, default=0)
     options.add_argument("--repeats", type=int, default=2)
-    options.add_argument("--out", metavar="FILE", help="add a line of JSON to this file")
+    options.add_argument("--rivals", type=int, default=0, help="queries of other packages")
+    options.add_argument("--rival-documents", type=int, default=3)
+    options.add_argument("--seconds", type=float, default=1e9)
+    options.add_argument("--out", metavar="FILE", help="add a line of JSON per row to this file")
     return options
 
 
-def _classifier(name: str, device: str | None, precision: str | None) -> Any:
-    bundled: Any = slalom.load(device=device, precision=precision)
-    if name == "bundled":
-        return bundled
+def _rows(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    for name in given.models.split(","):
+        exact = _classifier(name, given.device, None)
+        texts = (
+            reviews(exact, given.data, given.documents, seed=given.seed)
+            if given.data
+            else made_up_texts(exact, given.documents, given.seed)
+        )
+        for precision, method in product(given.precisions.split(","), given.methods.split(",")):
+            cast = None if precision == "none" else precision
+            classifier = exact if cast is None else _classifier(name, given.device, cast)
+            if cast is not None and method == given.methods.split(",")[0]:
+                yield _tolerance(name, classifier, exact, texts[:5])
+            case = Case(name, cast, method, given.queries, len(texts), given.device)
+            yield measured(case, classifier, texts, given.repeats)
+        if given.rivals:
+            yield from _rivals(name, exact, texts[: given.rival_documents], given.rivals)
+
+
+def measured(case: Case, classifier: Any, texts: list[str], repeats: int) -> dict[str, Any]:
+    """Total, bare and stages of one case."""
+    settings: dict[str, Any] = {
+        "method": case.method,
+        "n_queries": case.queries,
+        "units": "token",
+        "progress": False,
+    }
+    slalom.explain_many(classifier, texts[:WARM_UP], **settings)
+    totals = []
+    for _ in range(repeats):
+        start = perf_counter()
+        explained = slalom.explain_many(classifier, texts, **settings)
+        totals.append(perf_counter() - start)
+    asked: list[Rows] = []
+    stopwatch = Stopwatch()
+    with listening(asked), stopwatch.running():
+        slalom.explain_many(classifier, texts, **settings)
+    bare, budget = bare_seconds(classifier, asked)
+    n, total = len(texts), min(totals)
+    return {
+        **asdict(case),
+        "documents_per_second": n / total,
+        "ratio": total / bare,
+        "seconds": total / n,
+        "seconds_bare": bare / n,
+        "best_budget": budget,
+        "tokens": sum(e.quality.n_tokens for e in explained) / n,
+        "seconds_own": sum(stopwatch.processor[stage] for stage in OWN) / n,
+        **{f"own_{stage}": stopwatch.processor[stage] / n for stage in OWN},
+        **{f"clock_{stage}": stopwatch.clock[stage] / n for stage in ("forward", "fit")},
+    }
+
+
+def _tolerance(name: str, cast: Any, exact: Any, texts: list[str]) -> dict[str, Any]:
+    """How far scores in a smaller precision are from those in full."""
+    sampler: Any = slalom.METHODS["slalom"]
+    documents = [exact.split(text, "token") for text in texts]
+    asked = [
+        (d, sampler.sampler.sample(d, 200, np.random.default_rng(0)).queries) for d in documents
+    ]
+    full, near = (
+        np.concatenate([logits[:, -1] - logits[:, 0] for logits in classifier.logits(asked)])
+        for classifier in (exact, cast)
+    )
+    missed = np.abs(near - full)
+    return {
+        "model": name,
+        "precision": cast.precision,
+        "log_odds_differ_by_mean": float(missed.mean()),
+        "log_odds_differ_by_most": float(missed.max()),
+        "log_odds_spread": float(full.std()),
+    }
+
+
+def _rivals(
+    name: str, classifier: Any, texts: list[str], n_queries: int
+) -> Iterator[dict[str, Any]]:
+    """Other packages, ours with as many queries, and with the fewest that say as much."""
+    from benchmarks.peers import PEERS, Job, measured, ours
+    from slalom.classifiers.cached import CachedClassifier
+
+    if find_spec("matplotlib") is None:  # one of them loads it for figures that nobody draws here
+        for part in ("", ".pyplot", ".colors"):
+            sys.modules[f"matplotlib{part}"] = MagicMock()
+    remembered = CachedClassifier(classifier)
+    documents = [classifier.split(text, "token") for text in texts]
+
+    def row(peer: Any, n: int) -> dict[str, Any]:
+        measured(peer, [Job(classifier, documents[0], 64)], remembered)  # warm up
+        line = measured(peer, [Job(classifier, d, n) for d in documents], remembered)
+        return {
+            "model": name,
+            "rival": peer.name,
+            "queries": n,
+            "seconds": float(np.mean(line.seconds)) if line.seconds else None,
+            "subset_error": float(np.mean(line.errors)) if line.errors else None,
+            "problem": line.problem,
+        }
+
+    said = [row(ours("slalom"), n) for n in FEWER]
+    yield from said
+    yield from (row(ours(method), n_queries) for method in ("slalom", "slalom-eff"))
+    for peer in PEERS:
+        if peer.name in RIVALS:
+            found = row(peer, n_queries)
+            error = found["subset_error"]
+            enough = [one for one in said if error is not None and one["subset_error"] <= error]
+            if enough and found["seconds"]:
+                found["times_ours_for_as_much"] = found["seconds"] / enough[0]["seconds"]
+                found["our_queries_for_as_much"] = enough[0]["queries"]
+            yield found
+
+
+def _classifier(name: str, device: str, precision: str | None) -> Any:
+    if name not in SIZES:
+        folder = None if name == "bundled" else name
+        return slalom.load(folder, device=device, precision=precision)
     import torch
     from transformers import BertConfig, BertForSequenceClassification
 
+    tokenizer = slalom.load().tokenizer
     layers, width, heads = SIZES[name]
     torch.manual_seed(0)
     config = BertConfig(
-        vocab_size=len(bundled.tokenizer),
+        vocab_size=len(tokenizer),
         num_hidden_layers=layers,
         hidden_size=width,
         num_attention_heads=heads,
         intermediate_size=4 * width,
     )
-    model = BertForSequenceClassification(config).eval().to(device or "cpu")
-    return slalom.HuggingFaceClassifier(model, bundled.tokenizer, precision=precision, name=name)
+    model = BertForSequenceClassification(config).eval().to(device)
+    return slalom.HuggingFaceClassifier(model, tokenizer, precision=precision, name=name)
 
 
 def made_up_texts(classifier: Any, n: int, seed: int) -> list[str]:
@@ -97,37 +225,8 @@ def made_up_texts(classifier: Any, n: int, seed: int) -> list[str]:
     return [" ".join(rng.choice(words, size=rng.integers(23, 249))) for _ in range(n)]
 
 
-def _timed(classifier: Any, texts: list[str], settings: dict[str, Any]) -> float:
-    start = perf_counter()
-    slalom.explain_many(classifier, texts, **settings)
-    return perf_counter() - start
-
-
-def _inside(classifier: Any, texts: list[str], settings: dict[str, Any]) -> tuple[float, int]:
-    """Seconds in the model, from its first layer to its logits, and the tokens it read."""
-    import torch
-
-    spent, started = [0.0], [0.0]
-    model = getattr(classifier, "_asked_model", classifier.model)
-
-    def now() -> float:
-        if next(model.parameters()).is_cuda:
-            torch.cuda.synchronize()
-        return perf_counter()
-
-    def before(*_: object) -> None:
-        started[0] = now()
-
-    def after(*_: object) -> None:
-        spent[0] += now() - started[0]
-
-    hooks = [model.register_forward_pre_hook(before), model.register_forward_hook(after)]
-    try:
-        explained = slalom.explain_many(classifier, texts, **settings)
-    finally:
-        for hook in hooks:
-            hook.remove()
-    return spent[0], sum(e.quality.n_tokens for e in explained)
+def _short(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 if __name__ == "__main__":

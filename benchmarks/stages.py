@@ -1,0 +1,125 @@
+"""Where a run of `explain_many` spends its time, and what the model alone would take.
+
+Not a benchmark itself: benchmarks/speed.py reads it. Stages are functions of the library with a
+stopwatch around them; a stage's time is its own, without that of stages inside it.
+"""
+
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from time import perf_counter, thread_time
+from typing import Any
+
+import numpy as np
+import torch
+
+import slalom
+from slalom.classifiers.huggingface import calls
+from slalom.classifiers.huggingface.batching import Rows, batches, joined
+from slalom.classifiers.huggingface.held import held
+from slalom.explainers import methods, surrogate
+
+BUDGETS = {"cpu": (2**10, 2**11, 2**12, 2**13), "cuda": (2**15, 2**16, 2**17, 2**18)}
+STAGES = (  # where, which function, the stage's name
+    (methods, "document_of", "tokenise"),
+    (surrogate.SurrogateExplainer, "ask", "build"),
+    (slalom.HuggingFaceClassifier, "logits", "batch"),
+    (slalom.HuggingFaceClassifier, "seen", "build"),
+    (calls, "in_turn", "forward"),
+    (surrogate, "fit_all", "fit"),
+    (surrogate.SurrogateExplainer, "explanations", "tell"),
+    (surrogate, "residual_shares", "fit"),
+    (surrogate, "in_workers", "fit"),
+)
+
+
+@dataclass
+class Stopwatch:
+    """Seconds of each stage, by the clock and of the thread's processor, added up over threads."""
+
+    clock: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    processor: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    inside: threading.local = field(default_factory=threading.local)
+
+    def around(self, function: Callable[..., Any], stage: str) -> Callable[..., Any]:
+        def timed(*args: Any, **named: Any) -> Any:
+            above = getattr(self.inside, "spent", None)
+            self.inside.spent = [0.0, 0.0]
+            clock, processor = perf_counter(), thread_time()
+            try:
+                return function(*args, **named)
+            finally:
+                whole = perf_counter() - clock, thread_time() - processor
+                nested, self.inside.spent = self.inside.spent, above
+                if above is not None:
+                    above[0], above[1] = above[0] + whole[0], above[1] + whole[1]
+                with self.lock:
+                    self.clock[stage] += whole[0] - nested[0]
+                    self.processor[stage] += whole[1] - nested[1]
+
+        return timed
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        with ExitStack() as stack:
+            for owner, name, stage in STAGES:
+                plain = getattr(owner, name)
+                setattr(owner, name, self.around(plain, stage))
+                stack.callback(setattr, owner, name, plain)
+            yield
+
+
+@contextmanager
+def listening(found: list[Rows]) -> Iterator[None]:
+    """Keeps every row that is put to a model."""
+    plain = calls.held
+
+    def heard(rows: Rows, device: torch.device) -> Any:
+        found.append(rows)
+        return plain(rows, device)
+
+    calls.held = heard  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        calls.held = plain
+
+
+def bare_seconds(classifier: Any, asked: Sequence[Rows]) -> tuple[float, int]:
+    """The model's forward passes over these rows and nothing else: seconds, best token budget.
+
+    Batches lie on the device before the clock starts. Budgets are tried on a part of the rows.
+    """
+    rows = joined(asked)
+    device = calls.device_of(classifier.model)
+    budgets = BUDGETS.get(device.type, BUDGETS["cpu"])
+    rng = np.random.default_rng(0)
+    some = np.sort(rng.permutation(len(rows.lengths))[: max(2000, len(rows.lengths) // 10)])
+    tried = {budget: _passes(classifier, rows, some, budget) for budget in budgets}
+    best = min(tried, key=lambda budget: tried[budget])
+    everything = np.arange(len(rows.lengths))
+    return _passes(classifier, rows, everything, best), best
+
+
+def _passes(classifier: Any, rows: Rows, chosen: np.ndarray, budget: int) -> float:
+    model = classifier._asked_model
+    there = held(rows, calls.device_of(model))
+    waiting = [chosen[at] for at in batches(rows.lengths[chosen], budget=budget, padding=True)]
+    with calls.borrowed(model, None):
+        ready = [there.padded(part, pad=0)[:2] for part in waiting]
+        for ids, mask in ready[:3]:  # warm up
+            model(input_ids=ids, attention_mask=mask)
+        _wait(model)
+        start = perf_counter()
+        for ids, mask in ready:
+            model(input_ids=ids, attention_mask=mask)
+        _wait(model)
+        return perf_counter() - start
+
+
+def _wait(model: Any) -> None:
+    if calls.device_of(model).type == "cuda":
+        torch.cuda.synchronize()
