@@ -27,7 +27,7 @@ import numpy as np
 
 import slalom
 from benchmarks.memory import keep, remembered
-from benchmarks.reviews import short_reviews
+from benchmarks.reviews import opened, short_reviews
 from slalom.classifiers.cached import CachedClassifier
 from slalom.explainers.surrogate import SurrogateExplainer
 from slalom.explanation import Explanation
@@ -115,7 +115,7 @@ def main() -> None:
         shown(json.loads(path.read_text(encoding="utf-8")))
     if given.shown:
         return
-    classifier = remembered(slalom.load(given.model, device=given.device), given.memory)
+    classifier = remembered(opened(given.model, given.device), given.memory)
     texts = short_reviews(
         classifier, given.data, given.documents, longest=given.longest, words=given.words
     )

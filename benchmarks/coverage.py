@@ -20,7 +20,7 @@ import numpy as np
 
 import slalom
 from benchmarks.memory import keep, remembered
-from benchmarks.reviews import short_reviews
+from benchmarks.reviews import opened, short_reviews
 from slalom.document import BoolArray, FloatArray
 from slalom.metrics.shapley import true_shapley
 from slalom.metrics.subject import Subject, subject_of
@@ -33,7 +33,12 @@ Row = dict[str, Any]
 
 
 def shapley_row(subject: Subject, n_orders: int) -> dict[str, list[float]]:
-    """Every unit's Shapley value as said and as it is, the latter known up to some noise."""
+    """Every unit's Shapley value as said and as it is, the latter known up to some noise.
+
+    None where the explanation has no errors: too little was asked, and it says so.
+    """
+    if "shapley" not in subject.explanation.errors:
+        return _told(subject, "shapley", np.arange(0), truth=np.zeros(0), noise=0.0)
     one, other = true_shapley(subject, n_orders=n_orders)
     noise = np.sqrt(np.mean((one - other) ** 2)) / 2  # of the mean of both
     return _told(
@@ -86,12 +91,12 @@ def fresh_r2(subject: Subject) -> float:
 def shown(rows: list[Row]) -> None:
     """Coverage over all units of all texts, and how far R² is from R² on fresh queries."""
     for name in NAMES:
-        every = np.concatenate([hits(row[name]) for row in rows])
-        worst = min(np.mean(hits(row[name])) if row[name]["said"] else 1.0 for row in rows)
-        if len(every):
+        each = [hits(row[name]) for row in rows if row[name]["said"]]
+        if each:
+            every, worst = np.concatenate(each), min(float(hit.mean()) for hit in each)
             print(
-                f"{name:8s} {np.mean(every):.3f} of {len(every)} units held by a 90 % interval, "
-                f"{worst:.2f} of the worst text"
+                f"{name:8s} {np.mean(every):.3f} of {len(every)} units of {len(each)} texts held "
+                f"by a 90 % interval, {worst:.2f} of the worst text"
             )
     gaps = [row["r2"] - row["fresh"] for row in rows if row["r2"] is not None]
     if gaps:
@@ -107,13 +112,15 @@ def main() -> None:
         shown(json.loads(path.read_text(encoding="utf-8")))
     if given.shown:
         return
-    classifier = remembered(slalom.load(given.model, device=given.device), given.memory)
+    classifier = remembered(opened(given.model, given.device), given.memory)
     texts = short_reviews(
         classifier, given.data, given.documents, longest=given.longest, words=given.words
     )
     rows: list[Row] = []
     for text in texts:
-        found = slalom.explain(classifier, text, n_queries=given.queries, method=given.method)
+        found = slalom.explain(
+            classifier, text, n_queries=given.queries, method=given.method, target=1
+        )
         subject = subject_of(classifier, found)
         row: Row = {"units": subject.n_units, "queries": given.queries, "r2": found.quality.r2}
         row["shapley"] = shapley_row(subject, given.orders)

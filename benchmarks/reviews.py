@@ -15,6 +15,18 @@ from training import data
 SHORTEST, LONGEST = 25, 250  # units
 
 
+def opened(folder: str | None, device: str | None) -> Classifier:
+    """The bundled classifier, or one of a folder; Mamba's has a class of this project's own."""
+    if folder is None or not (Path(folder) / "record.json").exists():
+        return slalom.load(folder, device=device)
+    from training.models import load
+
+    from slalom.classifiers.huggingface.classifier import HuggingFaceClassifier
+
+    model, tokenizer = load(folder)
+    return HuggingFaceClassifier(model.to(device or "cpu"), tokenizer)
+
+
 def reviews(
     classifier: Classifier,
     folder: Path | None,

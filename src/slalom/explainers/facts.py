@@ -19,7 +19,7 @@ from slalom.explainers.case import Case
 from slalom.samplers.base import Samples, are_all_subsets
 from slalom.surrogates.base import Fit, Observations
 from slalom.surrogates.shapley_estimates import shapley_of_all
-from slalom.surrogates.slalom.residual_shapley import Left
+from slalom.surrogates.slalom.residual_shapley import Left, Shares
 
 ALL_ASKED = "all {} subsets of the units were asked: what they say is exact"
 
@@ -143,20 +143,25 @@ def as_fitted(fit: Fit, features: IntArray) -> Scores:
     )
 
 
-def scores_of(asked: Asked, fit: Fit, samples: Samples, shares: FloatArray | None) -> Scores:
+def scores_of(asked: Asked, fit: Fit, samples: Samples, shares: Shares | None) -> Scores:
     """What the fit says of the units, and in its place what the classifier says.
 
-    `shares` are those of `left_of`, per feature, or None.
+    `shares` are those of `left_of`, or None.
     """
-    features = asked.case.document.features
-    told = _with_single_units(as_fitted(fit, features), asked, fit)
+    told = _with_single_units(as_fitted(fit, asked.case.document.features), asked, fit)
     if asked.empty is not None and samples.complete:
         return _exact(told, asked, samples)
-    if shares is None:
-        return told
-    shapley = told.scores["shapley"]
-    shapley = shapley + shares.reshape(fit.scores["shapley"].shape)[features]
-    return replace(told, scores={**told.scores, "shapley": shapley})
+    return told if shares is None else _with_shares(told, shares)
+
+
+def _with_shares(told: Scores, shares: Shares) -> Scores:
+    """Shapley values with their share of what the fit left, and what is open about it."""
+    scores, errors, shape = told.scores, told.errors, told.scores["shapley"].shape
+    values = scores["shapley"] + shares.values.reshape(shape)
+    if "shapley" in errors:
+        misfit = np.sqrt(shares.variances).reshape(shape)
+        errors = {**errors, "shapley": np.hypot(errors["shapley"], misfit)}
+    return replace(told, scores={**scores, "shapley": values}, errors=errors)
 
 
 def _with_single_units(told: Scores, asked: Asked, fit: Fit) -> Scores:
@@ -198,24 +203,26 @@ def _exact(told: Scores, asked: Asked, samples: Samples) -> Scores:
 def left_of(
     plan: Facts, asked: Asked, fit: Fit, *, samples: Samples, seen: Observations
 ) -> Left | None:
-    """What the fit left to share out among the features; None where it has nothing to say of that.
+    """What the fit left to share out among the units; None where it has nothing to say of that.
 
-    In equal shares where the design does not bear out more: then only the sum is put right.
+    In equal shares where neither design nor fit bears out more: then only the sum is put right.
     """
     if "shapley" not in fit.scores or getattr(fit.model, "anchor", None) is None:
         return None
     if asked.empty is not None and samples.complete:
         return None
-    whole, empty = asked.case.score, asked.empty
-    n_alike = samples.n_alike if plan.shapley else None
+    document, whole, empty = asked.case.document, asked.case.score, asked.empty
     said = fit.model.predict(seen.counts) if fit.held_out is None else fit.held_out
     ends = fit.model.predict(np.stack([np.zeros_like(seen.document_counts), seen.document_counts]))
-    kept = slice(0 if n_alike is None else None)
+    present, n_alike = np.zeros((0, document.n_units)), np.zeros(0)
+    if plan.shapley and fit.r2 is not None and samples.n_alike is not None:
+        present, n_alike = document.untied().count(samples.queries), samples.n_alike
+        if len(present) > len(said):  # queries that read the same were one row of the fit
+            present = present[asked.case.answers.first]
     return Left(
-        counts=seen.counts[kept],
-        residuals=(seen.scores - said).reshape(len(said), -1)[kept],
-        n_alike=np.zeros(0) if n_alike is None else n_alike,
-        document_counts=seen.document_counts,
+        present=present,
+        residuals=(seen.scores - said).reshape(len(said), -1)[: len(present)],
+        n_alike=n_alike,
         whole=np.reshape(whole - ends[1], -1),
         empty=np.reshape(np.zeros_like(whole) if empty is None else empty - ends[0], -1),
     )

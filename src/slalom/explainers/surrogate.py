@@ -24,7 +24,7 @@ from slalom.explanation import Explanation
 from slalom.samplers.base import Sampler, Samples
 from slalom.surrogates.base import Fit, Model, Observations, Surrogate
 from slalom.surrogates.pool import fit_all, in_workers, workers_pay
-from slalom.surrogates.slalom.residual_shapley import residual_shares
+from slalom.surrogates.slalom.residual_shapley import Shares, residual_shares
 
 LEAST_QUERIES = 10  # of any method that fits a model
 
@@ -128,10 +128,8 @@ class SurrogateExplainer:
             explanations.append(case.explanation(found, method=self.name, seed=seed))
         return explanations
 
-    def _shares(
-        self, fitted: "Fitted", asked: Sequence[Asked | None]
-    ) -> Sequence[FloatArray | None]:
-        """What each feature gets of what the fits left, by workers where they pay."""
+    def _shares(self, fitted: "Fitted", asked: Sequence[Asked | None]) -> Sequence[Shares | None]:
+        """What each unit gets of what the fits left, by workers where they pay."""
         plan = self.facts
         lefts = [
             None
@@ -160,7 +158,7 @@ class SurrogateExplainer:
         return (n_queries or self.budget(document)) - kept_back
 
     def _found(
-        self, sampled: "Sampled", fit: Fit, asked: Asked | None, shares: FloatArray | None
+        self, sampled: "Sampled", fit: Fit, asked: Asked | None, shares: Shares | None
     ) -> Found:
         document, samples = sampled.case.document, sampled.samples
         features = document.features

@@ -15,13 +15,14 @@ units of the prior's, the larger eigenvalue is what the prior still has to say, 
     determined              1 − the largest eigenvalue of P^{−½} σ²H⁻¹ P^{−½}, per unit
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from slalom.document import FloatArray
 from slalom.surrogates.quality import Judged, loo_quality
 from slalom.surrogates.slalom.left_out import LeftOut, left_out
+from slalom.surrogates.slalom.path import judge
 from slalom.surrogates.slalom.problem import Problem, Solution
 
 LEAST_FREE = 0.05  # of the parameters of one kind
@@ -52,12 +53,31 @@ def certainty(problem: Problem, solution: Solution, contrasts: FloatArray) -> Ce
     gram_inverse = cho_solve(solution.state.factor, np.eye(size), check_finite=False)
     schur_inverse = cho_solve((left.root, True), np.eye(len(left.root)), check_finite=False)
     inverses = (gram_inverse, schur_inverse)
+    misses = left.residuals
+    left = replace(left, residuals=_like_others(problem, misses))
     return Certainty(
-        _quality(problem, left.residuals, len(contrasts)),
-        left.residuals @ contrasts.T,
+        _quality(problem, misses, len(contrasts)),
+        misses @ contrasts.T,
         _covariances(problem, solution, contrasts, left, inverses),
         _determined(problem, solution, left, inverses),
     )
+
+
+def _like_others(problem: Problem, misses: FloatArray) -> FloatArray:
+    """Rows that are one of a kind miss no more than others do on average.
+
+    No other row could stand in for the empty text: predicted without it, it may come out
+    anywhere, which says nothing of the noise in what was asked.
+    """
+    judged = problem.judged
+    if judged is None or judged.all() or not judged.any():
+        return misses
+    typical = np.sqrt(judge(problem, misses))
+    ends = misses[~judged]
+    length = np.maximum(np.sqrt((ends**2).sum(axis=1, keepdims=True)), 1e-300)
+    calmer = misses.copy()
+    calmer[~judged] = ends * np.minimum(1.0, typical / length)
+    return calmer
 
 
 def _quality(problem: Problem, residuals: FloatArray, n_classes: int) -> Judged:
