@@ -1,9 +1,11 @@
 """Where a run of `explain_many` spends its time, and what the model alone would take.
 
-Not a benchmark itself: benchmarks/speed.py reads it. Stages are functions of the library with a
-stopwatch around them; a stage's time is its own, without that of stages inside it.
+Not a benchmark itself: benchmarks/speed.py reads it; `python -m benchmarks.stages` shows where the
+time of one explanation goes. Stages are functions of the library with a stopwatch around them; a
+stage's time is its own, without that of stages inside it.
 """
 
+import argparse
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -123,3 +125,17 @@ def _passes(classifier: Any, rows: Rows, chosen: np.ndarray, budget: int) -> flo
 def _wait(model: Any) -> None:
     if calls.device_of(model).type == "cuda":
         torch.cuda.synchronize()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--text", default="A slow start, but a truly wonderful film.")
+    stopwatch = Stopwatch()
+    with stopwatch.running():
+        slalom.explain_many(slalom.load(), [parser.parse_args().text], progress=False)
+    for stage, seconds in stopwatch.clock.items():
+        print(f"{stage:10} {1e3 * seconds:8.2f} ms")
+
+
+if __name__ == "__main__":
+    main()
