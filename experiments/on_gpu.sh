@@ -29,11 +29,13 @@ if [ -z "${CUDA_MPS_PIPE_DIRECTORY:-}" ] && [ -z "${NO_MPS:-}" ]; then  # else i
   fi
 fi
 while [ $# -ge 2 ]; do
+  at_once=$jobs
   case $1 in
-    linear|slalom|reviews|runtime) what=(all --group "$1") ;;
+    runtime) what=(all --group "$1") at_once=1 ;;  # alone, or its seconds mean little
+    linear|slalom|reviews) what=(all --group "$1") ;;
     *) what=(${1//,/ }) ;;
   esac
-  python3 -m experiments "${what[@]}" --scale "${SCALE:-paper}" --jobs "$jobs" --minutes "$2" \
+  python3 -m experiments "${what[@]}" --scale "${SCALE:-paper}" --jobs "$at_once" --minutes "$2" \
     --out "$out" --models "$site/models" "${data[@]}" ${DEVICE:+--device "$DEVICE"} 2>&1 | tee -a "$out/log.txt"
   shift 2
 done

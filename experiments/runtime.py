@@ -31,8 +31,8 @@ def parts(bench: Bench) -> dict[str, Part]:
     asks = [(method, n) for method in SAMPLED for n in bench.scale.timed]
     asks += [(method, None) for method in INSIDE]
     return {
-        f"runtime/{method}/{n or 'one'}": Part(partial(timed, method=method, n_queries=n), turn)
-        for turn, (method, n) in enumerate(asks)
+        f"runtime/{method}/{n or 'one'}": Part(partial(timed, method=method, n_queries=n), n or 0)
+        for method, n in asks
     }
 
 
