@@ -57,6 +57,31 @@ def test_a_pair_is_a_list_of_two(server):
     assert status == 200 or "pair" in answer["error"] or "raised" in answer["error"]
 
 
+def test_a_long_text_takes_about_as_long_as_is_bearable():
+    slow = Slow()
+    text = " ".join(f"word{n % 90}" for n in range(600))
+    with served(models(slow), limits=Limits(soon=1.0)) as server:
+        found = events(server, {"text": text, "model": "slow"})
+        first, last = found[0], found[-1]
+        assert first[0] == "progress"
+        assert first[1]["done"] == 0
+        n_queries = last[1]["explanation"]["quality"]["n_queries"]
+        assert 2 * 90 <= n_queries <= first[1]["total"] < 450
+        notes = " ".join(last[1]["explanation"]["quality"]["notes"])
+        assert "instead of" in notes
+        assert "give n_queries for more" in notes
+        given = {"text": text, "model": "slow", "n_queries": 200}
+        assert "instead of" not in json.dumps(server.ask("/api/explain", given)[1]["quality"])
+
+
+def test_what_is_not_there_is_said_in_json(server):
+    status, answer, _ = server.ask("/api/nothing")
+    assert (status, answer["kind"]) == (404, "unknown")
+    assert "/api/nothing is not here" in answer["error"]
+    status, answer, _ = server.ask("/api/explain")
+    assert (status, answer["kind"]) == (405, "wrong-method")
+
+
 def test_its_making_is_told_step_by_step(server):
     found = events(server, {"text": " ".join(f"word{n}" for n in range(40)), "n_queries": 300})
     kinds = [kind for kind, _ in found]

@@ -23,6 +23,7 @@ from slalom.web.asked import AskedExplanation
 from slalom.web.kept import Kept
 from slalom.web.limits import Limits, Refusal, busy
 from slalom.web.models import Watched
+from slalom.web.pace import plan_of
 
 ROUGH = 60  # queries of the first answer
 WORTH_A_ROUGH_ANSWER = 3 * ROUGH  # of the whole budget
@@ -119,8 +120,10 @@ class Task:
                 f"the text has {document.n_units} units: at most {self.limits.units} are "
                 "explained here; take sentences as units, or fewer words",
             )
-        expected = asked.n_queries or asked.method.budget(document)
-        n_queries = self.limits.queries if expected > self.limits.queries else asked.n_queries
+        plan = plan_of(asked, document, self.limits)
+        document, expected = plan.document, plan.expected
+        if plan.seconds is not None:
+            say("progress", plan.told())
 
         def tell(n_queries_done: int) -> None:
             self.patience.check()
@@ -132,7 +135,7 @@ class Task:
         if self._starts_rough(expected):
             say("rough", self._made(self._explained(watched, document, ROUGH), document))
             self.n_asked = 0
-        return self._made(self._explained(watched, document, n_queries), document)
+        return self._made(self._explained(watched, document, plan.n_queries), document)
 
     def _made(self, explanation: Explanation, document: Document) -> Made:
         """With the document of its units: phrases are found on the way."""

@@ -17,6 +17,7 @@ class Limits:
     waiting: int = 8  # explanations in line behind them
     kept: int = 64  # explanations that what-if can be asked about
     seconds: float = 600.0  # of one explanation
+    soon: float = 20.0  # seconds that a long text takes about, unless n_queries are given
 
 
 class Refusal(Exception):  # noqa: N818  it is an answer, not an accident

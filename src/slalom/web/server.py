@@ -70,7 +70,9 @@ def app(models: Models, *, place: Place = Place(), limits: Limits = Limits()) ->
         Route(path, answer, methods=[method]) for path, (method, answer) in api.endpoints().items()
     ]
     routes += [Route(path, _file(*content)) for path, content in _files().items()]
-    return Guard(Starlette(routes=routes, lifespan=lifetime), place.host, place.token)
+    refused = {404: _refused, 405: _refused}
+    inner = Starlette(routes=routes, lifespan=lifetime, exception_handlers=refused)
+    return Guard(inner, place.host, place.token)
 
 
 def _files() -> dict[str, tuple[str, str]]:
@@ -94,6 +96,19 @@ def _file(content: str, kind: str) -> "Callable[[Request], Response]":
         return Response(content, media_type=kind)
 
     return answer
+
+
+def _refused(request: "Request", problem: Exception) -> "Response":
+    """What is not there, as a sentence in JSON like every other refusal."""
+    from starlette.responses import JSONResponse
+
+    status = int(getattr(problem, "status_code", 404))
+    path = request.url.path
+    kind, told = (
+        ("wrong-method", "takes no such method") if status == 405 else ("unknown", "is not")
+    )
+    sentence = f"{path} {told} here: /api/openapi.json lists what is"
+    return JSONResponse({"error": sentence, "kind": kind}, status)
 
 
 def listening(place: Place) -> tuple[socket.socket, Place]:

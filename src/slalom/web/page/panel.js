@@ -21,9 +21,10 @@
 
     const progress = {
       waiting: ({ ahead }) => say(ahead ? `waiting behind ${ahead} others` : "waiting for a free place"),
-      progress: ({ done, total }) => {
+      progress: ({ done, total, seconds }) => {
         Object.assign(bar, { max: total, value: Math.min(done, total) });
-        say(`asking the classifier: ${done} of about ${total}`);
+        const long = seconds ? `, which takes about ${seconds} s` : "";
+        say(`asking the classifier: ${done} of about ${total}${long}`);
       },
       rough: (told) => {
         show(told);
