@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from slalom.surrogates.quality import loo_quality
+from slalom.surrogates.quality import judged, loo_quality
 
 
 def test_the_mean_of_the_others_explains_nothing():
@@ -65,4 +65,21 @@ def test_four_times_the_rows_halve_the_error_of_r2():
         ).r2_error
         for times in (1, 4)
     )
-    assert four == pytest.approx(once / 2, rel=0.02)
+    assert four == pytest.approx(once / 2, rel=0.05)
+
+
+def test_what_was_not_drawn_is_not_ruled_out():
+    """A fit that misses nothing may still miss the next row: forty rows do not make it certain."""
+    scores = np.repeat([[-1.0], [1.0]], 20, axis=0)
+    found = loo_quality(0 * scores, scores, weights=np.ones(40), n_parameters=1)
+    assert (found.r2, found.r2_error) == (1.0, pytest.approx(1 / 40))
+
+
+def test_rows_that_err_together_count_once():
+    """Ten copies of each row, kin to each other, tell no more than one of them."""
+    missed, spread = np.random.default_rng(5).random(size=(2, 300))
+    alone = judged(missed, spread, largest=1.0, rmse=1.0)
+    kin = np.repeat(np.arange(300, dtype=np.int32), 10)
+    copied = judged(np.repeat(missed, 10), np.repeat(spread, 10), largest=1.0, rmse=1.0, kin=kin)
+    assert copied.r2 == pytest.approx(alone.r2)
+    assert copied.r2_error == pytest.approx(alone.r2_error, rel=0.02)

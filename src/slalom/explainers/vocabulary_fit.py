@@ -282,11 +282,12 @@ def _held_out(
     truth = pool.scores[tested]
     missed = (truth - said) ** 2
     spread = (truth - pool.scores[~tested].mean()) ** 2
-    which = np.unique(pool.owners[tested], return_inverse=True)[1]  # rows of a document are kin
+    which = np.unique(pool.owners[tested], return_inverse=True)[1]
     found = judged(
-        np.bincount(which, missed) / len(truth),
-        np.bincount(which, spread) / len(truth),
+        missed / len(truth),
+        spread / len(truth),
         largest=float(np.abs(truth).max()),
         rmse=float(np.sqrt(missed.mean())),
+        kin=which.astype(np.int32),
     )
     return Trial(solver, found)

@@ -3,16 +3,18 @@
     R² = 1 − Σ missed / Σ spread        over rows, each with its weight
 
 and how far that figure itself is luck: the standard error of a ratio of two sums over
-independent rows, whose linear part is Σ (missed − (1 − R²) spread) / Σ spread.
+independent rows, whose linear part is Σ (missed − (1 − R²) spread) / Σ spread, and what no
+sample shows because it was not drawn, as if one more row were missed wholly: 1 / n, with n the
+number of rows that would have the spread if it were shared evenly.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from slalom.document import FloatArray
+from slalom.document import FloatArray, IntArray
 
-HANDFUL = 8  # rows that would have the spread if it were shared evenly
+HANDFUL = 8  # such rows, at least
 CONSTANT = 1e-9  # of the largest score: rounding, not spread
 
 
@@ -44,22 +46,37 @@ def loo_quality(
     missed = shares * (residuals**2).sum(axis=1)
     spread = shares * ((scores - shares @ scores) ** 2).sum(axis=1)
     rmse = float(np.sqrt(missed.sum() / n_classes))
-    few = n_rows <= max(n_parameters, 1)
-    if few or spread.sum() ** 2 < HANDFUL * float((spread**2).sum()):
+    if n_rows <= max(n_parameters, 1) or _carriers(spread) < HANDFUL:
         return Judged(None, None, rmse)
     alone = n_rows / (n_rows - 1)  # the mean, too, is judged on rows it has not seen
     return judged(missed, spread * alone**2, largest=float(np.abs(scores).max()), rmse=rmse)
 
 
-def judged(missed: FloatArray, spread: FloatArray, *, largest: float, rmse: float) -> Judged:
-    """R² of independent parts, each with what was missed of its spread, (n,) both.
+def judged(
+    missed: FloatArray,
+    spread: FloatArray,
+    *,
+    largest: float,
+    rmse: float,
+    kin: IntArray | None = None,
+) -> Judged:
+    """R² of rows, each with what was missed of its spread; None where all scores are alike.
 
-    None where scores up to `largest` are constant.
+    `largest` is the largest of them; rows of one `kin` (a document, say) err together.
     """
-    total, n = float(spread.sum()), len(spread)
+    total = float(spread.sum())
     if total <= (CONSTANT * max(1.0, largest)) ** 2:
         return Judged(None, None, rmse)
     left = float(missed.sum()) / total
-    by_chance = np.linalg.norm(missed - left * spread) / total
-    error = float(by_chance * np.sqrt(n / (n - 1))) if n > 1 else None
-    return Judged(1.0 - left, error, rmse)
+    parts = missed - left * spread
+    if kin is not None:
+        parts = np.bincount(kin, parts).astype(np.float64)
+    n = len(parts)
+    by_chance = float(np.linalg.norm(parts)) / total * np.sqrt(n / max(1, n - 1))
+    return Judged(1.0 - left, float(np.hypot(by_chance, 1 / _carriers(spread))), rmse)
+
+
+def _carriers(spread: FloatArray) -> float:
+    """How many rows would have the spread if it were shared evenly; without any, all of them."""
+    squares = float((spread**2).sum())
+    return float(spread.sum()) ** 2 / squares if squares > 0 else float(len(spread))
