@@ -19,6 +19,7 @@ from slalom.surrogates.gam import GamModel
 from slalom.surrogates.linear import LinearModel
 from slalom.surrogates.slalom.completed import CompletedModel
 from slalom.surrogates.slalom.model import Anchor, SlalomModel
+from slalom.surrogates.slalom.nearby import NearbyModel
 from slalom.surrogates.trees import TreesModel
 
 if TYPE_CHECKING:
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
     from slalom.metrics.counterfactual import Counterfactual
 
 MODELS = {
-    model.kind: model for model in (SlalomModel, CompletedModel, LinearModel, GamModel, TreesModel)
+    model.kind: model
+    for model in (SlalomModel, CompletedModel, NearbyModel, LinearModel, GamModel, TreesModel)
 }
 HIGH_TRUST, FAIR_TRUST = 0.9, 0.6
 CLEAR, LENIENT = 2.0, 0.1  # R² less so many standard errors may fall short of a bar by so much

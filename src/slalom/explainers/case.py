@@ -68,6 +68,7 @@ class Case:
         """The one place where an Explanation is made."""
         document, answers = self.document, self.answers
         identified, empty = found.identified, self._empty()
+        fitted = getattr(found.model, "fitted", found.model)  # without what was measured since
         if identified is None:
             identified = np.ones(document.n_units, dtype=bool)
         return Explanation(
@@ -102,8 +103,8 @@ class Case:
             model=found.model,
             measured=found.measured,
             determined=found.determined,
-            whole=_whole(found.model, identified),
-            base=_number(empty if empty is not None else _base(found.model, document.n_units)),
+            whole=_whole(fitted, identified),
+            base=_number(empty if empty is not None else _base(fitted, document.n_units)),
             base_measured=empty is not None,
             length_curve=found.length_curve,
             windowed=document.windowed,

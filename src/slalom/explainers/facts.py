@@ -17,9 +17,10 @@ from slalom.document import BoolArray, Document, FloatArray, IntArray, queries_f
 from slalom.explainers.base import Answers, ask
 from slalom.explainers.case import Case
 from slalom.samplers.base import Samples, are_all_subsets
-from slalom.surrogates.base import Fit, Observations
+from slalom.surrogates.base import Fit
 from slalom.surrogates.shapley_estimates import shapley_of_all
-from slalom.surrogates.slalom.residual_shapley import Left, Shares
+from slalom.surrogates.slalom.nearby import Known
+from slalom.surrogates.slalom.residual_shapley import Shares
 
 ALL_ASKED = "all {} subsets of the units were asked: what they say is exact"
 
@@ -143,15 +144,27 @@ def as_fitted(fit: Fit, features: IntArray) -> Scores:
     )
 
 
-def scores_of(asked: Asked, fit: Fit, samples: Samples, shares: Shares | None) -> Scores:
+def scores_of(
+    asked: Asked, fit: Fit, samples: Samples, *, shares: Shares | None, known: Known | None
+) -> Scores:
     """What the fit says of the units, and in its place what the classifier says.
 
-    `shares` are those of `left_of`, or None.
+    `shares` and `known` are what came of what the fit left (leftover.py).
     """
-    told = _with_single_units(as_fitted(fit, asked.case.document.features), asked, fit)
+    told = as_fitted(fit, asked.case.document.features)
+    if known is not None and known.error is not None:
+        told = _with_removals(told, known.removals, known.error)
+    told = _with_single_units(told, asked, fit)
     if asked.empty is not None and samples.complete:
         return _exact(told, asked, samples)
     return told if shares is None else _with_shares(told, shares)
+
+
+def _with_removals(told: Scores, removals: FloatArray, error: FloatArray) -> Scores:
+    """Removals near what was measured; as far off as measured ones are when left out."""
+    shape = told.scores["removal"].shape
+    errors = {**told.errors, "removal": np.tile(error, (len(removals), 1)).reshape(shape)}
+    return replace(told, scores={**told.scores, "removal": removals.reshape(shape)}, errors=errors)
 
 
 def _with_shares(told: Scores, shares: Shares) -> Scores:
@@ -198,31 +211,3 @@ def _exact(told: Scores, asked: Asked, samples: Samples) -> Scores:
     values = shapley_of_all(present, case.scores)
     known = np.ones(len(values), dtype=bool)
     return replace(told.answered("shapley", values, known), exact=True)
-
-
-def left_of(
-    plan: Facts, asked: Asked, fit: Fit, *, samples: Samples, seen: Observations
-) -> Left | None:
-    """What the fit left to share out among the units; None where it has nothing to say of that.
-
-    In equal shares where neither design nor fit bears out more: then only the sum is put right.
-    """
-    if "shapley" not in fit.scores or getattr(fit.model, "anchor", None) is None:
-        return None
-    if asked.empty is not None and samples.complete:
-        return None
-    document, whole, empty = asked.case.document, asked.case.score, asked.empty
-    said = fit.model.predict(seen.counts) if fit.held_out is None else fit.held_out
-    ends = fit.model.predict(np.stack([np.zeros_like(seen.document_counts), seen.document_counts]))
-    present, n_alike = np.zeros((0, document.n_units)), np.zeros(0)
-    if plan.shapley and fit.r2 is not None and samples.n_alike is not None:
-        present, n_alike = document.untied().count(samples.queries), samples.n_alike
-        if len(present) > len(said):  # queries that read the same were one row of the fit
-            present = present[asked.case.answers.first]
-    return Left(
-        present=present,
-        residuals=(seen.scores - said).reshape(len(said), -1)[: len(present)],
-        n_alike=n_alike,
-        whole=np.reshape(whole - ends[1], -1),
-        empty=np.reshape(np.zeros_like(whole) if empty is None else empty - ends[0], -1),
-    )

@@ -17,14 +17,16 @@ from slalom.explainers.facts import (
     Facts,
     as_fitted,
     ask_facts,
-    left_of,
     scores_of,
 )
+from slalom.explainers.leftover import Leftover, Used, leftover_of, used
 from slalom.explanation import Explanation
 from slalom.samplers.base import Sampler, Samples
 from slalom.surrogates.base import Fit, Model, Observations, Surrogate
 from slalom.surrogates.pool import fit_all, in_workers, workers_pay
-from slalom.surrogates.slalom.residual_shapley import Shares, residual_shares
+from slalom.surrogates.slalom.completed import CompletedModel
+from slalom.surrogates.slalom.model import SlalomModel
+from slalom.surrogates.slalom.nearby import NearbyModel
 
 LEAST_QUERIES = 10  # of any method that fits a model
 
@@ -119,31 +121,28 @@ class SurrogateExplainer:
         asked: Sequence[Asked | None] = [None] * len(cases)
         if self.facts is not None:
             asked = ask_facts(self.facts, classifier, cases, fitted.fits, n_queries=n_queries)
-        shares = self._shares(fitted, asked)
+        left = self._used(fitted, asked)
         explanations = []
-        for one, fit, facts, share in zip(fitted.sampled, fitted.fits, asked, shares, strict=True):
+        for one, fit, facts, use in zip(fitted.sampled, fitted.fits, asked, left, strict=True):
             begun = perf_counter() - fitted.seconds
             case = replace(one.case if facts is None else facts.case, begun=begun)
-            found = self._found(one, fit, facts, share)
+            found = self._found(one, fit, facts, use)
             explanations.append(case.explanation(found, method=self.name, seed=seed))
         return explanations
 
-    def _shares(self, fitted: "Fitted", asked: Sequence[Asked | None]) -> Sequence[Shares | None]:
-        """What each unit gets of what the fits left, by workers where they pay."""
+    def _used(self, fitted: "Fitted", asked: Sequence[Asked | None]) -> Sequence[Used]:
+        """What comes of what the fits left, by workers where they pay."""
         plan = self.facts
-        lefts = [
-            None
+        left = [
+            Leftover()
             if facts is None or plan is None
-            else left_of(plan, facts, fit, samples=self._folded(one), seen=seen)
+            else leftover_of(plan, facts, fit, samples=self._folded(one), seen=seen)
             for one, seen, fit, facts in zip(
                 fitted.sampled, fitted.observed, fitted.fits, asked, strict=True
             )
         ]
-        wanted = [left for left in lefts if left is not None]
-        pays = len(wanted) > 1 and workers_pay(fitted.observed)
-        shared = in_workers(residual_shares, wanted) if pays else map(residual_shares, wanted)
-        found = iter(shared)
-        return [None if left is None else next(found) for left in lefts]
+        pays = len(left) > 1 and workers_pay(fitted.observed)
+        return in_workers(used, left) if pays else [used(one) for one in left]
 
     def _folded(self, sampled: "Sampled") -> Samples:
         """What is known of each row, for those rows that the fit saw."""
@@ -157,14 +156,14 @@ class SurrogateExplainer:
         kept_back = 0 if self.facts is None else self.facts.reserved(document, n_queries)
         return (n_queries or self.budget(document)) - kept_back
 
-    def _found(
-        self, sampled: "Sampled", fit: Fit, asked: Asked | None, shares: Shares | None
-    ) -> Found:
+    def _found(self, sampled: "Sampled", fit: Fit, asked: Asked | None, left: Used) -> Found:
         document, samples = sampled.case.document, sampled.samples
         features = document.features
         fitted = as_fitted(fit, features)
-        told = fitted if asked is None else scores_of(asked, fit, samples, shares)
-        model = fit.model.spread(features)
+        told = fitted
+        if asked is not None:
+            told = scores_of(asked, fit, samples, shares=left.shares, known=left.known)
+        model = _model(fit, document, left)
         exact = told.exact or (
             samples.complete
             and document.has_empty_query
@@ -244,6 +243,15 @@ def _out_of_reach(sampled: Sampled, fit: Fit) -> tuple[str, ...]:
             "speak of much shorter texts, are out of its reach",
         )
     return ()
+
+
+def _model(fit: Fit, document: Document, left: Used) -> Model:
+    """The fit over units, with what is known of the text nearly whole."""
+    model = fit.model.spread(document.features)
+    nearby = None if left.known is None else left.known.nearby
+    if nearby is None or not isinstance(model, SlalomModel | CompletedModel):
+        return model
+    return NearbyModel(model, nearby)
 
 
 def _length_curve(model: Model, n_units: int) -> FloatArray | None:

@@ -182,7 +182,7 @@ class _Search:
 
 def asked_together(model: Any) -> list[Place]:
     """Pairs of units that one tree of the model asks about on the way to one leaf."""
-    trees = getattr(model, "remainder", model)
+    trees = getattr(model, "fitted", model)
     forests = getattr(trees, "forests", ())
     if not forests:
         return []

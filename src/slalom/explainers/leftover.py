@@ -1,0 +1,90 @@
+"""What a fit left of a document's answers: shared out, and carried on near the whole text.
+
+Knows which answers say something about it; how they are put to use is the surrogates' matter
+(residual_shapley.py, nearby.py). Numbers only go in and come out: workers do it where they pay.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from slalom.document import BoolArray, FloatArray
+from slalom.explainers.facts import Asked, Facts
+from slalom.samplers.base import Samples
+from slalom.surrogates.base import Fit, Observations
+from slalom.surrogates.slalom.nearby import Known, Missed, know_nearby
+from slalom.surrogates.slalom.residual_shapley import Left, Shares, residual_shares
+
+
+@dataclass(frozen=True, eq=False)
+class Leftover:
+    """What is to be worked out of one document; None: there is nothing to say of that."""
+
+    left: Left | None = None
+    missed: Missed | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Used:
+    """What came of it."""
+
+    shares: Shares | None = None
+    known: Known | None = None
+
+
+def used(leftover: Leftover) -> Used:
+    left, missed = leftover.left, leftover.missed
+    return Used(
+        None if left is None else residual_shares(left),
+        None if missed is None else know_nearby(missed),
+    )
+
+
+def leftover_of(
+    plan: Facts, asked: Asked, fit: Fit, *, samples: Samples, seen: Observations
+) -> Leftover:
+    """Nothing where the fit has no anchor to stand on, or every subset was asked.
+
+    Where neither design nor fit bears out more, equal shares put the sum right, no more.
+    """
+    if "shapley" not in fit.scores or getattr(fit.model, "anchor", None) is None:
+        return Leftover()
+    if asked.empty is not None and samples.complete:
+        return Leftover()
+    document, whole, empty = asked.case.document, asked.case.score, asked.empty
+    said = fit.model.predict(seen.counts) if fit.held_out is None else fit.held_out
+    ends = fit.model.predict(np.stack([np.zeros_like(seen.document_counts), seen.document_counts]))
+    residuals = (seen.scores - said).reshape(len(said), -1)
+    present, n_alike = np.zeros((0, document.n_units)), np.zeros(0)
+    missed = None
+    if plan.shapley and fit.r2 is not None and samples.n_alike is not None:
+        present, n_alike = document.untied().count(samples.queries), samples.n_alike
+        if len(present) > len(said):  # queries that read the same were one row of the fit
+            present = present[asked.case.answers.first]
+        missed = _missed(asked, fit, present > 0, residuals)
+    left = Left(
+        present=present,
+        residuals=residuals[: len(present)],
+        n_alike=n_alike,
+        whole=np.reshape(whole - ends[1], -1),
+        empty=np.reshape(np.zeros_like(whole) if empty is None else empty - ends[0], -1),
+    )
+    return Leftover(left, missed)
+
+
+def _missed(asked: Asked, fit: Fit, drawn: BoolArray, residuals: FloatArray) -> Missed:
+    """Near the whole text: the text itself, single removals, and the rows that were drawn."""
+    n_units, whole = asked.case.document.n_units, asked.case.score
+    model = fit.model.spread(asked.case.document.features)
+    single = asked.present.sum(axis=1) == n_units - 1
+    measured = np.vstack([np.ones((1, n_units), dtype=bool), asked.present[single]])
+    answers = np.concatenate([whole[None], asked.scores[single]])
+    missed = answers - model.predict(measured.astype(np.float64))
+    removals = whole - model.predict(1.0 - np.eye(n_units))
+    return Missed(
+        measured,
+        missed.reshape(len(missed), -1),
+        drawn,
+        residuals,
+        removals.reshape(n_units, -1),
+    )

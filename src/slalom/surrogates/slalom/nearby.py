@@ -1,0 +1,167 @@
+"""Near the whole text: what was measured there, carried a little further.
+
+A fit to subsets of every size is coarse where a text is nearly whole, and there people try it
+out. What it misses of the whole text, of single removals and of rows that show more than half
+of the units is interpolated: with h the number of units in which two subsets differ, n of the
+text, misses y at subsets S,
+
+    F(c) + Σ_S a_S (exp(−h(c, S) / ℓ) + q [c = S measured])      (K + q) a = y      ℓ = n / 6
+
+so that what was measured (the whole text, single removals) comes back as the answer it was, what
+differs from it by a few units is predicted from it, and far away nothing is added. q, how much
+of a miss is its own, is chosen by leaving out rows of two and more removals; with none that
+pays nothing is added at all. Removals that were not measured are read off the same sum; how far
+those that were measured come out wrong when they are left out is the error.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from slalom.document import BoolArray, FloatArray, IntArray
+from slalom.surrogates.slalom.completed import CompletedModel
+from slalom.surrogates.slalom.length import LengthCurve
+from slalom.surrogates.slalom.model import Anchor, SlalomModel
+
+REACH = 1 / 6  # ℓ, of the units of the text
+OWN = 10.0 ** np.arange(-3.0, 1.5, 0.5)  # q
+PAYS = 0.98  # what the error of left-out rows must fall to
+FEWEST, MOST = 12, 300  # rows to judge by, and to interpolate
+FEWEST_REMOVALS = 5  # to tell how far others are off
+
+
+@dataclass(frozen=True, eq=False)
+class Missed:
+    """What a fit misses near the whole text, by unit."""
+
+    measured: BoolArray  # (k, n_units) the whole text and single removals
+    of_measured: FloatArray  # (k, n_columns) the classifier's answer less the fit's
+    drawn: BoolArray  # (m, n_units) subsets that were fitted
+    of_drawn: FloatArray  # (m, n_columns) the same, each as predicted from the others
+    removals: FloatArray  # (n_units, n_columns) the answer to the text less the fit without a unit
+
+
+@dataclass(frozen=True, eq=False)
+class Nearby:
+    """What to add to a fit of subsets that are nearly the whole text."""
+
+    points: BoolArray  # (k, n_units)
+    weights: FloatArray  # (k, n_columns) a
+    reach: float  # ℓ
+    own: float  # q
+    n_measured: int  # of the points, the first
+
+    def __call__(self, present: FloatArray) -> FloatArray:
+        """(m, n_units) of 0 … 1 → (m, n_columns)."""
+        apart = _apart(np.minimum(present, 1.0), self.points)
+        near = np.exp(-apart / self.reach)
+        near[:, : self.n_measured] += self.own * (apart[:, : self.n_measured] < 0.5)
+        return np.asarray(near @ self.weights)
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """What to add, if anything, and what single removals are, measured or not."""
+
+    nearby: Nearby | None
+    removals: FloatArray  # (n_units, n_columns)
+    error: FloatArray | None  # (n_columns,) of those that were not measured; None: unknown
+
+
+def know_nearby(missed: Missed) -> Known:
+    """Nothing is added where it would not help, or too little is known to tell."""
+    nearby, left_out = _fitted(missed)
+    removals = missed.removals
+    if nearby is not None:
+        removals = removals - nearby(1.0 - np.eye(len(removals)))
+    enough = len(left_out) >= FEWEST_REMOVALS
+    return Known(nearby, removals, np.sqrt((left_out**2).mean(axis=0)) if enough else None)
+
+
+def _fitted(missed: Missed) -> tuple[Nearby | None, FloatArray]:
+    """What is added, and what measured removals are missed by when they are left out."""
+    n_units, k = missed.measured.shape[1], len(missed.measured)
+    sizes = missed.drawn.sum(axis=1)
+    inner = np.flatnonzero((sizes > n_units / 2) & (sizes < n_units))
+    inner = np.sort(inner[np.argsort(-sizes[inner], kind="stable")[:MOST]])
+    points = np.vstack([missed.measured, missed.drawn[inner]])
+    misses = np.vstack([missed.of_measured, missed.of_drawn[inner]])
+    judged = (np.arange(len(points)) >= k) & (points.sum(axis=1) < n_units - 1)
+    best, left_out = None, misses[1:k] - misses[:1]
+    if judged.sum() < FEWEST:
+        return best, left_out
+    reach = max(1.0, REACH * n_units)
+    values, axes = np.linalg.eigh(np.exp(-_apart(points.astype(float), points) / reach))
+    turned, squared = axes.T @ misses, axes**2
+    least = PAYS * float((misses[judged] ** 2).sum())
+    for own in OWN:
+        shrunk = 1.0 / (np.maximum(values, 0.0) + own)
+        weights = axes @ (shrunk[:, None] * turned)
+        without = weights / (squared @ shrunk)[:, None]
+        error = float((without[judged] ** 2).sum())
+        if error < least:
+            least, left_out = error, without[1:k]
+            best = Nearby(points, weights, reach, float(own), k)
+    return best, left_out
+
+
+def _apart(present: FloatArray, points: BoolArray) -> FloatArray:
+    """(m, k) the number of units in which subsets differ."""
+    shown = points.astype(np.float64)
+    return np.asarray(present.sum(axis=1)[:, None] + shown.sum(axis=1) - 2.0 * present @ shown.T)
+
+
+@dataclass(frozen=True, eq=False)
+class NearbyModel:
+    """A fit over units, and what is known of the text nearly whole."""
+
+    fitted: SlalomModel | CompletedModel
+    nearby: Nearby
+    kind: ClassVar[str] = "slalom-nearby"
+
+    @property
+    def parts(self) -> SlalomModel:
+        return self.fitted if isinstance(self.fitted, SlalomModel) else self.fitted.parts
+
+    @property
+    def anchor(self) -> Anchor | None:
+        return self.fitted.anchor
+
+    @property
+    def length(self) -> LengthCurve | None:
+        return self.fitted.length
+
+    def predict(self, counts: FloatArray) -> FloatArray:
+        said = self.fitted.predict(counts)
+        return np.asarray(said + self.nearby(counts).reshape(said.shape))
+
+    def spread(self, features: IntArray) -> "NearbyModel":
+        near = self.nearby
+        points = near.points[:, features]
+        nearby = Nearby(points, near.weights, near.reach, near.own, near.n_measured)
+        return NearbyModel(self.fitted.spread(features), nearby)
+
+    def to_json(self) -> dict[str, Any]:
+        near = self.nearby
+        return {
+            "fitted": {"kind": self.fitted.kind, **self.fitted.to_json()},
+            "points": [np.packbits(point).tobytes().hex() for point in near.points],
+            "n_units": near.points.shape[1],
+            "weights": near.weights.tolist(),
+            "reach": near.reach,
+            "own": near.own,
+            "n_measured": near.n_measured,
+        }
+
+    @classmethod
+    def from_json(cls, record: dict[str, Any]) -> "NearbyModel":
+        kinds = {model.kind: model for model in (SlalomModel, CompletedModel)}
+        packed = [np.frombuffer(bytes.fromhex(point), np.uint8) for point in record["points"]]
+        points = np.unpackbits(np.stack(packed), axis=1)[:, : record["n_units"]] > 0
+        weights = np.array(record["weights"], dtype=np.float64)
+        fitted = {key: part for key, part in record["fitted"].items() if key != "kind"}
+        return cls(
+            kinds[record["fitted"]["kind"]].from_json(fitted),
+            Nearby(points, weights, record["reach"], record["own"], record["n_measured"]),
+        )

@@ -1,0 +1,114 @@
+"""Near the whole text: what was measured comes back, what is like it follows, the rest stays."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from slalom.samplers.base import random_subsets
+from slalom.surrogates.slalom.model import Anchor, SlalomModel
+from slalom.surrogates.slalom.nearby import Missed, NearbyModel, know_nearby
+
+N = 24
+WHOLE, SINGLE = np.ones((1, N), dtype=bool), ~np.eye(N, dtype=bool)
+
+
+def missed(miss, *, n_removals=N, n_drawn=200, seed=0):
+    """A fit that says 0 of everything and misses `miss` of a subset."""
+    rng = np.random.default_rng(seed)
+    measured = np.vstack([WHOLE, SINGLE[:n_removals]])
+    drawn = random_subsets(rng.integers(1, N, size=n_drawn), N, rng)
+    of = [miss(part)[:, None] for part in (measured, drawn, WHOLE)]
+    return Missed(measured, of[0], drawn, of[1], np.tile(of[2], (N, 1)))
+
+
+def near_the_whole(present):
+    """Two words that turn the text when they go, and matter less the more is gone."""
+    gone = (~present).sum(axis=1)
+    return (1.0 - 0.8 * (~present[:, 3]) + 0.5 * (~present[:, 7])) * np.exp(-gone / 8)
+
+
+def test_what_was_measured_comes_back():
+    found = know_nearby(missed(near_the_whole, n_removals=10)).nearby
+    shown = np.vstack([WHOLE, SINGLE[:10]])
+    np.testing.assert_allclose(found(shown.astype(float))[:, 0], near_the_whole(shown), atol=1e-9)
+
+
+def test_a_few_removals_follow_and_small_parts_stay():
+    found = know_nearby(missed(near_the_whole)).nearby
+    rng = np.random.default_rng(5)
+    near = random_subsets(np.repeat([N - 2, N - 3, N - 5], 40), N, rng)
+    left = near_the_whole(near) - found(near.astype(float))[:, 0]
+    assert (left**2).mean() < 0.25 * (near_the_whole(near) ** 2).mean()
+    far = random_subsets(np.full(40, 3), N, rng)
+    assert np.abs(found(far.astype(float))).max() < 0.1
+
+
+def test_noise_adds_little_or_nothing():
+    """Rows of two and more removals say whether anything is carried on."""
+    rng = np.random.default_rng(1)
+    strays = []
+    for seed in range(10):
+        found = know_nearby(missed(lambda present: rng.normal(size=len(present)), seed=seed)).nearby
+        near = random_subsets(np.full(40, N - 3), N, rng)
+        strays.append(0.0 if found is None else float((found(near.astype(float)) ** 2).mean()))
+    assert np.median(strays) < 0.1
+
+
+def test_removals_that_were_not_measured_have_an_error_that_holds_them():
+    held = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        own = rng.normal(size=N)
+
+        def miss(present, own=own):
+            return np.exp(-(~present).sum(axis=1) / 8) + (~present) @ own * 0.1
+
+        given = missed(miss, n_removals=12, seed=seed)
+        known = know_nearby(given)
+        truth = (miss(WHOLE) - miss(SINGLE))[12:]
+        held.append(np.abs(known.removals[12:, 0] - truth) <= 1.645 * known.error[0])
+    assert 0.8 <= np.mean(held) <= 0.98
+
+
+def test_too_few_removals_tell_no_error():
+    assert know_nearby(missed(near_the_whole, n_removals=3)).error is None
+
+
+def test_too_few_rows_add_nothing():
+    assert know_nearby(missed(near_the_whole, n_drawn=5)).nearby is None
+
+
+@pytest.fixture
+def model():
+    rng = np.random.default_rng(2)
+    slalom = SlalomModel(rng.normal(size=N), rng.normal(size=N), Anchor(0.2, 0.1))
+    return NearbyModel(slalom, know_nearby(missed(near_the_whole)).nearby)
+
+
+def test_the_model_is_the_fit_and_what_is_added(model):
+    shown = random_subsets(np.arange(1, N), N, np.random.default_rng(3)).astype(float)
+    added = model.predict(shown) - model.fitted.predict(shown)
+    np.testing.assert_allclose(added, model.nearby(shown)[:, 0])
+    assert model.anchor == model.fitted.anchor
+    assert model.parts is model.fitted
+
+
+def test_json_gives_it_back(model):
+    shown = random_subsets(np.arange(1, N), N, np.random.default_rng(3)).astype(float)
+    again = NearbyModel.from_json(json.loads(json.dumps(model.to_json())))
+    np.testing.assert_array_equal(again.predict(shown), model.predict(shown))
+
+
+def test_columns_of_several_classes_are_independent():
+    one = missed(near_the_whole)
+    both = replace(
+        one,
+        of_measured=np.hstack([one.of_measured, -one.of_measured]),
+        of_drawn=np.hstack([one.of_drawn, -one.of_drawn]),
+        removals=np.hstack([one.removals, -one.removals]),
+    )
+    found = know_nearby(both)
+    np.testing.assert_allclose(found.removals[:, 0], -found.removals[:, 1])
+    np.testing.assert_allclose(found.nearby.weights[:, 0], know_nearby(one).nearby.weights[:, 0])
