@@ -1,11 +1,14 @@
 """What the parts leave over: found where it is, absent where it is not, judged fairly."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from slalom.surrogates.permuted_shapley import permuted_shapley
 from slalom.surrogates.remainder import Described, fit_remainder
 from slalom.surrogates.response import Response, fit_response
+from slalom.surrogates.slalom.length import LengthCurve
 from slalom.surrogates.slalom.model import Anchor, SlalomModel
 from slalom.surrogates.slalom.readouts import read_outs
 
@@ -96,14 +99,28 @@ def test_permuted_shapley_values_add_up_and_agree_with_exact_ones():
     model = SlalomModel(rng.normal(size=9), rng.normal(size=9), Anchor(0.3, 1.0))
     counts = np.array([1, 1, 2, 1, 1, 3, 1, 1, 1.0])
     exact = read_outs(model, counts)["shapley"]
-    found = permuted_shapley(model.predict, counts, known=model.predict, exact=exact)
+    found = permuted_shapley(lambda o: (model.joined(o), model.joined(o)), counts, exact=exact)
     np.testing.assert_allclose(found, exact, atol=1e-12)  # its own control: nothing left to chance
     bent = permuted_shapley(
-        lambda c: np.tanh(model.predict(c)), counts, known=model.predict, exact=exact
+        lambda o: (np.tanh(model.joined(o)), model.joined(o)), counts, exact=exact
     )
     ends = np.tanh(model.predict(np.stack([counts, 0 * counts])))
     assert bent @ counts == pytest.approx(ends[0] - ends[1])
     blind = permuted_shapley(
-        lambda c: model.predict(c), counts, known=lambda c: np.zeros(len(c)), exact=0 * exact
+        lambda o: (model.joined(o), 0 * model.joined(o)), counts, exact=0 * exact
     )
     np.testing.assert_allclose(blind, exact, atol=0.1)
+
+
+@pytest.mark.parametrize("anchor", [Anchor(0.3, 1.0), None])
+def test_units_that_join_one_by_one_are_predicted_as_their_counts(anchor):
+    rng = np.random.default_rng(7)
+    model = SlalomModel(rng.normal(size=5), rng.normal(size=5), anchor)
+    if anchor is not None:
+        curve = LengthCurve(np.array([1.0, 3, 7]), rng.normal(size=3))
+        model = replace(model, direct=rng.normal(size=5), length=curve)
+    orders = rng.permuted(np.tile([0, 1, 1, 2, 3, 4, 4], (3, 1)), axis=1)
+    shown = np.zeros((3, 8, 5))
+    shown[:, 1:] = np.eye(5)[orders].cumsum(axis=1)
+    said = model.predict(shown.reshape(-1, 5)).reshape(3, 8)
+    np.testing.assert_allclose(model.joined(orders), said, atol=1e-12)

@@ -14,7 +14,7 @@ import numpy as np
 from slalom.document import FloatArray, IntArray
 from slalom.surrogates.base import Fit
 from slalom.surrogates.boosted import Growth, grow
-from slalom.surrogates.permuted_shapley import permuted_shapley
+from slalom.surrogates.permuted_shapley import Orders, Said, permuted_shapley
 from slalom.surrogates.quality import loo_quality
 from slalom.surrogates.remainder import LEAST_ROWS, Described, Grower, Remainder, fit_remainder
 from slalom.surrogates.response import Response
@@ -196,11 +196,12 @@ def _shapley(
 ) -> FloatArray:
     """The parts', exact; the trees', exact; the response surface's, by orders of joining."""
 
-    def parts(counts: FloatArray) -> FloatArray:
-        return np.asarray(model.parts.predict(counts).reshape(len(counts), -1)[:, column])
+    parts = model.parts if model.parts.values.ndim == 1 else model.parts.column(column)
 
-    def bent(counts: FloatArray) -> FloatArray:
-        return model.responses[column](parts(counts), counts.sum(axis=1))
+    def play(orders: Orders) -> Said:
+        said = parts.joined(orders)
+        sizes = np.broadcast_to(np.arange(float(said.shape[1])), said.shape)
+        return model.responses[column](said.ravel(), sizes.ravel()).reshape(said.shape), said
 
-    response = permuted_shapley(bent, document_counts, known=parts, exact=exact)
+    response = permuted_shapley(play, document_counts, exact=exact)
     return np.asarray(exact + response + model.forests[column].shapley(document_counts))

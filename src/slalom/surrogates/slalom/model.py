@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from slalom.document import FloatArray, IntArray
 from slalom.surrogates.slalom.length import LengthCurve
@@ -64,6 +65,27 @@ class SlalomModel:
             score = score + counts @ self.direct
         if self.length is not None:
             score = score + self.length(counts.sum(axis=1))
+        return np.asarray(score)
+
+    def joined(self, orders: NDArray[np.int_]) -> FloatArray:
+        """F of nothing, of the first unit, of the first two …: (n_orders, n_units + 1).
+
+        Orders are features of units as they join, (n_orders, n_units); one column of values.
+        """
+
+        def summed(of_features: FloatArray) -> FloatArray:
+            sums = np.zeros((len(orders), orders.shape[1] + 1))
+            np.cumsum(of_features[orders], axis=1, out=sums[:, 1:])
+            return sums
+
+        weights, anchor_weight = self.weights()
+        total = summed(weights) + anchor_weight
+        said = summed(weights * self.values) + anchor_weight * self.anchor_values()
+        score = said / np.where(total > 0, total, 1.0)
+        if self.direct is not None:
+            score += summed(self.direct)
+        if self.length is not None:
+            score += self.length(np.arange(orders.shape[1] + 1.0))
         return np.asarray(score)
 
     def column(self, of_class: int) -> "SlalomModel":

@@ -6,21 +6,32 @@ expectation over coalitions factorises. With E_j = exp(−t w_j), a_j = 1 − q 
     P = exp(−t w_0) Π_j a_j^{c_j}      β_k = q w_k E_k / a_k
     φ_i = ∫∫ P/a_i [ w_i E_i v_i + (E_i − 1) (w_0 v_0 + Σ_k (c_k − [k = i]) β_k v_k) ] dt dq
 
-Gauss–Legendre in q (the integrand has degree n − 1), the trapezoid rule in u = log t.
+Gauss–Legendre in q (the integrand has degree n − 1), the trapezoid rule in u = log t, which is
+exact to exp(−π²/step) on the whole line; below the first node, where nothing but dt is left,
+the nodes that are not there are a geometric sum.
 Features that occur c_j times stand for c_j players with equal shares.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
 from slalom.document import FloatArray
 
-LOWEST_LOG_T = -30.0  # a cut at −12 costs 1e-5
-HIGHEST_TW = 45.0
-STEP = 0.3
-MOST_Q_NODES = 64
+LOWEST_TZ, HIGHEST_TW = 1e-5, 45.0  # the square of the first and exp(−second) are left out
+
+
+@dataclass(frozen=True)
+class Grid:
+    """How finely the two integrals are cut."""
+
+    step: float
+    most_q_nodes: int
+
+
+FINE, COARSE = Grid(0.4, 64), Grid(0.5, 32)  # for values; for standard errors
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +59,7 @@ class _Nodes:
 def shapley_values(game: Game) -> FloatArray:
     """The Shapley value of one occurrence of each feature: (m,)."""
     shares = np.zeros(len(game.values))
-    for nodes in _quadrature(game):
+    for nodes in _quadrature(game, FINE):
         shares += _bracket(game, nodes)[0] @ nodes.product
     return shares
 
@@ -59,7 +70,7 @@ def shapley_jacobian(game: Game) -> FloatArray:
     jacobian = np.zeros((m, 2 * m + 2))
     by_value, by_importance = jacobian[:, : m + 1], jacobian[:, m + 1 :]
     itself = np.diag_indices(m)
-    for nodes in _quadrature(game):
+    for nodes in _quadrature(game, COARSE):
         bracket, others = _bracket(game, nodes)
         slope = nodes.beta * (1 + nodes.t * (nodes.beta - game.weights[:, None]))  # ∂β/∂s
         log_a = -nodes.t * nodes.beta  # ∂ log a/∂s
@@ -85,15 +96,17 @@ def _bracket(game: Game, nodes: _Nodes) -> tuple[FloatArray, FloatArray]:
     return nodes.own * game.values[:, None] + nodes.left * others, others
 
 
-def _quadrature(game: Game) -> Iterator[_Nodes]:
+def _quadrature(game: Game, grid: Grid) -> Iterator[_Nodes]:
     n_units = max(1, round(float(game.counts.sum())))
-    points, q_weights = np.polynomial.legendre.leggauss(min(-(-n_units // 2), MOST_Q_NODES))
+    points, q_weights = _legendre(min(-(-n_units // 2), grid.most_q_nodes))
     heard = np.append(game.weights, game.anchor_weight)
+    lowest = np.log(LOWEST_TZ / max(float(game.counts @ heard[:-1]) + heard[-1], 1.0))
     highest = np.log(HIGHEST_TW / heard[heard > 0].min(initial=1.0))
-    u = np.linspace(LOWEST_LOG_T, highest, int(np.ceil((highest - LOWEST_LOG_T) / STEP)) + 1)
+    u = np.linspace(lowest, highest, int(np.ceil((highest - lowest) / grid.step)) + 1)
     t = np.exp(u)
-    t_weights = (u[1] - u[0]) * t
-    t_weights[[0, -1]] /= 2
+    step = float(u[1] - u[0])
+    t_weights = step * t
+    t_weights[0] /= -np.expm1(-step)
     decay = np.exp(-game.weights[:, None] * t)
     for q, q_weight in zip((points + 1) / 2, q_weights / 2, strict=True):
         a = 1.0 - q + q * decay
@@ -106,3 +119,8 @@ def _quadrature(game: Game) -> Iterator[_Nodes]:
             own=own,
             beta=q * own,
         )
+
+
+@cache
+def _legendre(n_nodes: int) -> tuple[FloatArray, FloatArray]:
+    return np.polynomial.legendre.leggauss(n_nodes)
