@@ -56,3 +56,15 @@ def test_a_long_text_is_explained_in_windows_with_its_coarse_units():
     assert len(e.units) == AIM
     assert e.windowed
     assert any("runs of 5 words" in note for note in e.quality.notes)
+
+
+def test_a_fit_of_thousands_of_units_is_announced(classifier):
+    """What takes minutes is said before anything is asked."""
+    words = " ".join(f"word{n}" for n in range(2000))
+
+    def stop(done, total):
+        raise KeyboardInterrupt
+
+    said = "2000 different units.*about 4 min.*coarser"
+    with pytest.warns(slalom.SlalomWarning, match=said), pytest.raises(KeyboardInterrupt):
+        slalom.explain(classifier, words, units="word", progress=stop)

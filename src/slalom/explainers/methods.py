@@ -31,9 +31,13 @@ from slalom.explainers.pipe import (
 from slalom.explainers.splitting import document_of
 from slalom.explainers.table import METHODS as METHODS
 from slalom.explanation import FAIR_TRUST, Explanation
+from slalom.surrogates.slalom.completed import CompletedSurrogate
+from slalom.surrogates.slalom.fit import SlalomSurrogate
 
 QUERIES_PER_STEP = 2_000  # of explain_each: results come sooner, batches are smaller
 ON_ERROR = ("raise", "keep")
+SECONDS_PER_CELL = 3e-8  # of a fit of SLALOM, rows × features², on one core
+LONG_FIT = 60.0  # seconds that nobody should wait for unawares
 
 
 def explain(
@@ -63,6 +67,7 @@ def explain(
     wanted, units = by_phrases(_sure(method, max_error), units, too_long)
     asked, explainer, request = _checked(classifier, wanted, target, n_queries, seed)
     document = document_of(asked, text, units, too_long=too_long)
+    _warn_of_long_fits([document], explainer, request)
     with _meter(progress, [document], explainer, request) as meter:
         (explanation,) = _explained(asked, explainer, [document], request=request, meter=meter)
     assert isinstance(explanation, Explanation)  # errors are raised, not kept
@@ -92,6 +97,7 @@ def explain_many(
     wanted, units = by_phrases(_sure(method, max_error), units, too_long)
     asked, explainer, request = _checked(classifier, wanted, target, n_queries, seed)
     documents = list(_documents(asked, texts, units, too_long=too_long, keep=keep))
+    _warn_of_long_fits(documents, explainer, request)
     results: list[Result] = []
     with _meter(progress, documents, explainer, request) as meter:
 
@@ -273,6 +279,25 @@ def _unread(n_unread: int, n_texts: int) -> str:
         f"texts mostly unknown to the tokenizer: {n_unread} of {n_texts}; "
         "the classifier cannot have read them"
     )
+
+
+def _warn_of_long_fits(
+    documents: Sequence[Document | SlalomError], explainer: Explainer, request: Request
+) -> None:
+    """A fit of SLALOM costs rows × features²: said before anything is asked."""
+    if not isinstance(getattr(explainer, "surrogate", None), SlalomSurrogate | CompletedSurrogate):
+        return
+    readable = [document for document in documents if isinstance(document, Document)]
+    costs = [request.planned(explainer, d) * d.n_features**2 for d in readable]
+    seconds = SECONDS_PER_CELL * max(costs, default=0)
+    if seconds >= LONG_FIT:
+        n_features = readable[int(np.argmax(costs))].n_features
+        warnings.warn(
+            f"a text has {n_features} different units: its fit alone will take about "
+            f'{seconds / 60:.0f} min; units="sentence", or none named, make coarser ones',
+            SlalomWarning,
+            stacklevel=3,
+        )
 
 
 def _warn_of_poor_fits(explanations: Sequence[Explanation]) -> None:

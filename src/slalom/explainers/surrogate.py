@@ -23,7 +23,7 @@ from slalom.explainers.leftover import Leftover, Used, leftover_of, used
 from slalom.explanation import Explanation
 from slalom.samplers.base import Sampler, Samples
 from slalom.surrogates.base import Fit, Model, Observations, Surrogate
-from slalom.surrogates.pool import fit_all, in_workers, workers_pay
+from slalom.surrogates.pool import fit_all, in_workers, wake_workers, workers_pay
 from slalom.surrogates.slalom.completed import CompletedModel
 from slalom.surrogates.slalom.model import SlalomModel
 from slalom.surrogates.slalom.nearby import NearbyModel
@@ -68,6 +68,7 @@ class SurrogateExplainer:
         n_queries: int | None,
         seed: int,
     ) -> list[Explanation]:
+        wake_workers([(self._for_fit(d, n_queries), d.n_features) for d in documents])
         sampled = self.ask(classifier, documents, target=target, n_queries=n_queries, seed=seed)
         observed = [self.observations(one) for one in sampled]
         start = perf_counter()

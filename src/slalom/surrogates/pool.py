@@ -7,7 +7,7 @@ so a document's numbers do not depend on where it was fitted.
 
 import os
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from slalom.surrogates.base import Fit, Observations, Surrogate, fit_many
 from slalom.surrogates.threads import one_thread
@@ -29,18 +29,36 @@ def fit_all(surrogate: Surrogate, observed: Sequence[Observations]) -> list[Fit]
 
 def workers_pay(observed: Sequence[Observations]) -> bool:
     """Whether there is enough to fit, and there are cores for it."""
-    if len(observed) < 2 or _cores() < 2:
-        return False
-    shapes = [seen.counts.shape for seen in observed]
-    return bool(sum(n_rows * n_features**2 for n_rows, n_features in shapes) >= WORTHWHILE)
+    return _pay([seen.counts.shape for seen in observed])
+
+
+def wake_workers(shapes: Sequence[tuple[int, ...]]) -> None:
+    """Start workers where fits of these rows and features will pay: they are ready when asked."""
+    if _pay(shapes):
+        _pool().submit(_ready)
 
 
 def in_workers(work: Callable[[Item], Outcome], items: Sequence[Item]) -> list[Outcome]:
     """What comes of each item, in order; what goes there and comes back is copied."""
+    return list(_pool().map(work, items))
+
+
+def _pay(shapes: Sequence[tuple[int, ...]]) -> bool:
+    if len(shapes) < 2 or _cores() < 2:
+        return False
+    return bool(sum(n_rows * n_features**2 for n_rows, n_features in shapes) >= WORTHWHILE)
+
+
+def _pool() -> Any:
     from loky import get_reusable_executor
 
-    pool = get_reusable_executor(max_workers=_cores(), timeout=IDLE_SECONDS)
-    return list(pool.map(work, items))
+    return get_reusable_executor(max_workers=_cores(), timeout=IDLE_SECONDS)
+
+
+def _ready() -> None:
+    """What a fit needs is loaded."""
+    with one_thread():
+        pass
 
 
 def _fitted_part(part: tuple[Surrogate, Sequence[Observations]]) -> list[Fit]:

@@ -20,3 +20,15 @@ def test_types_that_are_all_0_are_not_copied() -> None:
     there = held(assemble(text, np.array([[0], [0]], dtype=np.int32)), torch.device("cpu"))
     assert there.types is None
     assert there.padded(np.array([1]), pad=0)[2].tolist() == [[0, 0, 0]]
+
+
+def test_widths_are_multiples_where_that_costs_little() -> None:
+    def width(n_tokens: int) -> int:
+        text = frame_of([([10] * n_tokens, [0] * n_tokens)], [([], []), ([], [])], slots=[0])
+        there = held(assemble(text, np.array([[0]], dtype=np.int32)), torch.device("cpu"))
+        ids, mask, _ = there.padded(np.array([0]), pad=9, multiple=8)
+        assert mask.sum() == n_tokens
+        assert (ids[mask == 0] == 9).all()
+        return ids.shape[1]
+
+    assert [width(n) for n in (9, 61, 64, 126, 130)] == [9, 64, 64, 128, 136]

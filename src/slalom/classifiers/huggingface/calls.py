@@ -33,6 +33,8 @@ LONGEST = 10**9  # tokenizers write "no limit" as a larger number
 _locks: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 _halved_budgets: WeakKeyDictionary[Any, int] = WeakKeyDictionary()  # after running out of memory
 _locks_lock = Lock()
+_settings_lock = Lock()
+_planning: list[bool] = []  # whether cuDNN's attention was on, once for every thread without it
 _known_parameters: WeakKeyDictionary[Any, tuple[frozenset[str], bool]] = WeakKeyDictionary()
 
 
@@ -168,8 +170,34 @@ def borrowed(model: nn.Module, pad: int | None) -> Iterator[None]:
             f"the weights of {type(model).__name__} were never loaded (they are on 'meta'): "
             "load the model onto cpu or cuda"
         )
-    with torch.inference_mode(), preserve_settings(model, pad):
+    with torch.inference_mode(), preserve_settings(model, pad), _attention_of(device_of(model)):
         yield
+
+
+@contextmanager
+def _attention_of(device: torch.device) -> Iterator[None]:
+    """On a GPU without cuDNN's attention, which plans anew for every shape of a batch.
+
+    The setting is the process's: of several threads the first to come sets it, the last to leave
+    restores it.
+    """
+    if device.type != "cuda":
+        yield
+        return
+    cuda = torch.backends.cuda
+    with _settings_lock:
+        if not _planning:
+            _planning.append(bool(cuda.cudnn_sdp_enabled()))  # type: ignore[no-untyped-call]
+            cuda.enable_cudnn_sdp(False)
+        else:
+            _planning.append(_planning[0])
+    try:
+        yield
+    finally:
+        with _settings_lock:
+            before = _planning.pop()
+            if not _planning:
+                cuda.enable_cudnn_sdp(before)
 
 
 def in_turn(
@@ -196,13 +224,22 @@ def in_turn(
 def _inputs(
     model: nn.Module, rows: Held, chosen: LongArray, *, pad: int, typed: bool
 ) -> dict[str, Tensor]:
-    ids, mask, types = rows.padded(chosen, pad=pad)
+    ids, mask, types = rows.padded(chosen, pad=pad, multiple=_step_of(model, rows.rows))
     inputs = {"input_ids": ids}
     if forward_accepts(model, "attention_mask"):
         inputs["attention_mask"] = mask
     if typed:
         inputs["token_type_ids"] = types
     return inputs
+
+
+def _step_of(model: nn.Module, rows: Rows) -> int:
+    """16-bit kernels of a GPU like widths that are multiples of 8, as far as a model reads."""
+    weight = next(model.parameters(), None)
+    if weight is None or not weight.is_cuda or weight.element_size() != 2:
+        return 1
+    stated = getattr(_text_config(model), "max_position_embeddings", None) or LONGEST
+    return 8 if rows.lengths.max() + 7 <= stated else 1
 
 
 def forward(model: nn.Module, inputs: dict[str, Any]) -> Any:
