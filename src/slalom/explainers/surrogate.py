@@ -249,10 +249,9 @@ def _out_of_reach(sampled: Sampled, fit: Fit) -> tuple[str, ...]:
 def _model(fit: Fit, document: Document, left: Used) -> Model:
     """The fit over units, with what is known of the text nearly whole."""
     model = fit.model.spread(document.features)
-    nearby = None if left.known is None else left.known.nearby
-    if nearby is None or not isinstance(model, SlalomModel | CompletedModel):
+    if left.known is None or not isinstance(model, SlalomModel | CompletedModel):
         return model
-    return NearbyModel(model, nearby)
+    return NearbyModel(model, left.known.nearby)
 
 
 def _length_curve(model: Model, n_units: int) -> FloatArray | None:

@@ -9,9 +9,9 @@ text, misses y at subsets S,
 
 so that what was measured (the whole text, single removals) comes back as the answer it was, what
 differs from it by a few units is predicted from it, and far away nothing is added. q, how much
-of a miss is its own, is chosen by leaving out rows of two and more removals; with none that
-pays nothing is added at all. Removals that were not measured are read off the same sum; how far
-those that were measured come out wrong when they are left out is the error.
+of a miss is its own, is chosen by leaving out rows of two and more removals; where none pays,
+nothing is added beside what was measured. Removals that were not measured are read off the
+same sum; how far those that were measured come out wrong when they are left out is the error.
 """
 
 from dataclasses import dataclass
@@ -27,6 +27,7 @@ from slalom.surrogates.slalom.model import Anchor, SlalomModel
 REACH = 1 / 6  # ℓ, of the units of the text
 OWN = 10.0 ** np.arange(-3.0, 1.5, 0.5)  # q
 PAYS = 0.98  # what the error of left-out rows must fall to
+NOWHERE = 0.02  # ℓ, in units: to itself alone
 FEWEST, MOST = 12, 300  # rows to judge by, and to interpolate
 FEWEST_REMOVALS = 5  # to tell how far others are off
 
@@ -62,24 +63,24 @@ class Nearby:
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """What to add, if anything, and what single removals are, measured or not."""
+    """What to add, and what single removals are, measured or not."""
 
-    nearby: Nearby | None
+    nearby: Nearby
     removals: FloatArray  # (n_units, n_columns)
     error: FloatArray | None  # (n_columns,) of those that were not measured; None: unknown
 
 
 def know_nearby(missed: Missed) -> Known:
-    """Nothing is added where it would not help, or too little is known to tell."""
     nearby, left_out = _fitted(missed)
-    removals = missed.removals
-    if nearby is not None:
-        removals = removals - nearby(1.0 - np.eye(len(removals)))
+    removals = missed.removals - nearby(1.0 - np.eye(len(missed.removals)))
+    whole = missed.of_measured[:1]
+    if nearby.own == 0 and ((left_out - whole) ** 2).sum() < (left_out**2).sum():
+        removals, left_out = removals - whole, left_out - whole  # the fit's change says more
     enough = len(left_out) >= FEWEST_REMOVALS
     return Known(nearby, removals, np.sqrt((left_out**2).mean(axis=0)) if enough else None)
 
 
-def _fitted(missed: Missed) -> tuple[Nearby | None, FloatArray]:
+def _fitted(missed: Missed) -> tuple[Nearby, FloatArray]:
     """What is added, and what measured removals are missed by when they are left out."""
     n_units, k = missed.measured.shape[1], len(missed.measured)
     sizes = missed.drawn.sum(axis=1)
@@ -88,7 +89,8 @@ def _fitted(missed: Missed) -> tuple[Nearby | None, FloatArray]:
     points = np.vstack([missed.measured, missed.drawn[inner]])
     misses = np.vstack([missed.of_measured, missed.of_drawn[inner]])
     judged = (np.arange(len(points)) >= k) & (points.sum(axis=1) < n_units - 1)
-    best, left_out = None, misses[1:k] - misses[:1]
+    best = Nearby(missed.measured, missed.of_measured, NOWHERE, 0.0, k)
+    left_out = misses[1:k]
     if judged.sum() < FEWEST:
         return best, left_out
     reach = max(1.0, REACH * n_units)
