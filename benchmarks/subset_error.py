@@ -19,8 +19,10 @@ from typing import Any
 import numpy as np
 
 import slalom
-from slalom.document import FloatArray
-from slalom.surrogates.base import Fit
+from slalom.document import BoolArray, FloatArray
+from slalom.surrogates.base import Fit, Model
+from slalom.surrogates.slalom.model import SlalomModel
+from slalom.surrogates.slalom.nearby import Missed, NearbyModel, know_nearby
 from slalom.surrogates.threads import one_thread
 
 N_REVIEWS, N_FITTED = 16, 400
@@ -78,9 +80,20 @@ def deletions(stored: Any, review: int, method: str) -> float:
     whole = _scores(stored, review, "A")[0]
     fitted = np.vstack([np.ones(masks.shape[1]), masks[:N_FITTED]])
     fit = _fit(method, fitted, np.append(whole, truth[:N_FITTED]), np.eye(masks.shape[1]))
-    said = fit.model.predict(masks[N_FITTED:]) - fit.model.predict(fitted[:1])
+    model = _known_nearby(fit, fitted > 0, np.append(whole, truth[:N_FITTED]))
+    said = model.predict(masks[N_FITTED:]) - model.predict(fitted[:1])
     change = truth[N_FITTED:] - whole
     return float(((said - change) ** 2).sum() / (change**2).sum())
+
+
+def _known_nearby(fit: Fit, shown: BoolArray, scores: FloatArray) -> Model:
+    """With what the method knows of the whole text, in the first row, and the rows near it."""
+    if not isinstance(fit.model, SlalomModel) or fit.held_out is None:
+        return fit.model
+    missed = (scores - fit.held_out)[:, None]
+    whole = scores[:1, None] - fit.model.predict(shown[:1].astype(float))[:, None]
+    none = np.zeros((shown.shape[1], 1))
+    return NearbyModel(fit.model, know_nearby(Missed(shown[:1], whole, shown, missed, none)).nearby)
 
 
 def _fit(method: str, counts: FloatArray, scores: FloatArray, tied: FloatArray) -> Fit:

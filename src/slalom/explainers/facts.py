@@ -32,6 +32,7 @@ class Facts:
     max_removals: int = 100  # units, the strongest first
     share: float = 0.25  # of a given number of queries, at most
     shapley: bool = True  # whether the design bears Shapley values out, beyond their sum
+    nearby: bool = True  # whether it says something of the text nearly whole
 
     def reserved(self, document: Document, n_queries: int | None) -> int:
         """How many of `n_queries` are kept back for what is asked after the fit."""

@@ -55,17 +55,17 @@ def leftover_of(
     said = fit.model.predict(seen.counts) if fit.held_out is None else fit.held_out
     ends = fit.model.predict(np.stack([np.zeros_like(seen.document_counts), seen.document_counts]))
     residuals = (seen.scores - said).reshape(len(said), -1)
-    present, n_alike = np.zeros((0, document.n_units)), np.zeros(0)
-    missed = None
-    if plan.shapley and fit.r2 is not None and samples.n_alike is not None:
-        present, n_alike = document.untied().count(samples.queries), samples.n_alike
-        if len(present) > len(said):  # queries that read the same were one row of the fit
-            present = present[asked.case.answers.first]
-        missed = _missed(asked, fit, present > 0, residuals)
+    drawn = document.untied().count(samples.queries)
+    if len(drawn) > len(said):  # queries that read the same were one row of the fit
+        drawn = drawn[asked.case.answers.first]
+    told = fit.r2 is not None
+    missed = _missed(asked, fit, drawn > 0, residuals) if told and plan.nearby else None
+    n_alike = samples.n_alike if told and plan.shapley else None
+    kept = slice(0 if n_alike is None else None)
     left = Left(
-        present=present,
-        residuals=residuals[: len(present)],
-        n_alike=n_alike,
+        present=drawn[kept],
+        residuals=residuals[kept],
+        n_alike=np.zeros(0) if n_alike is None else n_alike,
         whole=np.reshape(whole - ends[1], -1),
         empty=np.reshape(np.zeros_like(whole) if empty is None else empty - ends[0], -1),
     )

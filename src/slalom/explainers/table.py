@@ -60,7 +60,7 @@ METHODS: dict[str, Explainer] = {
             ShortSequences(singletons=True),
             SlalomSurrogate(),
             QueryBudget(minimum=200, per_unit=8, maximum=5000),
-            facts=Facts(max_removals=0, shapley=False),
+            facts=Facts(max_removals=0, shapley=False, nearby=False),
         ),
         SurrogateExplainer(
             "slalom-eff",
