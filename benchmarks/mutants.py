@@ -6,11 +6,11 @@
 
 Each fault goes into a copy of the package; tests run against the copy and stop at the first
 failure: of a named fault those it names, of one made by rule (mutations.py) those that run its
-line (covering.py), the quickest first, then all of their files. A fault is killed when a test
-fails that passes without it, which is tried first (--sound leaves that out). Survivors are
-listed, with the reason where faults.toml or survivors.toml gives one (an equivalent change,
-say); the status is 1 where fewer than 90 % are killed. Rows go to --out as they come, and what
-stands there is not tried again.
+line (covering.py), those of its own part and the quickest first, as many as a minute or so of a
+processor allows. A fault is killed when a test fails that passes without it, which is tried
+first (--sound leaves that out). Survivors are listed, with the reason where faults.toml or
+survivors.toml gives one (an equivalent change, say); the status is 1 where fewer than 90 % are
+killed. Rows go to --out as they come, and what stands there is not tried again.
 """
 
 import argparse
@@ -19,15 +19,17 @@ import importlib
 import json
 import multiprocessing
 import os
-import pickle
 import random
+import resource
 import shutil
+import signal
 import sys
 import tempfile
 import tomllib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from pathlib import Path
 
 from benchmarks.covering import Line, Watch
@@ -39,10 +41,11 @@ PARTS = ("surrogates", "samplers", "metrics", "explainers", "views")
 BESIDE = "contracts classes reference_packages errors explanation tables".split()
 WATCHED = (*(f"tests/{part}" for part in PARTS), *(f"tests/test_{name}.py" for name in BESIDE))
 ENOUGH = 0.9  # share of faults that must be killed
-SECONDS = 240  # for the tests of one fault; a fault that hangs them is noticed too
-QUICKEST = 40  # tests that are tried first
+SECONDS = 400  # of a processor, for the tests of one fault: one that hangs them is noticed too
+ENOUGH_TESTS = 60.0  # seconds, as measured while lines were watched
 HEAVY = ("scipy.stats", "scipy.linalg", "sklearn.metrics", "torch", "transformers")
 Tests = tuple[str, ...]  # files, folders or single tests, run together
+Covered = dict[str, dict[str, float]]  # "file:line" → the tests that run it and their seconds
 
 
 @dataclass(frozen=True)
@@ -180,24 +183,25 @@ def _survivors() -> dict[tuple[str, str, str], str]:
 def with_tests(faults: list[Fault]) -> list[Fault]:
     """The same, those made by rule with the tests that run their lines."""
     lines = frozenset((f.file, f.line) for f in faults if f.line is not None)
-    found, seconds = _watched(lines) if lines else ({}, {})
+    found = _watched(lines) if lines else {}
     return [
-        fault if fault.line is None else replace(fault, tests=_chosen(fault, found, seconds))
+        fault if fault.line is None else replace(fault, tests=_chosen(fault, found))
         for fault in faults
     ]
 
 
-def _chosen(
-    fault: Fault, found: dict[Line, set[str]], seconds: dict[str, float]
-) -> tuple[Tests, ...]:
-    ran = sorted(found.get((fault.file, fault.line or 0), ()), key=lambda test: seconds[test])
+def _chosen(fault: Fault, found: Covered) -> tuple[Tests, ...]:
+    ran = found.get(f"{fault.file}:{fault.line}")
     if not ran:  # run while modules are imported, or by no test at all
         return tuple((tests,) for tests in tests_of(fault.file))
-    files = dict.fromkeys(test.split("::")[0] for test in ran)
-    return (tuple(ran[:QUICKEST]), *((file,) for file in files))
+    own, part = f"test_{Path(fault.file).name}", f"tests/{Path(fault.file).parts[0]}/"
+    near = sorted(ran, key=lambda test: (f"/{own}::" not in test, part not in test, ran[test]))
+    together = accumulate(ran[test] for test in near)
+    kept = [test for test, total in zip(near, together, strict=True) if total <= ENOUGH_TESTS]
+    return (tuple(kept or near[:1]),)
 
 
-def _watched(lines: frozenset[Line]) -> tuple[dict[Line, set[str]], dict[str, float]]:
+def _watched(lines: frozenset[Line]) -> Covered:
     """All tests of the parts, once, without a fault."""
     with _copied() as folder:
         told = Path(folder) / "found"
@@ -209,12 +213,16 @@ def _watched(lines: frozenset[Line]) -> tuple[dict[Line, set[str]], dict[str, fl
         child.join()
         if child.exitcode:
             raise SystemExit(f"without any fault the tests end with status {child.exitcode}")
-        return pickle.loads(told.read_bytes())  # type: ignore[no-any-return]  # our own
+        return json.loads(told.read_text(encoding="utf-8"))  # type: ignore[no-any-return]
 
 
 def _run_watched(watch: Watch, folder: str, told: Path) -> None:
     status = _pytest(WATCHED, folder, Path(folder) / "output", watch)
-    told.write_bytes(pickle.dumps((dict(watch.found), watch.seconds)))
+    found = {
+        f"{file}:{line}": {test: watch.seconds[test] for test in tests}
+        for (file, line), tests in watch.found.items()
+    }
+    told.write_text(json.dumps(found), encoding="utf-8")
     os._exit(status)
 
 
@@ -253,10 +261,8 @@ def _first_failure(tests: Tests, folder: str) -> str | None:
     told = Path(folder) / "told"
     child = multiprocessing.get_context("fork").Process(target=_run, args=(tests, folder, told))
     child.start()
-    child.join(SECONDS)
-    if child.is_alive():
-        child.kill()
-        child.join()
+    child.join()
+    if child.exitcode == -signal.SIGXCPU:
         return f"{tests[0]} takes more than {SECONDS} s"
     if child.exitcode == 0:
         return None
@@ -266,6 +272,7 @@ def _first_failure(tests: Tests, folder: str) -> str | None:
 
 
 def _run(tests: Tests, folder: str, told: Path) -> None:
+    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS + 5))
     os._exit(_pytest(tests, folder, told))
 
 
