@@ -172,16 +172,10 @@ def judge(problem: Problem, residuals: FloatArray) -> float:
 
 
 def _begin(problem: Problem, strengths: Strengths) -> State:
-    """Of a middling and a loud anchor the one that a few steps lead further down."""
+    """A few steps from where importances and the anchor's are believed to be."""
     ridges = strengths.ridges(problem)
-    loud = np.log(max(1.0, float(problem.counts.sums().mean())))
-    states = []
-    for louder in (0.0, loud) if problem.anchored else (0.0,):
-        importances = problem.importance_prior.copy()
-        importances[problem.n_features :] += louder
-        state = project(problem, importances, ridges)
-        states.append(descend(problem, state, ridges, n_steps=3, tolerance=1e-3))
-    return min(states, key=lambda state: state.objective)
+    state = project(problem, problem.importance_prior, ridges)
+    return descend(problem, state, ridges, n_steps=3, tolerance=1e-3)
 
 
 @dataclass(frozen=True)
