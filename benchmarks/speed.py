@@ -9,8 +9,8 @@ layers, 384 wide, bert-base one of 12 layers, 768 wide, both with the bundled to
 IMDB test reviews with --data, else made of its words, 25 to 250 tokens. Total is `explain_many`
 from texts to explanations, best of --repeats, with the workers of the fits already there. Bare is
 the forward passes of the same distinct queries alone, at the token budget that is best for them.
-Stages are those of another run: "own" is processor time of our threads, "fit" and "forward" are by
-the clock, which on a GPU run beside each other. With --rivals, other packages explain a few of the
+Stages are those of another run: "own" is processor time of our threads, "clock" what passed
+meanwhile, waiting included; on a GPU stages run beside each other. With --rivals, other packages explain a few of the
 texts with so many queries. Rows are written as they come; after --seconds no other one is begun.
 """
 
@@ -133,7 +133,7 @@ def measured(case: Case, classifier: Any, texts: list[str], repeats: int) -> dic
         "tokens": sum(e.quality.n_tokens for e in explained) / n,
         "seconds_own": sum(stopwatch.processor[stage] for stage in OWN) / n,
         **{f"own_{stage}": stopwatch.processor[stage] / n for stage in OWN},
-        **{f"clock_{stage}": stopwatch.clock[stage] / n for stage in ("forward", "fit")},
+        **{f"clock_{stage}": seconds / n for stage, seconds in stopwatch.clock.items()},
     }
 
 

@@ -1,7 +1,8 @@
 """As many queries as it takes: rounds that end when the least sure Shapley value is sure enough.
 
 Designs of one seed are nested: a larger one begins with the smaller one's queries, which are
-not asked again. So a round costs the queries it adds, and one more fit.
+not asked again. So a round costs the queries it adds, and one more fit; how far it goes follows
+from how far the error is from what was wanted.
 """
 
 from collections.abc import Hashable, Sequence
@@ -17,8 +18,9 @@ from slalom.errors import InputError, Setting
 from slalom.explainers.base import Explainer, TargetName
 from slalom.explanation import Explanation
 
-FIRST_ROUND = 0.5  # of what the method would ask for by itself
-GROWTH = 1.6  # from round to round
+FIRST_ROUND = 0.5  # of what the method would ask for by itself; errors of fewer answers deceive
+GROWTH = 1.2  # from step to step; a round goes one step or several
+LONGEST_ROUND = 4  # steps
 MOST = 8000  # queries, unless n_queries says otherwise
 
 
@@ -72,12 +74,18 @@ class UntilSure:
                 error = _largest_error(explanation)
                 if error <= self.max_error or n >= most:
                     found[at] = self._told(explanation, asked, documents[at], error)
-                rounds[at] = min(most, int(np.ceil(GROWTH * n)))
+                    continue
+                rounds[at] = min(most, int(np.ceil(GROWTH ** self._steps(error) * n)))
         seconds = (perf_counter() - began) / max(1, len(documents))
         return [
             replace(found[at], quality=replace(found[at].quality, seconds=seconds))
             for at in range(len(documents))
         ]
+
+    def _steps(self, error: float) -> int:
+        """How far to go: standard errors fall as 1/√n or faster, so one step less than that."""
+        steps = 2 * np.log(error / self.max_error) / np.log(GROWTH) - 1
+        return int(np.clip(steps, 1, LONGEST_ROUND))
 
     def _told(
         self, explanation: Explanation, asked: "Remembering", document: Document, error: float
