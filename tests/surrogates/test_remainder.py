@@ -5,9 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from slalom.surrogates.boosted import Ground
 from slalom.surrogates.permuted_shapley import permuted_shapley
 from slalom.surrogates.remainder import Described, fit_remainder
 from slalom.surrogates.response import Response, fit_response
+from slalom.surrogates.slalom.completed import TREES, Grown
 from slalom.surrogates.slalom.length import LengthCurve
 from slalom.surrogates.slalom.model import Anchor, SlalomModel
 from slalom.surrogates.slalom.readouts import read_outs
@@ -69,6 +71,43 @@ def test_a_bent_classifier_gets_a_response(counts):
 def test_what_only_adds_up_has_no_remainder(counts, noise):
     scores = counts @ np.linspace(-1, 1, 12) + noise * np.random.default_rng(4).normal(size=400)
     assert fit_remainder(described(scores, counts), None).is_nothing
+
+
+def test_trees_find_a_pair_and_are_followed_as_far_as_it_pays(counts):
+    plain = counts @ np.linspace(-1, 1, 12)
+    scores = plain + 3 * counts[:, 2] * counts[:, 7] + np.random.default_rng(8).normal(size=400)
+    found = fit_remainder(described(scores, counts), Grown(Ground.of(counts)))
+    both, one = np.zeros((2, 12)), np.zeros((2, 12))
+    both[0, [2, 7]], one[0, 2], one[1, 7] = 1, 1, 1
+    added = found.forest.predict(both)[0] - found.forest.predict(one).sum()
+    assert added + found.forest.predict(both)[1] > 1.0
+    fresh = np.random.default_rng(9).integers(0, 2, size=(500, 12)).astype(float)
+    truth = fresh @ np.linspace(-1, 1, 12) + 3 * fresh[:, 2] * fresh[:, 7]
+    said = linear(scores, counts, at=fresh)
+    before, after = ((truth - p) ** 2 for p in (said, said + found.predict(fresh, said)))
+    assert after.mean() < 0.75 * before.mean()
+
+
+def test_trees_do_not_follow_noise(counts):
+    grower, kept = Grown(Ground.of(counts)), 0
+    for seed in range(8):
+        noise = np.random.default_rng(seed).normal(size=400)
+        found = fit_remainder(described(counts @ np.linspace(-1, 1, 12) + noise, counts), grower)
+        kept += not found.is_nothing
+        assert np.abs(found.predict(counts, counts.sum(axis=1))).mean() < 0.25
+    assert kept <= 4
+
+
+def test_a_row_without_weight_is_not_seen(counts):
+    rng = np.random.default_rng(10)
+    scores, weights = rng.normal(size=(400, 2)), np.ones((400, 2))
+    weights[:200, 0] = 0.0
+    said = Ground.of(counts).said(scores, weights=weights, growth=TREES)
+    other = scores.copy()
+    other[:200] += 5.0
+    again = Ground.of(counts).said(other, weights=weights, growth=TREES)
+    np.testing.assert_array_equal(again[:, 0], said[:, 0])
+    assert np.abs(again[:, 1] - said[:, 1]).max() > 1.0
 
 
 def test_few_rows_say_nothing(counts):

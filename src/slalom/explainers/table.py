@@ -19,7 +19,7 @@ from slalom.surrogates.gam import GamSurrogate
 from slalom.surrogates.linear import LinearSurrogate
 from slalom.surrogates.shapley_estimates import MarginalContributions, Occlusion, ShapleyRegression
 from slalom.surrogates.slalom.closed_form import ClosedForm
-from slalom.surrogates.slalom.completed import BY_FOLDS, CompletedSurrogate
+from slalom.surrogates.slalom.completed import CompletedSurrogate
 from slalom.surrogates.slalom.fit import SlalomSurrogate
 from slalom.surrogates.slalom.solvers import Adam, LevenbergMarquardt
 
@@ -40,7 +40,7 @@ METHODS: dict[str, Explainer] = {
             "slalom-boosted",
             "slalom and what its parts leave over: a bent response, words that act together",
             SubsetSizes(),
-            CompletedSurrogate(growth=BY_FOLDS),
+            CompletedSurrogate(trees=True),
             QueryBudget(minimum=300, per_unit=5, maximum=2000),
             facts=Facts(),
         ),

@@ -15,7 +15,7 @@ from slalom.document import FloatArray, IntArray
 from slalom.errors import MissingExtraError
 from slalom.surrogates.base import Fit, unsure
 from slalom.surrogates.quality import loo_quality
-from slalom.surrogates.trees import NEVER, Forest, TreesModel
+from slalom.surrogates.trees import NEVER, Forest, TreesModel, no_trees
 
 DIGITS = 6  # of a leaf, relative to the spread of the scores: files stay small
 FITTED_EMPTY = "the classifier cannot read an empty text: its score is the trees' guess"
@@ -121,6 +121,51 @@ class Rows:
         return said
 
 
+@dataclass(frozen=True, eq=False)
+class Ground:
+    """Counts as LightGBM keeps them: putting them in order takes as long as growing on them."""
+
+    counts: FloatArray  # (n_rows, n_features)
+    rows: Any  # LightGBM's own object
+
+    @classmethod
+    def of(cls, counts: FloatArray) -> "Ground":
+        lightgbm = _lightgbm()
+        columns, settings = _with_sizes(counts), _by_columns(1, Growth())
+        rows = lightgbm.Dataset(columns, np.zeros(len(counts)), params=settings)
+        return cls(counts, rows.construct())
+
+    def said(self, scores: FloatArray, *, weights: FloatArray, growth: Growth) -> FloatArray:
+        """(n_rows, k) what trees say of all rows, a column's grown where it has weights."""
+        return np.asarray(self._grown(scores, weights, growth).predict(_with_sizes(self.counts)))
+
+    def forest(self, scores: FloatArray, *, weights: FloatArray, growth: Growth) -> Forest:
+        """Trees for one column of scores of mean 0."""
+        if not scores.any():
+            return no_trees()
+        return _forest(self._grown(scores[:, None], weights[:, None], growth), scores, growth)
+
+    def _grown(self, scores: FloatArray, weights: FloatArray, growth: Growth) -> Any:
+        """Least squares for all columns at once; a row without weight is not seen."""
+        hessian = weights / weights.mean()  # rows count as one on average
+
+        def slopes(said: FloatArray, rows: Any) -> tuple[FloatArray, FloatArray]:
+            slope = hessian * (said.reshape(scores.shape) - scores)
+            return (slope, hessian) if scores.shape[1] > 1 else (slope.ravel(), hessian.ravel())
+
+        settings = _by_columns(scores.shape[1], growth)
+        trees = _lightgbm().Booster(settings, self.rows)
+        for _ in range(growth.n_trees):
+            trees.update(fobj=slopes)
+        return trees
+
+
+def _by_columns(n_columns: int, growth: Growth) -> dict[str, Any]:
+    """A leaf's rows are counted by their weights: those without are not there."""
+    leaf = {"min_data_in_leaf": 1, "min_sum_hessian_in_leaf": float(growth.smallest_leaf)}
+    return {**growth.settings(1), "objective": "none", "num_class": n_columns, **leaf}
+
+
 def folds_of(n_rows: int, n_folds: int) -> IntArray:
     """The fold of each row; queries were drawn at random, so rows may take turns."""
     return np.arange(n_rows, dtype=np.int32) % n_folds
@@ -131,19 +176,28 @@ def grow(counts: FloatArray, scores: FloatArray, *, weights: FloatArray, growth:
     largest = float(np.abs(scores).max(initial=0.0))
     if largest == 0.0 or len(scores) < 2:
         return _planted([], growth.depth)
-    trees = _trained(counts, scores, weights, growth).dump_model()["tree_info"]
-    forest = _planted([tree["tree_structure"] for tree in trees], growth.depth)
-    decimals = DIGITS - int(np.ceil(np.log10(largest)))
+    return _forest(_trained(counts, scores, weights, growth), scores, growth)
+
+
+def _forest(trees: Any, scores: FloatArray, growth: Growth) -> Forest:
+    """What LightGBM grew, as plain arrays."""
+    roots = [tree["tree_structure"] for tree in trees.dump_model()["tree_info"]]
+    forest = _planted(roots, growth.depth)
+    decimals = DIGITS - int(np.ceil(np.log10(np.abs(scores).max())))
     return Forest(forest.splits, forest.at_least, np.round(forest.leaves, decimals))
 
 
-def _trained(counts: FloatArray, scores: FloatArray, weights: FloatArray, growth: Growth) -> Any:
-    """LightGBM's own object."""
+def _lightgbm() -> Any:
     try:
         import lightgbm
     except ImportError as problem:
         raise MissingExtraError("lightgbm", "trees") from problem
-    settings = growth.settings(len(scores))
+    return lightgbm
+
+
+def _trained(counts: FloatArray, scores: FloatArray, weights: FloatArray, growth: Growth) -> Any:
+    """LightGBM's own object."""
+    lightgbm, settings = _lightgbm(), growth.settings(len(scores))
     rows = lightgbm.Dataset(_with_sizes(counts), scores, weight=weights, params=settings)
     return lightgbm.train(settings, rows, growth.n_trees, keep_training_booster=True)
 

@@ -3,16 +3,16 @@
     F(c) = P(c) + h(P(c), k) + T(c)          P the parts, k the size, h response.py, T trees.py
 
 Both are fitted to misses of rows that the parts had not seen: P⁻ᶠ is fitted without fold f,
-and says P⁻ᶠ of the rows of f. Both are judged on rows that none of the three had seen. Fitted
-without f and g at once the parts would say P⁻ᶠᵍ ≈ P⁻ᶠ + P⁻ᵍ − P, which is what a remainder that
-is to be judged on f learns from: with P⁻ᵍ alone, which has seen f, it would know too much.
-The trees of all folds together, each with its share, are the forest; how far they are followed
-is the slope of misses on what trees say of rows they have not seen. What does not pay on
-unseen rows is left out.
+and says P⁻ᶠ of the rows of f. Both are judged on rows that none of the three had seen: what is
+to be judged on f learns from the rows of g by P⁻ᶠᵍ, fitted without both, for with P⁻ᵍ, which has
+seen f, it would know too much. P⁻ᶠ + P⁻ᵍ − P stands for it where a surface alone is judged; trees
+are judged far too strictly by it, as importances bend the parts (LOG.md).
+How far the trees of all rows are followed is the slope of misses on what trees say of rows they
+have not seen. What does not pay on unseen rows is left out.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -23,7 +23,18 @@ from slalom.surrogates.trees import Forest, no_trees
 LEAST_ROWS = 60  # with fewer there is nothing to judge a remainder by
 EXACT = 1e-6  # of the scores' variance: nothing is left to describe
 PAYS = 0.995  # what the error of unseen rows must fall to
-Grower = Callable[[FloatArray, FloatArray, FloatArray], Forest]  # of counts, misses, weights
+
+
+class Grower(Protocol):
+    """Grows trees on rows, the same counts again and again."""
+
+    def said(self, misses: FloatArray, weights: FloatArray) -> FloatArray:
+        """(n, k) what quick trees say of all rows, each column's grown where it has weights."""
+        ...
+
+    def forest(self, misses: FloatArray, weights: FloatArray) -> Forest:
+        """Trees for one column, with care."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +47,7 @@ class Described:
     said: FloatArray  # (n,) P
     without: FloatArray  # (n_folds, n) P⁻ᶠ of all rows
     folds: IntArray  # (n,) the fold of each row
+    without_two: FloatArray | None = None  # (n_folds, n) P⁻ᶠᵍ of a row of g; None: to first order
 
     @property
     def sizes(self) -> FloatArray:
@@ -46,7 +58,9 @@ class Described:
         return np.asarray(self.without[self.folds, np.arange(len(self.folds))])
 
     def held_out_beside(self, fold: int) -> FloatArray:
-        """(n,) the same, by parts that had not seen this fold either."""
+        """(n,) the same, by parts that had not seen this fold either; its own rows do not count."""
+        if self.without_two is not None:
+            return np.asarray(self.without_two[fold])
         return np.asarray(self.held_out() + self.without[fold] - self.said)
 
 
@@ -67,8 +81,8 @@ class Remainder:
         return self.response(said, counts.sum(axis=1)) + self.forest.predict(counts)
 
 
-def fit_remainder(described: Described, grow: Grower | None) -> Remainder:
-    """The remainder of one column of scores; `grow` None: no trees."""
+def fit_remainder(described: Described, grower: Grower | None) -> Remainder:
+    """The remainder of one column of scores; `grower` None: no trees."""
     held_out, weights = described.held_out(), described.weights
     misses = described.scores - held_out
     nothing = Remainder(flat(), no_trees(), held_out)
@@ -79,59 +93,58 @@ def fit_remainder(described: Described, grow: Grower | None) -> Remainder:
     )
     if weights @ misses**2 <= EXACT * spread:
         return nothing
-    folds = _Folds.of(described, grow)
-    error = [float(weights @ (described.scores - said) ** 2) for said in folds.unseen()]
-    if error[1] > PAYS * error[0]:
-        return nothing
-    response = fit_response(held_out, misses, sizes=described.sizes, weights=weights)
-    if grow is None or error[2] > PAYS * error[1]:
-        return Remainder(response, no_trees(), folds.bent)
-    return Remainder(response, folds.forest(described.counts), folds.unseen()[2])
+    found, surfaces = nothing, _surfaces(described)
+    bent = _judged(described, surfaces)
+    if _error(described, bent) <= PAYS * _error(described, held_out):
+        response = fit_response(held_out, misses, sizes=described.sizes, weights=weights)
+        found = Remainder(response, no_trees(), bent)
+    return found if grower is None else _with_trees(described, found, surfaces, grower)
 
 
-@dataclass(frozen=True, eq=False)
-class _Folds:
-    """Every row predicted by what was fitted without it."""
+def _surfaces(described: Described) -> list[Response]:
+    """For each fold a response that has not seen it, nor have the parts it learns from."""
+    found = []
+    for fold in range(len(described.without)):
+        kept = described.folds != fold
+        said, weights = described.held_out_beside(fold)[kept], described.weights[kept]
+        misses = described.scores[kept] - said
+        found.append(fit_response(said, misses, sizes=described.sizes[kept], weights=weights))
+    return found
 
-    parts: FloatArray  # (n,) by the parts alone
-    bent: FloatArray  # (n,) by parts and response
-    grown: FloatArray  # (n,) what the trees add
-    forests: tuple[Forest, ...]
-    slope: float  # how far the trees can be trusted, 0 … 1
 
-    @classmethod
-    def of(cls, described: Described, grow: Grower | None) -> "_Folds":
-        parts, sizes = described.held_out(), described.sizes
-        bent, grown, forests = np.zeros(len(parts)), np.zeros(len(parts)), list[Forest]()
-        for fold in range(len(described.without)):
-            out = described.folds == fold
-            learnt, weights = described.held_out_beside(fold)[~out], described.weights[~out]
-            misses = described.scores[~out] - learnt
-            response = fit_response(learnt, misses, sizes=sizes[~out], weights=weights)
-            bent[out] = parts[out] + response(parts[out], sizes[out])
-            if grow is not None:
-                left = misses - response(learnt, sizes[~out])
-                forests.append(grow(described.counts[~out], left, weights))
-                grown[out] = forests[-1].predict(described.counts[out])
-        size = float(described.weights @ grown**2)
-        cross = float(described.weights @ (grown * (described.scores - bent)))
-        slope = float(np.clip(cross / size, 0.0, 1.0)) if size > 0 else 0.0
-        return cls(parts, bent, grown, tuple(forests), slope)
+def _judged(described: Described, surfaces: list[Response]) -> FloatArray:
+    """(n,) every row by parts and a response that had not seen it."""
+    said, sizes, bent = described.held_out(), described.sizes, np.zeros(len(described.folds))
+    for fold, response in enumerate(surfaces):
+        out = described.folds == fold
+        bent[out] = said[out] + response(said[out], sizes[out])
+    return bent
 
-    def unseen(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """By the parts, with the response, with everything."""
-        return self.parts, self.bent, self.bent + self.slope * self.grown
 
-    def forest(self, counts: FloatArray) -> Forest:
-        """The trees of all folds, each with its share.
+def _with_trees(
+    described: Described, found: Remainder, surfaces: list[Response], grower: Grower
+) -> Remainder:
+    """The same with trees on what it leaves, if they pay."""
+    folds, weights, sizes = described.folds, described.weights, described.sizes
+    if not found.response.heights.any():
+        surfaces = [flat()] * len(surfaces)
+    beside = np.stack([described.held_out_beside(f) for f in range(len(surfaces))], axis=1)
+    bent = np.stack([h(said, sizes) for h, said in zip(surfaces, beside.T, strict=True)], axis=1)
+    unseen_by = folds[:, None] == np.arange(len(surfaces))
+    left = np.where(unseen_by, 0.0, described.scores[:, None] - beside - bent)
+    said = grower.said(left, np.where(unseen_by, 0.0, weights[:, None]))
+    trees = said[np.arange(len(folds)), folds]  # each row by those that had not seen it
+    size, cross = (weights @ (trees * x) for x in (trees, described.scores - found.unseen))
+    slope = float(np.clip(cross / size, 0.0, 1.0)) if size > 0 else 0.0
+    unseen = found.unseen + slope * trees
+    if _error(described, unseen) > PAYS * _error(described, found.unseen):
+        return found
+    held_out = described.held_out()
+    misses = described.scores - held_out - found.response(held_out, sizes)
+    forest = grower.forest(misses, weights)
+    followed = Forest(forest.splits, forest.at_least, slope * forest.leaves)
+    return Remainder(found.response, followed, unseen)
 
-        What they say together is as right and less noisy, and can be followed further.
-        """
-        said = np.stack([forest.predict(counts) for forest in self.forests])
-        calmer = float((said**2).mean()) / max(float((said.mean(axis=0) ** 2).mean()), 1e-300)
-        share = min(1.0, self.slope * calmer) / len(self.forests)
-        return Forest(
-            np.concatenate([forest.splits for forest in self.forests]),
-            np.concatenate([forest.at_least for forest in self.forests]),
-            np.concatenate([forest.leaves * share for forest in self.forests]),
-        )
+
+def _error(described: Described, said: FloatArray) -> float:
+    return float(described.weights @ (described.scores - said) ** 2)

@@ -9,8 +9,8 @@ import slalom
 from oracles import TEXT, linear_oracle, slalom_oracle
 from slalom.explanation import Explanation
 from slalom.metrics.interactions import asked_together
-from slalom.surrogates.slalom.completed import BY_FOLDS, CompletedModel, CompletedSurrogate
-from slalom.surrogates.slalom.model import SlalomModel
+from slalom.surrogates.slalom.completed import CompletedModel, CompletedSurrogate
+from slalom.surrogates.slalom.model import Anchor, SlalomModel
 
 pytestmark = pytest.mark.filterwarnings("ignore::slalom.SlalomWarning")
 WORDS = tuple(dict.fromkeys(TEXT.split()))
@@ -67,7 +67,7 @@ def test_shapley_values_share_out_what_the_model_says():
     counts = rng.integers(0, 2, size=(500, 14)).astype(float)
     scores = 3 * np.tanh(counts @ rng.normal(size=14)) + 2 * counts[:, 0] * counts[:, 1]
     document = np.ones(14)
-    fit = CompletedSurrogate(growth=BY_FOLDS).fit(
+    fit = CompletedSurrogate(trees=True).fit(
         counts, scores, weights=np.ones(500), document_counts=document
     )
     assert isinstance(fit.model, CompletedModel)
@@ -93,3 +93,86 @@ def test_the_parts_say_how_much_each_describes(explained):
         assert e.quality.parts["unexplained"] == pytest.approx(1 - e.quality.r2)
     assert {"attention", "length", "direct", "unexplained"} <= set(plain.quality.parts)
     assert boosted.quality.parts["together"] > 0
+
+
+def of_words(n_words, score, seed=0):
+    """A classifier of texts in which a quarter of the words occur again, and such a text."""
+    rng = np.random.default_rng(seed)
+    names = [f"w{number}" for number in range(3 * n_words // 4)]
+    words = [*names, *rng.choice(names, n_words - len(names))]
+    rng.shuffle(words)
+    columns = {name: column for column, name in enumerate(names)}
+
+    def logits(texts):
+        counts = np.zeros((len(texts), len(names)))
+        for row, text in zip(counts, texts, strict=True):
+            for word in text.split():
+                row[columns[word]] += 1
+        return np.column_stack([np.zeros(len(texts)), score(counts)])
+
+    classifier = slalom.FunctionClassifier(logits, labels=["neg", "pos"], gives="logits")
+    return classifier, " ".join(words)
+
+
+def adding(counts):
+    return 0.3 + counts @ np.random.default_rng(1).normal(size=counts.shape[1])
+
+
+def attending(counts):
+    rng = np.random.default_rng(2)
+    values, importances = 2 * rng.normal(size=counts.shape[1]), rng.normal(size=counts.shape[1])
+    return SlalomModel(values, importances - importances.mean(), Anchor(0.4, 1.0)).predict(counts)
+
+
+@pytest.mark.parametrize("method", ["slalom", "slalom-boosted"])
+@pytest.mark.parametrize("score", [adding, attending])
+@pytest.mark.parametrize("n_words", [40, 120])
+def test_sums_and_attention_have_no_remainder_and_no_pair_in_real_texts(method, score, n_words):
+    """Sampled with the default budget, not every subset asked."""
+    classifier, text = of_words(n_words, score)
+    e = slalom.explain(classifier, text, method, target="pos")
+    assert isinstance(e.model, SlalomModel)
+    assert e.quality.r2 > 0.9999
+    assert not len(e.interactions(10, classifier))
+
+
+CLASSES = np.random.default_rng(11).normal(size=(len(WORDS), 4))
+
+
+def four_classes(texts):
+    """Each saturated, and a pair that speaks for the last one."""
+    shown = [[WORDS.index(word) for word in text.split()] for text in texts]
+    odds = np.array([3 * np.tanh(CLASSES[at].sum(axis=0) / 2) for at in shown])
+    odds[:, 3] += [4.0 * ("slow" in text and "beauty" in text) for text in texts]
+    return odds
+
+
+@pytest.fixture(scope="module")
+def of_all_classes():
+    classifier = slalom.FunctionClassifier(four_classes, labels=list("abcd"), gives="logits")
+    methods = ("slalom-boosted", "slalom")
+    return [slalom.explain(classifier, TEXT, m, target="all", n_queries=700) for m in methods]
+
+
+def test_all_classes_have_their_remainder(of_all_classes):
+    rng = np.random.default_rng(3)
+    masks = rng.random((400, len(TEXT.split()))) < rng.random((400, 1))
+    texts = [" ".join(w for w, m in zip(TEXT.split(), row, strict=True) if m) for row in masks]
+    truth = four_classes(texts)
+    truth -= truth.mean(axis=1, keepdims=True)
+    errors = []
+    for e in of_all_classes:
+        assert isinstance(e.model, CompletedModel)
+        said = e.predict(masks)
+        np.testing.assert_allclose(said.sum(axis=1), 0.0, atol=1e-9)
+        parts = ((e.model.parts.predict(masks.astype(float)) - truth) ** 2).mean()
+        errors += [((said - truth) ** 2).mean() / parts]
+    assert errors[0] < errors[1] < 1.0
+
+
+def test_shapley_values_of_all_classes_add_up_to_them(of_all_classes):
+    for e in of_all_classes:
+        assert e.scores["shapley"].shape == (len(e.units), 4)
+        said = e.logits - e.logits.mean()
+        np.testing.assert_allclose(e.scores["shapley"].sum(axis=0), said - e.base, atol=1e-6)
+        assert Explanation.from_json(json.loads(json.dumps(e.to_json()))) == e

@@ -13,20 +13,21 @@ import numpy as np
 
 from slalom.document import FloatArray, IntArray
 from slalom.surrogates.base import Fit
-from slalom.surrogates.boosted import Growth, grow
+from slalom.surrogates.boosted import Ground, Growth
 from slalom.surrogates.permuted_shapley import Orders, Said, permuted_shapley
 from slalom.surrogates.quality import loo_quality
-from slalom.surrogates.remainder import LEAST_ROWS, Described, Grower, Remainder, fit_remainder
+from slalom.surrogates.remainder import LEAST_ROWS, Described, Remainder, fit_remainder
 from slalom.surrogates.response import Response
 from slalom.surrogates.slalom.described import described
 from slalom.surrogates.slalom.fit import SlalomSurrogate
-from slalom.surrogates.slalom.folds import folds_of, without_folds
+from slalom.surrogates.slalom.folds import folds_of, without_folds, without_two_folds
 from slalom.surrogates.slalom.length import LengthCurve
 from slalom.surrogates.slalom.model import Anchor, SlalomModel
 from slalom.surrogates.trees import Forest, grouped
 
 PARTS = SlalomSurrogate()
-BY_FOLDS = Growth(n_trees=60, rate=0.06, bagged=1.0)  # four forests, one per fold
+TREES = Growth(n_trees=30, rate=0.12, bagged=1.0)
+JUDGED = Growth(n_trees=10, rate=0.2, bagged=1.0)  # to find out whether trees pay
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +39,7 @@ class CompletedModel:
     forests: tuple[Forest, ...]
     groups: IntArray  # (n_inputs,) the feature of each input, for the forests
     n_features: int
+    centred: bool = False  # scores of all classes sum to 0, and so does what is added
     kind: ClassVar[str] = "slalom-completed"
 
     @property
@@ -62,7 +64,11 @@ class CompletedModel:
                 self.responses, self.forests, columns.T, strict=True
             )
         ]
-        return np.asarray(np.stack(added, axis=1).reshape(said.shape))
+        return self.balanced(np.stack(added, axis=1)).reshape(said.shape)
+
+    def balanced(self, columns: FloatArray) -> FloatArray:
+        """(k, n_classes) what sums to 0, where the classes' scores do."""
+        return columns - columns.mean(axis=1, keepdims=True) if self.centred else columns
 
     def spread(self, features: IntArray) -> "CompletedModel":
         return replace(self, parts=self.parts.spread(features), groups=self.groups[features])
@@ -74,6 +80,7 @@ class CompletedModel:
             "forests": [forest.to_json() for forest in self.forests],
             "groups": self.groups.tolist(),
             "n_features": self.n_features,
+            "centred": self.centred,
         }
 
     @classmethod
@@ -84,15 +91,16 @@ class CompletedModel:
             tuple(Forest.from_json(forest) for forest in record["forests"]),
             np.array(record["groups"], dtype=np.int32),
             record["n_features"],
+            record.get("centred", False),
         )
 
 
 @dataclass(frozen=True)
 class CompletedSurrogate:
-    """Fits the parts, then what they leave over; without `growth` no trees."""
+    """Fits the parts, then what they leave over; trees only where they are wanted."""
 
     parts: SlalomSurrogate = PARTS
-    growth: Growth | None = None
+    trees: bool = False
 
     def fit(
         self,
@@ -106,14 +114,17 @@ class CompletedSurrogate:
         fit = self.parts.told(solved, counts, scores, document_counts=document_counts)
         problem, folds = solved.problem, folds_of(solved.problem)
         drawn = folds >= 0
-        many = scores.ndim > 1 and scores.shape[1] > 2  # what is added would not sum to 0
-        if many or fit.r2 is None or problem.complete or drawn.sum() < LEAST_ROWS:
+        if fit.r2 is None or problem.complete or drawn.sum() < LEAST_ROWS:
             return fit
         without = without_folds(problem, solved.solution, folds) @ solved.back.T
+        two = None
+        if self.trees:
+            two = without_two_folds(problem, solved.solution, folds) @ solved.back.T
         rows = np.flatnonzero(solved.used)[drawn]
         truth, said = (
             part.reshape(len(counts), -1)[rows] for part in (scores, fit.model.predict(counts))
         )
+        grower = Grown(Ground.of(counts[rows])) if self.trees else None
         found = [
             fit_remainder(
                 Described(
@@ -123,15 +134,16 @@ class CompletedSurrogate:
                     said[:, column],
                     without[:, drawn, column],
                     folds[drawn],
+                    None if two is None else two[:, drawn, column],
                 ),
-                self._grow,
+                grower,
             )
             for column in range(truth.shape[1])
         ]
         if all(remainder.is_nothing for remainder in found):
             return fit
-        model = _model(fit, found)
-        unseen = np.stack([remainder.unseen for remainder in found], axis=1)
+        model = _model(fit, found, centred=len(solved.back) > solved.back.shape[1])
+        unseen = model.balanced(np.stack([remainder.unseen for remainder in found], axis=1))
         judged = loo_quality(truth - unseen, truth, weights=problem.weights[drawn], n_parameters=0)
         held_out = model.predict(counts).reshape(len(counts), -1)
         held_out[rows] = unseen
@@ -153,15 +165,21 @@ class CompletedSurrogate:
             ),
         )
 
-    @property
-    def _grow(self) -> Grower | None:
-        growth = self.growth
-        if growth is None:
-            return None
-        return lambda counts, misses, weights: grow(counts, misses, weights=weights, growth=growth)
+
+@dataclass(frozen=True)
+class Grown:
+    """LightGBM's trees on the rows of one text."""
+
+    ground: Ground
+
+    def said(self, misses: FloatArray, weights: FloatArray) -> FloatArray:
+        return self.ground.said(misses, weights=weights, growth=JUDGED)
+
+    def forest(self, misses: FloatArray, weights: FloatArray) -> Forest:
+        return self.ground.forest(misses, weights=weights, growth=TREES)
 
 
-def _model(fit: Fit, found: list[Remainder]) -> CompletedModel:
+def _model(fit: Fit, found: list[Remainder], *, centred: bool) -> CompletedModel:
     assert isinstance(fit.model, SlalomModel)
     n_features = len(fit.identified)
     return CompletedModel(
@@ -170,6 +188,7 @@ def _model(fit: Fit, found: list[Remainder]) -> CompletedModel:
         tuple(remainder.forest for remainder in found),
         np.arange(n_features, dtype=np.int32),
         n_features,
+        centred,
     )
 
 
@@ -187,7 +206,7 @@ def _read_outs(
     return {
         "removal": whole - without,
         "alone": only - empty,
-        "shapley": np.stack(shapley, axis=1).reshape(fit.scores["shapley"].shape),
+        "shapley": model.balanced(np.stack(shapley, axis=1)).reshape(fit.scores["shapley"].shape),
     }
 
 

@@ -7,6 +7,7 @@ empty text) are never left out: no other row could stand in for them.
 """
 
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from slalom.surrogates.slalom.problem import Parts, Problem, Solution, attention
 
 N_FOLDS = 4
 N_STEPS, TOLERANCE = 4, 1e-4
+N_STEPS_OF_TWO = 2
 
 
 def folds_of(problem: Problem) -> IntArray:
@@ -32,10 +34,26 @@ def without_folds(problem: Problem, solution: Solution, folds: IntArray) -> Floa
     return np.stack([_without(problem, solution, folds != fold) for fold in range(N_FOLDS)])
 
 
-def _without(problem: Problem, solution: Solution, kept: BoolArray) -> FloatArray:
+def without_two_folds(problem: Problem, solution: Solution, folds: IntArray) -> FloatArray:
+    """(n_folds, n, n_columns) each row by a fit without its own fold and another one.
+
+    Rows of the other fold itself are not told (0), and those never left out neither.
+    """
+    found = np.zeros((N_FOLDS, *problem.scores.shape))
+    for one, other in combinations(range(N_FOLDS), 2):
+        kept = (folds != one) & (folds != other)
+        said = _without(problem, solution, kept, n_steps=N_STEPS_OF_TWO).reshape(found[0].shape)
+        found[one, folds == other] = said[folds == other]
+        found[other, folds == one] = said[folds == one]
+    return found
+
+
+def _without(
+    problem: Problem, solution: Solution, kept: BoolArray, n_steps: int = N_STEPS
+) -> FloatArray:
     rows = _rows(problem, kept)
     state = project(rows, solution.state.importances, solution.ridges)
-    state = descend(rows, state, solution.ridges, n_steps=N_STEPS, tolerance=TOLERANCE)
+    state = descend(rows, state, solution.ridges, n_steps=n_steps, tolerance=TOLERANCE)
     attended = attention_of(problem.counts, state.importances).apply(state.values)
     return np.asarray(attended + problem.fixed @ state.effects)
 
