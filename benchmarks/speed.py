@@ -10,8 +10,9 @@ IMDB test reviews with --data, else made of its words, 25 to 250 tokens. Total i
 from texts to explanations, best of --repeats, with the workers of the fits already there. Bare is
 the forward passes of the same distinct queries alone, at the token budget that is best for them.
 Stages are those of another run: "own" is processor time of our threads, "clock" what passed
-meanwhile, waiting included; on a GPU stages run beside each other. With --rivals, other packages explain a few of the
-texts with so many queries. Rows are written as they come; after --seconds no other one is begun.
+meanwhile, waiting included; on a GPU stages run beside each other. With --rivals, other packages
+explain a few of the texts with so many queries. Rows are written as they come; after --seconds no
+other one is begun.
 """
 
 import argparse

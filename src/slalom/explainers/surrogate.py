@@ -27,6 +27,7 @@ from slalom.surrogates.pool import fit_all, in_workers, wake_workers, workers_pa
 from slalom.surrogates.slalom.completed import CompletedModel
 from slalom.surrogates.slalom.model import SlalomModel
 from slalom.surrogates.slalom.nearby import NearbyModel
+from slalom.surrogates.threads import one_thread
 
 LEAST_QUERIES = 10  # of any method that fits a model
 
@@ -122,6 +123,12 @@ class SurrogateExplainer:
         asked: Sequence[Asked | None] = [None] * len(cases)
         if self.facts is not None:
             asked = ask_facts(self.facts, classifier, cases, fitted.fits, n_queries=n_queries)
+        with one_thread():
+            return self._told(fitted, asked, seed=seed)
+
+    def _told(
+        self, fitted: "Fitted", asked: Sequence[Asked | None], *, seed: int
+    ) -> list[Explanation]:
         left = self._used(fitted, asked)
         explanations = []
         for one, fit, facts, use in zip(fitted.sampled, fitted.fits, asked, left, strict=True):
