@@ -13,7 +13,8 @@ fact beside the fit; `linear-local`, least squares on the deletions of slalom-lo
     1 … 10      of the predicted score of the text less so many units, and of its change from
                 what is said of the whole text, both relative to predicting no change
 
-Means over reviews; removals and Shapley values are summed before they are divided.
+Means over reviews; removals and Shapley values are summed before they are divided. Rows of
+methods that FILE holds already and that are not named again are kept.
 """
 
 import argparse
@@ -119,9 +120,13 @@ def main() -> None:
     texts = short_reviews(
         classifier, given.data, given.documents, longest=given.longest, words=given.words
     )
+    methods = given.methods.split(",")
     rows: list[Row] = []
+    if given.out and given.out.exists():
+        kept = json.loads(given.out.read_text(encoding="utf-8"))
+        rows = [row for row in kept if row["method"] not in methods]
     for at, text in enumerate(texts):
-        for method in given.methods.split(","):
+        for method in methods:
             name, n_queries = method.split(":")
             found = explained(classifier, text, name, int(n_queries))
             subject = subject_of(classifier, found)

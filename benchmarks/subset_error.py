@@ -110,7 +110,7 @@ def _ties(stored: Any, review: int, method: str) -> FloatArray:
     features = stored[f"{review}.features"]
     if not slalom.METHODS[method].tied:  # type: ignore[attr-defined]
         return np.eye(len(features))
-    return np.eye(int(features.max()) + 1)[features]
+    return np.asarray(np.eye(int(features.max()) + 1)[features])
 
 
 def _masks(stored: Any, review: int, name: str) -> FloatArray:

@@ -62,7 +62,9 @@ def test_removal_and_alone_are_the_classifiers_answers_and_shapley_values_add_up
     assert found.scores["shapley"].sum() == pytest.approx(whole - empty, abs=1e-5)
     assert found.base == pytest.approx(empty, abs=1e-5)
     assert found.base_measured
-    assert found.whole == pytest.approx(found.predict(np.ones((1, n)))[0])
+    assert found.whole == pytest.approx(found.model.fitted.predict(np.ones((1, n)))[0])
+    np.testing.assert_allclose(found.predict(masks[:1]), whole, atol=1e-5)  # asked, so known
+    np.testing.assert_allclose(found.predict(masks[2 : n + 2]), without, atol=1e-5)
 
 
 def test_the_other_class_has_the_opposite_scores():
