@@ -8,7 +8,7 @@ import pytest
 from slalom.surrogates.boosted import Ground
 from slalom.surrogates.permuted_shapley import permuted_shapley
 from slalom.surrogates.remainder import Described, fit_remainder
-from slalom.surrogates.response import Response, fit_response
+from slalom.surrogates.response import Response, fit_response, flat
 from slalom.surrogates.slalom.completed import TREES, Grown
 from slalom.surrogates.slalom.length import LengthCurve
 from slalom.surrogates.slalom.model import Anchor, SlalomModel
@@ -163,3 +163,9 @@ def test_units_that_join_one_by_one_are_predicted_as_their_counts(anchor):
     shown[:, 1:] = np.eye(5)[orders].cumsum(axis=1)
     said = model.predict(shown.reshape(-1, 5)).reshape(3, 8)
     np.testing.assert_allclose(model.joined(orders), said, atol=1e-12)
+
+
+def test_a_flat_surface_adds_nothing_anywhere():
+    said, sizes = np.linspace(-5, 5, 7), np.arange(7.0)
+    np.testing.assert_array_equal(flat()(said, sizes), np.zeros(7))
+    np.testing.assert_array_equal(Response.from_json(flat().to_json())(said, sizes), np.zeros(7))

@@ -9,7 +9,7 @@ import slalom
 from oracles import TEXT, WORDS, linear_oracle, slalom_oracle
 from slalom.document import Document, features_of
 from slalom.samplers.rivals import Coalitions
-from slalom.surrogates.shapley_estimates import ShapleyRegression
+from slalom.surrogates.shapley_estimates import ShapleyRegression, _chain_errors
 
 SHORT = " ".join(WORDS[:6])
 
@@ -149,3 +149,13 @@ def test_kernel_shap_is_judged_by_leaving_one_out():
         missed.append(scores[row] - without.model.predict(counts[row : row + 1])[0])
     expected = np.sqrt(np.average(np.square(missed), weights=weights[fitted]))
     assert fit.rmse == pytest.approx(expected, rel=1e-4)
+
+
+@pytest.mark.parametrize("n_chains", [10, 11])
+def test_errors_of_orders_are_those_of_a_mean_over_all_pairs(n_chains):
+    """An order and its reverse are one draw; an order that stands alone is none."""
+    added = np.random.default_rng(8).normal(size=(n_chains, 3, 2))
+    pairs = (added[0:10:2] + added[1:10:2]) / 2
+    expected = pairs.std(axis=0, ddof=1) / np.sqrt(5)
+    np.testing.assert_allclose(_chain_errors(added, (3, 2))["score"], expected)
+    assert _chain_errors(added[:3], (3, 2)) == {}

@@ -161,3 +161,12 @@ def test_labels_are_one_line_and_never_empty() -> None:
 def test_a_single_output_is_told_as_it_is() -> None:
     explanation = replace(made(), logits=np.array([1.5]), labels=("score",))
     assert reading.prediction(explanation) == "score +1.50"
+
+
+@pytest.mark.parametrize(("strongest", "strength"), [(3.0, 1.0), (0.11, 1.0), (0.05, 0.5)])
+def test_a_text_without_a_word_of_a_tenth_is_painted_faintly(strongest, strength):
+    explanation = made("a b c")
+    shapley = np.array([strongest, -strongest / 2, 0.0])
+    faint = replace(explanation, scores={"shapley": shapley}, errors={})
+    found = reading.strengths(faint, "shapley")
+    np.testing.assert_allclose(found, [strength, -strength / 2, 0.0])

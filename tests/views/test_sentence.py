@@ -166,3 +166,15 @@ def test_length_is_not_told_where_it_cannot_be_told_from_the_words(told) -> None
     unsure = replace(explanation, quality=replace(explanation.quality, **told))
     assert length_sentence(unsure) == ""
     assert reading.told_length(unsure) is None
+
+
+@pytest.mark.parametrize(
+    ("rise", "said"), [(0.15, "adds +0.15"), (-0.15, "adds −0.15"), (0.09, "")]
+)
+def test_a_length_that_adds_less_than_a_tenth_is_not_told(rise: float, said: str) -> None:
+    explanation = with_facts(made())
+    assert explanation.length_curve is not None
+    curve = rise * explanation.length_curve / explanation.length_curve[-1]
+    told = length_sentence(replace(explanation, length_curve=curve))
+    assert said in told
+    assert bool(told) == bool(said)

@@ -3,6 +3,7 @@
 import numpy as np
 
 from slalom.surrogates.slalom.fit import SlalomSurrogate
+from slalom.surrogates.slalom.left_out import root_of
 from slalom.surrogates.slalom.model import Anchor, SlalomModel
 
 
@@ -54,3 +55,22 @@ def test_what_the_ridges_pull_away_is_part_of_the_error():
         missed = np.abs(fit.scores["importance"] - (importances - importances.mean()))
         inside += (missed < 1.645 * fit.errors["importance"]).tolist()
     assert np.mean(inside) > 0.75
+
+
+def test_a_root_is_found_where_rounding_left_none():
+    """Singular but for rounding: two parameters that only ever act together."""
+    schur = np.array([[4.0, 4.0, 0.0], [4.0, 4.0 - 1e-14, 0.0], [0.0, 0.0, 9.0]])
+    root = root_of(schur)
+    np.testing.assert_allclose(root @ root.T, schur, atol=1e-9)
+    np.testing.assert_allclose(root, np.tril(root))
+
+
+def test_values_shrink_to_what_the_empty_text_says_of_each_class():
+    """Noise around three levels: nothing is known of any word but those levels."""
+    rng = np.random.default_rng(11)
+    levels = np.array([2.0, 0.5, -2.5])
+    counts = subsets(98, 12, rng)
+    scores = levels + 0.1 * rng.normal(size=(100, 3))
+    scores -= scores.mean(axis=1, keepdims=True)
+    values = fitted(counts, scores).scores["value"]
+    np.testing.assert_allclose(values.mean(axis=0), levels, atol=0.2)
