@@ -9,6 +9,7 @@ layers, 384 wide, bert-base one of 12 layers, 768 wide, both with the bundled to
 IMDB test reviews with --data, else made of its words, 25 to 250 tokens. Total is `explain_many`
 from texts to explanations, best of --repeats, with the workers of the fits already there. Bare is
 the forward passes of the same distinct queries alone, at the token budget that is best for them.
+"processor" is this process's, all of it where OMP_NUM_THREADS=1 leaves the fits no workers.
 Stages are those of another run: "own" is processor time of our threads, "clock" what passed
 meanwhile, waiting included; on a GPU stages run beside each other. With --rivals, other packages
 explain a few of the texts with so many queries. Rows are written as they come; after --seconds no
@@ -24,7 +25,7 @@ from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any
 from unittest.mock import MagicMock
 
@@ -113,11 +114,12 @@ def measured(case: Case, classifier: Any, texts: list[str], repeats: int) -> dic
         "progress": False,
     }
     slalom.explain_many(classifier, texts[:WARM_UP], **settings)
-    totals = []
+    totals, processor = [], []
     for _ in range(repeats):
-        start = perf_counter()
+        start, begun = perf_counter(), process_time()
         explained = slalom.explain_many(classifier, texts, **settings)
         totals.append(perf_counter() - start)
+        processor.append(process_time() - begun)
     asked: list[Rows] = []
     stopwatch = Stopwatch()
     with listening(asked), stopwatch.running():
@@ -127,9 +129,11 @@ def measured(case: Case, classifier: Any, texts: list[str], repeats: int) -> dic
     return {
         **asdict(case),
         "documents_per_second": n / total,
-        "ratio": total / bare,
+        "ratio": total / bare.clock,
         "seconds": total / n,
-        "seconds_bare": bare / n,
+        "seconds_bare": bare.clock / n,
+        "processor": min(processor) / n,
+        "processor_bare": bare.processor / n,
         "best_budget": budget,
         "tokens": sum(e.quality.n_tokens for e in explained) / n,
         "seconds_own": sum(stopwatch.processor[stage] for stage in OWN) / n,

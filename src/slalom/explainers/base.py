@@ -131,11 +131,16 @@ def _answers(
     document, queries = question
     logits, n_tokens, seconds = found
     entries = [fold.seen[at] for at in fold.new.tolist()]
-    known = {**(before.known if before else {}), **dict(zip(entries, logits, strict=True))}
-    everything = queries if before is None else stack([before.asked, queries])
-    said = np.array(list(known.values())).reshape(len(known), -1)
+    new = dict(zip(entries, logits, strict=True))
+    if before is None:  # what is new is what differs, in this order
+        known, everything, said, rows = new, queries, logits, logits[fold.inverse]
+    else:
+        known = {**before.known, **new}
+        everything = stack([before.asked, queries])
+        said = np.array(list(known.values())).reshape(len(known), -1)
+        rows = np.array([known[entry] for entry in fold.seen]).reshape(len(fold.seen), -1)
     return Answers(
-        logits=np.array([known[entry] for entry in fold.seen]).reshape(len(fold.seen), -1),
+        logits=rows,
         first=fold.first,
         inverse=fold.inverse,
         asked=everything,
