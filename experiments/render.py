@@ -89,7 +89,7 @@ def draw(table: Table, path: Path) -> None:
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    n_columns = min(3, len(table.panels))
+    n_columns = 2 if len(table.panels) == 4 else min(3, len(table.panels))
     n_rows = -(-len(table.panels) // n_columns)
     settings = {"svg.hashsalt": "slalom", "svg.fonttype": "none", "font.size": 8}
     with rc_context(settings):
@@ -116,8 +116,19 @@ def _panel(axes: object, panel: Panel) -> None:
     for series in panel.series:
         _series(axes, series)
     axes.set(title=panel.title, xlabel=panel.x_label, ylabel=panel.y_label)  # type: ignore[attr-defined]
+    if panel.log:
+        _log(axes)
     if 1 < len(panel.series) <= MOST_LABELLED:
         axes.legend(fontsize=6)  # type: ignore[attr-defined]
+
+
+def _log(axes: Any) -> None:
+    """Ticks are written as plain numbers."""
+    from matplotlib.ticker import LogFormatter
+
+    axes.set_yscale("log")
+    axes.yaxis.set_major_formatter(LogFormatter())
+    axes.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(1.5, 0.6)))
 
 
 def _map(axes: Any, panel: Map) -> None:

@@ -222,7 +222,7 @@ def removal(records: Records) -> Table:
     rows: list[tuple[Cell, ...]] = []
     panels = []
     for model in models_of(records):
-        curves, changes = [], None
+        curves = []
         for method in REMOVAL:
             record = found_in(records, model, method)
             kept = [d for d in (record or {"documents": []})["documents"] if "removal" in d]
@@ -245,8 +245,9 @@ def removal(records: Records) -> Table:
             )
             curves.append(points(NAMES.get(method, method), range(1, 11), errors.mean(axis=0)))
         if curves:
-            shown = [c for c in curves if max(c.y) < 3 * float(np.mean(changes[:, 9]))]
-            panels.append(Panel(model, "units removed", "squared error, log-odds", tuple(shown)))
+            panels.append(
+                Panel(model, "units removed", "squared error, log-odds", tuple(curves), log=True)
+            )
     return Table(
         title="Removal: squared error of the predicted change when k random units go (log-odds)",
         columns=("model", "method", "k = 1", "k = 5", "k = 10", "relative to no change"),

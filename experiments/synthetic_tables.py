@@ -1,6 +1,6 @@
 """Figures 3, 4 and 6 and tables 6, 7, 8 and figure 9 of the paper, from the parts' records."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from training.synthetic import KINDS
@@ -8,7 +8,7 @@ from training.synthetic import KINDS
 from experiments.bench import Record
 from experiments.linear_data import EXPLAINED, TIMES
 from experiments.slalom_data import CONTEXTS
-from experiments.table import Cell, Number, Panel, Table, mean_of, points
+from experiments.table import Cell, Number, Panel, Series, Table, mean_of, points
 
 SURROGATES = ("linear", "GAM", "SLALOM")
 NAMES = {"bert": "BERT", "distilbert": "DistilBERT", "gpt2": "GPT-2"}
@@ -80,7 +80,7 @@ def fig_3(records: Records) -> Table:
         slope = mean_of([float(np.polyfit(TIMES, run, 1)[0]) for run in runs])
         picked = [Number(float(curve[k - 1]), digits=2) for k in (1, 2, 5, 10, 20, 30)]
         rows.append((named(kind, depth), *picked, slope))
-        curves.append(points(named(kind, depth), TIMES, curve))
+        curves.append((kind, points(named(kind, depth), TIMES, curve)))
     truth = points("truth, 1.5 k", TIMES, 1.5 * np.array(TIMES))
     return Table(
         title='Fig. 3: log-odds of k × "perfect" after training on linear data',
@@ -94,8 +94,18 @@ def fig_3(records: Records) -> Table:
             "The paper: ReLU nets follow the line 1.5 k, transformers are flat. Of our nets the "
             "wider ones come nearer to the line; none reaches it.",
         ),
-        panels=(Panel('log-odds of k × "perfect"', "k", "log-odds", (truth, *curves)),),
+        panels=_by_kind(curves, truth, "log-odds"),
     )
+
+
+def _by_kind(
+    curves: Sequence[tuple[str, Series]], truth: Series, y_label: str
+) -> tuple[Panel, ...]:
+    """One panel per architecture, the nets together."""
+    found: dict[str, list[Series]] = {}
+    for kind, curve in curves:
+        found.setdefault(NAMES.get(kind, "ReLU nets"), [truth]).append(curve)
+    return tuple(Panel(name, "k", y_label, tuple(lines)) for name, lines in found.items())
 
 
 def fig_6(records: Records) -> Table:
@@ -105,7 +115,7 @@ def fig_6(records: Records) -> Table:
     for kind, depth in [*((net, 2) for net in nets_of(records)), *depths_of(records)]:
         curve = np.mean([r["shapley"] for r in of_model(records, kind, depth)], axis=0)
         rows.append((named(kind, depth), *(Number(float(value), digits=2) for value in curve)))
-        curves.append(points(named(kind, depth), EXPLAINED, curve))
+        curves.append((kind, points(named(kind, depth), EXPLAINED, curve)))
     truth = points("truth, 1.5", EXPLAINED, np.full(len(EXPLAINED), 1.5))
     return Table(
         title='Fig. 6: mean Shapley value of one word in k × "perfect" (truth 1.5)',
@@ -120,7 +130,7 @@ def fig_6(records: Records) -> Table:
             "The paper: about 1.5 for the fully connected net; transformers over-estimate in "
             "short and under-estimate in long texts.",
         ),
-        panels=(Panel("Shapley value of one word", "k", "log-odds", (truth, *curves)),),
+        panels=_by_kind(curves, truth, "Shapley value of one word, log-odds"),
     )
 
 
@@ -321,6 +331,7 @@ def fig_9(records: Records) -> Table:
                 "context length",
                 "mean squared error",
                 tuple(curves),
+                log=True,
             ),
         ),
     )

@@ -49,6 +49,7 @@ class Panel:
     y_label: str
     series: tuple[Series, ...]
     boxes: Boxes | None = None
+    log: bool = False  # the y axis
 
 
 @dataclass(frozen=True)
