@@ -35,7 +35,8 @@ def main() -> None:
     classifier = slalom.load()
     text = REVIEW.read_text(encoding="utf-8").strip()
     file = folder / "explanation.html"
-    file.write_text(html.page(slalom.explain(classifier, text)), encoding="utf-8")
+    explained = slalom.explain(classifier, text).with_pairs(6, classifier)
+    file.write_text(html.page(explained), encoding="utf-8")
     with served(classifier) as address, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
         scenes: dict[str, tuple[str, Callable[[Any], None]]] = {

@@ -59,6 +59,14 @@ def test_chains_make_longer_phrases():
     assert "music of rare" in [unit.strip() for unit in e.units]
 
 
+def test_what_hardly_matters_is_no_phrase():
+    classifier, _ = classifier_of(
+        lambda words: 2.0 * ("bad" in words) + 0.3 * ("of" in words and "rare" in words)
+    )
+    e = slalom.explain(classifier, TEXT, "linear", target="pos", units="phrase")
+    assert len(e.units) == len(WORDS)
+
+
 @pytest.mark.parametrize("oracle", [slalom_oracle(), linear_oracle()[0]])
 def test_attention_and_sums_have_no_phrases(oracle):
     e = slalom.explain(oracle.classifier, LONG_TEXT, "linear", target="pos", units="phrase")
