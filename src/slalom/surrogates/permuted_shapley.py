@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from slalom.document import FloatArray
 
-N_ORDERS = 64  # half of them reverses of the others
+N_ORDERS = 256  # half of them reverses of the others
 Orders = NDArray[np.int_]  # (n_orders, n_units) the features of the units as they join
 Said = tuple[FloatArray, FloatArray]  # (n_orders, n_units + 1) each: from nothing to everything
 

@@ -5,6 +5,7 @@ import numpy as np
 from slalom.surrogates.slalom.fit import SlalomSurrogate
 from slalom.surrogates.slalom.left_out import root_of
 from slalom.surrogates.slalom.model import Anchor, SlalomModel
+from slalom.surrogates.slalom.readouts import read_outs
 
 
 def subsets(n_queries, n_units, rng):
@@ -74,3 +75,19 @@ def test_values_shrink_to_what_the_empty_text_says_of_each_class():
     scores -= scores.mean(axis=1, keepdims=True)
     values = fitted(counts, scores).scores["value"]
     np.testing.assert_allclose(values.mean(axis=0), levels, atol=0.2)
+
+
+def test_the_empty_text_predicted_without_itself_is_no_noise():
+    """No other row could stand in for it: it would come out anywhere, and errors twice too wide."""
+    missed, told = [], []
+    for seed in (3, 5, 6):
+        rng = np.random.default_rng(seed)
+        counts = subsets(298, 30, rng)
+        model = SlalomModel(rng.normal(size=30), 0.5 * rng.normal(size=30), Anchor(0.4, 1.0))
+        fit = fitted(counts, model.predict(counts) + rng.normal(size=300))
+        truth = read_outs(model, np.ones(30))["shapley"]
+        off = fit.scores["shapley"] - truth
+        missed.append(off - off.mean())
+        told.append(fit.errors["shapley"])
+    ratio = np.sqrt(np.mean(np.square(told)) / np.mean(np.square(missed)))
+    assert 0.7 < ratio < 1.5
