@@ -6,7 +6,13 @@ import pytest
 from slalom.surrogates.slalom.fit import SlalomSurrogate
 from slalom.surrogates.slalom.model import Anchor, SlalomModel
 from slalom.surrogates.slalom.problem import Ridges, project
-from slalom.surrogates.slalom.ridges import _noise, _spread, bound_ridges, ridges_from_evidence
+from slalom.surrogates.slalom.ridges import (
+    UNSEEN,
+    _noise,
+    _spread,
+    bound_ridges,
+    ridges_from_evidence,
+)
 
 NOISE = 0.3
 
@@ -60,3 +66,15 @@ def test_noise_is_that_of_the_rows_left_after_the_parameters():
     misfit = float((state.residuals**2).sum())
     assert _noise(problem, state, 0.0) == pytest.approx(misfit / 400)
     assert _noise(problem, state, 100.0) == pytest.approx(misfit / 300)
+
+
+@pytest.mark.parametrize("spread", [0.5, 2.0])
+def test_the_ridge_on_importances_is_noise_over_their_variance(spread):
+    """Ridges of nothing: all 30 values and 30 importances are paid for by the data."""
+    problem, ridges = problem_of(1000, 30), Ridges.of(problem_of(1000, 30), 1e-9, 1e-9)
+    drawn = spread * np.random.default_rng(1).normal(size=31)
+    state = project(problem, problem.in_gauge(drawn), ridges)
+    found = ridges_from_evidence(problem, state, ridges).strengths[1]
+    noise = float((state.residuals**2).sum()) / (1000 - 30 - 30 - 2)
+    variance = float((state.importances[:30] ** 2).sum() + UNSEEN) / (30 + UNSEEN)
+    assert found == pytest.approx(noise / variance, rel=1e-2)  # one of them is the gauge

@@ -6,7 +6,7 @@ from slalom.surrogates.slalom.descent import _step
 from slalom.surrogates.slalom.fit import SlalomSurrogate
 from slalom.surrogates.slalom.model import Anchor, SlalomModel
 from slalom.surrogates.slalom.problem import Ridges, project
-from slalom.surrogates.slalom.solvers import Adam
+from slalom.surrogates.slalom.solvers import Adam, _loss_gradient
 
 
 def problem_of(model, n_rows=300, *, anchored=True):
@@ -29,6 +29,26 @@ def test_adams_first_step_is_its_learning_rate():
     solver = Adam(learning_rate=1e-2, batch_size=10_000, n_epochs=1)
     state = solver.solve(problem_of(model, anchored=False)).state
     np.testing.assert_allclose(np.abs(state.values), 1e-2, rtol=1e-2)
+
+
+def test_adams_slope_is_that_of_the_loss_for_every_class():
+    rng = np.random.default_rng(3)
+    model = SlalomModel(rng.normal(size=(6, 3)), rng.normal(size=6), None)
+    problem, parameters = problem_of(model, 40, anchored=False), rng.normal(size=(6, 4))
+    counts, every = problem.counts.dense(), np.arange(len(problem.scores))
+
+    def loss(at):
+        mass = counts * np.exp(at[:, -1])
+        said = mass @ at[:, :-1] / mass.sum(axis=1, keepdims=True)
+        return float(problem.weights @ ((said - problem.scores) ** 2).sum(axis=1)) / len(counts)
+
+    slope = np.zeros_like(parameters)
+    for place in np.ndindex(parameters.shape):
+        step = np.zeros_like(parameters)
+        step[place] = 1e-5
+        slope[place] = (loss(parameters + step) - loss(parameters - step)) / 2e-5
+    found = _loss_gradient(problem, parameters, counts, every)
+    np.testing.assert_allclose(found, slope, atol=1e-6 * np.abs(slope).max())
 
 
 def test_no_importance_moves_further_than_the_bound_in_one_step():
