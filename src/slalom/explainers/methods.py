@@ -30,7 +30,7 @@ from slalom.explainers.pipe import (
 )
 from slalom.explainers.splitting import document_of
 from slalom.explainers.table import METHODS as METHODS
-from slalom.explanation import FAIR_TRUST, Explanation
+from slalom.explanation import FAIR_TRUST, Explanation, Quality
 from slalom.surrogates.slalom.completed import CompletedSurrogate
 from slalom.surrogates.slalom.fit import SlalomSurrogate
 
@@ -71,7 +71,7 @@ def explain(
     with _meter(progress, [document], explainer, request) as meter:
         (explanation,) = _explained(asked, explainer, [document], request=request, meter=meter)
     assert isinstance(explanation, Explanation)  # errors are raised, not kept
-    _warn_of_poor_fits([explanation])
+    _warn_of_poor_fits([explanation.quality])
     return explanation
 
 
@@ -114,7 +114,7 @@ def explain_many(
                 "explain_each hands each over as it is finished"
             )
             raise
-    _warn_of_poor_fits([result for result in results if isinstance(result, Explanation)])
+    _warn_of_poor_fits([e.quality for e in results if isinstance(e, Explanation)])
     return results
 
 
@@ -172,15 +172,16 @@ def _each(
     if progress:
         documents = list(documents)
     counted = documents if isinstance(documents, list) else []
-    done: list[Explanation] = []
+    done: list[Quality] = []  # of explanations that are the caller's, and no longer here
     with _meter(progress, counted, explainer, request) as meter:
-        for chunk in chunks(explainer, documents, request, n_queries=QUERIES_PER_STEP):
-            for result in _explained(
-                classifier, explainer, chunk, request=request, meter=meter, keep=keep
-            ):
-                if isinstance(result, Explanation):
-                    done.append(result)
-                yield result
+
+        def work(chunk: Chunk) -> list[Result]:
+            return _explained(classifier, explainer, chunk, request=request, meter=meter, keep=keep)
+
+        waiting = chunks(explainer, documents, request, n_queries=QUERIES_PER_STEP)
+        for part in in_order(work, waiting, classifier=classifier):
+            done += [result.quality for result in part if isinstance(result, Explanation)]
+            yield from part
     _warn_of_poor_fits(done)
 
 
@@ -300,18 +301,18 @@ def _warn_of_long_fits(
         )
 
 
-def _warn_of_poor_fits(explanations: Sequence[Explanation]) -> None:
+def _warn_of_poor_fits(explanations: Sequence[Quality]) -> None:
     """One warning per call: a fit that describes little must not pass for an explanation."""
-    low = [e for e in explanations if e.quality.trust == "low"]
-    unread = [e for e in low if any(note.endswith(UNREAD) for note in e.quality.notes)]
+    low = [quality for quality in explanations if quality.trust == "low"]
+    unread = [one for one in low if any(note.endswith(UNREAD) for note in one.notes)]
     if unread:
         warnings.warn(
             f"{_unread(len(unread), len(explanations))}, whatever the fit says",
             SlalomWarning,
             stacklevel=3,
         )
-    skipped = {id(e) for e in unread}
-    poor = [r2 for e in low if (r2 := e.quality.r2) is not None and id(e) not in skipped]
+    skipped = {id(one) for one in unread}
+    poor = [r2 for one in low if (r2 := one.r2) is not None and id(one) not in skipped]
     if not poor:
         return
     worst = min(poor)
