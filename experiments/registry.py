@@ -22,6 +22,7 @@ from experiments import (
     synthetic_tables,
     uses,
 )
+from experiments import reviews as review_parts
 from experiments.bench import Bench, Part, Record
 from experiments.table import Table
 from slalom.errors import SlalomError
@@ -56,6 +57,7 @@ class Entry:
 
 
 LINEAR, TOLD, DRAWN = linear_data.parts, slalom_data.parts, slalom_data.drawn_parts
+CURVES = (asks.paper_parts, review_parts.turned_parts)
 
 
 def synthetic(summary: str, parts: tuple[Parts, ...], table: Callable[..., Table]) -> Entry:
@@ -63,9 +65,13 @@ def synthetic(summary: str, parts: tuple[Parts, ...], table: Callable[..., Table
 
 
 def reviews(
-    summary: str, parts: Parts, table: Callable[..., Table], models: Parts | None = None
+    summary: str,
+    parts: Parts | tuple[Parts, ...],
+    table: Callable[..., Table],
+    models: Parts | None = None,
 ) -> Entry:
-    return Entry(summary, "reviews", (parts,), table, () if models is None else (models,))
+    parts = parts if isinstance(parts, tuple) else (parts,)
+    return Entry(summary, "reviews", parts, table, () if models is None else (models,))
 
 
 r, s = review_tables, synthetic_tables
@@ -90,11 +96,11 @@ TABLES: dict[str, Entry] = {
         people_tables.table_2b,
         asks.yelp_models,
     ),
-    "table-2c": reviews("deletion", asks.paper_parts, r.table_2c, asks.paper_models),
+    "table-2c": reviews("deletion", CURVES, r.table_2c, asks.paper_models),
     "table-6": synthetic("linear, GAM, SLALOM on models of linear data", (LINEAR,), s.table_6),
     "table-7": synthetic("log-odds of recovered SLALOMs", (TOLD, DRAWN), s.table_7),
     "table-8": synthetic("parameters of recovered SLALOMs", (TOLD, DRAWN), s.table_8),
-    "table-9": reviews("insertion", asks.paper_parts, r.table_9, asks.paper_models),
+    "table-9": reviews("insertion", CURVES, r.table_9, asks.paper_models),
     "table-10": reviews("a net on TF-IDF", asks.tfidf_parts, r.table_10, asks.tfidf_model),
     "table-11": Entry("seconds", "runtime", (runtime.parts,), runtime.table_11),
     "table-12": reviews(

@@ -1,6 +1,7 @@
 """Tables 2a, 2c, 9, 10 and 12 and removal, from the records of explained reviews."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -99,15 +100,30 @@ def table_2a(records: Records) -> Table:
     )
 
 
-def table_2c(records: Records) -> Table:
-    return _curves(
-        "Table 2c: deletion, mean of 1 − p (higher is better)", records, "deletion", PAPER_2C
-    )
+def table_2c(records: Records, turned: Records) -> Table:
+    title = "Table 2c: deletion, mean of 1 − p (higher is better)"
+    table = _curves(title, records, "deletion", PAPER_2C)
+    return replace(table, notes=_turned(turned, "deletion"))
 
 
-def table_9(records: Records) -> Table:
-    return _curves(
-        "Table 9: insertion, mean of 1 − p (lower is better)", records, "insertion", PAPER_9
+def table_9(records: Records, turned: Records) -> Table:
+    title = "Table 9: insertion, mean of 1 − p (lower is better)"
+    table = _curves(title, records, "insertion", PAPER_9)
+    return replace(table, notes=_turned(turned, "insertion"))
+
+
+def _turned(turned: Records, metric: str) -> tuple[str, ...]:
+    """What gradients with the wrong sign for one class would have got."""
+    found = [
+        f"{NAMES[r['method']]} of {r['model']} {mean_of(column(r, metric, 'score')).value:.3f}"
+        for r in turned.values()
+    ]
+    if not found:
+        return ()
+    return (
+        "Against the paper: IG and Grad do well here. Its published code multiplies gradients by "
+        "the sign of the class once more, which turns them round for one of the two. With ours "
+        f"turned round like that: {', '.join(found)}.",
     )
 
 
@@ -134,9 +150,7 @@ def _curves(
         rows=tuple(rows),
         differs=(
             *DIFFERS,
-            "Grad is gradient × input; gradients are of the log-odds of the predicted class. The "
-            "published code multiplies them by the label's sign once more, which turns them "
-            "round for one class; that may be why IG and Grad differ so much (not tried).",
+            "Grad is gradient × input; gradients are of the log-odds of the predicted class.",
         ),
     )
 

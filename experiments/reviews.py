@@ -30,6 +30,7 @@ _methods: Any = slalom.METHODS
 LINEAR_LOCAL = replace(  # least squares on the deletions of slalom-local
     _methods["linear"], name="linear-local", sampler=_methods["slalom-local"].sampler
 )
+GRADIENTS = ("integrated-gradients", "gradient-input")
 SCORES = ("alone", "value", "importance", "linearised", "removal", "shapley", "score")
 Ask = tuple[str, str, int | None]  # classifier, method, budget
 
@@ -99,6 +100,29 @@ def measured(bench: Bench, *, model: str, method: str, budget: int | None) -> Re
         "taken": seconds,
         "problem": str(problems[0]) if problems else None,
     }
+
+
+def turned_parts(bench: Bench) -> dict[str, Part]:
+    return {
+        f"turned/{model}/{method}": Part(
+            partial(turned, model=model, method=method), after=needs(model)
+        )
+        for model in bench.scale.models
+        for method in GRADIENTS
+    }
+
+
+def turned(bench: Bench, *, model: str, method: str) -> Record:
+    """Gradients times the sign of the class, as the published code has them: wrong for one."""
+    classifier, found = classifier_of(bench, model), []
+    for text in documents(bench):
+        explanation = slalom.explain(classifier, text, method, too_long="truncate")
+        scores = explanation.scores["score"] * (1 if explanation.target_index == 1 else -1)
+        subject = subject_of(classifier, replace(explanation, scores={"score": scores}))
+        curves = {"deletion": deletion(subject, score="score")}
+        curves["insertion"] = insertion(subject, score="score")
+        found.append({name: {"score": _short(curve.aopc)} for name, curve in curves.items()})
+    return {"model": model, "method": method, "documents": found}
 
 
 def _numbers(bench: Bench, model: str, explanation: Any) -> Record:
