@@ -1,5 +1,7 @@
 """What a fit left, shared out: right where it is known, equal where it is noise."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -75,3 +77,19 @@ def test_intervals_hold_what_the_residual_is_worth(n_rows, strength):
         missed = found.values[:, 0] - shapley_of_all(all_subsets(N), table)
         held.append(np.abs(missed) <= 1.645 * np.sqrt(found.variances[:, 0]))
     assert 0.8 <= np.mean(held) <= 0.98
+
+
+def test_classes_that_sum_to_nothing_do_so_again_and_two_are_one():
+    rng = np.random.default_rng(4)
+    tables = rng.normal(size=(2**N, 3)) + all_subsets(N) @ rng.normal(size=(N, 3))
+    tables -= tables.mean(axis=1, keepdims=True)
+    one = left(lambda masks: tables[:, 0], rows=slice(1, 60))
+
+    def told(columns):
+        part = replace(one, residuals=columns[1:60], whole=columns[0], empty=columns[-1])
+        return residual_shares(part)
+
+    np.testing.assert_allclose(told(tables).values.sum(axis=1), 0.0, atol=1e-9)
+    both, single = told(tables[:, :1] * [1.0, -1.0]), residual_shares(one)
+    np.testing.assert_allclose(both.values[:, 0], single.values[:, 0])
+    np.testing.assert_allclose(both.variances[:, 1], single.variances[:, 0])

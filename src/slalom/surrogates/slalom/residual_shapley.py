@@ -61,37 +61,44 @@ def residual_shares(left: Left) -> Shares:
     share = sizes[inner, None] / n
     design = left.present[inner] - share  # rows sum to 0: so do the shares
     missed = left.residuals[inner] - left.empty - share * total
-    found = [_averaged(root * design, column) for column in (root * missed).T]
-    means, variances = (np.stack(part, axis=1) for part in zip(*found, strict=True))
+    means, variances = _averaged(root * design, root * missed)
     return Shares(equal + means, variances)
 
 
 def _averaged(design: FloatArray, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Ridge regression under every f, each as likely as the rows make it: mean and variance."""
+    """Ridge regression under every f, each as likely as the rows make it: mean and variance.
+
+    All columns share f: what sums to 0 over classes does so again.
+    """
     n_rows, n_units = design.shape
     values, axes = np.linalg.eigh(design.T @ design)
     told = values > LEAST * max(float(values[-1]), 1e-300)
     values, axes = values[told], axes[:, told]
-    pulls = axes.T @ (design.T @ scores)
-    spread = float(scores @ scores)
-    if not told.any() or spread <= NOTHING * n_rows:
-        return np.zeros(n_units), np.zeros(n_units)
-    inside = pulls**2 / values
-    outside = max(spread - float(inside.sum()), 0.0)
-    typical = float(values.sum()) / n_rows
-    rest, shared = 1.0 - OF_VARIANCE[:, None], OF_VARIANCE[:, None] / typical
+    spread = (scores**2).sum(axis=0)  # (n_columns,)
+    if not told.any() or spread.max() <= NOTHING * n_rows:
+        return np.zeros((n_units, len(spread))), np.zeros((n_units, len(spread)))
+    pulls = axes.T @ (design.T @ scores)  # (n_told, n_columns)
+    inside = pulls**2 / values[:, None]
+    outside = np.maximum(spread - inside.sum(axis=0), 0.0)
+    rest, shared = 1.0 - OF_VARIANCE[:, None], OF_VARIANCE[:, None] * n_rows / values.sum()
     likely = rest + shared * values  # (n_f, n_told) variances along the axes, in units of σ²
-    missed = (inside / likely).sum(axis=1) + outside / rest[:, 0]
+    missed = (1.0 / likely) @ inside + outside / rest  # (n_f, n_columns)
     noise = missed / max(n_rows - 2, 1)  # σ² under each f, its mean had any log σ been as likely
-    log_chances = -0.5 * (
-        np.log(likely).sum(axis=1)
-        + (n_rows - len(values)) * np.log(rest[:, 0])
-        + n_rows * np.log(np.maximum(missed, NOTHING))
-    )
-    chances = np.exp(log_chances - log_chances.max())
+    volume = np.log(likely).sum(axis=1) + (n_rows - len(values)) * np.log(rest[:, 0])
+    log_missed = np.log(np.maximum(missed[:, spread > 0], NOTHING))
+    log_chances = -0.5 * (volume[:, None] + n_rows * log_missed).mean(axis=1)
+    chances = np.exp((log_chances - log_chances.max()) * _independent(scores))
     chances /= chances.sum()
-    means = shared * pulls / likely  # (n_f, n_told)
-    mean = chances @ means
-    within = chances @ (noise[:, None] * rest * shared / likely)
-    between = ((axes @ (means - mean).T) ** 2) @ chances
+    slopes = shared / likely  # (n_f, n_told)
+    mean = (chances @ slopes)[:, None] * pulls
+    within = np.einsum("f,fc,ft->tc", chances, noise, rest * slopes)
+    strays = axes @ ((slopes - chances @ slopes)[:, :, None] * pulls)  # (n_f, n_units, n_columns)
+    between = np.einsum("f,fuc->uc", chances, strays**2)
     return np.asarray(axes @ mean), np.asarray((axes**2) @ within + between)
+
+
+def _independent(scores: FloatArray) -> float:
+    """Columns, less one where they sum to 0 and the last says nothing new."""
+    n_columns = scores.shape[1]
+    sums = np.abs(scores.sum(axis=1)).max()
+    return float(n_columns - (n_columns > 1 and sums < 1e-6 * np.abs(scores).max()))
