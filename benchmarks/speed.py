@@ -40,7 +40,6 @@ SIZES = {"minilm": (6, 384, 12), "bert-base": (12, 768, 12)}  # layers, width, h
 OWN = ("tokenise", "build", "batch", "tell")
 WARM_UP = 32  # documents, so that workers are there
 RIVALS = ("slalom-explanations", "shap KernelExplainer", "lime LimeTextExplainer")
-FEWER = (50, 100, 200, 500, 1000)  # queries with which we try to say as much
 
 
 @dataclass(frozen=True)
@@ -80,6 +79,8 @@ def _options() -> argparse.ArgumentParser:
     options.add_argument("--seed", type=int, default=0)
     options.add_argument("--repeats", type=int, default=2)
     options.add_argument("--rivals", type=int, default=0, help="queries of other packages")
+    options.add_argument("--rival-names", default=";".join(RIVALS), help="those of them, with ;")
+    options.add_argument("--fewer", default="50,100,200,500,1000", help="queries we try instead")
     options.add_argument("--rival-documents", type=int, default=3)
     options.add_argument("--seconds", type=float, default=1e9)
     options.add_argument("--out", metavar="FILE", help="add a line of JSON per row to this file")
@@ -102,7 +103,7 @@ def _rows(given: argparse.Namespace) -> Iterator[dict[str, Any]]:
             case = Case(name, cast, method, given.queries, len(texts), given.device)
             yield measured(case, classifier, texts, given.repeats)
         if given.rivals:
-            yield from _rivals(name, exact, texts[: given.rival_documents], given.rivals)
+            yield from _rivals(name, exact, texts[: given.rival_documents], given)
 
 
 def measured(case: Case, classifier: Any, texts: list[str], repeats: int) -> dict[str, Any]:
@@ -164,7 +165,7 @@ def _tolerance(name: str, cast: Any, exact: Any, texts: list[str]) -> dict[str, 
 
 
 def _rivals(
-    name: str, classifier: Any, texts: list[str], n_queries: int
+    name: str, classifier: Any, texts: list[str], given: argparse.Namespace
 ) -> Iterator[dict[str, Any]]:
     """Other packages, ours with as many queries, and with the fewest that say as much."""
     from benchmarks.peers import PEERS, Job, measured, ours
@@ -188,12 +189,12 @@ def _rivals(
             "problem": line.problem,
         }
 
-    said = [row(ours("slalom"), n) for n in FEWER]
+    said = [row(ours("slalom"), n) for n in map(int, given.fewer.split(","))]
     yield from said
-    yield from (row(ours(method), n_queries) for method in ("slalom", "slalom-eff"))
+    yield from (row(ours(method), given.rivals) for method in ("slalom", "slalom-eff"))
     for peer in PEERS:
-        if peer.name in RIVALS:
-            found = row(peer, n_queries)
+        if peer.name in given.rival_names.split(";"):
+            found = row(peer, given.rivals)
             error = found["subset_error"]
             enough = [one for one in said if error is not None and one["subset_error"] <= error]
             if enough and found["seconds"]:

@@ -107,7 +107,7 @@ def bare_seconds(classifier: Any, asked: Sequence[Rows]) -> tuple[Spent, int]:
     device = calls.device_of(classifier.model)
     budgets = BUDGETS.get(device.type, BUDGETS["cpu"])
     rng = np.random.default_rng(0)
-    some = np.sort(rng.permutation(len(rows.lengths))[: max(2000, len(rows.lengths) // 10)])
+    some = np.sort(rng.permutation(len(rows.lengths))[: max(500, len(rows.lengths) // 10)])
     tried = {budget: _passes(classifier, rows, some, budget) for budget in budgets}
     best = min(tried, key=lambda budget: tried[budget].clock)
     everything = np.arange(len(rows.lengths))
