@@ -132,3 +132,11 @@ def test_no_trees_survive_a_file_and_say_nothing():
     again = Forest.from_json(json.loads(json.dumps(no_trees().to_json())))
     np.testing.assert_array_equal(again.predict(np.ones((3, 2))), np.zeros(3))
     np.testing.assert_array_equal(again.shapley(np.ones(2)), np.zeros(2))
+
+
+def test_trees_grow_from_the_weighted_mean():
+    rng = np.random.default_rng(7)
+    counts, weights = rng.integers(0, 2, size=(200, 5)).astype(float), rng.random(200)
+    scores = 40.0 + counts @ rng.normal(size=5)
+    fit = BoostedSurrogate().fit(counts, scores, weights=weights, document_counts=np.ones(5))
+    assert fit.model.intercept == pytest.approx(weights @ scores / weights.sum())
