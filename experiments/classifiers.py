@@ -140,16 +140,17 @@ def counted(bench: Bench, name: str) -> dict[Hashable, float]:
 
 @cache
 def _loaded(bench: Bench, name: str, device: str | None) -> Any:
+    from training.loop import best_device
+
+    place: Any = best_device() if device is None else device
     if name == "bundled":
-        return slalom.load(device=device)
+        return slalom.load(device=str(place))
     folder = folder_of(bench, name)
     if name == "tfidf":
         from training.classic import read_tfidf
 
         return slalom.FunctionClassifier(read_tfidf(folder), labels=["negative", "positive"])
-    from training.loop import best_device
     from training.models import load
 
     model, tokenizer = load(folder)
-    place: Any = best_device() if device is None else device
     return slalom.HuggingFaceClassifier(model.to(place), tokenizer)
