@@ -9,7 +9,7 @@ import pytest
 from slalom.document import Document, features_of
 from slalom.errors import BudgetError
 from slalom.samplers.rivals import Coalitions, LimeMasks, Permutations
-from slalom.samplers.sequences import ShortSequences
+from slalom.samplers.sequences import ShortSequences, SingletonsAndDoubles, SingletonsAndPairs
 from slalom.samplers.subsets import AllSubsets, Deletions, SingleRemovals, SubsetSizes
 
 SAMPLERS = [
@@ -188,3 +188,24 @@ def test_a_coalition_that_came_up_often_weighs_as_often():
     np.testing.assert_allclose(times, np.rint(times), atol=1e-9)
     assert times.max() >= 2
     assert times.sum() > len(times) + 5
+
+
+@pytest.mark.parametrize(
+    ("sampler", "n_short"), [(SingletonsAndPairs(), 18), (SingletonsAndDoubles(), 15)]
+)
+def test_closed_forms_ask_what_they_say_and_no_query_less_will_do(sampler, n_short):
+    """Seven units: 3 · 7 − 3 singles and pairs, or 2 · 7 + 1 with doubles and the empty text."""
+    counts, _ = sampled(sampler, document_of(7), n_short + 1)
+    assert (counts[0] == 1).all()
+    short = {tuple(row) for row in counts[1:]}
+    one = np.eye(7)
+    expected = {tuple(row) for row in one}
+    if n_short == 18:
+        expected |= {tuple(one[unit] + one[0]) for unit in range(1, 7)}
+        expected |= {tuple(one[unit] + one[1]) for unit in range(2, 7)}
+    else:
+        expected |= {tuple(2 * row) for row in one} | {(0.0,) * 7}
+    assert short == expected
+    assert len(counts) == n_short + 1
+    with pytest.raises(BudgetError):
+        sampled(sampler, document_of(7), n_short)
