@@ -1,6 +1,7 @@
 """Pairs of words that act together, on classifiers whose pairs are known."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -109,6 +110,13 @@ def test_trees_say_which_pairs_without_being_asked():
     assert not found.measured
     assert found[0].words == ("rare", "script")
     assert found[0].size == pytest.approx(1.7, abs=0.5)
+
+
+def test_what_was_measured_makes_no_pairs_of_what_the_fit_misses():
+    classifier, _ = classifier_of(one_pair)
+    e = slalom.explain(classifier, REVIEW, target="pos", n_queries=300)
+    fitted = replace(e, model=getattr(e.model, "fitted", e.model))
+    assert e.interactions(5).pairs == fitted.interactions(5).pairs
 
 
 def test_phrases_become_units():

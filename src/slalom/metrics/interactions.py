@@ -16,7 +16,7 @@ that are averaged, but a switch.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, zip_longest
 from typing import Any
 
@@ -54,7 +54,7 @@ def interactions(
     if explanation.target_index is None:
         raise InputError("pairs are those of one class: explain one target, not target='all'")
     subject = None if classifier is None else subject_of(as_classifier(classifier), explanation)
-    scores = explanation.predict if subject is None else subject.scores
+    scores = _believed(explanation) if subject is None else subject.scores
     has_empty = subject is None or subject.document.has_empty_query
     search = _Search(explanation, scores, has_empty)
     reserved = (3 * k + 1) * has_empty  # for what the pairs found are alone
@@ -156,7 +156,7 @@ class _Search:
         """Pairs by what a model with interactions of its own says of them."""
         model = self.explanation.model
         pairs = [] if model is None else asked_together(model)
-        sizes = _second(self.explanation.predict, pairs, self.n_units)
+        sizes = _second(_believed(self.explanation), pairs, self.n_units)
         order = np.argsort(-np.abs(np.asarray(sizes)), kind="stable")
         return [pairs[place] for place in order]
 
@@ -178,6 +178,12 @@ class _Search:
             for at, word in enumerate(words[: self.n_units - step])
             if word in NEGATIONS
         ]
+
+
+def _believed(explanation: Explanation) -> Scores:
+    """What the fit to subsets says: removals measured since would make pairs of what it misses."""
+    fitted = getattr(explanation.model, "fitted", None)
+    return explanation.predict if fitted is None else replace(explanation, model=fitted).predict
 
 
 def asked_together(model: Any) -> list[Place]:
