@@ -4,23 +4,23 @@ from collections.abc import Iterable
 
 from experiments.bench import Bench, Part
 from experiments.classifiers import model_parts
-from experiments.reviews import Ask, parts, people_parts
+from experiments.reviews import Ask, described_parts, parts, people_parts
 
 OWN = ("slalom-eff", "slalom-fidel", "slalom")
 RIVALS = ("lime", "kernel-shap", "attention-lrp", "integrated-gradients", "gradient-input")
 TFIDF = ("kernel-shap", "lime", "slalom-eff", "slalom")
 FIDELITY = (
     "slalom",
-    "slalom-local",
-    "linear-local",
-    "slalom-fast",
-    "slalom-boosted",
-    "boosted",
-    "permutation-shapley",
     "lime",
     "kernel-shap",
     "linear",
     "gam",
+    "slalom-local",
+    "linear-local",
+    "boosted",
+    "slalom-boosted",
+    "slalom-fast",
+    "permutation-shapley",
 )
 PLAIN = ("lime", "kernel-shap", "linear", "gam")  # which many questions help
 HUMAN = (
@@ -90,7 +90,7 @@ def fidelity_parts(bench: Bench) -> dict[str, Part]:
     asks = [a for method in FIDELITY for model in models for a in asked(model, (method,), budget)]
     if scale.many is not None:
         asks += [(model, method, scale.many) for method in PLAIN for model in models]
-    return parts(tuple(asks), bench)
+    return described_parts(tuple(asks), bench)
 
 
 def sample_parts(bench: Bench) -> dict[str, Part]:

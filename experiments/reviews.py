@@ -44,6 +44,15 @@ def parts(asks: tuple[Ask, ...], bench: Bench) -> dict[str, Part]:
     }
 
 
+def described_parts(asks: tuple[Ask, ...], bench: Bench) -> dict[str, Part]:
+    return {
+        f"described/{model}/{method}/{budget}": Part(
+            partial(described, model=model, method=method, budget=budget), turn, needs(model)
+        )
+        for turn, (model, method, budget) in enumerate(asks)
+    }
+
+
 def people_parts(asks: tuple[Ask, ...], bench: Bench) -> dict[str, Part]:
     return {
         f"people/{model}/{method}/{budget or 'own'}": Part(
@@ -70,13 +79,35 @@ def fitting(bench: Bench, split: str) -> list[str]:
 
 
 def measured(bench: Bench, *, model: str, method: str, budget: int | None) -> Record:
-    classifier = classifier_of(bench, model)
-    texts, seconds, found = documents(bench), [], []
-    if model.startswith(SLOW):
-        texts = texts[: max(2, len(texts) // 3)]
+    found = explained(bench, (model, method, budget), bench.scale.n_documents)
+    return {
+        "model": model,
+        "method": method,
+        "budget": budget,
+        "documents": [_numbers(bench, model, explanation) for explanation in found],
+        "n_queries": [explanation.quality.n_queries for explanation in found],
+        "taken": [explanation.quality.seconds for explanation in found],
+    }
+
+
+def described(bench: Bench, *, model: str, method: str, budget: int | None) -> Record:
+    """How well a method's model describes the classifier, and in which order its units matter."""
+    classifier, numbers = classifier_of(bench, model), []
+    for explanation in explained(bench, (model, method, budget), bench.scale.n_described):
+        subject = subject_of(classifier, explanation)
+        curves = {"deletion": deletion(subject), "insertion": insertion(subject)}
+        best = {name: {"best": _short(curve.aopc)} for name, curve in curves.items()}
+        numbers.append(best | _errors(subject, bench.seed))
+    return {"model": model, "method": method, "budget": budget, "documents": numbers}
+
+
+def explained(bench: Bench, ask: Ask, n_documents: int) -> list[Any]:
+    """Explanations of the first reviews, half as many of slow models; without what failed."""
+    model, method, budget = ask
+    n_texts = max(2, n_documents // 2) if model.startswith(SLOW) else n_documents
     explanations = slalom.explain_many(
-        classifier,
-        texts,
+        classifier_of(bench, model),
+        documents(bench)[:n_texts],
         LINEAR_LOCAL if method == LINEAR_LOCAL.name else method,
         n_queries=budget,
         seed=bench.seed,
@@ -84,22 +115,10 @@ def measured(bench: Bench, *, model: str, method: str, budget: int | None) -> Re
         progress=False,
         on_error="keep",
     )
-    problems = [e for e in explanations if isinstance(e, Exception)]
-    if len(problems) == len(explanations):
-        raise problems[0]
-    for explanation in explanations:
-        if not isinstance(explanation, Exception):
-            found.append(_numbers(bench, model, explanation))
-            seconds.append(explanation.quality.seconds)
-    return {
-        "model": model,
-        "method": method,
-        "budget": budget,
-        "documents": found,
-        "n_queries": [e.quality.n_queries for e in explanations if not isinstance(e, Exception)],
-        "taken": seconds,
-        "problem": str(problems[0]) if problems else None,
-    }
+    found = [e for e in explanations if not isinstance(e, Exception)]
+    if not found:
+        raise explanations[0]
+    return found
 
 
 def turned_parts(bench: Bench) -> dict[str, Part]:

@@ -29,6 +29,7 @@ class Scale:
     models: tuple[str, ...]  # the paper's three
     all_models: tuple[str, ...]  # of fidelity
     kept_back: tuple[str, ...]  # of fidelity too: nothing was chosen by looking at these
+    n_described: int  # reviews of fidelity
     many: int | None  # questions of fidelity's rivals that are also given more than the others
     yelp_models: tuple[str, ...]
     larger: tuple[str, ...]
@@ -58,6 +59,7 @@ PAPER = Scale(
     models=("distilbert-2", "bert-2", "gpt2-2"),
     all_models=("bundled", "minilm-6", "bert-2", "distilbert-2", "gpt2-2", "bloom-2", "mamba-1"),
     kept_back=("bert-4", "bloom-1"),
+    n_described=24,
     many=5000,
     yelp_models=("yelp-distilbert-1", "yelp-bert-1", "yelp-gpt2-1"),
     larger=("yelp-bloom-1", "yelp-mamba-1"),
@@ -85,6 +87,7 @@ SMALL = Scale(
     models=("distilbert-2", "bert-2", "gpt2-2"),
     all_models=("bundled", "bert-2"),
     kept_back=(),
+    n_described=4,
     many=None,
     yelp_models=("yelp-bert-1",),
     larger=("yelp-bloom-1",),
@@ -106,6 +109,7 @@ TINY = replace(
     epochs=1,
     n_counted=30,
     n_documents=2,
+    n_described=2,
     words=(5, 60),
     budget=100,
     budgets=(60,),
