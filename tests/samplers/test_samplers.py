@@ -209,3 +209,13 @@ def test_closed_forms_ask_what_they_say_and_no_query_less_will_do(sampler, n_sho
     assert len(counts) == n_short + 1
     with pytest.raises(BudgetError):
         sampled(sampler, document_of(7), n_short)
+
+
+def test_half_of_the_queries_at_most_show_a_unit_alone_on_purpose():
+    counts, _ = sampled(SubsetSizes(), document_of(200), 100)
+    assert 45 <= (counts.sum(axis=1) == 1).sum() <= 60  # some are drawn
+
+
+def test_lime_leaves_a_single_unit_but_never_none_where_nothing_cannot_be_read():
+    counts, _ = sampled(LimeMasks(), document_of(5, has_empty_query=False), 400)
+    assert set(counts.sum(axis=1)) == {1.0, 2.0, 3.0, 4.0, 5.0}
