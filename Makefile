@@ -36,7 +36,7 @@ dist: $(VENV)/.dev  ## build a wheel and an sdist into dist/
 tables: $(VENV)/.dev  ## the paper's tables and figures at a small scale, into results/
 	OMP_NUM_THREADS=1 $(BIN)/python -m experiments all --scale small --jobs 2
 
-mutants: $(VENV)/.dev  ## put deliberate faults into copies of the package: do the tests notice? (takes an hour)
+mutants: $(VENV)/.dev  ## put deliberate faults into copies of the package: do the tests notice? (takes hours)
 	$(BIN)/python -m benchmarks.mutants --random 160
 
 screenshots: $(VENV)/.dev  ## pictures of the page and the file, light and dark, wide and narrow (needs Chromium)

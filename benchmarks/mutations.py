@@ -65,6 +65,8 @@ def _run(tree: ast.AST) -> Iterator[ast.expr | ast.stmt]:
         for node in value if isinstance(value, list) else [value]:
             if isinstance(node, ast.Import | ast.ImportFrom | ast.JoinedStr):
                 continue
+            if isinstance(node, ast.keyword) and node.arg in FOR_SAFETY:
+                continue
             if isinstance(node, ast.expr | ast.stmt):
                 yield node
             if isinstance(node, ast.AST):
