@@ -80,6 +80,7 @@ def _options() -> argparse.ArgumentParser:
     options.add_argument("--repeats", type=int, default=2)
     options.add_argument("--rivals", type=int, default=0, help="queries of other packages")
     options.add_argument("--rival-names", default=";".join(RIVALS), help="those of them, with ;")
+    options.add_argument("--ours", default="slalom,slalom-eff", help="beside them, as many queries")
     options.add_argument("--fewer", default="50,100,200,500,1000", help="queries we try instead")
     options.add_argument("--rival-documents", type=int, default=3)
     options.add_argument("--seconds", type=float, default=1e9)
@@ -179,19 +180,21 @@ def _rivals(
 
     def row(peer: Any, n: int) -> dict[str, Any]:
         measured(peer, [Job(classifier, documents[0], 64)], remembered)  # warm up
+        begun = process_time()
         line = measured(peer, [Job(classifier, d, n) for d in documents], remembered)
         return {
             "model": name,
             "rival": peer.name,
             "queries": n,
             "seconds": float(np.mean(line.seconds)) if line.seconds else None,
+            "processor": (process_time() - begun) / len(documents),
             "subset_error": float(np.mean(line.errors)) if line.errors else None,
             "problem": line.problem,
         }
 
     said = [row(ours("slalom"), n) for n in map(int, given.fewer.split(","))]
     yield from said
-    yield from (row(ours(method), given.rivals) for method in ("slalom", "slalom-eff"))
+    yield from (row(ours(method), given.rivals) for method in given.ours.split(","))
     for peer in PEERS:
         if peer.name in given.rival_names.split(";"):
             found = row(peer, given.rivals)
