@@ -123,7 +123,7 @@ def _turned(turned: Records, metric: str) -> tuple[str, ...]:
     return (
         "Against the paper: IG and Grad do well here. Its published code multiplies gradients by "
         "the sign of the class once more, which turns them round for one of the two. With ours "
-        f"turned round like that: {', '.join(found)}.",
+        f"(trained again, same recipe) turned round like that: {', '.join(found)}.",
     )
 
 

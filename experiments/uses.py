@@ -279,6 +279,8 @@ def case_table(records: Records) -> Table:
         notes=(
             f"Words of {N_JOINED} joined reviews by exp(s)·v (SLALOM-eff), without those whose "
             f"Naive-Bayes weight exceeds {HARMLESS}; up to {MOST_ADDED} of them are put before "
-            "every review of the other class, one after the other. Each added word is a try.",
+            "every review of the other class, one after the other. Each added word is a try. "
+            "Smoothing draws the weights of rare words to 0, so that some which do say something "
+            "(incomprehensible) count as harmless; random words come from the same list.",
         ),
     )
