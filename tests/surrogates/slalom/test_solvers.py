@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from slalom.surrogates.slalom.descent import _step
+from slalom.surrogates.slalom.descent import step_down
 from slalom.surrogates.slalom.fit import SlalomSurrogate
 from slalom.surrogates.slalom.model import Anchor, SlalomModel
 from slalom.surrogates.slalom.problem import Ridges, project
@@ -60,7 +60,7 @@ def test_no_importance_moves_further_than_the_bound_in_one_step():
     state, damping = project(problem, problem.importance_prior, ridges), 1e-3
     moves = []
     for _ in range(30):
-        new, damping = _step(problem, state, ridges, damping)
+        new, damping = step_down(problem, state, ridges, damping=damping, full=True)
         apart = np.subtract.outer(new.importances, new.importances)
         moves.append(np.abs(apart - np.subtract.outer(state.importances, state.importances)).max())
         state = new

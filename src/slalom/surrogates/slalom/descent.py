@@ -1,38 +1,60 @@
-"""Damped Newton steps over the importances, ridges fixed, the rest eliminated."""
+"""Damped Newton steps over the importances, ridges fixed, the rest eliminated.
+
+Far from the optimum the true second derivatives are those of a function that is not convex,
+and a step that heeds them is short: Gauss–Newton's comes within a hundredth in three or four.
+Near it, where residuals bend what is left, true ones arrive in two and Gauss–Newton in ten.
+"""
 
 import numpy as np
 
+from slalom.surrogates.slalom.cholesky import root_of, solved
 from slalom.surrogates.slalom.problem import Problem, Ridges, State, curvature, project
 
 STEP_BOUND = 2.0
+NEAR = 0.03  # relative fall of the objective below which true second derivatives take over
+LEAST = 1e-14  # what a step promises, of the objective, below which it is not worth taking
 
 
 def descend(
-    problem: Problem, state: State, ridges: Ridges, *, n_steps: int, tolerance: float
+    problem: Problem,
+    state: State,
+    ridges: Ridges,
+    *,
+    n_steps: int,
+    tolerance: float,
+    near: bool = True,
 ) -> State:
-    """Downhill only, until the objective falls by less than `tolerance` of itself."""
+    """Downhill only, until the objective falls by less than `tolerance` of itself.
+
+    `near`: the state is the optimum under similar ridges.
+    """
     damping = 1e-3
     for _ in range(n_steps):
         before = state.objective
-        state, damping = _step(problem, state, ridges, damping)
-        if before - state.objective <= tolerance * before:
+        state, damping = step_down(problem, state, ridges, damping=damping, full=near)
+        fall = before - state.objective
+        if fall <= tolerance * before:
             break
+        near = near or fall <= NEAR * before
     return state
 
 
-def _step(problem: Problem, state: State, ridges: Ridges, damping: float) -> tuple[State, float]:
+def step_down(
+    problem: Problem, state: State, ridges: Ridges, *, damping: float, full: bool
+) -> tuple[State, float]:
     """One step that goes down, and the damping for the next; the same state if none does."""
-    from scipy.linalg import LinAlgError, cho_factor, cho_solve
-
-    system = curvature(problem, state, ridges, full=True)
+    system = curvature(problem, state, ridges, full=full)
     scale = np.abs(system.schur.diagonal()) + 1e-12
     while damping < 1e12:
-        try:
-            factor = cho_factor(system.schur + np.diag(damping * scale), check_finite=False)
-        except LinAlgError:  # not convex here: lean towards steepest descent
+        damped = system.schur.copy()
+        damped[np.diag_indices_from(damped)] += damping * scale
+        root = root_of(damped)
+        if root is None:  # not convex here: lean towards steepest descent
             damping *= 10
             continue
-        step = cho_solve(factor, system.gradient, check_finite=False)
+        step = solved(root, system.gradient)
+        if step @ system.gradient <= LEAST * state.objective:
+            break  # nothing is left to gain but rounding
         moved = problem.in_gauge(state.importances + step.clip(-STEP_BOUND, STEP_BOUND))
         trial = project(problem, moved, ridges)
         if trial.objective < state.objective:

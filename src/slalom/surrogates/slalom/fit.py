@@ -18,6 +18,7 @@ from slalom.surrogates.slalom.readouts import read_outs, standard_errors
 from slalom.surrogates.slalom.solvers import Solver
 
 DEFAULT_SOLVER = ByLeaveOneOut()
+LOUD = 2.0  # what is always present is expected to outweigh seven units
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,6 +171,7 @@ class SlalomSurrogate:
             complete=_are_all(counts, document_counts),
             parts=_parts(counts, document_counts) if self.anchored and self.parts else None,
             judged=_judged(counts, document_counts),
+            anchor_prior=LOUD if self.anchored and self.prior is None else 0.0,
         )
 
     def _used(self, counts: FloatArray, weights: FloatArray) -> BoolArray:

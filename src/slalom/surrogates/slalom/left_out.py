@@ -7,14 +7,30 @@ With H = JᵀΠJ + R at the optimum, split into what is linear and the importanc
 
 There is no floor under 1 − h: a row that no other row speaks of has a leverage near 1 and a
 residual near 0, and their ratio is what the prior says of it.
+
+A fit that is linearised foretells what other ridges would do: one Gauss–Newton step of all
+parameters under them, and the leave-one-out error of that linear problem.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from slalom.document import FloatArray
-from slalom.surrogates.slalom.problem import Curvature, Problem, Ridges, State, curvature, slope_of
+from slalom.errors import ClassifierError
+from slalom.surrogates.slalom.cholesky import halved, root_of, solved
+from slalom.surrogates.slalom.problem import (
+    Curvature,
+    Problem,
+    Ridges,
+    Slopes,
+    State,
+    eliminated,
+    factor_of,
+    slope_of,
+    slopes_of,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,37 +43,80 @@ class LeftOut:
     root: FloatArray  # (k, k) lower, S = root rootᵀ
 
 
+@dataclass(frozen=True, eq=False)
+class Linearised:
+    """A model that is linear in all parameters, near a state: J = [X, B]."""
+
+    problem: Problem
+    state: State
+
+    @cached_property
+    def design(self) -> FloatArray:
+        """X: (n, k + n_fixed)."""
+        return np.hstack([self.state.attention.dense(), self.problem.fixed])
+
+    @cached_property
+    def slopes(self) -> FloatArray:
+        """B: (n_columns, n, k)."""
+        n_columns = self.problem.scores.shape[1]
+        return np.stack([slope_of(self.state, column).dense() for column in range(n_columns)])
+
+    @cached_property
+    def products(self) -> Slopes:
+        return slopes_of(self.problem, self.state)
+
+    def left_out(self, ridges: Ridges) -> LeftOut:
+        """Every row judged by all others, where the state was found under these ridges."""
+        system = self._system(ridges, self.state.factor[0])
+        return self._judged(system, positive_root(system.schur), self.state.residuals)
+
+    def foretold(self, ridges: Ridges) -> FloatArray:
+        """(n, n_columns) leave-one-out residuals after a step to the optimum under others."""
+        problem, state = self.problem, self.state
+        system = self._system(ridges, factor_of(state.gram, ridges.linear))
+        shift = np.vstack([state.values - problem.prior, state.effects])
+        pulls = self.design.T @ (state.residuals * problem.weights[:, None])
+        pulls -= ridges.linear[:, None] * shift
+        through = zip(system.half, halved(system.lower, pulls).T, strict=True)
+        gradient = system.gradient - sum(half.T @ pull for half, pull in through)
+        root = positive_root(system.schur)
+        step = solved(root, gradient)
+        linear = solved(system.lower, pulls - (self.products.crossed @ step).T)
+        moved = self.design @ linear + (self.slopes @ step).T
+        return self._judged(system, root, state.residuals - moved).residuals
+
+    def _system(self, ridges: Ridges, lower: FloatArray) -> Curvature:
+        return eliminated(self.problem, self.state, ridges, slopes=self.products, lower=lower)
+
+    def _judged(self, system: Curvature, root: FloatArray, residuals: FloatArray) -> LeftOut:
+        rows = halved(system.lower, self.design.T)  # (k + n_fixed, n)
+        own = np.einsum("kn,kn->n", rows, rows)
+        reduced = self.slopes - np.stack([rows.T @ half for half in system.half])
+        turned = np.stack([halved(root, part.T) for part in reduced])  # (n_columns, k, n)
+        weights = self.problem.weights
+        if len(turned) == 1:
+            through = np.einsum("kn,kn->n", turned[0], turned[0])
+            left = residuals / (1.0 - weights * (own + through))[:, None]
+        else:
+            one = np.eye(len(turned))
+            across = np.einsum("ckn,dkn->ncd", turned, turned, optimize=True)
+            kept = one - weights[:, None, None] * (own[:, None, None] * one + across)
+            left = np.linalg.solve(kept, residuals[:, :, None])[:, :, 0]
+        return LeftOut(np.asarray(left), system, reduced, root)
+
+
 def left_out(problem: Problem, state: State, ridges: Ridges) -> LeftOut:
     """Every row judged by all others, from one factorisation."""
-    from scipy.linalg import solve_triangular
-
-    system = curvature(problem, state, ridges)
-    design = np.hstack([state.attention.dense(), problem.fixed])
-    lower = state.factor[0]
-    rows = solve_triangular(lower, design.T, lower=True, check_finite=False)
-    own = (rows**2).sum(axis=0)
-    reduced = np.stack(
-        [slope_of(state, c).dense() - rows.T @ half for c, half in enumerate(system.half)]
-    )
-    root = root_of(system.schur)
-    turned = np.stack(
-        [solve_triangular(root, part.T, lower=True, check_finite=False) for part in reduced]
-    )  # (n_columns, k, n)
-    through = np.einsum("ckn,dkn->ncd", turned, turned, optimize=True)
-    one = np.eye(len(turned))
-    left = one - problem.weights[:, None, None] * (own[:, None, None] * one + through)
-    if len(one) == 1:
-        residuals = state.residuals / left[:, 0]
-    else:
-        residuals = np.linalg.solve(left, state.residuals[:, :, None])[:, :, 0]
-    return LeftOut(np.asarray(residuals), system, reduced, root)
+    return Linearised(problem, state).left_out(ridges)
 
 
-def root_of(schur: FloatArray) -> FloatArray:
+def positive_root(schur: FloatArray) -> FloatArray:
     """Cholesky's lower root; Gauss–Newton's S has one, but for rounding."""
-    jitter = 0.0
-    while True:
-        try:
-            return np.asarray(np.linalg.cholesky(schur + jitter * np.eye(len(schur))), np.float64)
-        except np.linalg.LinAlgError:
-            jitter = max(10 * jitter, 1e-12 * (1.0 + float(np.abs(schur.diagonal()).max())))
+    largest = 1.0 + float(np.abs(schur.diagonal()).max())
+    for jitter in (0.0, *10.0 ** np.arange(-12, 3)):
+        padded = schur.copy()
+        padded[np.diag_indices_from(padded)] += jitter * largest
+        root = root_of(padded)
+        if root is not None:
+            return root
+    raise ClassifierError("the answers are too large or too odd for a fit: look at the scores")

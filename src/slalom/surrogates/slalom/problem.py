@@ -11,7 +11,7 @@ The anchor is the last column of A, present once in every query. Only difference
 a term on Σs fixes the gauge Σ_{j≥1} s_j = 0 without touching the fit.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -20,9 +20,10 @@ import numpy as np
 from slalom.document import BoolArray, FloatArray
 from slalom.errors import ClassifierError
 from slalom.surrogates.rows import Rows
+from slalom.surrogates.slalom.cholesky import halved, halved_back, root_of, solved
 
 LOUDEST = 25.0  # |s| beyond this is exp(25) : 1, no query can tell
-TINY = 1e-12
+TINY, TINY_IN_SINGLE = 1e-12, 1e-7
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +55,7 @@ class Problem:
     complete: bool = False  # every subset was asked: nothing is left to chance
     parts: Parts | None = None  # None: the paper's model
     judged: BoolArray | None = None  # (n,) rows that leave-one-out looks at; None: all
+    anchor_prior: float = 0.0  # the anchor's importance begins at s̄ and shrinks to so much more
 
     @property
     def n_features(self) -> int:
@@ -62,11 +64,25 @@ class Problem:
     @cached_property
     def fixed(self) -> FloatArray:
         """E: (n, n_fixed)."""
-        return np.zeros((len(self.scores), 0)) if self.parts is None else self.parts.columns
+        return (
+            np.zeros_like(self.scores, shape=(len(self.scores), 0))
+            if self.parts is None
+            else self.parts.columns
+        )
+
+    @cached_property
+    def roots(self) -> FloatArray | float:
+        """Π^½: (n,), or 1.0 where all rows weigh the same and multiplying can be spared."""
+        return 1.0 if (self.weights == 1.0).all() else np.sqrt(self.weights)
+
+    @cached_property
+    def rooted_fixed(self) -> FloatArray:
+        """Π^½ E."""
+        return np.asarray(self.fixed * np.reshape(self.roots, (-1, 1)))
 
     @cached_property
     def fixed_gram(self) -> FloatArray:
-        return np.asarray(self.fixed.T @ (self.fixed * self.weights[:, None]))
+        return np.asarray(self.rooted_fixed.T @ self.rooted_fixed)
 
     @cached_property
     def variances(self) -> tuple[float, float, float]:
@@ -83,9 +99,25 @@ class Problem:
             _variance(length, self.weights),
         )
 
+    @cached_property
+    def single(self) -> "Problem":
+        """The same in single precision, at half the cost: for trials, not for what is told."""
+        kind = np.float32
+        return replace(
+            self,
+            counts=Rows(self.counts.data.astype(kind), self.counts.shape, self.counts.cells),
+            scores=self.scores.astype(kind),
+            weights=self.weights.astype(kind),
+            prior=self.prior.astype(kind),
+            importance_prior=self.importance_prior.astype(kind),
+            parts=self.parts
+            and Parts(self.parts.direct.astype(kind), self.parts.length.astype(kind)),
+        )
+
     def padded(self, features: FloatArray) -> FloatArray:
         """(n_features,) → (k,): the anchor, if any, gets 0."""
-        return np.append(features, 0.0) if self.anchored else features
+        none = np.zeros(int(self.anchored), features.dtype)
+        return np.append(features, none)
 
     def expected(self) -> FloatArray:
         """What the prior says of every query: (n, n_columns)."""
@@ -115,6 +147,16 @@ class Ridges:
         shrunk = free if problem.grounded else np.ones_like(free)
         fixed = np.full(problem.fixed.shape[1], value)
         return cls(value * shrunk, importance * free, fixed, (value, importance))
+
+    @property
+    def single(self) -> "Ridges":
+        kind = np.float32
+        return replace(
+            self,
+            values=self.values.astype(kind),
+            importances=self.importances.astype(kind),
+            fixed=self.fixed.astype(kind),
+        )
 
     @cached_property
     def linear(self) -> FloatArray:
@@ -146,6 +188,15 @@ class Solution:
 
 
 @dataclass(frozen=True, eq=False)
+class Slopes:
+    """Products of B, how predictions answer to the importances; no ridge changes them."""
+
+    crossed: FloatArray  # (n_columns, k + n_fixed, k) C
+    bent: FloatArray  # (k, k) BᵀΠB, summed over the columns
+    downhill: FloatArray  # (k,) BᵀΠr, likewise
+
+
+@dataclass(frozen=True, eq=False)
 class Curvature:
     """The system of the importances after the rest is eliminated."""
 
@@ -157,38 +208,26 @@ class Curvature:
     @cached_property
     def coupling(self) -> FloatArray:
         """(n_columns, k + n_fixed, k) G⁻¹C."""
-        from scipy.linalg import solve_triangular
-
-        solved = [
-            solve_triangular(self.lower, half, lower=True, trans=1, check_finite=False)
-            for half in self.half
-        ]
-        return np.stack(solved)
+        return np.stack([halved_back(self.lower, half) for half in self.half])
 
 
 def project(problem: Problem, importances: FloatArray, ridges: Ridges) -> State:
     """Eliminate all but the importances: one weighted ridge regression."""
-    from scipy.linalg import cho_solve
-
     attention = attention_of(problem.counts, importances)
-    weighted = attention.times(problem.weights, 1.0)
+    rooted = attention.times(problem.roots, 1.0)
     k = len(importances)
-    gram = np.zeros((k + len(ridges.fixed), k + len(ridges.fixed)))
-    rooted = attention.times(np.sqrt(problem.weights), 1.0)
+    width = k + len(ridges.fixed)
+    gram = np.empty((width, width), problem.scores.dtype)
     gram[:k, :k] = rooted.gram(rooted)  # of one matrix with itself: half the work
-    gram[:k, k:] = weighted.apply_transposed(problem.fixed)
+    gram[:k, k:] = rooted.apply_transposed(problem.rooted_fixed)
     gram[k:, :k] = gram[:k, k:].T
     gram[k:, k:] = problem.fixed_gram
-    factor = _factor(gram, ridges.linear)
+    lower = factor_of(gram, ridges.linear)
     # shrinking v to the prior is shrinking v − prior to 0
     centred = problem.scores - attention.apply(problem.prior)
-    pulls = np.vstack(
-        [
-            weighted.apply_transposed(centred),
-            problem.fixed.T @ (centred * problem.weights[:, None]),
-        ]
-    )
-    shift = cho_solve(factor, pulls, check_finite=False)
+    weighted = centred * problem.weights[:, None]
+    pulls = np.vstack([attention.apply_transposed(weighted), problem.fixed.T @ weighted])
+    shift = solved(lower, pulls)
     values = shift[:k] + problem.prior
     attended = attention.apply(values)
     residuals = problem.scores - attended - problem.fixed @ shift[k:]
@@ -197,6 +236,7 @@ def project(problem: Problem, importances: FloatArray, ridges: Ridges) -> State:
         + float(ridges.linear @ (shift**2).sum(axis=1))
         + float(ridges.importances @ _strayed(problem, importances) ** 2)
     )
+    factor = lower, True
     return State(
         importances, values, shift[k:], attention, attended, residuals, gram, factor, objective
     )
@@ -208,18 +248,16 @@ def _variance(rows: Rows, weights: FloatArray) -> float:
     return float((squares.apply_transposed(shares) - rows.apply_transposed(shares) ** 2).sum())
 
 
-def _factor(gram: FloatArray, ridges: FloatArray) -> Any:
-    """Cholesky; where features cannot be told apart, with as little added as it takes."""
-    from scipy.linalg import LinAlgError, cho_factor
-
+def factor_of(gram: FloatArray, ridges: FloatArray) -> FloatArray:
+    """L; where features cannot be told apart, with as little added as it takes."""
     largest = 1.0 + float((gram.diagonal() + ridges).max())
-    for jitter in (TINY, 1e-10, 1e-8, 1e-6):
+    least = TINY if gram.dtype == np.float64 else TINY_IN_SINGLE
+    for jitter in least * np.array([1.0, 1e2, 1e4, 1e6]):
         padded = gram.copy()
-        padded[np.diag_indices_from(padded)] += ridges + jitter * largest
-        try:
-            return cho_factor(padded, lower=True, overwrite_a=True, check_finite=False)
-        except LinAlgError:
-            continue
+        padded.reshape(-1)[:: len(padded) + 1] += ridges + float(jitter) * largest
+        lower = root_of(padded)
+        if lower is not None:
+            return lower
     raise ClassifierError("the answers are too large or too odd for a fit: look at the scores")
 
 
@@ -236,56 +274,75 @@ def slope_of(state: State, column: int) -> Rows:
 
 
 def curvature(problem: Problem, state: State, ridges: Ridges, *, full: bool = False) -> Curvature:
-    """Gauss–Newton, or with `full` the true second derivatives: S and C get what r bends.
+    """Gauss–Newton, or with `full` the true second derivatives: S and C get what r bends."""
+    slopes = slopes_of(problem, state, full=full)
+    return eliminated(problem, state, ridges, slopes=slopes, lower=state.factor[0])
 
-    B = A diag(v) − diag(Av) A, so every product of A and B is one of AᵀDA with a diagonal D;
+
+def eliminated(
+    problem: Problem, state: State, ridges: Ridges, *, slopes: Slopes, lower: FloatArray
+) -> Curvature:
+    """What is left for the importances; `lower` is G's root under these ridges."""
+    schur, gradient = _pull(problem, state, ridges)
+    schur += slopes.bent
+    halves = []
+    for crossed in slopes.crossed:
+        half = halved(lower, crossed)
+        schur -= half.T @ half
+        halves.append(half)
+    return Curvature(np.stack(halves), _gauged(problem, schur), gradient + slopes.downhill, lower)
+
+
+def slopes_of(problem: Problem, state: State, *, full: bool = False) -> Slopes:
+    """B = A diag(v) − diag(Av) A, so every product of A and B is one of AᵀDA with a diagonal D.
+
     K₁ and K₂ below are all that it takes.
     """
-    from scipy.linalg import solve_triangular
-
-    k, lower = len(state.importances), state.factor[0]
-    schur, gradient = _pull(problem, state, ridges)
-    halves = []
-    for column in range(problem.scores.shape[1]):
+    k, width = len(state.importances), len(state.gram)
+    n_columns = problem.scores.shape[1]
+    kind = state.gram.dtype
+    crossed = np.empty((n_columns, width, k), kind)
+    bent, downhill = np.zeros((k, k), kind), np.zeros(k, kind)
+    for column, cross in enumerate(crossed):
         level = float(state.values[:, column].mean())  # of which B knows nothing
         values, said = state.values[:, column] - level, state.attended[:, column] - level
         pull = problem.weights * state.residuals[:, column]
-        bend = pull if full else np.zeros_like(pull)
-        once = problem.weights * said - bend  # K₁ = Aᵀ diag(once) A
-        twice = problem.weights * said**2 - 2 * bend * said  # K₂
+        once = problem.weights * said  # K₁ = Aᵀ diag(once) A
+        by_row = once[:, None]
+        twice = once * said  # K₂
+        if full:
+            once, twice = once - pull, twice - 2 * pull * said
         first = state.attention.gram(state.attention.times(once, 1.0))
-        second = state.attention.gram(state.attention.times(twice, 1.0))
         pulled = values * state.attention.apply_transposed(pull)
         pulled -= state.attention.apply_transposed(pull * said)  # Bᵀ Π r
-        schur += values[:, None] * state.gram[:k, :k] * values
-        schur += second - values[:, None] * first - first * values
-        cross = np.empty((len(lower), k))  # C
         cross[:k] = state.gram[:k, :k] * values - first
-        by_row = (problem.weights * said)[:, None]
         cross[k:] = state.gram[k:, :k] * values
         cross[k:] -= state.attention.apply_transposed(problem.fixed * by_row).T
+        bent += state.attention.gram(state.attention.times(twice, 1.0))
+        bent += values[:, None] * cross[:k] - first * values
+        downhill += pulled
         if full:
-            schur[np.diag_indices(k)] -= pulled
+            bent[np.diag_indices(k)] -= pulled
             cross[np.arange(k), np.arange(k)] -= state.attention.apply_transposed(pull)
-        half = solve_triangular(lower, cross, lower=True, check_finite=False)
-        schur -= half.T @ half
-        gradient += pulled
-        halves.append(half)
-    return Curvature(np.stack(halves), _gauged(problem, schur), gradient, lower)
+    return Slopes(crossed, bent, downhill)
 
 
 def _strayed(problem: Problem, importances: FloatArray) -> FloatArray:
     """How far importances are from their prior, both in the gauge."""
-    return problem.centred(importances) - problem.importance_prior
+    strayed = problem.centred(importances) - problem.importance_prior
+    strayed[problem.n_features :] -= problem.anchor_prior
+    return strayed
 
 
 def _pull(problem: Problem, state: State, ridges: Ridges) -> tuple[FloatArray, FloatArray]:
     """What the ridges add to S and to the gradient; like the fit, shifts do not move them."""
     strengths = ridges.importances
     pull = strengths * _strayed(problem, state.importances)
-    share = problem.padded(np.full(problem.n_features, 1 / problem.n_features))
-    schur = np.diag(strengths) - np.outer(share, strengths) - np.outer(strengths, share)
-    schur += strengths.sum() * np.outer(share, share)
+    features = np.ones(problem.n_features, pull.dtype)
+    share = problem.padded(features / problem.n_features)
+    turned = np.outer(share, strengths.sum() / 2 * share - strengths)
+    schur = turned + turned.T
+    schur[np.diag_indices_from(schur)] += strengths
     return schur, np.asarray(pull.sum() * share - pull)
 
 
@@ -294,7 +351,7 @@ def _gauged(problem: Problem, schur: FloatArray) -> FloatArray:
     schur = (schur + schur.T) / 2
     k = len(schur)
     typical = np.abs(schur.diagonal()).mean() + TINY
-    gauge = problem.padded(np.ones(problem.n_features))
+    gauge = problem.padded(np.ones(problem.n_features, schur.dtype))
     schur += np.outer(gauge, gauge) * typical / k
     schur[np.diag_indices(k)] += 1e-10 * typical  # an anchor that nothing speaks of stays put
     return schur

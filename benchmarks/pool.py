@@ -1,0 +1,96 @@
+"""How fits of many documents scale with worker processes: no model is asked.
+
+    python -m benchmarks.pool [--answers FOLDER] [--workers 1,2,4,8,16] [--documents 160]
+
+Documents are the reviews of stored answers (benchmarks/subset_error says what FOLDER holds), or,
+without them, made-up ones: a SLALOM of 110 units with a bend and noise, 500 subsets of all
+sizes. Prints documents per second by the clock, what one document takes of a processor inside a
+worker, how much of the cores' time is fitting, and how many bytes travel per document.
+"""
+
+import argparse
+import os
+import pickle
+from pathlib import Path
+from time import perf_counter, process_time
+
+import numpy as np
+
+import slalom
+from benchmarks.subset_error import N_REVIEWS, _masks, _scores, _ties
+from slalom.surrogates.base import Fit, Observations, Surrogate, fit_many
+from slalom.surrogates.pool import in_workers
+from slalom.surrogates.slalom.model import Anchor, SlalomModel
+from slalom.surrogates.threads import one_thread
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    options.add_argument("--answers", type=Path)
+    options.add_argument("--workers", default="1,2")
+    options.add_argument("--documents", type=int, default=160)
+    options.add_argument("--method", default="slalom")
+    given = options.parse_args()
+    found = made_up(24) if given.answers is None else stored(given.answers, given.method)
+    observed = [found[number % len(found)] for number in range(given.documents)]
+    surrogate: Surrogate = slalom.METHODS[given.method].surrogate  # type: ignore[attr-defined]
+    _timed((surrogate, observed[0]))  # warms up
+    sent = np.mean([len(pickle.dumps((surrogate, one))) for one in found[:8]])
+    back = np.mean([len(pickle.dumps(_timed((surrogate, one))[0])) for one in found[:8]])
+    print(f"{given.documents} documents, {sent / 1e3:.0f} kB there, {back / 1e3:.0f} kB back")
+    print("| workers | documents per second | processor seconds per document | busy |")
+    print("|---|---|---|---|")
+    for n_workers in map(int, given.workers.split(",")):
+        _report(n_workers, [(surrogate, one) for one in observed])
+
+
+def _report(n_workers: int, parts: list[tuple[Surrogate, Observations]]) -> None:
+    os.environ["OMP_NUM_THREADS"] = str(n_workers)
+    if n_workers > 1:
+        in_workers(_timed, parts[: 2 * n_workers])  # starts and warms the workers
+    start = perf_counter()
+    told = in_workers(_timed, parts) if n_workers > 1 else [_timed(part) for part in parts]
+    seconds = perf_counter() - start
+    spent = sum(seconds for _, seconds in told)
+    print(
+        f"| {n_workers} | {len(parts) / seconds:.1f} | {spent / len(parts):.3f} "
+        f"| {spent / (n_workers * seconds):.0%} |",
+        flush=True,
+    )
+
+
+def _timed(part: tuple[Surrogate, Observations]) -> tuple[Fit, float]:
+    start = process_time()
+    with one_thread():
+        (fit,) = fit_many(part[0], [part[1]])
+    return fit, process_time() - start
+
+
+def stored(folder: Path, method: str) -> list[Observations]:
+    """Set A of every review of every classifier."""
+    found = []
+    for path in sorted(folder.glob("*.npz")):
+        answers = np.load(path)
+        for review in range(N_REVIEWS):
+            tied, scores = _ties(answers, review, method), _scores(answers, review, "A")
+            counts = _masks(answers, review, "A") @ tied
+            found.append(Observations(counts, scores, np.ones(len(scores)), tied.sum(axis=0)))
+    return found
+
+
+def made_up(n_documents: int, n_units: int = 110, n_queries: int = 500) -> list[Observations]:
+    """No two alike."""
+    found = []
+    for seed in range(n_documents):
+        rng = np.random.default_rng(seed)
+        model = SlalomModel(rng.normal(size=n_units), rng.normal(size=n_units), Anchor(0.3, 2.0))
+        counts = (rng.random((n_queries, n_units)) < rng.random((n_queries, 1))).astype(float)
+        counts[0], counts[1] = 1.0, 0.0
+        said = model.predict(counts)
+        scores = np.tanh(2 * said) + 0.1 * rng.normal(size=n_queries)
+        found.append(Observations(counts, scores, np.ones(n_queries), np.ones(n_units)))
+    return found
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,46 @@
+"""Cholesky factors of small matrices and what is solved with them, straight from LAPACK.
+
+A fit factors some fifty matrices of a hundred or two columns. scipy's own front doors check
+and copy each of them, which takes as long as a small factorisation itself.
+"""
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from slalom.document import FloatArray
+
+
+def root_of(matrix: FloatArray) -> FloatArray | None:
+    """L of a symmetric matrix LLᵀ, which is overwritten; None where it is not positive.
+
+    Above the diagonal L holds leftovers.
+    """
+    lower, failed = _lapack(matrix.dtype.char)[0](
+        matrix.T, lower=1, overwrite_a=1, clean=0
+    )  # LAPACK reads columns first: transposed, nothing is copied
+    return None if failed else lower
+
+
+def halved(root: FloatArray, right: FloatArray) -> FloatArray:
+    """L⁻¹ times (k, n)."""
+    return np.asarray(_lapack(root.dtype.char)[1](root, right, lower=1)[0])
+
+
+def halved_back(root: FloatArray, right: FloatArray) -> FloatArray:
+    """L⁻ᵀ times (k, n)."""
+    return np.asarray(_lapack(root.dtype.char)[1](root, right, lower=1, trans=1)[0])
+
+
+def solved(root: FloatArray, right: FloatArray) -> FloatArray:
+    """(LLᵀ)⁻¹ times (k,) or (k, n)."""
+    return np.asarray(_lapack(root.dtype.char)[2](root, right, lower=1)[0])
+
+
+@cache
+def _lapack(kind: str) -> tuple[Any, Any, Any]:
+    from scipy.linalg import get_lapack_funcs
+
+    found = get_lapack_funcs(("potrf", "trtrs", "potrs"), dtype=kind)
+    return found[0], found[1], found[2]

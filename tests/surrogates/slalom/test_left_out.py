@@ -1,0 +1,75 @@
+"""Leave-one-out errors that a linearised fit foretells, and trials in single precision."""
+
+import numpy as np
+
+from slalom.surrogates.slalom.cholesky import halved, halved_back, root_of, solved
+from slalom.surrogates.slalom.descent import descend
+from slalom.surrogates.slalom.fit import SlalomSurrogate
+from slalom.surrogates.slalom.left_out import Linearised
+from slalom.surrogates.slalom.model import Anchor, SlalomModel
+from slalom.surrogates.slalom.path import ByLeaveOneOut, Strengths, judge
+from slalom.surrogates.slalom.problem import project
+
+
+def problem_of(seed=0, *, n_rows=300, n_units=20, noise=0.2):
+    rng = np.random.default_rng(seed)
+    counts = (rng.random((n_rows, n_units)) < rng.random((n_rows, 1))).astype(float)
+    counts[0], counts[1] = 1.0, 0.0
+    model = SlalomModel(rng.normal(size=n_units), rng.normal(size=n_units), Anchor(0.2, 1.0))
+    scores = model.predict(counts) + noise * rng.normal(size=n_rows)
+    weights = 0.5 + rng.random(n_rows)
+    return SlalomSurrogate().problem(
+        counts, scores / scores.std(), weights=weights, document_counts=np.ones(n_units)
+    )
+
+
+def converged(problem, ridges, importances):
+    state = project(problem, importances, ridges)
+    return descend(problem, state, ridges, n_steps=50, tolerance=1e-13, near=False)
+
+
+def test_what_is_foretold_of_the_same_ridges_is_what_is_found():
+    problem = problem_of()
+    ridges = Strengths().ridges(problem)
+    near = Linearised(problem, converged(problem, ridges, problem.importance_prior))
+    np.testing.assert_allclose(near.foretold(ridges), near.left_out(ridges).residuals, atol=1e-6)
+
+
+def test_other_ridges_are_foretold_nearly():
+    """Twice and half of each strength: the change of the error, to a quarter of itself or .01."""
+    problem, start = problem_of(1), Strengths()
+    ridges = start.ridges(problem)
+    state = converged(problem, ridges, problem.importance_prior)
+    near = Linearised(problem, state)
+    error = judge(problem, near.left_out(ridges).residuals)
+    for name in ("value", "importance", "direct", "common"):
+        for factor in (0.5, 2.0):
+            other = Strengths(**{name: getattr(start, name) * factor}).ridges(problem)
+            there = Linearised(problem, converged(problem, other, state.importances))
+            true = judge(problem, there.left_out(other).residuals) / error - 1
+            foretold = judge(problem, near.foretold(other)) / error - 1
+            assert abs(foretold - true) < max(0.25 * abs(true), 0.01), name
+
+
+def test_single_precision_leads_to_the_same_strengths_and_errors():
+    problem = problem_of(2)
+    search = ByLeaveOneOut()
+    assert problem.single.fixed.dtype == problem.single.scores.dtype == np.float32
+    single, double = (search._afresh(p, Strengths()) for p in (problem.single, problem))
+    assert single.state.gram.dtype == single.near.foretold(single.ridges).dtype == np.float32
+    assert abs(single.error / double.error - 1) < 1e-3
+    solution = search.solve(problem)
+    assert solution.state.values.dtype == solution.state.importances.dtype == np.float64
+
+
+def test_roots_and_what_is_solved_with_them():
+    rng = np.random.default_rng(3)
+    matrix = np.cov(rng.normal(size=(5, 40)))
+    right = rng.normal(size=(5, 3))
+    root = root_of(matrix.copy())
+    lower = np.tril(root)
+    np.testing.assert_allclose(lower @ lower.T, matrix, atol=1e-12)
+    np.testing.assert_allclose(lower @ halved(root, right), right, atol=1e-12)
+    np.testing.assert_allclose(lower.T @ halved_back(root, right), right, atol=1e-12)
+    np.testing.assert_allclose(matrix @ solved(root, right[:, 0]), right[:, 0], atol=1e-12)
+    assert root_of(-np.eye(3)) is None
