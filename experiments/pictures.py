@@ -115,6 +115,10 @@ def fig_5(records: Records) -> Table:
         columns=("review", "predicted", "text: **loud** words, _marked_ by all annotators"),
         rows=tuple(rows),
         differs=("The bundled classifier, SLALOM with anchor.",),
+        notes=(
+            "Bold is the eighth of the words with the highest importance. Values are log-odds of "
+            "the predicted class.",
+        ),
         panels=tuple(panels),
     )
 

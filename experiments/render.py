@@ -147,7 +147,7 @@ def _map(axes: Any, panel: Map) -> None:
 def _series(axes: object, series: Series) -> None:
     if series.joined:
         axes.plot(series.x, series.y, label=series.label, linewidth=1)  # type: ignore[attr-defined]
-    else:
+    elif series.label:  # else words for points that are there
         axes.scatter(series.x, series.y, label=series.label, s=6, alpha=0.6, zorder=3)  # type: ignore[attr-defined]
     for word, x, y in zip(series.marks, series.x, series.y, strict=False):
         axes.annotate(word, (x, y), fontsize=6)  # type: ignore[attr-defined]
