@@ -79,6 +79,7 @@ def table_11(records: Records) -> Table:
     sizes = sorted({r["n_queries"] for r in records.values() if r["n_queries"]})
     seconds = {(r["method"], r["n_queries"]): r["taken"] for r in records.values()}
     rows: list[tuple[Cell, ...]] = []
+    lacking = False
     for method in (*SAMPLED, *INSIDE):
         paper = dict(zip((1000, 3000, 10_000), PAPER.get(method, ()), strict=False))
         if method in INSIDE:
@@ -92,13 +93,32 @@ def table_11(records: Records) -> Table:
         own = seconds.get((method, sizes[-1])) if sizes else None
         ratio = Number(own / base, digits=1) if own and base else "–"
         rows.append((method, *cells, ratio))
+        lacking = lacking or any(isinstance(c, Number) and c.value is None for c in cells)
     return Table(
         title="Table 11: seconds per explanation of a 6-layer BERT",
         columns=("method", *(f"{n} samples" for n in sizes), "times slalom-eff"),
         rows=tuple(rows),
+        notes=(
+            *_against(seconds, sizes[-1] if sizes else 0),
+            *("Cells that are missing were not measured for want of GPU time.",) * lacking,
+        ),
         differs=(
             "Random weights of the same size; all methods through one classifier and its "
             "batches (the paper's SHAP and LIME use their packages' small ones); BLOOM-7B "
             "is not to be had here. The paper: one A100.",
         ),
     )
+
+
+def _against(seconds: Mapping[tuple[str, int | None], float], most: int) -> list[str]:
+    """How many times as long as SLALOM-eff the rivals take, here and in the paper."""
+    rivals, own = ("kernel-shap", "lime"), seconds.get(("slalom-eff", most))
+    if own is None or any((method, most) not in seconds for method in rivals):
+        return []
+    here = [f"{seconds[method, most] / own:.1f}" for method in rivals]
+    paper = [f"{PAPER[method][-1] / PAPER['slalom-eff'][-1]:.1f}" for method in rivals]
+    return [
+        f"Through the same batches KernelSHAP and LIME take {' and '.join(here)} times as long as "
+        f"SLALOM-eff with {most} samples; in the paper {' and '.join(paper)} times with 10 000. "
+        "What SLALOM saves there are batches, not the method's own time."
+    ]
