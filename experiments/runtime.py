@@ -120,5 +120,5 @@ def _against(seconds: Mapping[tuple[str, int | None], float], most: int) -> list
     return [
         f"Through the same batches KernelSHAP and LIME take {' and '.join(here)} times as long as "
         f"SLALOM-eff with {most} samples; in the paper {' and '.join(paper)} times with 10 000. "
-        "What SLALOM saves there are batches, not the method's own time."
+        "So the paper's gap seems to be one of batches."
     ]
