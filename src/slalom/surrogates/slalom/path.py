@@ -31,7 +31,7 @@ NARROW = 1e-2, 1e4  # of one strength, times that of the start
 EASE = 0.4  # an anchor without an answer of its own is pulled this much less than a unit
 FREE = 1e-3  # the ridge on the length curve's first step: a level that all texts share
 ASKED_ALL = 3e-2  # times the start, where every subset was asked: no row is left to predict
-PAYS, HELPS = 0.95, 1.0  # what the error must fall to, for weaker ridges and for stronger
+PAYS, HELPS = 0.95, 0.995  # what the error must fall to, for weaker ridges and for stronger
 HOPELESS = 1.06  # times that, where it is only foretold
 MOST = 9.0
 POOR = 0.4  # from which error on all ridges may be too weak; below it they may be too strong
@@ -41,6 +41,7 @@ NEARLY, LEAP = (
 )  # error, or part of it, from which on to leap, and the strengths it leads to
 HARMLESS = 1.02  # where data turn out to be nearly exact only: as strong as they may be
 MILD = 1e3  # spreads that scores may be away for single precision
+LARGE = 3e5  # rows × features² from which on it saves anything
 EXACT = 1e-8  # of the spread: nothing is left to gain
 
 
@@ -90,6 +91,11 @@ class Trial:
         return self.near.state
 
     @property
+    def importances(self) -> FloatArray:
+        """In double precision, whatever the trial was made in."""
+        return np.asarray(self.state.importances, np.float64)
+
+    @property
     def modest(self) -> bool:
         """Misfit buys no values that spread more than MOST times as far as the scores."""
         return self.ridges.strengths[0] * MOST**2 >= self.error
@@ -112,15 +118,13 @@ class ByLeaveOneOut:
         else:
             found = self.search(problem)
             ridges = found.strengths.ridges(problem)
-            importances = problem.in_gauge(found.state.importances.astype(np.float64))
-            state = project(problem, importances, ridges)
+            state = project(problem, problem.in_gauge(found.importances), ridges)
         state = descend(problem, state, ridges, n_steps=self.max_steps, tolerance=self.tolerance)
         return Solution(state, ridges)
 
     def search(self, problem: Problem) -> Trial:
         """In single precision as long as there are ridges worth the name."""
-        mild = float(np.abs(problem.scores).max(initial=0.0)) < MILD
-        first = self._afresh(problem.single if mild else problem, self.start)
+        first = self._afresh(problem.single if _is_mild(problem) else problem, self.start)
         best = self._leap(problem, first, problem.importance_prior)
         if best.error <= EXACT:
             return best
@@ -130,10 +134,13 @@ class ByLeaveOneOut:
         best = self._either(best, _importance, 4.0)
         if best.error > POOR:
             return self._walk(best, _common, 10.0, HELPS)
-        best = self._walk(best, _common, 1 / 10, PAYS)
+        down = self._walk(best, _common, 1 / 10, PAYS)
+        if down is not best:  # next to no ridges: digits begin to matter
+            again = self._afresh(problem, best.strengths, best.importances)
+            best = self._walk(again, _common, 1 / 10, PAYS)
         if first.error <= NEARLY:  # it was tried
             return best
-        return self._leap(problem, best, best.state.importances.astype(np.float64))
+        return self._leap(problem, best, best.importances)
 
     def _leap(self, problem: Problem, best: Trial, importances: FloatArray) -> Trial:
         """Nearly exact data show their worth only once the ridges are all but gone."""
@@ -184,6 +191,12 @@ def judge(problem: Problem, residuals: FloatArray) -> float:
     if not len(weights):
         return 0.0
     return float(weights @ (residuals[judged] ** 2).sum(axis=1) / weights.sum())
+
+
+def _is_mild(problem: Problem) -> bool:
+    """Whether single precision is enough for a search, and worth it."""
+    n_rows, k = problem.counts.shape
+    return n_rows * k**2 > LARGE and float(np.abs(problem.scores).max(initial=0.0)) < MILD
 
 
 def _judged(problem: Problem, strengths: Strengths, ridges: Ridges, state: State) -> Trial:
