@@ -1,7 +1,9 @@
 """Many fits on all cores: the same numbers, in order, from scripts of any form."""
 
+import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -27,6 +29,22 @@ def test_workers_say_what_this_process_says(monkeypatch: pytest.MonkeyPatch) -> 
     for one, other in zip(alone, together, strict=True):
         np.testing.assert_array_equal(one.scores["score"], other.scores["score"])
         assert one.r2 == other.r2
+
+
+def test_threads_share_one_set_of_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "_cores", lambda: 2)
+    with ThreadPoolExecutor(4) as threads:
+        pids = {pid for n in threads.map(_worker_pids, range(8)) for pid in n}
+    assert len(pids) <= 2
+    assert os.getpid() not in pids
+
+
+def _worker_pids(_: int) -> list[int]:
+    return pool.in_workers(_pid_of, range(6))
+
+
+def _pid_of(_: int) -> int:
+    return os.getpid()
 
 
 def test_one_thread_allowed_is_one_core_taken(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,8 @@ so a document's numbers do not depend on where it was fitted.
 
 import os
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import Any, TypeVar
 
 from slalom.surrogates.base import Fit, Observations, Surrogate, fit_many
@@ -14,6 +16,7 @@ from slalom.surrogates.threads import one_thread
 
 WORTHWHILE = 8e7  # rows × features² of all documents; starting workers takes as long
 IDLE_SECONDS = 30
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
@@ -50,9 +53,24 @@ def _pay(shapes: Sequence[tuple[int, ...]]) -> bool:
 
 
 def _pool() -> Any:
+    """The same workers whichever thread asks: loky would give every thread workers of its own."""
+    return _keeper().submit(_workers).result()
+
+
+@cache
+def _keeper() -> ThreadPoolExecutor:
+    """The one thread to which the workers belong."""
+    return ThreadPoolExecutor(1, thread_name_prefix="slalom-workers")
+
+
+if hasattr(os, "register_at_fork"):  # threads do not survive a fork
+    os.register_at_fork(after_in_child=_keeper.cache_clear)
+
+
+def _workers() -> Any:
     from loky import get_reusable_executor
 
-    return get_reusable_executor(max_workers=_cores(), timeout=IDLE_SECONDS)
+    return get_reusable_executor(max_workers=_cores(), timeout=IDLE_SECONDS, env=ONE_THREAD)
 
 
 def _ready() -> None:
