@@ -36,14 +36,14 @@ def test_smaller_errors_take_more_queries_and_none_twice():
     assert "reached" in fine.quality.notes[-1]
 
 
-def test_it_begins_with_half_of_what_it_would_ask_and_grows_by_three_fifths():
+def test_it_begins_with_half_of_what_it_would_ask_and_goes_on_in_small_steps():
     """Queries that come up twice are asked once, so a round is a little less than its number."""
     usual = slalom.METHODS["slalom"].budget(slalom_oracle().classifier.split(REVIEW))
     first = slalom.explain(noisy, REVIEW, max_error=1e3, target="1")
     assert 0.42 * usual < first.quality.n_queries <= 0.5 * usual
     wanted = 0.99 * first.errors["shapley"].max()
     second = slalom.explain(noisy, REVIEW, max_error=wanted, target="1")
-    assert 1.4 < second.quality.n_queries / first.quality.n_queries < 1.8
+    assert 1.1 < second.quality.n_queries / first.quality.n_queries < 1.3  # a fifth more
 
 
 def test_a_stated_most_is_kept_and_told():

@@ -31,6 +31,8 @@ class Facts:
 
     max_removals: int = 100  # units, the strongest first
     share: float = 0.25  # of a given number of queries, at most
+    rows_per_unit: int = 3  # random ones that come before removals beyond `min_removals`
+    min_removals: int = 25
     shapley: bool = True  # whether the design bears Shapley values out, beyond their sum
     nearby: bool = True  # whether it says something of the text nearly whole
 
@@ -39,7 +41,10 @@ class Facts:
         n_subsets = 2 ** min(document.n_units, 30) - (not document.has_empty_query)
         if n_queries is None or n_queries >= n_subsets:
             return 0
-        return min(document.n_units, self.max_removals, int(self.share * n_queries))
+        n_different = len(np.unique(document.features))  # each is asked alone
+        spare = n_queries - n_different - self.rows_per_unit * n_different
+        most = min(self.max_removals, max(self.min_removals, spare))
+        return min(document.n_units, most, int(self.share * n_queries))
 
     def masks(self, document: Document, fit: Fit, room: int | None) -> BoolArray:
         """Nothing, the text less each of the strongest units, and every unit alone."""

@@ -83,7 +83,8 @@ def test_sampling_noise_is_stated_and_carried_into_the_errors():
         (note,) = explanation.quality.notes
         stated = float(re.search(r"a standard error near ([\d.]+),", note)[1])
         assert note.startswith(f"each answer is {n_samples} samples")
-        assert explanation.quality.rmse == pytest.approx(stated, rel=0.15)  # all misfit is noise
+        # all misfit is noise, and what noise does to a fit of so few answers comes on top
+        assert 0.9 * stated < explanation.quality.rmse < 1.25 * stated
     assert 2 < errors[25] / errors[400] < 6  # about √16
 
 

@@ -2,8 +2,10 @@
 
 Leave-one-out from one factorisation takes the fit to be linear; where importances bend it
 strongly, that is too hopeful. A few steps from the optimum under the same ridges are enough, in
-single precision unless the fit is closer than that. Rows of which there is only one of a kind
-(the whole and the empty text) are never left out: no other row could stand in for them.
+single precision where that saves time, unless the fit is closer than that; in double precision
+they go on until answers that differ in the last digits lead to the same place. Rows of which
+there is only one of a kind (the whole and the empty text) are never left out: no other row
+could stand in for them.
 """
 
 from dataclasses import dataclass, replace
@@ -17,7 +19,8 @@ from slalom.surrogates.slalom.descent import descend
 from slalom.surrogates.slalom.problem import Parts, Problem, Ridges, Solution, attention_of, project
 
 N_FOLDS = 4
-N_STEPS, TOLERANCE = 4, 1e-4
+N_STEPS, TOLERANCE = 5, 1e-6
+N_FINE_STEPS, FINE = 8, 1e-12
 N_STEPS_OF_TWO = 2
 CLOSE = 1e-4  # mean square of the residuals, of the spread: single precision would show
 
@@ -63,15 +66,21 @@ class _End:
     @classmethod
     def of(cls, problem: Problem, solution: Solution) -> "_End":
         importances, ridges = solution.state.importances, solution.ridges
-        if (solution.state.residuals**2).mean() <= CLOSE:
+        if (solution.state.residuals**2).mean() <= CLOSE or not problem.is_large:
             return cls(problem, importances, ridges)
         return cls(problem.single, importances.astype(np.float32), ridges.single)
+
+    def limits(self, n_steps: int) -> tuple[int, float]:
+        """Steps at most, and the fall of the objective that ends them."""
+        fine = self.importances.dtype == np.float64
+        return (N_FINE_STEPS, FINE) if fine else (n_steps, TOLERANCE)
 
 
 def _without(end: _End, kept: BoolArray, n_steps: int) -> FloatArray:
     problem, rows = end.problem, _rows(end.problem, kept)
     state = project(rows, end.importances, end.ridges)
-    state = descend(rows, state, end.ridges, n_steps=n_steps, tolerance=TOLERANCE)
+    at_most, tolerance = end.limits(n_steps)
+    state = descend(rows, state, end.ridges, n_steps=at_most, tolerance=tolerance)
     attended = attention_of(problem.counts, state.importances).apply(state.values)
     return np.asarray(attended + problem.fixed @ state.effects)
 

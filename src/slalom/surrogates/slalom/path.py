@@ -41,7 +41,6 @@ NEARLY, LEAP = (
 )  # error, or part of it, from which on to leap, and the strengths it leads to
 HARMLESS = 1.02  # where data turn out to be nearly exact only: as strong as they may be
 MILD = 1e3  # spreads that scores may be away for single precision
-LARGE = 3e5  # rows × features² from which on it saves anything
 EXACT = 1e-8  # of the spread: nothing is left to gain
 
 
@@ -195,8 +194,7 @@ def judge(problem: Problem, residuals: FloatArray) -> float:
 
 def _is_mild(problem: Problem) -> bool:
     """Whether single precision is enough for a search, and worth it."""
-    n_rows, k = problem.counts.shape
-    return n_rows * k**2 > LARGE and float(np.abs(problem.scores).max(initial=0.0)) < MILD
+    return problem.is_large and float(np.abs(problem.scores).max(initial=0.0)) < MILD
 
 
 def _judged(problem: Problem, strengths: Strengths, ridges: Ridges, state: State) -> Trial:

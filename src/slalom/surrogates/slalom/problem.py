@@ -23,6 +23,7 @@ from slalom.surrogates.rows import Rows
 from slalom.surrogates.slalom.cholesky import halved, halved_back, root_of, solved
 
 LOUDEST = 25.0  # |s| beyond this is exp(25) : 1, no query can tell
+LARGE = 3e5  # rows × features² from which on single precision saves anything
 TINY, TINY_IN_SINGLE = 1e-12, 1e-7
 
 
@@ -98,6 +99,11 @@ class Problem:
             _variance(direct, self.weights),
             _variance(length, self.weights),
         )
+
+    @property
+    def is_large(self) -> bool:
+        n_rows, k = self.counts.shape
+        return n_rows * k**2 > LARGE
 
     @cached_property
     def single(self) -> "Problem":
