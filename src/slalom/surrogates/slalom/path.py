@@ -33,7 +33,7 @@ FREE = 1e-3  # the ridge on the length curve's first step: a level that all text
 ASKED_ALL = 3e-2  # times the start, where every subset was asked: no row is left to predict
 PAYS, HELPS = 0.95, 0.995  # what the error must fall to, for weaker ridges and for stronger
 HOPELESS = 1.06  # times that, where it is only foretold
-MOST = 9.0
+MOST, LOUD_BY = 9.0, 6.0  # spreads that misfit may buy: of values, in scores', of importances
 POOR = 0.4  # from which error on all ridges may be too weak; below it they may be too strong
 NEARLY, LEAP = (
     0.15,
@@ -96,8 +96,12 @@ class Trial:
 
     @property
     def modest(self) -> bool:
-        """Misfit buys no values that spread more than MOST times as far as the scores."""
-        return self.ridges.strengths[0] * MOST**2 >= self.error
+        """Misfit buys no values that spread MOST times as far as the scores, no e⁶ : 1 of weights.
+
+        Error over ridge is the variance that the prior would then expect.
+        """
+        value, importance = self.ridges.strengths
+        return value * MOST**2 >= self.error and importance * LOUD_BY**2 >= self.error
 
 
 @dataclass(frozen=True)
