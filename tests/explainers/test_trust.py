@@ -77,6 +77,14 @@ def test_short_sequences_say_that_they_know_short_ones_only():
     assert any("short sequences only, and so is R²" in note for note in found.quality.notes)
 
 
+def test_misfit_buys_no_importances():
+    """Negations are misfit to an average; importances let go for them came out as 14 ± 22."""
+    text = "This film is not bad at all, and the cast was never boring."
+    found = slalom.explain(slalom.load(), text)
+    assert 0.8 < found.quality.r2 < 0.95
+    assert found.errors["importance"].max() < 6
+
+
 @pytest.mark.parametrize("method", WITH_R2)
 def test_four_answers_judge_no_fit(method):
     """Two words, five parameters: what was asked is exact or not, but R² is not 1."""
