@@ -85,6 +85,12 @@ def test_misfit_buys_no_importances():
     assert found.errors["importance"].max() < 6
 
 
+def test_misfit_buys_no_values():
+    """Let go, they came out as 15.6 ± 9 of a text that the classifier is undecided about."""
+    found = slalom.explain(slalom.load(), "Why did I vote 10/10 for this movie that")
+    assert np.abs(found.scores["value"]).max() < 6
+
+
 @pytest.mark.parametrize("method", WITH_R2)
 def test_four_answers_judge_no_fit(method):
     """Two words, five parameters: what was asked is exact or not, but R² is not 1."""
