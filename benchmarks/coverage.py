@@ -13,14 +13,13 @@ of each review. Rows hold what was said, its error and the truth; `--shown` read
 
 import argparse
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import slalom
 from benchmarks.memory import keep, remembered
-from benchmarks.reviews import opened, short_reviews
+from benchmarks.reviews import opened, options_of, short_reviews
 from slalom.document import BoolArray, FloatArray
 from slalom.metrics.shapley import true_shapley
 from slalom.metrics.subject import Subject, subject_of
@@ -135,19 +134,9 @@ def main() -> None:
 
 
 def _options() -> argparse.ArgumentParser:
-    options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    options.add_argument("--data", type=Path)
-    options.add_argument("--model")
+    options = options_of((__doc__ or "").splitlines()[0])
     options.add_argument("--method", default="slalom")
-    options.add_argument("--documents", type=int, default=8)
-    options.add_argument("--longest", type=int, default=60, help="words")
-    options.add_argument("--words", type=int, default=0, help="the first so many; 0: all")
     options.add_argument("--queries", type=int, default=500)
-    options.add_argument("--orders", type=int, default=120)
-    options.add_argument("--device")
-    options.add_argument("--memory", type=Path, help="answers kept between runs")
-    options.add_argument("--out", type=Path, help="keep the rows as JSON")
-    options.add_argument("--shown", type=Path, nargs="*", default=[], help="rows to read again")
     return options
 
 

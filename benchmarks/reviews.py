@@ -15,6 +15,22 @@ from training import data
 SHORTEST, LONGEST = 25, 250  # units
 
 
+def options_of(purpose: str) -> argparse.ArgumentParser:
+    """What benchmarks that ask classifiers about short reviews have in common."""
+    options = argparse.ArgumentParser(description=purpose)
+    options.add_argument("--data", type=Path)
+    options.add_argument("--model")
+    options.add_argument("--documents", type=int, default=8)
+    options.add_argument("--longest", type=int, default=60, help="words")
+    options.add_argument("--words", type=int, default=0, help="the first so many; 0: all")
+    options.add_argument("--orders", type=int, default=120)
+    options.add_argument("--device")
+    options.add_argument("--memory", type=Path, help="answers kept between runs")
+    options.add_argument("--out", type=Path, help="keep the rows as JSON")
+    options.add_argument("--shown", type=Path, nargs="*", default=[], help="rows to read again")
+    return options
+
+
 def opened(folder: str | None, device: str | None) -> Classifier:
     """The bundled classifier, or one of a folder; Mamba's has a class of this project's own."""
     if folder is None or not (Path(folder) / "record.json").exists():

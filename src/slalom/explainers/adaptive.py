@@ -5,17 +5,18 @@ not asked again. So a round costs the queries it adds, and one more fit; how far
 from how far the error is from what was wanted.
 """
 
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from time import perf_counter
 
 import numpy as np
 
-from slalom.classifiers.base import Classifier, Delegating
+from slalom.classifiers.base import Classifier
 from slalom.classifiers.cached import CachedClassifier
-from slalom.document import Document, FloatArray, Queries
+from slalom.document import Document
 from slalom.errors import InputError, Setting
 from slalom.explainers.base import Explainer, TargetName
+from slalom.explainers.remembering import Remembering
 from slalom.explanation import Explanation
 
 FIRST_ROUND = 0.5  # of what the method would ask for by itself; errors of fewer answers deceive
@@ -88,7 +89,7 @@ class UntilSure:
         return int(np.clip(steps, 1, LONGEST_ROUND))
 
     def _told(
-        self, explanation: Explanation, asked: "Remembering", document: Document, error: float
+        self, explanation: Explanation, asked: Remembering, document: Document, error: float
     ) -> Explanation:
         n_queries, n_tokens = asked.cost(document)
         reached = "reached" if error <= self.max_error else "not reached"
@@ -103,28 +104,6 @@ class UntilSure:
             notes=(*explanation.quality.notes, note),
         )
         return replace(explanation, quality=quality)
-
-
-@dataclass
-class Remembering(Delegating):
-    """A classifier that knows what each document has cost so far."""
-
-    classifier: Classifier
-    costs: dict[int, dict[Hashable, int]] = field(default_factory=dict)  # by the document's frame
-
-    def logits(self, asked: Sequence[tuple[Document, Queries]]) -> list[FloatArray]:
-        for document, queries in asked:
-            seen = self.classifier.seen(document, queries)
-            tokens = document.n_tokens(queries).tolist()
-            self.costs.setdefault(id(document.frame), {}).update(zip(seen, tokens, strict=True))
-        return self.classifier.logits(asked)
-
-    def cost(self, *documents: Document) -> tuple[int, int]:
-        """Distinct queries, and their tokens; of one text, however it was cut."""
-        tokens: dict[Hashable, int] = {}
-        for document in documents:
-            tokens |= self.costs[id(document.frame)]
-        return len(tokens), sum(tokens.values())
 
 
 def _largest_error(explanation: Explanation) -> float:

@@ -19,9 +19,9 @@ from slalom.classifiers.base import Classifier, Units
 from slalom.classifiers.cached import CachedClassifier
 from slalom.document import Document, FloatArray, Queries, queries_from_masks
 from slalom.errors import BudgetError, Setting, counted
-from slalom.explainers.adaptive import Remembering
 from slalom.explainers.base import Explainer, TargetName, ask
 from slalom.explainers.case import Case, case_of
+from slalom.explainers.remembering import Remembering
 from slalom.explanation import Explanation
 from slalom.pairs import joined
 
