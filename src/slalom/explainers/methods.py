@@ -316,7 +316,7 @@ def _warn_of_poor_fits(explanations: Sequence[Quality]) -> None:
     if not poor:
         return
     worst = min(poor)
-    how = "poorly" if worst < FAIR_TRUST else "by luck, perhaps, with so few answers"
+    how = "poorly" if worst < FAIR_TRUST else "well by luck only, perhaps: there are few answers"
     told = (
         f"the explanation describes the classifier {how} (leave-one-out R² {worst:.2f}): read it"
         if len(explanations) == 1
