@@ -6,20 +6,22 @@
 
 Each fault goes into a copy of the package; tests run against the copy and stop at the first
 failure: of a named fault those it names, of one made by rule (mutations.py) those that run its
-line (covering.py), those of its own part and the quickest first, as many as a minute or so of a
-processor allows. A fault is killed when a test fails that passes without it, which is tried
+line (covering.py), those of its own part and the quickest first: a minute of them, and of a
+survivor some more. A fault is killed when a test fails that passes without it, which is tried
 first (--sound leaves that out). Survivors are listed, with the reason where faults.toml or
 survivors.toml gives one (an equivalent change, say); the status is 1 where fewer than 90 % are
-killed. Rows go to --out as they come, and what stands there is not tried again.
+killed. Rows go to --out as they come. What stands there is not tried again, also where the code
+has moved since: faults are drawn by what their lines say, not by where they stand. A survivor is
+tried again with --again.
 """
 
 import argparse
 import contextlib
+import hashlib
 import importlib
 import json
 import multiprocessing
 import os
-import random
 import resource
 import shutil
 import signal
@@ -27,9 +29,9 @@ import sys
 import tempfile
 import tomllib
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
-from itertools import accumulate
+from itertools import accumulate, chain, zip_longest
 from pathlib import Path
 
 from benchmarks.covering import Line, Watch
@@ -42,9 +44,10 @@ BESIDE = "contracts classes reference_packages errors explanation tables".split(
 WATCHED = (*(f"tests/{part}" for part in PARTS), *(f"tests/test_{name}.py" for name in BESIDE))
 ENOUGH = 0.9  # share of faults that must be killed
 SECONDS = 400  # of a processor, for the tests of one fault: one that hangs them is noticed too
-ENOUGH_TESTS = 60.0  # seconds, as measured while lines were watched
+ENOUGH_TESTS = (60.0, 240.0)  # seconds, as measured while lines were watched: at first, in all
 HEAVY = ("scipy.stats", "scipy.linalg", "sklearn.metrics", "torch", "transformers")
 Tests = tuple[str, ...]  # files, folders or single tests, run together
+Told = tuple[str, str, str]  # file, line before, line after: what a fault is, wherever it stands
 Covered = dict[str, dict[str, float]]  # "file:line" → the tests that run it and their seconds
 
 
@@ -59,6 +62,10 @@ class Fault:
     tests: tuple[Tests, ...]
     reason: str | None = None  # why it may survive
     line: int | None = None  # None: `before` stands once in the file
+
+    @property
+    def told(self) -> Told:
+        return self.file, self.before.strip(), self.after.strip()
 
     def apply(self, package: Path) -> None:
         path = package / self.file
@@ -79,22 +86,22 @@ def main() -> None:
     given = _options().parse_args()
     faults = [f for f in named_faults() if not given.only or f.name in given.only]
     faults = random_faults(given.random, given.seed) + ([] if given.only_random else faults)
-    killers = _kept(given.out)
+    killers = _kept(given.out, again=given.again)
     os.environ["OMP_NUM_THREADS"] = "1"
     _load_heavy_libraries()
-    todo = with_tests([fault for fault in faults if fault.name not in killers])
+    todo = with_tests([fault for fault in faults if fault.told not in killers])
     if not given.sound:
         _check_unharmed(todo)
     with ThreadPoolExecutor(given.jobs) as pool:
-        for fault, killer in zip(todo, pool.map(killed_by, todo), strict=True):
-            print(
-                f"{'killed ' if killer else 'SURVIVES'}  {fault.name}  {killer or ''}", flush=True
-            )
-            killers[fault.name] = killer
+        running = {pool.submit(killed_by, fault): fault for fault in todo}
+        for done in as_completed(running):
+            fault, killer = running[done], done.result()
+            word = "killed " if killer else "SURVIVES"
+            print(f"{word}  {fault.name}  {killer or ''}", flush=True)
+            killers[fault.told] = killer
             if given.out:
-                with given.out.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps({"fault": fault.name, "killed_by": killer}) + "\n")
-    sys.exit(_told(faults, [fault for fault in faults if not killers[fault.name]]) < ENOUGH)
+                _keep(given.out, fault, killer)
+    sys.exit(_told(faults, [fault for fault in faults if not killers[fault.told]]) < ENOUGH)
 
 
 def _told(faults: list[Fault], alive: list[Fault]) -> float:
@@ -122,14 +129,24 @@ def _options() -> argparse.ArgumentParser:
     options.add_argument("--jobs", type=int, default=2)
     options.add_argument("--sound", action="store_true", help="the tests are known to pass")
     options.add_argument("--out", type=Path, help="a row per line; those there are not done again")
+    options.add_argument("--again", action="store_true", help="but for survivors without a reason")
     return options
 
 
-def _kept(path: Path | None) -> dict[str, str | None]:
+def _kept(path: Path | None, *, again: bool) -> dict[Told, str | None]:
+    """What was found before; the last row about a fault holds."""
     if path is None or not path.exists():
         return {}
     rows = map(json.loads, path.read_text(encoding="utf-8").splitlines())
-    return {row["fault"]: row["killed_by"] for row in rows}
+    killers = {(row["file"], row["before"], row["after"]): row["killed_by"] for row in rows}
+    reasons = _survivors()
+    return {t: killer for t, killer in killers.items() if killer or t in reasons or not again}
+
+
+def _keep(path: Path, fault: Fault, killer: str | None) -> None:
+    row = dict(zip(("file", "before", "after"), fault.told, strict=True), killed_by=killer)
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(row, ensure_ascii=False) + "\n")
 
 
 def named_faults() -> list[Fault]:
@@ -158,24 +175,38 @@ def tests_of(file: str) -> Tests:
 
 
 def random_faults(n: int, seed: int) -> list[Fault]:
-    """As many of each part, on lines drawn at random, at most one fault on each."""
-    rng, drawn, reasons = random.Random(seed), [], _survivors()
+    """As many of each part, in turn, on lines drawn at random, at most one fault on each.
+
+    Drawn by a hash of what a line says: a change elsewhere draws no other faults.
+    """
+    reasons, drawn = _survivors(), []
     for number, part in enumerate(PARTS):
-        by_line: dict[Line, list[Change]] = {}
-        for path in sorted((PACKAGE / part).rglob("*.py")):
-            file = path.relative_to(PACKAGE).as_posix()
-            for change in changes_of(path.read_text(encoding="utf-8")):
-                by_line.setdefault((file, change.line), []).append(change)
         share = n * (number + 1) // len(PARTS) - n * number // len(PARTS)
-        for file, line in rng.sample(sorted(by_line), min(share, len(by_line))):
-            change = rng.choice(by_line[file, line])
-            reason = reasons.get((file, change.before.strip(), change.after.strip()))
-            name = f"{file}:{line} {change.kind}"
-            drawn.append(Fault(name, file, change.before, change.after, (), reason, line))
-    return drawn
+        drawn.append([replace(f, reason=reasons.get(f.told)) for f in _drawn(part, seed)[:share]])
+    return [fault for fault in chain(*zip_longest(*drawn)) if fault is not None]
 
 
-def _survivors() -> dict[tuple[str, str, str], str]:
+def _drawn(part: str, seed: int) -> list[Fault]:
+    """A fault for each line of a part, in random order."""
+
+    def chance(*said: str) -> str:
+        return hashlib.sha256("\0".join((str(seed), *said)).encode()).hexdigest()
+
+    by_line: dict[Line, list[Change]] = {}
+    for path in sorted((PACKAGE / part).rglob("*.py")):
+        file = path.relative_to(PACKAGE).as_posix()
+        for change in changes_of(path.read_text(encoding="utf-8")):
+            by_line.setdefault((file, change.line), []).append(change)
+    faults = []
+    for (file, line), changes in by_line.items():
+        change = min(changes, key=lambda change: chance(file, change.before, change.after))
+        name = f"{file}:{line} {change.kind}"
+        faults.append(Fault(name, file, change.before, change.after, (), None, line))
+    apart = {fault.told: fault for fault in faults}  # of lines that say the same, the last
+    return sorted(apart.values(), key=lambda fault: chance("which line", *fault.told))
+
+
+def _survivors() -> dict[Told, str]:
     listed = tomllib.loads((ROOT / "benchmarks" / "survivors.toml").read_text(encoding="utf-8"))
     return {(e["file"], e["before"], e["after"]): e["reason"] for e in listed.get("survivor", [])}
 
@@ -196,9 +227,11 @@ def _chosen(fault: Fault, found: Covered) -> tuple[Tests, ...]:
         return tuple((tests,) for tests in tests_of(fault.file))
     own, part = f"test_{Path(fault.file).name}", f"tests/{Path(fault.file).parts[0]}/"
     near = sorted(ran, key=lambda test: (f"/{own}::" not in test, part not in test, ran[test]))
-    together = accumulate(ran[test] for test in near)
-    kept = [test for test, total in zip(near, together, strict=True) if total <= ENOUGH_TESTS]
-    return (tuple(kept or near[:1]),)
+    until = dict(zip(near, accumulate(ran[test] for test in near), strict=True))
+    at_first, in_all = ENOUGH_TESTS
+    first = [test for test in near if until[test] <= at_first] or near[:1]
+    more = [test for test in near if until[test] <= in_all and test not in first]
+    return (tuple(first), tuple(more)) if more else (tuple(first),)
 
 
 def _watched(lines: frozenset[Line]) -> Covered:
