@@ -45,7 +45,7 @@ def truth(n_words: int) -> Slalom:
 
 
 def parts(bench: Bench) -> dict[str, Part]:
-    """Every architecture and depth, deep ones once, and smaller vocabularies for figure 9."""
+    """Every architecture and depth, deep ones once; smaller vocabularies, for figure 9, last."""
     scale, found = bench.scale, {}
     models = [
         (kind, depth, max(scale.vocabularies)) for depth in scale.slalom_depths for kind in KINDS
@@ -56,7 +56,8 @@ def parts(bench: Bench) -> dict[str, Part]:
             if depth < DEEP or number == 0:
                 work = partial(recovered, kind=kind, depth=depth, number=number, n_words=n_words)
                 name = f"slalom/{kind}-{depth}-{n_words}/{number}"
-                found[name] = Part(work, 10 * number + depth)
+                late = 0 if n_words == max(scale.vocabularies) else 100
+                found[name] = Part(work, late + 10 * number + depth)
     return found
 
 
