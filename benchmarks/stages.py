@@ -32,7 +32,6 @@ STAGES = (  # where, which function, the stage's name
     (calls, "in_turn", "forward"),
     (surrogate, "fit_all", "fit"),
     (surrogate.SurrogateExplainer, "explanations", "tell"),
-    (surrogate, "used", "fit"),
     (surrogate, "in_workers", "fit"),
 )
 
