@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from slalom.classifiers.huggingface.batching import (
+    MAX_ROWS,
     TOLERATED_PADDING,
     Frame,
     assemble,
@@ -94,3 +95,12 @@ def test_little_of_a_large_job_is_padding() -> None:
 def test_a_small_job_is_not_cut_to_pieces() -> None:
     lengths = np.arange(1, 61)
     assert len(list(batches(lengths, budget=2**17, padding=True))) == 1
+
+
+@pytest.mark.parametrize("padding", [True, False])
+def test_many_short_rows_are_not_one_batch(padding: bool) -> None:
+    """A device's attention takes fewer rows than its memory would: 2**18 tokens, 3 per row."""
+    lengths = np.full(2**17, 3)
+    cut = list(batches(lengths, budget=2**18, padding=padding))
+    assert [len(chosen) for chosen in cut] == [MAX_ROWS] * 4
+    assert sorted(np.concatenate(cut).tolist()) == list(range(2**17))

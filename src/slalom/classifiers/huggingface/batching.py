@@ -23,6 +23,7 @@ from slalom.errors import InputError
 LongArray = NDArray[np.int64]
 TOLERATED_PADDING = 0.05  # share of a batch's tokens
 SMALL_BATCHES = 16  # a sixteenth of a full batch takes a device hardly less time than none
+MAX_ROWS = 2**15  # per batch: attention kernels of CUDA refuse 2**16, "invalid argument"
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,7 +154,8 @@ def row_bytes(rows: Rows, *, with_types: bool) -> list[bytes]:
 
 
 def batches(lengths: LongArray, *, budget: int, padding: bool) -> Iterator[LongArray]:
-    """Row numbers, longest rows first, at most `budget` tokens per batch, padding included.
+    """Row numbers, longest rows first, at most `budget` tokens per batch, padding included,
+    and at most MAX_ROWS rows.
 
     A batch ends where padding would exceed TOLERATED_PADDING, unless it is still so small that
     starting another one costs more than the padding.
@@ -164,7 +166,7 @@ def batches(lengths: LongArray, *, budget: int, padding: bool) -> Iterator[LongA
     start = 0
     while start < len(order):
         longest = max(1, int(lengths[order[start]]))
-        most = min(len(order), start + max(1, budget // longest))
+        most = min(len(order), start + max(1, min(budget // longest, MAX_ROWS)))
         if padding:
             n_rows = np.arange(1, most - start + 1)
             real = ends[start + 1 : most + 1] - ends[start]
