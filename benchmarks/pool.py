@@ -1,11 +1,12 @@
 """How fits of many documents scale with worker processes: no model is asked.
 
-    python -m benchmarks.pool [--answers FOLDER] [--workers 1,2,4,8,16] [--documents 160]
+    python -m benchmarks.pool [--answers FOLDER] [--workers 1,2,4,8,16] [--documents 10]
 
 Documents are the reviews of stored answers (benchmarks/subset_error says what FOLDER holds), or,
 without them, made-up ones: a SLALOM of 110 units with a bend and noise, 500 subsets of all
-sizes. Prints documents per second by the clock, what one document takes of a processor inside a
-worker, how much of the cores' time is fitting, and how many bytes travel per document.
+sizes. Every worker gets --documents of them, so that no row takes much longer than another.
+Prints, row by row, documents per second by the clock, what one document takes of a processor
+inside a worker, how much of the cores' time is fitting, and how many bytes travel per document.
 """
 
 import argparse
@@ -28,20 +29,21 @@ def main() -> None:
     options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     options.add_argument("--answers", type=Path)
     options.add_argument("--workers", default="1,2")
-    options.add_argument("--documents", type=int, default=160)
+    options.add_argument("--documents", type=int, default=10, help="per worker")
     options.add_argument("--method", default="slalom")
     given = options.parse_args()
     found = made_up(24) if given.answers is None else stored(given.answers, given.method)
-    observed = [found[number % len(found)] for number in range(given.documents)]
     surrogate: Surrogate = slalom.METHODS[given.method].surrogate  # type: ignore[attr-defined]
-    _timed((surrogate, observed[0]))  # warms up
-    sent = np.mean([len(pickle.dumps((surrogate, one))) for one in found[:8]])
-    back = np.mean([len(pickle.dumps(_timed((surrogate, one))[0])) for one in found[:8]])
-    print(f"{given.documents} documents, {sent / 1e3:.0f} kB there, {back / 1e3:.0f} kB back")
-    print("| workers | documents per second | processor seconds per document | busy |")
-    print("|---|---|---|---|")
+    parts = [(surrogate, one) for one in found]
+    _timed(parts[0])  # warms up
+    sent = np.mean([len(pickle.dumps(part)) for part in parts[:4]])
+    back = np.mean([len(pickle.dumps(_timed(part)[0])) for part in parts[:4]])
+    print(f"per document {sent / 1e3:.0f} kB there, {back / 1e3:.0f} kB back", flush=True)
+    print("| workers | documents | per second | processor seconds per document | busy |")
+    print("|---|---|---|---|---|", flush=True)
     for n_workers in map(int, given.workers.split(",")):
-        _report(n_workers, [(surrogate, one) for one in observed])
+        n_documents = given.documents * n_workers
+        _report(n_workers, [parts[number % len(parts)] for number in range(n_documents)])
 
 
 def _report(n_workers: int, parts: list[tuple[Surrogate, Observations]]) -> None:
@@ -53,7 +55,7 @@ def _report(n_workers: int, parts: list[tuple[Surrogate, Observations]]) -> None
     seconds = perf_counter() - start
     spent = sum(seconds for _, seconds in told)
     print(
-        f"| {n_workers} | {len(parts) / seconds:.1f} | {spent / len(parts):.3f} "
+        f"| {n_workers} | {len(parts)} | {len(parts) / seconds:.1f} | {spent / len(parts):.3f} "
         f"| {spent / (n_workers * seconds):.0%} |",
         flush=True,
     )
