@@ -18,16 +18,13 @@ other one is begun.
 
 import argparse
 import json
-import sys
 import warnings
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any
-from unittest.mock import MagicMock
 
 import numpy as np
 
@@ -172,9 +169,6 @@ def _rivals(
     from benchmarks.peers import PEERS, Job, measured, ours
     from slalom.classifiers.cached import CachedClassifier
 
-    if find_spec("matplotlib") is None:  # one of them loads it for figures that nobody draws here
-        for part in ("", ".pyplot", ".colors"):
-            sys.modules[f"matplotlib{part}"] = MagicMock()
     remembered = CachedClassifier(classifier)
     documents = [classifier.split(text, "token") for text in texts]
 
