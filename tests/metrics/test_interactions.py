@@ -137,6 +137,17 @@ def test_a_budget_is_kept_in_a_long_text():
     assert e.interactions(10, classifier, n_queries=80).n_queries == len(set(asked)) <= 80
 
 
+def test_seventeen_words_are_asked_about_all_of_their_pairs():
+    classifier, asked = classifier_of(lambda words: float("w3" in words and "w16" in words))
+    words = [f"w{place}" for place in range(17)]
+    e = slalom.explain(classifier, " ".join(words), "leave-one-out", target="pos")
+    asked.clear()
+    assert e.interactions(classifier=classifier)[0].words == ("w3", "w16")
+    pairs = {frozenset(words) - frozenset(text.split()) for text in asked}
+    assert pairs >= {frozenset(pair) for pair in itertools.combinations(words, 2)}
+    assert len(set(asked)) <= 200
+
+
 def test_short_texts_and_empty_texts():
     classifier, _ = classifier_of(added)
     assert not len(slalom.explain(classifier, "plot", "linear").interactions(3, classifier))

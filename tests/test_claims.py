@@ -1,0 +1,114 @@
+"""Numbers that pages state of the program are those of the program today.
+
+Each sentence is made from the code's own constants and must stand on its page as it is. What
+pages say of measurements comes from commands that they name; what they say of behaviour has
+tests of its own.
+"""
+
+import inspect
+from pathlib import Path
+
+import pytest
+
+from slalom.classifiers.chat import classifier as chat
+from slalom.classifiers.huggingface import windows
+from slalom.corpus import cost, work
+from slalom.explainers import facts, phrases, splitting, vocabulary_fit
+from slalom.explanation import FAIR_TRUST, HIGH_TRUST
+from slalom.metrics import faithfulness, interactions, shapley
+from slalom.surrogates import permuted_shapley, response
+from slalom.surrogates.slalom import completed, folds
+from slalom.tables import SCHEMA_VERSION
+from slalom.views import reading, sentence
+from slalom.web import jobs, models, server
+from slalom.web.limits import Limits
+
+ROOT = Path(__file__).parent.parent
+IN_WORDS = {2: "two", 3: "three", 4: "four", 5: "five", 20: "twenty", 30: "thirty", 100: "hundred"}
+FACTS, LIMITS = facts.Facts(), Limits()
+
+
+def default(function: object, name: str) -> object:
+    return inspect.signature(function).parameters[name].default  # type: ignore[arg-type]
+
+
+def thousands(number: int) -> str:
+    return f"{number:,}".replace(",", " ")
+
+
+CHAT = chat.ChatClassifier.__init__
+FIT = vocabulary_fit.explain_vocabulary
+SHARES = ", ".join(f"{100 * share:.0f}" for share in faithfulness.ERASER_SHARES)
+CLAIMS = [
+    (
+        "README.md",
+        f"a {IN_WORDS[FACTS.max_removals]}, or {FACTS.min_removals} where questions are few",
+    ),
+    ("README.md", f"*high* from {HIGH_TRUST}, *fair* from {FAIR_TRUST}, else *low*"),
+    ("README.md", f"to {IN_WORDS[folds.N_FOLDS - 1]} quarters or four fifths of them"),
+    ("docs/reading.md", f"*high* from {HIGH_TRUST}, *fair* from {FAIR_TRUST}, else *low*"),
+    ("docs/reading.md", f"measured for the strongest {IN_WORDS[FACTS.max_removals]} words"),
+    ("docs/interactions.md", f"`n_queries=` bounds the search ({interactions.N_QUERIES} by"),
+    ("docs/interactions.md", f"a grid of {response.N_LEVELS} × {response.N_SIZES} heights"),
+    (
+        "docs/interactions.md",
+        f"{IN_WORDS[completed.TREES.n_trees]} of depth {completed.TREES.depth}",
+    ),
+    ("docs/interactions.md", f"from {permuted_shapley.N_ORDERS} orders of joining"),
+    (
+        "docs/vocabulary.md",
+        f"`n_queries` questions ({default(FIT, 'n_queries') or vocabulary_fit.QUERIES})",
+    ),
+    ("docs/vocabulary.md", f"`least_documents` ({default(FIT, 'least_documents')}) documents"),
+    ("docs/vocabulary.md", f"at most {vocabulary_fit.MOST} tokens get one of their own"),
+    ("docs/classifiers.md", f"A text of more than {splitting.MANY} words is explained by"),
+    ("docs/chat.md", f"is given up after {chat.ENOUGH_TO_JUDGE} answers"),
+    ("docs/chat.md", f"`concurrency` requests run at once ({default(CHAT, 'concurrency')})"),
+    ("docs/chat.md", f"up to `retries` times ({default(CHAT, 'retries')})"),
+    ("docs/chat.md", f"estimated at {IN_WORDS[chat.BYTES_A_TOKEN]} bytes per token"),
+    ("docs/corpus.md", f"from {IN_WORDS[cost.SAMPLE]} documents rehearsed"),
+    ("docs/corpus.md", f"| `schema_version` | {SCHEMA_VERSION} |"),
+    ("docs/evaluate.md", f"without the top {SHARES} % of the units"),
+    ("docs/evaluate.md", f"all subsets of up to {shapley.EXACT_UP_TO} units"),
+    ("docs/evaluate.md", f"else {shapley.N_ORDERS} orders in which units join"),
+    ("docs/page.md", f"`http://127.0.0.1:{server.PORT}/`"),
+    ("docs/page.md", f"appears after {jobs.ROUGH} questions"),
+    ("docs/page.md", f"the server stops at the next {models.CHUNK} questions"),
+    ("docs/page.md", f"asks the classifier up to {interactions.N_QUERIES} questions more"),
+    ("docs/page.md", f"take about {IN_WORDS[int(LIMITS.soon)]} seconds"),
+    ("docs/page.md", f"| {LIMITS.body // 10**6} MB, {LIMITS.file // 10**6} MB |"),
+    (
+        "docs/page.md",
+        f"| {thousands(LIMITS.text)} characters, {thousands(LIMITS.units)} units |",
+    ),
+    ("docs/page.md", f"| questions per explanation | {thousands(LIMITS.queries)} |"),
+    ("docs/page.md", f"| {LIMITS.running} running, {LIMITS.waiting} waiting;"),
+    ("docs/page.md", f"| {LIMITS.seconds / 60:.0f} minutes |"),
+    ("docs/page.md", f"| the newest {LIMITS.kept} |"),
+]
+
+
+@pytest.mark.parametrize(("page", "claim"), CLAIMS)
+def test_a_number_on_a_page_is_that_of_the_code(page: str, claim: str) -> None:
+    assert claim in (ROOT / page).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("constant", "as_told"),
+    [
+        (windows.OVERLAP, 1 / 4),  # docs/classifiers.md: windows overlap by a quarter or more
+        (phrases.AS_ONE, 1 / 2),  # docs/interactions.md: at least half of what they add together
+        (phrases.LEAST, 1 / 4),  # and a quarter of the largest effect of any word
+        (1 / vocabulary_fit.FOLD, 1 / 5),  # docs/vocabulary.md: a fifth of the documents
+        (sentence.DETERMINED, 1 / 2),  # docs/reading.md: below ½ they are drawn hollow
+        (work.SECONDS_PER_PIECE, 10.0),  # docs/corpus.md: pieces of some ten seconds' work
+    ],
+)
+def test_a_share_told_in_words_is_that_of_the_code(constant: float, as_told: float) -> None:
+    assert constant == as_told
+
+
+def test_lines_on_bars_are_ninety_per_cent_intervals() -> None:
+    from scipy.stats import norm
+
+    assert 2 * norm.cdf(reading.SURE) - 1 == pytest.approx(0.9, abs=1e-3)
