@@ -6,12 +6,17 @@ tests of its own.
 """
 
 import inspect
+import json
+import re
+import shlex
 from pathlib import Path
 
+import click
 import pytest
 
 from slalom.classifiers.chat import classifier as chat
 from slalom.classifiers.huggingface import windows
+from slalom.cli.main import commands
 from slalom.corpus import cost, work
 from slalom.explainers import facts, phrases, splitting, vocabulary_fit
 from slalom.explanation import FAIR_TRUST, HIGH_TRUST
@@ -112,3 +117,95 @@ def test_lines_on_bars_are_ninety_per_cent_intervals() -> None:
     from scipy.stats import norm
 
     assert 2 * norm.cdf(reading.SURE) - 1 == pytest.approx(0.9, abs=1e-3)
+
+
+def shell_lines() -> list[tuple[str, str]]:
+    """Every `slalom …` on a page, in a block or in a line, with the page's name."""
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "docs/methods").glob("*")]
+    found = []
+    for page in sorted(pages):
+        told = re.sub(r"\\\n\s*", "", page.read_text(encoding="utf-8"))
+        blocks = "\n".join(told.split("```")[1::2])
+        lines = re.findall(r"^(?:.* \| )?(slalom [a-z]+ [^|#`\n]*)", blocks, re.MULTILINE)
+        lines += re.findall(r"`(slalom [a-z][^`|\n]*)`", told)
+        found += [(page.name, line.strip()) for line in dict.fromkeys(lines)]
+    return found
+
+
+SHELL_LINES = shell_lines()
+
+
+def test_pages_show_commands() -> None:
+    assert len(SHELL_LINES) > 30
+
+
+@pytest.mark.parametrize(("page", "line"), SHELL_LINES)
+def test_a_command_on_a_page_is_one_of_the_program(page: str, line: str) -> None:
+    words = shlex.split(line.replace("$'", "'").replace("’", ""))[1:]
+    command: click.Command = commands
+    while isinstance(command, click.Group) and words and words[0] in command.commands:
+        command = command.commands[words.pop(0)]
+    if isinstance(command, click.Group) and command is not commands:
+        command = command.commands["explain"]  # `slalom corpus INPUT OUTPUT`
+    assert command is not commands, f"{page}: there is no {line}"
+    known = {name for parameter in command.params for name in parameter.opts} | {"--help"}
+    assert {word for word in words if word.startswith("--")} <= known, f"{page}: {line}"
+
+
+MODELS = {
+    "bundled classifier": "bundled",
+    "MiniLM, 6 layers": "minilm-6",
+    "BERT, 2 layers": "bert-2",
+    "DistilBERT, 2": "distilbert-2",
+    "GPT-2, 2": "gpt2-2",
+    "BLOOM, 2": "bloom-2",
+    "Mamba, 1": "mamba-1",
+    "BERT, 4, kept back": "bert-4 (kept back)",
+    "BLOOM, 1, kept back": "bloom-1 (kept back)",
+}
+COMPARED = {
+    "**slalom**, 500": ("slalom", "500"),
+    "**slalom-boosted**, 500": ("slalom-boosted", "500"),
+    "boosted trees, 500": ("boosted", "500"),
+    "additive steps (gam), 5000": ("gam", "5000"),
+    "linear, 5000": ("linear", "5000"),
+    "LIME, 5000": ("lime", "5000"),
+    "KernelSHAP, 5000": ("kernel-shap", "5000"),
+}
+
+
+def compared() -> list[tuple[str, str, str]]:
+    """(classifier, method, cell) of the comparison in README.md."""
+    told = (ROOT / "README.md").read_text(encoding="utf-8").split("## How it compares")[1]
+    lines = [line for line in told.splitlines() if line.startswith("|")]
+    head, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    return [
+        (row[0], name, cell) for row in rows for name, cell in zip(head[1:], row[1:], strict=True)
+    ]
+
+
+def test_the_comparison_holds_every_classifier_and_method() -> None:
+    assert {(model, method) for model, method, _ in compared()} == {
+        (model, method) for model in MODELS for method in COMPARED
+    }
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_the_comparison_is_what_was_measured(model: str) -> None:
+    """Rows of `python -m experiments fidelity --scale paper`; the best of a row is bold."""
+    table = json.loads((ROOT / "experiments/results/fidelity.json").read_text())["table"]
+    measured = {
+        (row[1], row[2]): [cell["value"] for cell in row[3:5]]
+        for row in table["rows"]
+        if row[0] == MODELS[model]
+    }
+    cells = {method: cell for name, method, cell in compared() if name == model}
+    best = [min(measured[COMPARED[method]][n] for method in cells) for n in (0, 1)]
+    for method, cell in cells.items():
+        for n, told in enumerate(cell.split(" / ")):
+            value = measured[COMPARED[method]][n]
+            number = float(told.strip("*"))
+            digits = len(told.strip("*").split(".")[1])
+            assert abs(number - value) <= 0.5001 * 10.0**-digits, f"{method}: {told} for {value}"
+            as_good = round(value, digits) <= round(best[n], digits)
+            assert told.startswith("**") == as_good, f"{method}: is {told} the best?"
