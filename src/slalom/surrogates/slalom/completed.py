@@ -116,10 +116,11 @@ class CompletedSurrogate:
         drawn = folds >= 0
         if fit.r2 is None or problem.complete or drawn.sum() < LEAST_ROWS:
             return fit
-        without = without_folds(problem, solved.solution, folds) @ solved.back.T
-        two = None
+        one_less = without_folds(problem, solved.solution, folds)
+        without, two = one_less.said @ solved.back.T, None
         if self.trees:
-            two = without_two_folds(problem, solved.solution, folds) @ solved.back.T
+            less = without_two_folds(problem, solved.solution, folds, one_less=one_less)
+            two = less @ solved.back.T
         rows = np.flatnonzero(solved.used)[drawn]
         truth, said = (
             part.reshape(len(counts), -1)[rows] for part in (scores, fit.model.predict(counts))

@@ -6,6 +6,9 @@ single precision where that saves time, unless the fit is closer than that; in d
 they go on until answers that differ in the last digits lead to the same place. Rows of which
 there is only one of a kind (the whole and the empty text) are never left out: no other row
 could stand in for them.
+
+Without two folds importances are w⁻ᶠ + w⁻ᵍ − w, what leaving out each of them did to them added
+up; all else, which is linear given them, is solved anew.
 """
 
 from dataclasses import dataclass, replace
@@ -16,12 +19,19 @@ import numpy as np
 from slalom.document import BoolArray, FloatArray, IntArray
 from slalom.surrogates.rows import Rows
 from slalom.surrogates.slalom.descent import descend
-from slalom.surrogates.slalom.problem import Parts, Problem, Ridges, Solution, attention_of, project
+from slalom.surrogates.slalom.problem import (
+    Parts,
+    Problem,
+    Ridges,
+    Solution,
+    State,
+    attention_of,
+    project,
+)
 
 N_FOLDS = 4
 N_STEPS, TOLERANCE = 5, 1e-6
 N_FINE_STEPS, FINE = 8, 1e-12
-N_STEPS_OF_TWO = 2
 CLOSE = 1e-4  # mean square of the residuals, of the spread: single precision would show
 
 
@@ -33,14 +43,28 @@ def folds_of(problem: Problem) -> IntArray:
     return folds
 
 
-def without_folds(problem: Problem, solution: Solution, folds: IntArray) -> FloatArray:
-    """(n_folds, n, n_columns) what fits without each fold say of all rows."""
-    end = _End.of(problem, solution)
-    found = [_without(end, folds != fold, N_STEPS) for fold in range(N_FOLDS)]
-    return np.stack(found).astype(np.float64)
+@dataclass(frozen=True, eq=False)
+class WithoutFolds:
+    """What fits without each fold say, and where their importances went."""
+
+    said: FloatArray  # (n_folds, n, n_columns) of all rows
+    importances: FloatArray  # (n_folds, n_features), with the anchor's where there is one
 
 
-def without_two_folds(problem: Problem, solution: Solution, folds: IntArray) -> FloatArray:
+def without_folds(problem: Problem, solution: Solution, folds: IntArray) -> WithoutFolds:
+    """Refitted without each fold."""
+    end, found = _End.of(problem, solution), list[State]()
+    for fold in range(N_FOLDS):
+        rows = _rows(end.problem, folds != fold)
+        state = project(rows, end.importances, end.ridges)
+        found.append(descend(rows, state, end.ridges, n_steps=end.n_steps, tolerance=end.tolerance))
+    said = np.stack([_said(end.problem, state) for state in found]).astype(np.float64)
+    return WithoutFolds(said, np.stack([state.importances for state in found]))
+
+
+def without_two_folds(
+    problem: Problem, solution: Solution, folds: IntArray, *, one_less: WithoutFolds
+) -> FloatArray:
     """(n_folds, n, n_columns) each row by a fit without its own fold and another one.
 
     Rows of the other fold itself are not told (0), and those never left out neither.
@@ -48,8 +72,9 @@ def without_two_folds(problem: Problem, solution: Solution, folds: IntArray) -> 
     end = _End.of(problem, solution)
     found = np.zeros((N_FOLDS, *problem.scores.shape))
     for one, other in combinations(range(N_FOLDS), 2):
-        kept = (folds != one) & (folds != other)
-        said = _without(end, kept, N_STEPS_OF_TWO).reshape(found[0].shape)
+        rows = _rows(end.problem, (folds != one) & (folds != other))
+        importances = one_less.importances[[one, other]].sum(axis=0) - end.importances
+        said = _said(end.problem, project(rows, importances, end.ridges)).reshape(found[0].shape)
         found[one, folds == other] = said[folds == other]
         found[other, folds == one] = said[folds == one]
     return found
@@ -70,17 +95,22 @@ class _End:
             return cls(problem, importances, ridges)
         return cls(problem.single, importances.astype(np.float32), ridges.single)
 
-    def limits(self, n_steps: int) -> tuple[int, float]:
-        """Steps at most, and the fall of the objective that ends them."""
-        fine = self.importances.dtype == np.float64
-        return (N_FINE_STEPS, FINE) if fine else (n_steps, TOLERANCE)
+    @property
+    def n_steps(self) -> int:
+        return N_FINE_STEPS if self._is_fine else N_STEPS
+
+    @property
+    def tolerance(self) -> float:
+        """The fall of the objective that ends the steps."""
+        return FINE if self._is_fine else TOLERANCE
+
+    @property
+    def _is_fine(self) -> bool:
+        return self.importances.dtype == np.float64
 
 
-def _without(end: _End, kept: BoolArray, n_steps: int) -> FloatArray:
-    problem, rows = end.problem, _rows(end.problem, kept)
-    state = project(rows, end.importances, end.ridges)
-    at_most, tolerance = end.limits(n_steps)
-    state = descend(rows, state, end.ridges, n_steps=at_most, tolerance=tolerance)
+def _said(problem: Problem, state: State) -> FloatArray:
+    """What a fit says of all rows."""
     attended = attention_of(problem.counts, state.importances).apply(state.values)
     return np.asarray(attended + problem.fixed @ state.effects)
 
