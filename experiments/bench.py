@@ -112,6 +112,10 @@ class Bench:
         return found
 
 
+class _TimeUp(BaseException):
+    """No Exception: what keeps the errors of single texts and goes on would keep it too."""
+
+
 def named(name: str, known: Mapping[str, Any]) -> Any:
     if name not in known:
         raise UnknownNameError("experiment", name, known)
@@ -173,6 +177,8 @@ def _timed(part: Part, bench: Bench) -> Record | str:
         with _stopped_at(bench.ends), warnings.catch_warnings():
             warnings.simplefilter("ignore", SlalomWarning)  # a table says how poor a fit is
             record = part.work(bench)
+    except _TimeUp:
+        return "time was up"
     except (SlalomError, FileNotFoundError) as problem:  # what the user can change
         return str(problem)
     except Exception as problem:
@@ -184,13 +190,13 @@ def _timed(part: Part, bench: Bench) -> Record | str:
 
 @contextmanager
 def _stopped_at(ends: float) -> Iterator[None]:
-    """A TimeoutError inside, where this time comes before the work is done."""
+    """_TimeUp is raised inside, where this time comes before the work is done."""
     if ends == float("inf"):
         yield
         return
 
     def stop(*_: object) -> None:
-        raise TimeoutError("time was up")
+        raise _TimeUp
 
     before = signal.signal(signal.SIGALRM, stop)
     signal.setitimer(signal.ITIMER_REAL, max(0.1, ends - time.time()))

@@ -1,13 +1,16 @@
 """Numbers as a reader sees them, tables as Markdown, figures as files."""
 
+import time
 from functools import partial
 
+import numpy as np
 import pytest
 from experiments.bench import Bench, Part
 from experiments.render import draw, markdown, shown
 from experiments.scale import TINY
 from experiments.table import Number, Panel, Table, mean_of, points
 
+import slalom
 from experiments import propositions
 
 TABLE = Table(
@@ -87,6 +90,27 @@ def test_after_its_time_only_what_is_there_counts(tmp_path, capsys):
     late = Bench(TINY, out=tmp_path, ends=0.0)
     assert set(late.finished({"one": Part(counted), "two": Part(counted)})) == {"one"}
     assert "no time was left for 1 of 2 parts" in capsys.readouterr().out
+
+
+def errors_kept(bench):
+    """Explains many texts slowly, and keeps what goes wrong."""
+
+    def slow(texts):
+        time.sleep(0.02)
+        return np.zeros((len(texts), 2))
+
+    classifier = slalom.FunctionClassifier(slow, labels=["0", "1"], gives="logits")
+    texts = [f"a text with number {number}" for number in range(1000)]
+    found = slalom.explain_many(classifier, texts, "leave-one-out", on_error="keep", progress=False)
+    return {"n": len(found)}
+
+
+def test_work_that_keeps_errors_and_goes_on_is_stopped_in_time(tmp_path, capsys):
+    started = time.time()
+    bench = Bench(TINY, out=tmp_path, ends=started + 1)
+    assert not bench.finished({"long": Part(errors_kept)})
+    assert "long failed: time was up" in capsys.readouterr().out
+    assert time.time() - started < 10
 
 
 def test_what_waits_for_a_part_that_failed_is_not_tried(tmp_path, capsys):
