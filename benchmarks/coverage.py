@@ -76,12 +76,15 @@ def hits(row: dict[str, list[float]]) -> BoolArray:
 
 
 def fresh_r2(subject: Subject) -> float:
-    """R² on subsets drawn like the fitted ones, with another seed, the two ends left out."""
+    """R² on subsets drawn like the fitted ones, with another seed, that were not fitted.
+
+    The whole text, the empty one and units alone were, all of them.
+    """
     document = subject.document
     queries = SubsetSizes().sample(document, FRESH, np.random.default_rng(10_007)).queries
     present: FloatArray = document.untied().count(queries)
     sizes = present.sum(axis=1)
-    present = present[(sizes > 0) & (sizes < subject.n_units)]
+    present = present[(sizes > 1) & (sizes < subject.n_units)]
     scores = subject.scores(present > 0)
     said = subject.explanation.predict(present)
     return float(1 - np.mean((said - scores) ** 2) / scores.var())

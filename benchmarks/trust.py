@@ -25,6 +25,7 @@ from slalom.document import FloatArray
 from slalom.explainers.methods import METHODS
 from slalom.explainers.surrogate import SurrogateExplainer
 from slalom.explanation import HIGH_TRUST
+from slalom.surrogates.quality import unsettled
 
 Score = Callable[[FloatArray], FloatArray]
 LENGTHS = (1, 2, 3, 5, 8, 10, 12, 20, 30, 60, 120, 200)
@@ -158,13 +159,22 @@ def judged(kind: str, method: str, n_words: int, seed: int) -> dict[str, Any]:
 def fresh_r2(
     found: slalom.Explanation, classifier: Any, method: str, score: Any, n: int = FRESH
 ) -> float | None:
-    """On the method's own design with another seed, the whole and the empty text left out."""
+    """On the method's own design with another seed, less what was fitted.
+
+    That is the whole and the empty text and, where every unit was asked alone, these.
+    """
     explainer = METHODS[method]
     assert isinstance(explainer, SurrogateExplainer)
     document = classifier.split(found.text).untied()
     samples = explainer.sampler.sample(document, n, np.random.default_rng(found.seed + 10_007))
     counts = document.count(samples.queries)
     inner = (counts > 0).any(axis=1) & (counts != 1).any(axis=1)
+    rng = np.random.default_rng(found.seed)
+    fitted = document.count(
+        explainer.sampler.sample(document, explainer.budget(document), rng).queries
+    )
+    if not unsettled(fitted).all():
+        inner &= counts.sum(axis=1) != 1
     if not inner.any():
         return None
     counts, weights = counts[inner], samples.weights[inner]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from slalom.surrogates.quality import judged, loo_quality
+from slalom.surrogates.quality import judged, loo_quality, unsettled
 
 
 def test_the_mean_of_the_others_explains_nothing():
@@ -83,3 +83,24 @@ def test_rows_that_err_together_count_once():
     copied = judged(np.repeat(missed, 10), np.repeat(spread, 10), largest=1.0, rmse=1.0, kin=kin)
     assert copied.r2 == pytest.approx(alone.r2)
     assert copied.r2_error == pytest.approx(alone.r2_error, rel=0.02)
+
+
+def test_units_that_were_all_asked_alone_do_not_judge_the_fit():
+    """No unit alone is still to come; where one was not asked, those that were are a sample."""
+    parts = (np.random.default_rng(6).random(size=(40, 12)) < 0.5).astype(float)
+    counts = np.vstack([np.eye(12), parts[parts.sum(axis=1) > 1]])
+    np.testing.assert_array_equal(unsettled(counts), counts.sum(axis=1) > 1)
+    assert unsettled(counts[1:]).all()
+    assert unsettled(counts[:15]).all()  # hardly anything else was asked: better than nothing
+
+
+def test_rows_that_do_not_judge_still_count_as_rows():
+    """Thirty rows fit twenty parameters, also if only ten of them judge."""
+    rng = np.random.default_rng(7)
+    scores, residuals = rng.normal(size=(2, 30, 1))
+    by = np.arange(30) >= 15
+    found = loo_quality(residuals, scores, weights=np.ones(30), n_parameters=20, by=by)
+    alone = loo_quality(residuals[by], scores[by], weights=np.ones(15), n_parameters=1)
+    assert found == alone
+    few = loo_quality(residuals[by], scores[by], weights=np.ones(15), n_parameters=20)
+    assert few.r2 is None

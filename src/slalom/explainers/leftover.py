@@ -4,7 +4,7 @@ Knows which answers say something about it; how they are put to use is the surro
 (residual_shapley.py, nearby.py). Numbers only go in and come out: workers do it where they pay.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,6 +12,8 @@ from slalom.document import BoolArray, FloatArray
 from slalom.explainers.facts import Asked, Facts
 from slalom.samplers.base import Samples
 from slalom.surrogates.base import Fit, Observations
+from slalom.surrogates.quality import loo_quality
+from slalom.surrogates.slalom.described import rescaled
 from slalom.surrogates.slalom.nearby import Known, Missed, know_nearby
 from slalom.surrogates.slalom.residual_shapley import Left, Shares, residual_shares
 
@@ -38,6 +40,20 @@ def used(leftover: Leftover) -> Used:
         None if left is None else residual_shares(left),
         None if missed is None else know_nearby(missed),
     )
+
+
+def judged_with(fit: Fit, known: Known | None, seen: Observations) -> Fit:
+    """The fit, judged together with what is known of the text nearly whole."""
+    by = fit.judged
+    if known is None or by is None or known.nearby.own == 0:
+        return fit
+    columns = seen.scores.reshape(len(seen.scores), -1)
+    weights = seen.weights
+    found = loo_quality(known.of_drawn, columns, weights=weights, n_parameters=0, by=by)
+    if found.r2 is None:
+        return fit
+    parts = rescaled(fit.parts, found.r2)
+    return replace(fit, r2=found.r2, r2_error=found.r2_error, rmse=found.rmse, parts=parts)
 
 
 def leftover_of(

@@ -19,7 +19,7 @@ from slalom.explainers.facts import (
     ask_facts,
     scores_of,
 )
-from slalom.explainers.leftover import Leftover, Used, leftover_of, used
+from slalom.explainers.leftover import Leftover, Used, judged_with, leftover_of, used
 from slalom.explanation import Explanation
 from slalom.samplers.base import Sampler, Samples
 from slalom.surrogates.base import Fit, Model, Observations, Surrogate
@@ -131,8 +131,10 @@ class SurrogateExplainer:
     ) -> list[Explanation]:
         left = self._used(fitted, asked)
         explanations = []
-        for one, fit, facts, use in zip(fitted.sampled, fitted.fits, asked, left, strict=True):
+        told = zip(fitted.sampled, fitted.fits, fitted.observed, asked, left, strict=True)
+        for one, fitting, seen, facts, use in told:
             begun = perf_counter() - fitted.seconds
+            fit = judged_with(fitting, use.known, seen)
             case = replace(one.case if facts is None else facts.case, begun=begun)
             found = self._found(one, fit, facts, use)
             explanations.append(case.explanation(found, method=self.name, seed=seed))

@@ -14,7 +14,7 @@ import numpy as np
 from slalom.document import FloatArray, IntArray
 from slalom.errors import MissingExtraError
 from slalom.surrogates.base import Fit, unsure
-from slalom.surrogates.quality import loo_quality
+from slalom.surrogates.quality import loo_quality, unsettled
 from slalom.surrogates.trees import NEVER, Forest, TreesModel, no_trees
 
 DIGITS = 6  # of a leaf, relative to the spread of the scores: files stay small
@@ -77,7 +77,11 @@ class BoostedSurrogate:
             [rows.out_of_fold(column, self.n_folds) for column in (columns - level).T], axis=1
         )
         judged = loo_quality(
-            columns - level - unseen, columns, weights=share, n_parameters=self.n_folds
+            columns - level - unseen,
+            columns,
+            weights=share,
+            n_parameters=self.n_folds,
+            by=unsettled(counts[used]),
         )
         notes = () if (counts.sum(axis=1) == 0).any() else (FITTED_EMPTY,)
         if judged.r2 is None:

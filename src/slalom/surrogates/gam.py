@@ -16,7 +16,7 @@ import numpy as np
 from slalom.document import FloatArray, IntArray
 from slalom.surrogates.base import Fit, unsure
 from slalom.surrogates.linear import BY_LEAVE_ONE_OUT, regress
-from slalom.surrogates.quality import loo_quality
+from slalom.surrogates.quality import loo_quality, unsettled
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +73,11 @@ class GamSurrogate:
         design = (counts[used][:, features] >= occurrences).astype(np.float64)
         found = regress(design, columns, weights=weights[used], ridges=self.ridges)
         judged = loo_quality(
-            found.residuals, columns, weights=weights[used], n_parameters=len(features) + 1
+            found.residuals,
+            columns,
+            weights=weights[used],
+            n_parameters=len(features) + 1,
+            by=unsettled(counts[used]),
         )
         model = _model(
             found.coefficients, found.intercept, document_counts, one_column=scores.ndim == 1

@@ -15,7 +15,7 @@ import numpy as np
 
 from slalom.document import FloatArray, IntArray
 from slalom.surrogates.base import Fit, unsure
-from slalom.surrogates.quality import loo_quality
+from slalom.surrogates.quality import loo_quality, unsettled
 
 BY_LEAVE_ONE_OUT = tuple(10.0**power for power in range(-6, 5))
 LEAST_LEFT = 1e-12  # of a residual, for rows that alone decide a coefficient
@@ -62,7 +62,11 @@ class LinearSurrogate:
         columns = scores.reshape(len(scores), -1)[used]
         found = regress(counts[used], columns, weights=weights[used], ridges=self.ridges)
         judged = loo_quality(
-            found.residuals, columns, weights=weights[used], n_parameters=counts.shape[1] + 1
+            found.residuals,
+            columns,
+            weights=weights[used],
+            n_parameters=counts.shape[1] + 1,
+            by=unsettled(counts[used]),
         )
         shape = (len(document_counts), *scores.shape[1:])
         model = LinearModel(

@@ -6,13 +6,16 @@ and how far that figure itself is luck: the standard error of a ratio of two sum
 independent rows, whose linear part is Σ (missed − (1 − R²) spread) / Σ spread, and what no
 sample shows because it was not drawn, as if one more row were missed wholly: 1 / n, with n the
 number of rows that would have the spread if it were shared evenly.
+
+Rows of a kind that was asked to the last one are no sample of what is still to come: where every
+unit was asked alone, these rows are fitted and do not judge the fit.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from slalom.document import FloatArray, IntArray
+from slalom.document import BoolArray, FloatArray, IntArray
 
 HANDFUL = 8  # such rows, at least
 CONSTANT = 1e-9  # of the largest score: rounding, not spread
@@ -30,15 +33,30 @@ class Judged:
 NOTHING = Judged(None, None, None)
 
 
+def unsettled(counts: FloatArray) -> BoolArray:
+    """(n,) rows of a kind that has others: where every unit was asked alone, no such row."""
+    alone = counts.sum(axis=1) == 1
+    settled = bool((counts[alone] > 0).any(axis=0).all())
+    return ~alone if settled and (~alone).sum() >= HANDFUL else np.ones(len(counts), dtype=bool)
+
+
 def loo_quality(
-    residuals: FloatArray, scores: FloatArray, *, weights: FloatArray, n_parameters: float
+    residuals: FloatArray,
+    scores: FloatArray,
+    *,
+    weights: FloatArray,
+    n_parameters: float,
+    by: BoolArray | None = None,
 ) -> Judged:
     """R² is None where nothing can be judged: too few rows, or constant scores.
 
     Nor where a handful of rows have nearly all of the spread: what holds for them says little
     about the next one of their kind. `residuals` and `scores` are (n_rows, n_classes),
-    `n_parameters` counts those of one class.
+    `n_parameters` counts those of one class, `by` (n_rows,) says which rows judge; None: all.
     """
+    too_few = len(scores) <= max(n_parameters, 1)
+    if by is not None:
+        residuals, scores, weights = residuals[by], scores[by], weights[by]
     n_rows, n_classes = scores.shape
     if n_rows == 0:
         return NOTHING
@@ -46,7 +64,7 @@ def loo_quality(
     missed = shares * (residuals**2).sum(axis=1)
     spread = shares * ((scores - shares @ scores) ** 2).sum(axis=1)
     rmse = float(np.sqrt(missed.sum() / n_classes))
-    if n_rows <= max(n_parameters, 1) or _carriers(spread) < HANDFUL:
+    if too_few or _carriers(spread) < HANDFUL:
         return Judged(None, None, rmse)
     alone = n_rows / (n_rows - 1)  # the mean, too, is judged on rows it has not seen
     return judged(missed, spread * alone**2, largest=float(np.abs(scores).max()), rmse=rmse)

@@ -115,3 +115,23 @@ def test_columns_of_several_classes_are_independent():
     found = know_nearby(both)
     np.testing.assert_allclose(found.removals[:, 0], -found.removals[:, 1])
     np.testing.assert_allclose(found.nearby.weights[:, 0], know_nearby(one).nearby.weights[:, 0])
+
+
+def test_each_row_is_judged_without_itself():
+    """What is still missed of a row: as much as an interpolation of all others misses."""
+    given = missed(near_the_whole, n_removals=12)
+    known = know_nearby(given)
+    near = known.nearby
+    assert near.own > 0
+    drawn = near.points[near.n_measured :]
+    at = [int(np.flatnonzero((given.drawn == point).all(axis=1))[0]) for point in drawn]
+    misses = np.vstack([given.of_measured, given.of_drawn[at]])
+    apart = (near.points[:, None] != near.points).sum(axis=2)
+    kernel = np.exp(-apart / near.reach) + near.own * np.eye(len(apart))
+    for row in range(near.n_measured, len(apart), 17):
+        others = np.arange(len(apart)) != row
+        weights = np.linalg.solve(kernel[np.ix_(others, others)], misses[others])
+        left = misses[row] - kernel[row, others] @ weights
+        np.testing.assert_allclose(known.of_drawn[at[row - near.n_measured]], left, atol=1e-9)
+    far = given.drawn.sum(axis=1) <= N / 2
+    np.testing.assert_array_equal(known.of_drawn[far], given.of_drawn[far])

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from slalom.document import FloatArray
+from slalom.document import BoolArray, FloatArray
 from slalom.surrogates.quality import Judged, loo_quality
 from slalom.surrogates.slalom.left_out import LeftOut, left_out
 from slalom.surrogates.slalom.path import judge
@@ -41,10 +41,13 @@ class Certainty:
     determined: FloatArray  # (n_features,)
 
 
-def certainty(problem: Problem, solution: Solution, contrasts: FloatArray) -> Certainty:
+def certainty(
+    problem: Problem, solution: Solution, contrasts: FloatArray, by: BoolArray | None = None
+) -> Certainty:
     """Everything from one factorisation.
 
-    `contrasts` (n_classes, n_columns) take the problem's columns to the classes.
+    `contrasts` (n_classes, n_columns) take the problem's columns to the classes, `by` (n,) says
+    which of the rows that leave-one-out looks at judge the fit; None: all.
     """
     from scipy.linalg import cho_solve
 
@@ -56,7 +59,7 @@ def certainty(problem: Problem, solution: Solution, contrasts: FloatArray) -> Ce
     misses = left.residuals
     left = replace(left, residuals=_like_others(problem, misses))
     return Certainty(
-        _quality(problem, misses, len(contrasts)),
+        _quality(problem, misses, len(contrasts), by),
         misses @ contrasts.T,
         _covariances(problem, solution, contrasts, left, inverses),
         _determined(problem, solution, left, inverses),
@@ -80,7 +83,9 @@ def _like_others(problem: Problem, misses: FloatArray) -> FloatArray:
     return calmer
 
 
-def _quality(problem: Problem, residuals: FloatArray, n_classes: int) -> Judged:
+def _quality(
+    problem: Problem, residuals: FloatArray, n_classes: int, by: BoolArray | None
+) -> Judged:
     n_columns = problem.scores.shape[1]
     judged = slice(None) if problem.judged is None else problem.judged
     return loo_quality(
@@ -88,6 +93,7 @@ def _quality(problem: Problem, residuals: FloatArray, n_classes: int) -> Judged:
         problem.scores[judged] * np.sqrt(n_columns / n_classes),
         weights=problem.weights[judged],
         n_parameters=problem.counts.shape[1] * (1 + n_columns) / n_columns - 1,
+        by=None if by is None else by[judged],
     )
 
 

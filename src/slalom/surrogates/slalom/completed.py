@@ -3,7 +3,9 @@
 Values, importances and shares are those of the parts. Prediction, removal, alone and Shapley
 values are those of everything together: Shapley values of the parts and of the trees are
 exact, those of the response surface come from many orders of joining on the model itself.
-Where the remainder does not pay on rows it has not seen, the fit is that of the parts.
+Where the remainder does not pay on rows it has not seen, the fit is that of the parts. A row is
+judged by parts that have seen all others (left_out.py) and a remainder that has not seen its
+fold: parts that had not seen the fold either would be worse than those that are told.
 """
 
 from dataclasses import dataclass, replace
@@ -126,26 +128,34 @@ class CompletedSurrogate:
             part.reshape(len(counts), -1)[rows] for part in (scores, fit.model.predict(counts))
         )
         grower = Grown(Ground.of(counts[rows])) if self.trees else None
-        found = [
-            fit_remainder(
-                Described(
-                    counts[rows],
-                    truth[:, column],
-                    problem.weights[drawn],
-                    said[:, column],
-                    without[:, drawn, column],
-                    folds[drawn],
-                    None if two is None else two[:, drawn, column],
-                ),
-                grower,
+        shown = [
+            Described(
+                counts[rows],
+                truth[:, column],
+                problem.weights[drawn],
+                said[:, column],
+                without[:, drawn, column],
+                folds[drawn],
+                None if two is None else two[:, drawn, column],
             )
             for column in range(truth.shape[1])
         ]
+        found = [fit_remainder(one, grower) for one in shown]
         if all(remainder.is_nothing for remainder in found):
             return fit
         model = _model(fit, found, centred=len(solved.back) > solved.back.shape[1])
-        unseen = model.balanced(np.stack([remainder.unseen for remainder in found], axis=1))
-        judged = loo_quality(truth - unseen, truth, weights=problem.weights[drawn], n_parameters=0)
+        assert fit.held_out is not None
+        assert fit.judged is not None
+        added = [left.unseen - one.held_out() for left, one in zip(found, shown, strict=True)]
+        unseen = fit.held_out.reshape(len(counts), -1)[rows]  # a fold less would be too little
+        unseen = unseen + model.balanced(np.stack(added, axis=1))
+        judged = loo_quality(
+            truth - unseen,
+            truth,
+            weights=problem.weights[drawn],
+            n_parameters=0,
+            by=fit.judged[rows],
+        )
         held_out = model.predict(counts).reshape(len(counts), -1)
         held_out[rows] = unseen
         return replace(

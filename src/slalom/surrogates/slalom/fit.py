@@ -6,6 +6,7 @@ import numpy as np
 
 from slalom.document import BoolArray, FloatArray
 from slalom.surrogates.base import Fit, unsure
+from slalom.surrogates.quality import unsettled
 from slalom.surrogates.rows import Rows
 from slalom.surrogates.slalom.certainty import certainty
 from slalom.surrogates.slalom.described import described
@@ -110,7 +111,8 @@ class SlalomSurrogate:
         model = _model(problem, solution, back, document_counts)
         if scores.ndim == 1:
             model = model.column(0)
-        sure = certainty(problem, solution, back)
+        by = unsettled(counts[solved.used])
+        sure = certainty(problem, solution, back, by)
         judged = sure.judged
         said = model.predict(counts)
         held_out = said.reshape(columns.shape)
@@ -128,6 +130,7 @@ class SlalomSurrogate:
             notes=(unsure(counts, columns),) if judged.r2 is None else (),
             determined=sure.determined,
             held_out=held_out.reshape(scores.shape),
+            judged=_placed(solved, by),
             parts=described(
                 model,
                 counts[solved.used],
@@ -206,6 +209,13 @@ class SlalomSurrogate:
         if rows.any():
             return np.asarray(scores[rows].mean(axis=0))
         return np.asarray(weights @ scores / weights.sum())
+
+
+def _placed(solved: Solved, by: BoolArray) -> BoolArray:
+    """(n_queries,) the rows that judge the fit, among all that were asked."""
+    rows = np.zeros(len(solved.used), dtype=bool)
+    rows[solved.used] = by if solved.problem.judged is None else by & solved.problem.judged
+    return rows
 
 
 def _judged(counts: FloatArray, document_counts: FloatArray) -> BoolArray:

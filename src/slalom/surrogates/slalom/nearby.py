@@ -12,6 +12,7 @@ differs from it by a few units is predicted from it, and far away nothing is add
 of a miss is its own, is chosen by leaving out rows of two and more removals; where none pays,
 nothing is added beside what was measured. Removals that were not measured are read off the
 same sum; how far those that were measured come out wrong when they are left out is the error.
+So with rows that were drawn: what is missed of each with it left out goes into R².
 """
 
 from dataclasses import dataclass
@@ -68,20 +69,22 @@ class Known:
     nearby: Nearby
     removals: FloatArray  # (n_units, n_columns)
     error: FloatArray | None  # (n_columns,) of those that were not measured; None: unknown
+    of_drawn: FloatArray  # (m, n_columns) what is still missed of rows, each left out
 
 
 def know_nearby(missed: Missed) -> Known:
-    nearby, left_out = _fitted(missed)
+    nearby, left_out, of_drawn = _fitted(missed)
     removals = missed.removals - nearby(1.0 - np.eye(len(missed.removals)))
     whole = missed.of_measured[:1]
     if nearby.own == 0 and ((left_out - whole) ** 2).sum() < (left_out**2).sum():
         removals, left_out = removals - whole, left_out - whole  # the fit's change says more
     enough = len(left_out) >= FEWEST_REMOVALS
-    return Known(nearby, removals, np.sqrt((left_out**2).mean(axis=0)) if enough else None)
+    error = np.sqrt((left_out**2).mean(axis=0)) if enough else None
+    return Known(nearby, removals, error, of_drawn)
 
 
-def _fitted(missed: Missed) -> tuple[Nearby, FloatArray]:
-    """What is added, and what measured removals are missed by when they are left out."""
+def _fitted(missed: Missed) -> tuple[Nearby, FloatArray, FloatArray]:
+    """What is added, and what measured removals and drawn rows are missed by when left out."""
     n_units, k = missed.measured.shape[1], len(missed.measured)
     sizes = missed.drawn.sum(axis=1)
     inner = np.flatnonzero((sizes > n_units / 2) & (sizes < n_units))
@@ -90,9 +93,9 @@ def _fitted(missed: Missed) -> tuple[Nearby, FloatArray]:
     misses = np.vstack([missed.of_measured, missed.of_drawn[inner]])
     judged = (np.arange(len(points)) >= k) & (points.sum(axis=1) < n_units - 1)
     best = Nearby(missed.measured, missed.of_measured, NOWHERE, 0.0, k)
-    left_out = misses[1:k]
+    left_out, of_drawn = misses[1:k], missed.of_drawn.copy()
     if judged.sum() < FEWEST:
-        return best, left_out
+        return best, left_out, of_drawn
     reach = max(1.0, REACH * n_units)
     values, axes = np.linalg.eigh(np.exp(-_apart(points.astype(float), points) / reach))
     turned, squared = axes.T @ misses, axes**2
@@ -103,9 +106,9 @@ def _fitted(missed: Missed) -> tuple[Nearby, FloatArray]:
         without = weights / (squared @ shrunk)[:, None]
         error = float((without[judged] ** 2).sum())
         if error < least:
-            least, left_out = error, without[1:k]
+            least, left_out, of_drawn[inner] = error, without[1:k], without[k:]
             best = Nearby(points, weights, reach, float(own), k)
-    return best, left_out
+    return best, left_out, of_drawn
 
 
 def _apart(present: FloatArray, points: BoolArray) -> FloatArray:
