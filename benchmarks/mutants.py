@@ -6,13 +6,14 @@
 
 Each fault goes into a copy of the package; tests run against the copy and stop at the first
 failure: of a named fault those it names, of one made by rule (mutations.py) those that run its
-line (covering.py), those of its own part and the quickest first: a minute of them, and of a
-survivor some more. A fault is killed when a test fails that passes without it, which is tried
-first (--sound leaves that out). Survivors are listed, with the reason where faults.toml or
-survivors.toml gives one (an equivalent change, say); the status is 1 where fewer than 90 % are
-killed. Rows go to --out as they come. What stands there is not tried again, also where the code
-has moved since: faults are drawn by what their lines say, not by where they stand. A survivor is
-tried again with --again.
+line (covering.py), those of its own part and the quickest first: a quarter of a minute of them,
+and for a survivor a minute in all. A fault is killed when a test fails that passes without it,
+which is tried first (--sound leaves that out). Survivors are listed, with the reason where
+faults.toml or survivors.toml gives one (an equivalent change, say); the status is 1 where fewer
+than 90 % are killed. Rows go to --out as they come. What stands there is not tried again, also
+where the code has moved since: faults are drawn by what their lines say, not by where they stand.
+A survivor is tried again with --again. --watched keeps which tests run which lines; it holds for
+one commit.
 """
 
 import argparse
@@ -44,7 +45,7 @@ BESIDE = "contracts classes reference_packages errors explanation tables".split(
 WATCHED = (*(f"tests/{part}" for part in PARTS), *(f"tests/test_{name}.py" for name in BESIDE))
 ENOUGH = 0.9  # share of faults that must be killed
 SECONDS = 400  # of a processor, for the tests of one fault: one that hangs them is noticed too
-ENOUGH_TESTS = (60.0, 240.0)  # seconds, as measured while lines were watched: at first, in all
+ENOUGH_TESTS = (15.0, 60.0)  # seconds, as measured while lines were watched: at first, in all
 HEAVY = ("scipy.stats", "scipy.linalg", "sklearn.metrics", "torch", "transformers")
 Tests = tuple[str, ...]  # files, folders or single tests, run together
 Told = tuple[str, str, str]  # file, line before, line after: what a fault is, wherever it stands
@@ -89,7 +90,7 @@ def main() -> None:
     killers = _kept(given.out, again=given.again)
     os.environ["OMP_NUM_THREADS"] = "1"
     _load_heavy_libraries()
-    todo = with_tests([fault for fault in faults if fault.told not in killers])
+    todo = with_tests([f for f in faults if f.told not in killers], given.watched)
     if not given.sound:
         _check_unharmed(todo)
     with ThreadPoolExecutor(given.jobs) as pool:
@@ -129,6 +130,7 @@ def _options() -> argparse.ArgumentParser:
     options.add_argument("--jobs", type=int, default=2)
     options.add_argument("--sound", action="store_true", help="the tests are known to pass")
     options.add_argument("--out", type=Path, help="a row per line; those there are not done again")
+    options.add_argument("--watched", type=Path, help="which tests run which lines: found once")
     options.add_argument("--again", action="store_true", help="but for survivors without a reason")
     return options
 
@@ -211,10 +213,15 @@ def _survivors() -> dict[Told, str]:
     return {(e["file"], e["before"], e["after"]): e["reason"] for e in listed.get("survivor", [])}
 
 
-def with_tests(faults: list[Fault]) -> list[Fault]:
+def with_tests(faults: list[Fault], kept: Path | None = None) -> list[Fault]:
     """The same, those made by rule with the tests that run their lines."""
     lines = frozenset((f.file, f.line) for f in faults if f.line is not None)
-    found = _watched(lines) if lines else {}
+    if lines and kept and kept.exists():
+        found: Covered = json.loads(kept.read_text(encoding="utf-8"))
+    else:
+        found = _watched(lines) if lines else {}
+    if kept:
+        kept.write_text(json.dumps(found), encoding="utf-8")
     return [
         fault if fault.line is None else replace(fault, tests=_chosen(fault, found))
         for fault in faults
