@@ -64,7 +64,7 @@ def test_a_bent_classifier_gets_a_response(counts):
     before, after = ((truth - p) ** 2 for p in (said, said + found.predict(fresh, said)))
     assert after.mean() < 0.3 * before.mean()
     unseen = ((np.tanh(plain) * 3 - found.unseen) ** 2).mean()
-    assert unseen == pytest.approx(after.mean(), rel=0.5)
+    assert unseen == pytest.approx(after.mean(), rel=0.3)
 
 
 @pytest.mark.parametrize("noise", [0.0, 1.0])
@@ -148,7 +148,7 @@ def test_permuted_shapley_values_add_up_and_agree_with_exact_ones():
     blind = permuted_shapley(
         lambda o: (model.joined(o), 0 * model.joined(o)), counts, exact=0 * exact
     )
-    np.testing.assert_allclose(blind, exact, atol=0.1)
+    np.testing.assert_allclose(blind, exact, atol=0.03)
 
 
 @pytest.mark.parametrize("anchor", [Anchor(0.3, 1.0), None])

@@ -56,7 +56,7 @@ def test_it_describes_more_and_says_how_much(explained):
     said = [fitted(e).predict(masks.astype(float)) for e in explained]
     errors = [((each - truth) ** 2).mean() / truth.var() for each in said]
     assert errors[0] < 0.85 * errors[1]
-    assert 1 - boosted.quality.r2 == pytest.approx(errors[0], abs=0.12)
+    assert 1 - boosted.quality.r2 == pytest.approx(errors[0], rel=0.35)
 
 
 def test_it_survives_files(explained):

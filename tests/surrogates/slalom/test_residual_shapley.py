@@ -34,7 +34,7 @@ def test_all_subsets_give_the_shapley_values_of_the_residual():
     shares = residual_shares(left(lambda masks: table)).values[:, 0]
     exact = shapley_of_all(all_subsets(N), table)
     assert shares.sum() == pytest.approx(table[0] - table[-1])
-    np.testing.assert_allclose(shares, exact, atol=0.15 * np.abs(exact).max())
+    np.testing.assert_allclose(shares, exact, atol=0.03 * np.abs(exact).max())
 
 
 def test_what_is_additive_comes_back_and_is_sure():
