@@ -229,8 +229,8 @@ def with_tests(faults: list[Fault], kept: Path | None = None) -> list[Fault]:
 
 
 def _chosen(fault: Fault, found: Covered) -> tuple[Tests, ...]:
-    ran = found.get(f"{fault.file}:{fault.line}")
-    if not ran:  # run while modules are imported, or by no test at all
+    ran = found.get(f"{fault.file}:{fault.line}") or _of_file(fault.file, found)
+    if not ran:
         return tuple((tests,) for tests in tests_of(fault.file))
     own, part = f"test_{Path(fault.file).name}", f"tests/{Path(fault.file).parts[0]}/"
     near = sorted(ran, key=lambda test: (f"/{own}::" not in test, part not in test, ran[test]))
@@ -239,6 +239,12 @@ def _chosen(fault: Fault, found: Covered) -> tuple[Tests, ...]:
     first = [test for test in near if until[test] <= at_first] or near[:1]
     more = [test for test in near if until[test] <= in_all and test not in first]
     return (tuple(first), tuple(more)) if more else (tuple(first),)
+
+
+def _of_file(file: str, found: Covered) -> dict[str, float]:
+    """Tests of a line that runs when its module is imported: those of the file's other lines."""
+    lines = [ran for line, ran in found.items() if line.startswith(f"{file}:")]
+    return {test: seconds for ran in lines for test, seconds in ran.items()}
 
 
 def _watched(lines: frozenset[Line]) -> Covered:
