@@ -58,7 +58,7 @@ METHODS: dict[str, Explainer] = {
             "slalom-fast",
             "SLALOM with anchor over single units and short sequences: the cheapest",
             ShortSequences(singletons=True),
-            SlalomSurrogate(),
+            SlalomSurrogate(parts=False),  # three units say nothing of what many add up to
             QueryBudget(minimum=200, per_unit=8, maximum=5000),
             facts=Facts(max_removals=0, shapley=False, nearby=False),
         ),

@@ -26,7 +26,7 @@ from slalom.explainers.vocabulary import Vocabulary
 from slalom.explanation import Quality, trust_of
 from slalom.samplers.subsets import SubsetSizes
 from slalom.surrogates.quality import NOTHING, Judged, judged
-from slalom.surrogates.rows import SPARSE_BELOW, Rows
+from slalom.surrogates.rows import SPARSE_BELOW, Cells, Rows
 from slalom.surrogates.slalom.groups import grouped_errors
 from slalom.surrogates.slalom.model import Anchor
 from slalom.surrogates.slalom.problem import Problem, Solution, attention_of
@@ -158,7 +158,9 @@ class Pool:
         counts: FloatArray = np.append(np.bincount(which, self.counts[kept]), np.ones(n_rows))
         row = np.append(places // (n + 2), np.arange(n_rows))
         at = np.append(places % (n + 2), np.full(n_rows, n + 1))
-        rows = Rows(counts, (n_rows, n + 2), (row, at))
+        order = np.argsort(row, kind="stable")
+        cells = Cells(row[order], at[order], n + 2)
+        rows = Rows(counts[order], (n_rows, n + 2), cells)
         if len(counts) < SPARSE_BELOW * n_rows * (n + 2):
             return rows
         return Rows(rows.dense(), rows.shape, None)

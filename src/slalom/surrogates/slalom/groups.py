@@ -50,5 +50,5 @@ def _summed(rows: Rows, groups: NDArray[np.intp]) -> FloatArray:
     if rows.cells is None:
         np.add.at(sums.T, groups, rows.data)
     else:
-        np.add.at(sums, (rows.cells[1], groups[rows.cells[0]]), rows.data)
+        np.add.at(sums, (rows.cells.column, groups[rows.cells.row]), rows.data)
     return sums
