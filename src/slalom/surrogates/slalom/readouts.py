@@ -44,7 +44,9 @@ def standard_errors(
     errors: dict[str, list[FloatArray]] = {}
     for column, covariance in zip(_columns(model), covariances, strict=True):
         for name, jacobian in _Reading.of(column, document_counts).jacobians().items():
-            variance = ((jacobian @ covariance) * jacobian).sum(axis=1)
+            used = np.flatnonzero(jacobian.any(axis=0))  # a share knows nothing of values
+            jacobian = jacobian[:, used]
+            variance = ((jacobian @ covariance[np.ix_(used, used)]) * jacobian).sum(axis=1)
             errors.setdefault(name, []).append(np.sqrt(np.maximum(variance, 0.0)))
     return {name: _shaped(name, np.stack(e, axis=-1), model) for name, e in errors.items()}
 

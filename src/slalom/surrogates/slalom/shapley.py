@@ -31,7 +31,7 @@ class Grid:
     most_q_nodes: int
 
 
-FINE, COARSE = Grid(0.4, 64), Grid(0.5, 32)  # for values; for standard errors
+FINE, COARSE = Grid(0.4, 64), Grid(0.5, 16)  # for values; for standard errors, within 1e-3
 
 
 @dataclass(frozen=True, eq=False)
