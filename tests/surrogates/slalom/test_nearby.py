@@ -134,4 +134,20 @@ def test_each_row_is_judged_without_itself():
         left = misses[row] - kernel[row, others] @ weights
         np.testing.assert_allclose(known.of_drawn[at[row - near.n_measured]], left, atol=1e-9)
     far = given.drawn.sum(axis=1) <= N / 2
-    np.testing.assert_array_equal(known.of_drawn[far], given.of_drawn[far])
+    added = near(given.drawn[far].astype(float))
+    np.testing.assert_allclose(known.of_drawn[far], given.of_drawn[far] - added, atol=1e-12)
+
+
+def test_what_would_harm_smaller_parts_is_not_added():
+    """A cliff at half of the units that a fit has smoothed: what is missed changes sign there."""
+
+    def smoothed(present):
+        over = present.sum(axis=1) - N / 2 - 0.5
+        return np.sign(over) * np.exp(-np.abs(over) / 2)
+
+    given = missed(smoothed, n_drawn=400)
+    known = know_nearby(given)
+    below = random_subsets(np.full(60, N // 2 - 1), N, np.random.default_rng(8)).astype(float)
+    assert known.nearby.own == 0
+    assert np.abs(known.nearby(below)).max() < 1e-9
+    np.testing.assert_array_equal(known.of_drawn, given.of_drawn)

@@ -9,10 +9,11 @@ text, misses y at subsets S,
 
 so that what was measured (the whole text, single removals) comes back as the answer it was, what
 differs from it by a few units is predicted from it, and far away nothing is added. q, how much
-of a miss is its own, is chosen by leaving out rows of two and more removals; where none pays,
-nothing is added beside what was measured. Removals that were not measured are read off the
-same sum; how far those that were measured come out wrong when they are left out is the error.
-So with rows that were drawn: what is missed of each with it left out goes into R².
+of a miss is its own, is chosen by leaving out rows of two and more removals; where none pays, or
+smaller parts lose more than is gained, nothing is added beside what was measured. Removals that
+were not measured are read off the same sum; how far those that were measured come out wrong when
+they are left out is the error. So with rows that were drawn: what is missed of each with it left
+out goes into R².
 """
 
 from dataclasses import dataclass
@@ -89,26 +90,40 @@ def _fitted(missed: Missed) -> tuple[Nearby, FloatArray, FloatArray]:
     sizes = missed.drawn.sum(axis=1)
     inner = np.flatnonzero((sizes > n_units / 2) & (sizes < n_units))
     inner = np.sort(inner[np.argsort(-sizes[inner], kind="stable")[:MOST]])
+    outer = np.setdiff1d(np.flatnonzero(sizes < n_units), inner)
     points = np.vstack([missed.measured, missed.drawn[inner]])
     misses = np.vstack([missed.of_measured, missed.of_drawn[inner]])
-    judged = (np.arange(len(points)) >= k) & (points.sum(axis=1) < n_units - 1)
     best = Nearby(missed.measured, missed.of_measured, NOWHERE, 0.0, k)
-    left_out, of_drawn = misses[1:k], missed.of_drawn.copy()
-    if judged.sum() < FEWEST:
+    left_out, of_drawn = misses[1:k], missed.of_drawn
+    judged = inner[sizes[inner] < n_units - 1]
+    if len(judged) < FEWEST:
         return best, left_out, of_drawn
     reach = max(1.0, REACH * n_units)
-    values, axes = np.linalg.eigh(np.exp(-_apart(points.astype(float), points) / reach))
+    values, axes = np.linalg.eigh(_near(points, points, reach))
     turned, squared = axes.T @ misses, axes**2
-    least = PAYS * float((misses[judged] ** 2).sum())
+    around = _near(missed.drawn[outer], points, reach)
+    least = PAYS * _squares(of_drawn[judged])
+    before = _squares(of_drawn[judged]) + _squares(of_drawn[outer])
     for own in OWN:
         shrunk = 1.0 / (np.maximum(values, 0.0) + own)
         weights = axes @ (shrunk[:, None] * turned)
         without = weights / (squared @ shrunk)[:, None]
-        error = float((without[judged] ** 2).sum())
-        if error < least:
-            least, left_out, of_drawn[inner] = error, without[1:k], without[k:]
+        still = missed.of_drawn.copy()
+        still[inner], still[outer] = without[k:], missed.of_drawn[outer] - around @ weights
+        error = _squares(still[judged])
+        if error < least and error + _squares(still[outer]) < before:
+            least, left_out, of_drawn = error, without[1:k], still
             best = Nearby(points, weights, reach, float(own), k)
     return best, left_out, of_drawn
+
+
+def _squares(misses: FloatArray) -> float:
+    return float((misses**2).sum())
+
+
+def _near(present: BoolArray, points: BoolArray, reach: float) -> FloatArray:
+    """(m, k) exp(−h / ℓ)."""
+    return np.asarray(np.exp(-_apart(present.astype(np.float64), points) / reach))
 
 
 def _apart(present: FloatArray, points: BoolArray) -> FloatArray:
