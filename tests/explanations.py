@@ -85,6 +85,7 @@ def with_facts(explanation: Explanation) -> Explanation:
         measured={"alone": every, "removal": half},
         determined=np.linspace(0.0, 1.0, n_units),
         length_curve=curve,
+        length_errors=0.2 * curve,
         base_measured=True,
     )
 

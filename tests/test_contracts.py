@@ -143,6 +143,8 @@ def test_scores_are_finite_and_have_their_shapes(explained, method, target):
         assert 0 <= found.determined.min() <= found.determined.max() <= 1
     if found.length_curve is not None:
         assert len(found.length_curve) == n_units + 1
+        if found.quality.r2 is not None:
+            assert found.length_errors.shape == found.length_curve.shape
     assert (found.whole is None) == (found.model is None)
     if found.whole is not None:
         assert np.shape(found.whole) == ((2,) if target == "all" else ())

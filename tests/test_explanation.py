@@ -41,6 +41,7 @@ def with_every_part(explanation, whole):
         base=whole,
         base_measured=True,
         length_curve=np.linspace(0, 0.5, n + 1),
+        length_errors=np.linspace(0, 0.1, n + 1),
         windowed=True,
     )
 
@@ -81,6 +82,7 @@ def test_a_file_of_version_1_still_opens():
     assert old.units[:3] == ("A", "slow", "start")
     assert old.measured == {}
     assert (old.determined, old.whole, old.base, old.length_curve) == (None,) * 4
+    assert old.length_errors is None
     assert not old.windowed
     assert old.scores["shapley"].shape == (9, 2)
     assert slalom.Explanation.from_json(old.to_json()) == old

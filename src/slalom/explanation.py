@@ -92,6 +92,7 @@ class Explanation:
     base: Number | None = None  # the score of the empty text; None: unknown
     base_measured: bool = False  # the empty text was asked, not fitted
     length_curve: FloatArray | None = None  # (n_units + 1,) of 0 … n units; None: no such part
+    length_errors: FloatArray | None = None  # its standard errors, same shape; None: unknown
     windowed: bool = False  # the text is longer than the model reads, and was read in windows
     pairs: Interactions | None = None  # words that act together; None: nobody looked
 
@@ -151,6 +152,7 @@ class Explanation:
             "base": _plain(self.base),
             "base_measured": self.base_measured,
             "length_curve": _plain(self.length_curve),
+            "length_errors": _plain(self.length_errors),
             "windowed": self.windowed,
             **({} if self.pairs is None else {"pairs": self.pairs.to_json()}),
         }
@@ -266,8 +268,9 @@ def _check_shapes(explanation: Explanation) -> None:
     ]
     if explanation.determined is not None:
         parts.append(("determined", len(explanation.determined)))
-    if explanation.length_curve is not None:
-        parts.append(("length_curve", len(explanation.length_curve) - 1))
+    for name in ("length_curve", "length_errors"):
+        if (sizes := getattr(explanation, name)) is not None:
+            parts.append((name, len(sizes) - 1))
     for name, length in parts:
         if length != n_units:
             raise ValueError(f"{n_units} units but {length} entries in {name}")
@@ -287,7 +290,7 @@ def _since_version_2(record: dict[str, Any]) -> dict[str, Any]:
         "windowed": record.get("windowed", False),
         **{
             name: _number(record.get(name))
-            for name in ("determined", "whole", "base", "length_curve")
+            for name in ("determined", "whole", "base", "length_curve", "length_errors")
         },
     }
 

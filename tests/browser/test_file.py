@@ -117,6 +117,11 @@ def test_the_bridge_ends_at_the_answer(show: Opened) -> None:
     last = page.locator(".canvas .p .amount").last.text_content() or ""
     assert float(last.replace("−", "-")) == pytest.approx(said, abs=0.006)
     expect(page.locator(".canvas svg")).to_have_count(2)  # the length curve is below
+    expect(page.locator(".canvas .band")).to_have_count(1)
+    page = show(replace(explanation, length_errors=None))
+    choose(page, "bridge")
+    expect(page.locator(".canvas .curve")).to_have_count(1)
+    expect(page.locator(".canvas .band")).to_have_count(0)
 
 
 def test_every_class_can_be_looked_at(show: Opened) -> None:

@@ -149,7 +149,9 @@ def test_how_many_units_are_open_is_said_in_the_right_number(text, open_, said) 
 
 
 def test_length_is_told_where_it_matters() -> None:
-    assert "adds +0.50" in length_sentence(with_facts(made()))
+    told = with_facts(made())
+    assert "adds +0.50 ±0.10 to the score" in length_sentence(told)
+    assert "adds +0.50 to the score" in length_sentence(replace(told, length_errors=None))
     assert length_sentence(made()) == ""
 
 

@@ -107,6 +107,7 @@ class Case:
             base=_number(empty if empty is not None else _base(fitted, document.n_units)),
             base_measured=empty is not None,
             length_curve=found.length_curve,
+            length_errors=found.length_errors,
             windowed=document.windowed,
         )
 
@@ -128,6 +129,7 @@ class Found:
     measured: dict[str, BoolArray] = field(default_factory=dict)
     determined: FloatArray | None = None
     length_curve: FloatArray | None = None
+    length_errors: FloatArray | None = None
     parts: dict[str, float] = field(default_factory=dict)
     exact: bool = False  # every subset was asked, and that is what the scores say
 

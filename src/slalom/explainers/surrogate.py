@@ -194,6 +194,7 @@ class SurrogateExplainer:
             measured=told.measured,
             determined=None if fit.determined is None else fit.determined[features],
             length_curve=_length_curve(model, document.n_units),
+            length_errors=fit.length_errors,
             parts=fit.parts,
             exact=exact,
         )

@@ -43,6 +43,7 @@ class Fit:
     held_out: FloatArray | None = None  # like the scores: each row as predicted from the others
     parts: dict[str, float] = field(default_factory=dict)  # share of the variation, by part
     r2_error: float | None = None  # how far R² itself is luck: its standard error
+    length_errors: FloatArray | None = None  # (n_units + 1,) of the length curve; None: none
     judged: BoolArray | None = None  # (n_queries,) the rows that R² is judged by; None: unknown
 
 

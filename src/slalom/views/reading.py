@@ -83,7 +83,7 @@ def for_class(explanation: Explanation, index: int) -> Explanation:
         {name: part[:, index] if part.ndim == 2 else part for name, part in parts.items()}
         for parts in (explanation.scores, explanation.errors)
     )
-    anchor, curve = explanation.anchor, explanation.length_curve
+    anchor = explanation.anchor
     if anchor is not None and isinstance(anchor.value, tuple):
         anchor = Anchor(anchor.value[index], anchor.importance)
     return replace(
@@ -93,8 +93,13 @@ def for_class(explanation: Explanation, index: int) -> Explanation:
         anchor=anchor,
         whole=_at(fitted(explanation), index),
         base=_at(start(explanation), index),
-        length_curve=curve[:, index] if curve is not None and curve.ndim == 2 else curve,
+        length_curve=_column(explanation.length_curve, index),
+        length_errors=_column(explanation.length_errors, index),
     )
+
+
+def _column(curve: FloatArray | None, index: int) -> FloatArray | None:
+    return curve[:, index] if curve is not None and curve.ndim == 2 else curve
 
 
 def told_length(explanation: Explanation) -> FloatArray | None:

@@ -144,6 +144,7 @@ def _of_class(explanation: Explanation, index: int, rows: Sequence[Row]) -> Reco
             for step in bridge(shown, rows, float(said))
         ],
         "length": None if curve is None else _rounded(curve),
+        "length_errors": None if shown.length_errors is None else _rounded(shown.length_errors),
         "anchor": None
         if shown.anchor is None
         else {

@@ -14,7 +14,7 @@ import numpy as np
 
 from slalom.explanation import FAIR_TRUST, Explanation, trust_of
 from slalom.views import reading
-from slalom.views.numbers import counted, listed, number, percent, probability, r2_percent
+from slalom.views.numbers import counted, listed, margin, number, percent, probability, r2_percent
 
 N_NAMED = 3  # words on each side
 WORTH_NAMING = 0.2  # of the strongest
@@ -207,6 +207,8 @@ def length_sentence(explanation: Explanation) -> str:
     if curve is None or abs(curve[-1]) < WORTH_TELLING:
         return ""
     adds = number(float(curve[-1])).strip()
+    if explanation.length_errors is not None:
+        adds += f" {margin(float(explanation.length_errors[-1]))}"
     return f"The sheer length of the text, whatever its words, adds {adds} to the score."
 
 

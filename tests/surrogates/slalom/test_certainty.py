@@ -1,9 +1,11 @@
 """What the answers determine, and what only the prior says."""
 
 import numpy as np
+import pytest
 
 from slalom.surrogates.slalom.fit import SlalomSurrogate
 from slalom.surrogates.slalom.left_out import positive_root
+from slalom.surrogates.slalom.length import LengthCurve, knots_of
 from slalom.surrogates.slalom.model import Anchor, SlalomModel
 from slalom.surrogates.slalom.readouts import read_outs
 
@@ -90,3 +92,51 @@ def test_the_empty_text_predicted_without_itself_is_no_noise():
         told.append(fit.errors["shapley"])
     ratio = np.sqrt(np.mean(np.square(told)) / np.mean(np.square(missed)))
     assert 0.7 < ratio < 1.5
+
+
+def drifting(seed, offset):
+    """A known curve beside attention whose values have `offset` in common, and noisy answers."""
+    rng = np.random.default_rng(seed)
+    knots = knots_of(30)
+    curve = LengthCurve(knots, 0.5 * rng.normal(size=len(knots)).cumsum())
+    values = 1.5 * (rng.normal(size=30) + offset)
+    model = SlalomModel(
+        values, 0.7 * rng.normal(size=30), Anchor(0.3, 1.5), direct=np.zeros(30), length=curve
+    )
+    counts = np.vstack([subsets(400, 30, rng), np.eye(30)])
+    noise = 0.2 * rng.normal(size=len(counts)) * (counts.sum(axis=1) > 0)
+    return model, fitted(counts, model.predict(counts) + noise)
+
+
+@pytest.mark.parametrize(("common", "least"), [(0.0, 0.9), (0.5, 0.75)])
+def test_the_length_curve_lies_within_its_errors(common, least):
+    """Known curves, fitted again and again; `common` is half as large as what values vary by."""
+    held, sizes = [], np.arange(31.0)
+    for seed in range(14):
+        model, fit = drifting(seed, common * np.random.default_rng(seed + 50).normal())
+        missed = fit.model.length(sizes) - model.length(sizes)
+        assert fit.length_errors.shape == (31,)
+        assert fit.length_errors[0] == 0
+        assert fit.length_errors.max() < 2 * np.ptp(model.predict(np.eye(30)))
+        held.append(np.abs(missed[1:]) <= 1.645 * fit.length_errors[1:])
+    assert least <= np.mean(held)
+
+
+def test_without_the_empty_text_the_first_step_of_the_curve_is_no_news():
+    rng = np.random.default_rng(3)
+    counts = subsets(300, 30, rng)
+    counts = counts[counts.sum(axis=1) > 0]
+    fit = fitted(counts, counts @ rng.normal(size=30) + rng.normal(size=len(counts)))
+    assert fit.length_errors[1] == 0
+    assert (fit.length_errors[2:] > 0).all()
+
+
+def test_curves_of_all_classes_have_errors_of_their_own():
+    rng = np.random.default_rng(4)
+    counts = subsets(300, 12, rng)
+    one = np.log1p(counts.sum(axis=1)) + 0.1 * rng.normal(size=len(counts))
+    scores = np.column_stack([-one, one]) / 2
+    both = fitted(counts, scores)
+    single = fitted(counts, one)
+    assert both.length_errors.shape == (13, 2)
+    np.testing.assert_allclose(2 * both.length_errors[:, 1], single.length_errors, rtol=1e-3)

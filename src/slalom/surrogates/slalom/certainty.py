@@ -38,6 +38,7 @@ class Certainty:
     judged: Judged  # RMSE in the problem's own unit
     misses: FloatArray  # (n, n_classes) leave-one-out residuals, in the scores' own unit
     covariances: tuple[FloatArray, ...]  # one (n_parameters, n_parameters) per class
+    pulled: FloatArray  # (n_classes, n_parameters) how far ridges on all values may have moved it
     determined: FloatArray  # (n_features,)
 
 
@@ -62,6 +63,7 @@ def certainty(
         _quality(problem, misses, len(contrasts), by),
         misses @ contrasts.T,
         _covariances(problem, solution, contrasts, left, inverses),
+        _pulled(problem, solution, contrasts, left, inverses),
         _determined(problem, solution, left, inverses),
     )
 
@@ -151,6 +153,32 @@ def _pulls(
     far = _far(strayed, (ridges.importances * schur_inverse.diagonal())[:m])
     importances = np.sqrt(noise * ridges.importances)
     return linear, np.maximum(importances, ridges.importances * far)
+
+
+def _pulled(
+    problem: Problem,
+    solution: Solution,
+    contrasts: FloatArray,
+    left: LeftOut,
+    inverses: tuple[FloatArray, FloatArray],
+) -> FloatArray:
+    """H⁻¹ R 1 √T over the values: had they in common what each of them strays by.
+
+    The prior's centre is a guess, and all ridges on values pull to it the same way.
+    """
+    gram_inverse, schur_inverse = inverses
+    state, coupling, m = solution.state, left.system.coupling, problem.n_features
+    ridges = solution.ridges.linear[:m]
+    squares = (state.values - problem.prior)[:m] ** 2  # (m, n_columns)
+    pull = np.zeros((len(gram_inverse), squares.shape[1]))
+    for column, part in enumerate(coupling):
+        through = ((part[:m] @ schur_inverse) * part[:m]).sum(axis=1)
+        spread = gram_inverse.diagonal()[:m] + through
+        pull[:m, column] = ridges * _far(squares[:, column], ridges * spread)
+    moved = -schur_inverse @ np.einsum("clk,lc->k", coupling, pull, optimize=True)
+    own = gram_inverse @ pull - np.einsum("clk,k->lc", coupling, moved, optimize=True)
+    by_class = contrasts @ _direct_in_gauge(problem, own).T
+    return np.hstack([by_class, np.tile(moved, (len(contrasts), 1))])
 
 
 def _far(squares: FloatArray, shrunk: FloatArray) -> float:

@@ -15,7 +15,7 @@ from slalom.surrogates.slalom.length import LengthCurve, knots_of, ramps
 from slalom.surrogates.slalom.model import Anchor, SlalomModel
 from slalom.surrogates.slalom.path import ByLeaveOneOut, judge
 from slalom.surrogates.slalom.problem import Parts, Problem, Solution
-from slalom.surrogates.slalom.readouts import read_outs, standard_errors
+from slalom.surrogates.slalom.readouts import length_errors, read_outs, standard_errors
 from slalom.surrogates.slalom.solvers import Solver
 
 DEFAULT_SOLVER = ByLeaveOneOut()
@@ -130,6 +130,14 @@ class SlalomSurrogate:
             notes=(unsure(counts, columns),) if judged.r2 is None else (),
             determined=sure.determined,
             held_out=held_out.reshape(scores.shape),
+            length_errors=None
+            if judged.r2 is None
+            else length_errors(
+                model,
+                np.arange(document_counts.sum() + 1.0),
+                sure,
+                grounded=problem.grounded,
+            ),
             judged=_placed(solved, by),
             parts=described(
                 model,

@@ -13,7 +13,7 @@ paper's model), n the number of its units:
     shapley     see shapley.py, + d_j + g(n) / n                       fair share of F(c) − F(∅)
 
 Without an anchor `alone` is F({j}) = v_j. Standard errors follow by the delta method from the
-covariance of all parameters.
+covariance of all parameters; so do those of the length curve g.
 """
 
 from dataclasses import dataclass
@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from slalom.document import FloatArray
+from slalom.surrogates.slalom.certainty import Certainty
 from slalom.surrogates.slalom.length import ramps
 from slalom.surrogates.slalom.model import SlalomModel
 from slalom.surrogates.slalom.shapley import Game, shapley_jacobian, shapley_values
@@ -49,6 +50,30 @@ def standard_errors(
             variance = ((jacobian @ covariance[np.ix_(used, used)]) * jacobian).sum(axis=1)
             errors.setdefault(name, []).append(np.sqrt(np.maximum(variance, 0.0)))
     return {name: _shaped(name, np.stack(e, axis=-1), model) for name, e in errors.items()}
+
+
+def length_errors(
+    model: SlalomModel, sizes: FloatArray, sure: Certainty, *, grounded: bool
+) -> FloatArray | None:
+    """Of the length curve at these sizes, in its shape; None where the model has no such curve.
+
+    What all values have in common may as well be the curve's: that is an error of its own.
+    Without an answer to the empty text, not `grounded`, the step from nothing to the first unit
+    is the anchor's: the curve says nothing of it.
+    """
+    if model.length is None:
+        return None
+    first = len(model.importances) + (model.anchor is not None)
+    first += 0 if model.direct is None else len(model.importances)
+    across = ramps(sizes, model.length.sizes)
+    across[:, 0] *= grounded
+    rises = slice(first, first + across.shape[1])
+    variances = [
+        ((across @ covariance[rises, rises]) * across).sum(axis=1) + (across @ pulled[rises]) ** 2
+        for covariance, pulled in zip(sure.covariances, sure.pulled, strict=True)
+    ]
+    errors = np.sqrt(np.maximum(np.stack(variances, axis=-1), 0.0))
+    return np.asarray(errors[:, 0] if model.values.ndim == 1 else errors)
 
 
 def _columns(model: SlalomModel) -> list[SlalomModel]:

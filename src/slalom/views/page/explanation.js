@@ -19,7 +19,7 @@
     order.sort((a, b) => clear(b) - clear(a) || record.rows[b].identified - record.rows[a].identified || size(b) - size(a));
     return {
       ...{ column, order, strength, of, errorOf, measuredOf, label: told.label, sided: column.sided },
-      ...{ bridge: told.bridge, anchor: told.anchor, length: told.length },
+      ...{ bridge: told.bridge, anchor: told.anchor, length: told.length, lengthErrors: told.length_errors },
       has: (name) => name in told.scores,
       score: (row) => of(by, row),
       error: (row) => errorOf(by, row),
@@ -137,7 +137,7 @@
         drawnChart,
         ...(more ? [element("button", { type: "button", class: "more", click: () => change({ all: !state.all }) }, state.all ? "show fewer" : `show all ${view.order.length}`)] : []),
         ...(state.tab === "bridge" && slalom.mattersHere(view.length)
-          ? [element("p", { class: "small" }, "What the sheer length of what is shown adds, whatever the units:"), slalom.length(view.length, width)]
+          ? [element("p", { class: "small" }, `What the sheer length of what is shown adds, whatever the units${view.lengthErrors ? " (band: 90 % intervals)" : ""}:`), slalom.length(view.length, view.lengthErrors, width)]
           : []),
         element("figcaption", {}, CAPTIONS[state.tab](record, view)),
       );
