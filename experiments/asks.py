@@ -75,6 +75,11 @@ def tfidf_model(bench: Bench) -> dict[str, Part]:
     return model_parts(("tfidf",), bench)
 
 
+def compared_models(bench: Bench) -> dict[str, Part]:
+    """Those of the paper's tables."""
+    return {**paper_models(bench), **yelp_models(bench), **tfidf_model(bench)}
+
+
 def paper_parts(bench: Bench) -> dict[str, Part]:
     """The paper's three models with every method of tables 2a, 2c, 9 and removal."""
     methods = dict.fromkeys((*OWN, *RIVALS, *REMOVAL))

@@ -97,6 +97,11 @@ TABLES: dict[str, Entry] = {
         asks.yelp_models,
     ),
     "table-2c": reviews("deletion", CURVES, r.table_2c, asks.paper_models),
+    "table-4": reviews(
+        "accuracies of the classifiers",
+        (asks.compared_models, asks.yelp_parts, asks.larger_parts),
+        people_tables.table_4,
+    ),
     "table-6": synthetic("linear, GAM, SLALOM on models of linear data", (LINEAR,), s.table_6),
     "table-7": synthetic("log-odds of recovered SLALOMs", (TOLD, DRAWN), s.table_7),
     "table-8": synthetic("parameters of recovered SLALOMs", (TOLD, DRAWN), s.table_8),

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from experiments.claims import CLAIMS
 from experiments.store import Result
 from experiments.table import Cell, Map, Number, Panel, Series, Table
 
@@ -31,6 +32,11 @@ def shown(cell: Cell) -> str:
     return text
 
 
+def _unbroken(cell: Cell) -> str:
+    """As shown, with a number and its error on one line of a narrow column."""
+    return shown(cell) if isinstance(cell, str) else shown(cell).replace(" ± ", "\u00a0±\u00a0")
+
+
 def _digits(value: float, digits: int) -> str:
     if not isfinite(value):
         return "–"
@@ -41,7 +47,7 @@ def _digits(value: float, digits: int) -> str:
 def markdown(table: Table) -> str:
     """The table and what to know about it."""
     lines = ["| " + " | ".join(table.columns) + " |", "|" + "---|" * len(table.columns)]
-    lines += ["| " + " | ".join(map(shown, row)) + " |" for row in table.rows]
+    lines += ["| " + " | ".join(map(_unbroken, row)) + " |" for row in table.rows]
     if any(
         isinstance(cell, Number) and cell.paper is not None for row in table.rows for cell in row
     ):
@@ -55,7 +61,8 @@ def markdown(table: Table) -> str:
 
 def page(results: Iterable[tuple[str, Result]], figures: Path) -> str:
     """All results as one page; figures are written beside it."""
-    parts = [HEAD]
+    results = list(results)
+    parts = [HEAD, overview([(name, result.table) for name, result in results]), ""]
     for name, result in results:
         parts += [f"## {result.table.title}", ""]
         parts += [f"`{result.command(name)}` · {result.made_on()}", ""]
@@ -67,6 +74,16 @@ def page(results: Iterable[tuple[str, Result]], figures: Path) -> str:
     return "\n".join(parts)
 
 
+def overview(tables: Iterable[tuple[str, Table]]) -> str:
+    """What the paper claims and what was found, a line each."""
+    lines = ["| experiment | the paper | here | |", "|---|---|---|---|"]
+    for name, table in tables:
+        claim = CLAIMS[name]
+        verdict, found = claim.found(table)
+        lines.append(f"| `{name}` | {claim.says} | {found} | {verdict} |")
+    return "\n".join(lines)
+
+
 HEAD = """# The paper's tables and figures, with our numbers
 
 Every section is one entry of `python -m experiments list`, made by the command under its title
@@ -74,6 +91,10 @@ and rendered by `python -m experiments render` from the rows under `experiments/
 The paper is Leemann et al., arXiv 2405.13536 (TMLR 2025); lime-limit, seven-explainers,
 attention-maps and histogram are figures of Lopardo et al., ICML 2024. Our models are of our
 own training, so numbers need not agree; what they are about should. ± is one standard error.
+
+In short (numbers and verdicts are read off the tables below; what a table measures, why it
+contradicts the paper where that is known, and what differs in set-up stands there; “agrees” is
+about order and effect, not about sizes):
 """
 
 

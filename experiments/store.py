@@ -26,7 +26,14 @@ class Result:
         return f"python -m experiments {name} --scale {self.scale}{seed}"
 
     def made_on(self) -> str:
-        return "; ".join(map(str, self.origins))
+        """Days and machines, each with its commits."""
+        found: dict[tuple[str, str], list[str]] = {}
+        for origin in self.origins:
+            found.setdefault((origin.date, origin.machine), []).append(origin.commit)
+        return "; ".join(
+            f"{date}, {machine}, commit{'s' if len(commits) > 1 else ''} {', '.join(commits)}"
+            for (date, machine), commits in found.items()
+        )
 
 
 def result_of(table: Table, bench: Bench, origins: Sequence[Origin]) -> Result:
