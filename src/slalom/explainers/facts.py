@@ -3,7 +3,7 @@
 After a fit the classifier is asked what it says to the text less each of the units that matter
 most. `removal` and `alone` are then its own answers, and belong to a position, also where equal
 units share a feature; so do Shapley values where every subset was asked. Elsewhere Shapley
-values are those of the fit plus their share of what the fit left (residual_shapley.py).
+values are those of the fit plus their share of what the fit left (kriged_shapley.py).
 """
 
 from collections.abc import Sequence
@@ -178,8 +178,8 @@ def _with_shares(told: Scores, shares: Shares) -> Scores:
     scores, errors, shape = told.scores, told.errors, told.scores["shapley"].shape
     values = scores["shapley"] + shares.values.reshape(shape)
     if "shapley" in errors:
-        misfit = np.sqrt(shares.variances).reshape(shape)
-        errors = {**errors, "shapley": np.hypot(errors["shapley"], misfit)}
+        own = errors["shapley"].reshape(shares.variances.shape) ** 2 * shares.of_fit
+        errors = {**errors, "shapley": np.sqrt(own + shares.variances).reshape(shape)}
     return replace(told, scores={**scores, "shapley": values}, errors=errors)
 
 

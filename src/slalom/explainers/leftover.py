@@ -1,7 +1,8 @@
 """What a fit left of a document's answers: shared out, and carried on near the whole text.
 
 Knows which answers say something about it; how they are put to use is the surrogates' matter
-(residual_shapley.py, nearby.py). Numbers only go in and come out: workers do it where they pay.
+(kriged_shapley.py, residual_shapley.py, nearby.py). Numbers only go in and come out: workers do
+it where they pay.
 """
 
 from dataclasses import dataclass, replace
@@ -10,10 +11,11 @@ import numpy as np
 
 from slalom.document import BoolArray, FloatArray
 from slalom.explainers.facts import Asked, Facts
-from slalom.samplers.base import Samples
+from slalom.samplers.base import Samples, row_keys
 from slalom.surrogates.base import Fit, Observations
 from slalom.surrogates.quality import loo_quality
 from slalom.surrogates.slalom.described import rescaled
+from slalom.surrogates.slalom.kriged_shapley import MOST, Answered, kriged_shares
 from slalom.surrogates.slalom.nearby import Known, Missed, know_nearby
 from slalom.surrogates.slalom.residual_shapley import Left, Shares, residual_shares
 
@@ -22,7 +24,7 @@ from slalom.surrogates.slalom.residual_shapley import Left, Shares, residual_sha
 class Leftover:
     """What is to be worked out of one document; None: there is nothing to say of that."""
 
-    left: Left | None = None
+    left: Left | Answered | None = None
     missed: Missed | None = None
 
 
@@ -35,11 +37,14 @@ class Used:
 
 
 def used(leftover: Leftover) -> Used:
-    left, missed = leftover.left, leftover.missed
-    return Used(
-        None if left is None else residual_shares(left),
-        None if missed is None else know_nearby(missed),
-    )
+    missed = leftover.missed
+    return Used(_shares(leftover.left), None if missed is None else know_nearby(missed))
+
+
+def _shares(left: Left | Answered | None) -> Shares | None:
+    if left is None:
+        return None
+    return kriged_shares(left) if isinstance(left, Answered) else residual_shares(left)
 
 
 def judged_with(fit: Fit, known: Known | None, seen: Observations) -> Fit:
@@ -85,7 +90,33 @@ def leftover_of(
         whole=np.reshape(whole - ends[1], -1),
         empty=np.reshape(np.zeros_like(whole) if empty is None else empty - ends[0], -1),
     )
-    return Leftover(left, missed)
+    if len(left.present) == 0 or len(drawn) + len(asked.present) > MOST:
+        return Leftover(left, missed)
+    said, ends = said.reshape(residuals.shape), ends.reshape(2, -1)
+    return Leftover(_answered(asked, fit, left, said=said, ends=ends), missed)
+
+
+def _answered(
+    asked: Asked, fit: Fit, left: Left, *, said: FloatArray, ends: FloatArray
+) -> Answered:
+    """The rows that were drawn and what was asked besides, the ends apart."""
+    features, n_units = asked.case.document.features, asked.present.shape[1]
+    known = set(row_keys(left.present > 0))
+    new = [at for at, key in enumerate(row_keys(asked.present)) if key not in known]
+    beside = asked.present[new].astype(np.float64)
+    shape = len(new), said.shape[1]
+    said_beside = fit.model.spread(features).predict(beside).reshape(shape)
+    missed_beside = asked.scores[new].reshape(shape) - said_beside
+    present = np.vstack([left.present, beside])
+    inner = (present.any(axis=1)) & (present.sum(axis=1) < n_units)
+    return Answered(
+        present=present[inner],
+        residuals=np.vstack([left.residuals, missed_beside])[inner],
+        said=np.vstack([said, said_beside])[inner],
+        ends=ends,
+        missed=np.stack([left.empty, left.whole]),
+        fitted=fit.scores["shapley"][features].reshape(n_units, -1),
+    )
 
 
 def _missed(asked: Asked, fit: Fit, drawn: BoolArray, residuals: FloatArray) -> Missed:

@@ -17,6 +17,7 @@ known beforehand: every √f, the share of its spread, is as likely as any other
 and each counts as much as it makes the residuals likely. The mean over f is the share, pulled
 towards equal ones; the variance, of ψ under each f and between them, is misfit that the fit's
 own errors know nothing of. With few rows hardly any f is ruled out, and it is large.
+Up to some number of rows kriged_shapley.py does better.
 """
 
 from dataclasses import dataclass
@@ -47,6 +48,7 @@ class Shares:
 
     values: FloatArray  # (n_units, n_columns)
     variances: FloatArray  # (n_units, n_columns)
+    of_fit: FloatArray  # (n_columns,) how much of the variance of the fit's own values stays
 
 
 def residual_shares(left: Left) -> Shares:
@@ -55,14 +57,14 @@ def residual_shares(left: Left) -> Shares:
     equal = np.tile(total / n, (n, 1))
     inner = (sizes > 0) & (sizes < n)
     if not inner.any():
-        return Shares(equal, np.zeros_like(equal))
+        return Shares(equal, np.zeros_like(equal), np.ones_like(total))
     weights = 1.0 / (sizes * (n - sizes) * left.n_alike)[inner]
     root = np.sqrt(weights / weights.mean())[:, None]
     share = sizes[inner, None] / n
     design = left.present[inner] - share  # rows sum to 0: so do the shares
     missed = left.residuals[inner] - left.empty - share * total
     means, variances = _averaged(root * design, root * missed)
-    return Shares(equal + means, variances)
+    return Shares(equal + means, variances, np.ones_like(total))
 
 
 def _averaged(design: FloatArray, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -87,7 +89,7 @@ def _averaged(design: FloatArray, scores: FloatArray) -> tuple[FloatArray, Float
     volume = np.log(likely).sum(axis=1) + (n_rows - len(values)) * np.log(rest[:, 0])
     log_missed = np.log(np.maximum(missed[:, spread > 0], NOTHING))
     log_chances = -0.5 * (volume[:, None] + n_rows * log_missed).mean(axis=1)
-    chances = np.exp((log_chances - log_chances.max()) * _independent(scores))
+    chances = np.exp((log_chances - log_chances.max()) * independent(scores))
     chances /= chances.sum()
     slopes = shared / likely  # (n_f, n_told)
     mean = (chances @ slopes)[:, None] * pulls
@@ -97,7 +99,7 @@ def _averaged(design: FloatArray, scores: FloatArray) -> tuple[FloatArray, Float
     return np.asarray(axes @ mean), np.asarray((axes**2) @ within + between)
 
 
-def _independent(scores: FloatArray) -> float:
+def independent(scores: FloatArray) -> float:
     """Columns, less one where they sum to 0 and the last says nothing new."""
     n_columns = scores.shape[1]
     sums = np.abs(scores.sum(axis=1)).max()
