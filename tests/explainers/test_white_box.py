@@ -49,11 +49,11 @@ def test_gradient_times_input_is_the_slope_of_fading_a_unit(architecture):
     scores = slalom.explain(classifier, TEXT, "gradient-input", target=1).scores["score"]
     inside = internals_of(classifier)
     embeddings, units = inside.embeddings(document), inside.unit_of_token(document)
-    for unit in (0, document.n_units - 1):
+    for unit in (0, int(np.abs(scores).argmax())):
         fade = torch.from_numpy(units == unit)[:, None] * 2e-3
         pair = torch.stack([embeddings * (1 + fade), embeddings * (1 - fade)])
         up, down = log_odds(classifier, document, pair)
-        assert scores[unit] == pytest.approx((up - down) / 4e-3, rel=0.02, abs=1e-4)
+        assert scores[unit] == pytest.approx((up - down) / 4e-3, rel=0.02, abs=1e-5)
 
 
 @pytest.mark.parametrize("architecture", LOOKED_INTO)
@@ -64,8 +64,9 @@ def test_integrated_gradients_add_up_to_what_masking_takes_away(architecture):
     inside = internals_of(classifier)
     ends = torch.stack([inside.embeddings(document), inside.blank(document)])
     full, blank = log_odds(classifier, document, ends)
-    # random weights bend sharply: the quadrature is off by a part of what is shared out
-    tolerance = 0.04 * np.abs(found.scores["score"]).sum()
+    # random ReLUs bend sharply: the quadrature is off by a part of what is shared out
+    part = 0.04 if architecture in ("DistilBERT", "OPT") else 1e-3
+    tolerance = part * np.abs(found.scores["score"]).sum()
     assert found.scores["score"].sum() == pytest.approx(full - blank, abs=tolerance)
     assert found.predict(np.zeros((1, document.n_units)))[0] == pytest.approx(blank, abs=tolerance)
 
