@@ -17,7 +17,9 @@ one commit.
 """
 
 import argparse
+import ast
 import contextlib
+import gc
 import hashlib
 import importlib
 import json
@@ -46,7 +48,13 @@ WATCHED = (*(f"tests/{part}" for part in PARTS), *(f"tests/test_{name}.py" for n
 ENOUGH = 0.9  # share of faults that must be killed
 SECONDS = 400  # of a processor, for the tests of one fault: one that hangs them is noticed too
 ENOUGH_TESTS = (15.0, 60.0)  # seconds, as measured while lines were watched: at first, in all
-HEAVY = ("scipy.stats", "scipy.linalg", "sklearn.metrics", "torch", "transformers")
+HEAVY = ("scipy.stats", "scipy.linalg", "sklearn.metrics", "torch", "lightgbm")
+OWN = {
+    "slalom",
+    "benchmarks",
+    "experiments",
+    "training",
+}  # only from the copy
 Tests = tuple[str, ...]  # files, folders or single tests, run together
 Told = tuple[str, str, str]  # file, line before, line after: what a fault is, wherever it stands
 Covered = dict[str, dict[str, float]]  # "file:line" → the tests that run it and their seconds
@@ -340,9 +348,30 @@ def _pytest(tests: Tests, folder: str, told: Path, *plugins: object) -> int:
 
 
 def _load_heavy_libraries() -> None:
+    """What tests import of others, and what the package imports inside functions.
+
+    Children have it then; frozen, it is no longer gone through by their garbage collection.
+    """
+    own = {path.stem for path in (ROOT / "tests").glob("*.py")} | OWN
+    for path in (ROOT / "tests").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                _load(node.module, [alias.name for alias in node.names], own)
+            elif isinstance(node, ast.Import):
+                for alias in node.names:
+                    _load(alias.name, [], own)
     for name in HEAVY:
-        with contextlib.suppress(ImportError):
-            importlib.import_module(name)
+        _load(name, [], own)
+    gc.collect()
+    gc.freeze()
+
+
+def _load(module: str, names: list[str], own: set[str]) -> None:
+    if module.split(".")[0] not in own:
+        with contextlib.suppress(ImportError, AttributeError):
+            loaded = importlib.import_module(module)
+            for name in names:  # transformers loads a model when it is named
+                getattr(loaded, name)
 
 
 if __name__ == "__main__":
