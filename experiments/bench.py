@@ -10,6 +10,7 @@ import json
 import multiprocessing
 import os
 import signal
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -145,7 +146,8 @@ def _together(bench: Bench, parts: Mapping[str, Part], failed: set[str]) -> Made
     fresh = multiprocessing.get_context("spawn")  # CUDA does not survive a fork
     alone = replace(bench, jobs=1)
     waiting, running = dict(parts), {}
-    with ProcessPoolExecutor(bench.jobs, fresh, _share_cores, (bench.jobs,)) as pool:
+    told = (bench.jobs, os.getpid())
+    with ProcessPoolExecutor(bench.jobs, fresh, _begun, told) as pool, _ended_when_interrupted():
         while waiting or running:
             unfinished = {*waiting, *running.values()}
             for name, part in list(waiting.items()):
@@ -205,6 +207,29 @@ def _stopped_at(ends: float) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+@contextmanager
+def _ended_when_interrupted() -> Iterator[None]:
+    """Leaving early, for Ctrl-C say, ends the workers: nobody would keep what they still make."""
+    try:
+        yield
+    except BaseException:
+        for child in multiprocessing.active_children():
+            child.terminate()
+        raise
+
+
+def _begun(jobs: int, parent: int) -> None:
+    """A worker's start: it ends with its parent, even where that was killed."""
+    threading.Thread(target=_follow, args=(parent,), daemon=True).start()
+    _share_cores(jobs)
+
+
+def _follow(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    os._exit(1)
 
 
 def _share_cores(jobs: int) -> None:

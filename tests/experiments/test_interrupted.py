@@ -1,0 +1,51 @@
+"""A run that is stopped leaves nobody at work."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_a_run_that_is_stopped_leaves_no_worker_behind(tmp_path, how):
+    run = subprocess.Popen(
+        [sys.executable, str(HERE / "sleeping.py"), str(tmp_path)],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join((str(HERE), *filter(None, sys.path)))},
+        start_new_session=True,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        assert within(180, lambda: len(list(tmp_path.glob("begun-*"))) == 2)
+        run.send_signal(how)
+        run.wait(timeout=60)
+        assert within(60, lambda: not living(run.pid))
+    finally:
+        for pid in living(run.pid):
+            os.kill(pid, signal.SIGKILL)
+
+
+def within(seconds, said):
+    ends = time.time() + seconds
+    while time.time() < ends and not said():
+        time.sleep(0.2)
+    return said()
+
+
+def living(session):
+    """Processes of a session that are no zombies."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                state, _, _, of = (folder / "stat").read_text().rpartition(")")[2].split()[:4]
+            except OSError:  # it has just ended
+                continue
+            if int(of) == session and state != "Z":
+                found.append(int(folder.name))
+    return found
