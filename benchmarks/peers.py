@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from math import isnan
 from pathlib import Path
 from statistics import mean
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any, ClassVar
 
 import click
@@ -317,6 +317,7 @@ class Line:
     """What one peer did over all documents."""
 
     seconds: list[float] = field(default_factory=list)
+    processor: list[float] = field(default_factory=list)  # of them, seconds of this process
     errors: list[float] = field(default_factory=list)
     aopc: list[float] = field(default_factory=list)
     problem: str = ""
@@ -327,13 +328,14 @@ def measured(peer: Peer, jobs: Sequence[Job], remembered: Classifier) -> Line:
     for job in jobs:
         with warnings.catch_warnings(), quiet():
             warnings.simplefilter("ignore")  # other packages' warnings are not the subject
-            start = perf_counter()
+            start, processor = perf_counter(), process_time()
             try:
                 explanation = peer.explain(job)
             except Exception as problem:
                 line.problem = f"{type(problem).__name__}: {problem}".splitlines()[0][:90]
                 return line
             line.seconds.append(perf_counter() - start)
+            line.processor.append(process_time() - processor)
         if explanation.model is not None:
             line.errors.append(subset_error(subject_of(remembered, explanation)).value)
         line.aopc.append(deletion(subject_of(remembered, explanation)).aopc)
