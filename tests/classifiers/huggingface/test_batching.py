@@ -3,13 +3,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from frames import frame_of
 from slalom.classifiers.huggingface.batching import (
     MAX_ROWS,
     TOLERATED_PADDING,
     Frame,
     assemble,
     batches,
-    frame_of,
     row_bytes,
 )
 from slalom.document import END

@@ -1,7 +1,8 @@
 import numpy as np
 import torch
 
-from slalom.classifiers.huggingface.batching import assemble, frame_of, joined
+from frames import frame_of
+from slalom.classifiers.huggingface.batching import assemble, joined
 from slalom.classifiers.huggingface.held import held
 
 

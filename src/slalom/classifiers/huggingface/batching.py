@@ -36,6 +36,13 @@ class Frame:
     lengths: IntArray  # (n_units + n_slots + 2,)
     slots: IntArray  # (n_units,)
 
+    @classmethod
+    def of(cls, ids: NDArray[Any], types: NDArray[Any], sizes: NDArray[Any], slots: Any) -> "Frame":
+        """Parts end to end, `sizes` of them; nothing at all comes on top."""
+        lengths = np.append(sizes, 0).astype(np.int32)
+        starts = np.cumsum(lengths) - lengths
+        return cls(*(np.asarray(part, np.int32) for part in (ids, types, starts, lengths, slots)))
+
     @property
     def n_units(self) -> int:
         return len(self.slots)
@@ -57,21 +64,6 @@ class Rows:
     def starts(self) -> LongArray:
         """(n_rows,) where each row begins."""
         return np.asarray(np.cumsum(self.lengths) - self.lengths)
-
-
-Part = tuple[Sequence[int], Sequence[int]]  # ids and types
-
-
-def frame_of(units: Sequence[Part], fixed: Sequence[Part], *, slots: Sequence[int]) -> Frame:
-    parts = [*units, *fixed, ((), ())]
-    lengths = np.array([len(ids) for ids, _ in parts], dtype=np.int32)
-    return Frame(
-        ids=np.array([token for ids, _ in parts for token in ids], dtype=np.int32),
-        types=np.array([kind for _, types in parts for kind in types], dtype=np.int32),
-        starts=(np.cumsum(lengths) - lengths).astype(np.int32),
-        lengths=lengths,
-        slots=np.array(slots, dtype=np.int32),
-    )
 
 
 def assemble(frame: Frame, queries: Queries) -> Rows:

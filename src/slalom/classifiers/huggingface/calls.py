@@ -35,6 +35,7 @@ _halved_budgets: WeakKeyDictionary[Any, int] = WeakKeyDictionary()  # after runn
 _locks_lock = Lock()
 _settings_lock = Lock()
 _planning: list[bool] = []  # whether cuDNN's attention was on, once for every thread without it
+_known_positions: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
 _known_parameters: WeakKeyDictionary[Any, tuple[frozenset[str], bool]] = WeakKeyDictionary()
 
 
@@ -126,15 +127,21 @@ def context_length(model: nn.Module, tokenizer: Any) -> int:
     limits = [int(tokenizer.model_max_length)]
     if isinstance(stated, int) and stated > 0:
         limits.append(stated)
-    for name, module in model.named_modules():
-        # RoBERTa and its kin count positions from behind the pad id: the first rows are never used
-        if (
-            isinstance(module, nn.Embedding)
-            and "position" in name
-            and module.padding_idx is not None
-        ):
-            limits.append(module.num_embeddings - module.padding_idx - 1)
-    return min(*limits, LONGEST)
+    return min(*limits, _positions(model), LONGEST)
+
+
+def _positions(model: nn.Module) -> int:
+    """RoBERTa and its kin count from behind the pad id: the first rows are never used."""
+    if model not in _known_positions:  # walking through all modules takes as long as a small batch
+        tables = [
+            module
+            for name, module in model.named_modules()
+            if isinstance(module, nn.Embedding) and "position" in name
+        ]
+        padded = [(table.num_embeddings, table.padding_idx) for table in tables]
+        found = [n - pad - 1 for n, pad in padded if pad is not None]
+        _known_positions[model] = min(found, default=LONGEST)
+    return _known_positions[model]
 
 
 def answers(model: nn.Module, rows: Rows, *, spare_pad: int | None, typed: bool) -> FloatArray:

@@ -4,14 +4,14 @@ This part knows tokens and whose characters they are; it knows no model. Special
 prompts are the same to it: tokens that belong to no side of the text and are always shown.
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from slalom.classifiers.base import TOO_LONG, Units
-from slalom.classifiers.huggingface.batching import Frame, Rows, frame_of
+from slalom.classifiers.huggingface.batching import Frame, Rows
 from slalom.classifiers.huggingface.calls import preserve_tokenizer
 from slalom.classifiers.huggingface.windows import frame_in, note_on, windowed
 from slalom.classifiers.text.units import Run, cuts_of, grouped_runs, spanned_runs, token_runs
@@ -151,8 +151,11 @@ def _document(
     frame = _laid_out(runs, encoded)
     shown = [(side, run) for side, row in enumerate(runs) for run in row if not run.fixed]
     ids = [tuple(encoded.ids[run.first : run.last]) for _, run in shown]
-    spans: list[Span] = [(*([side] if pair else []), run.start, run.end) for side, run in shown]
-    keys = [(side, key) if pair else key for (side, _), key in zip(shown, ids, strict=True)]
+    spans: list[Span] = [(run.start, run.end) for _, run in shown]
+    keys: list[Hashable] = list(ids)
+    if pair:
+        spans = [(side, *span) for (side, _), span in zip(shown, spans, strict=True)]
+        keys = [(side, key) for (side, _), key in zip(shown, ids, strict=True)]
     n_units = len(shown)
     overhead = int(frame.lengths[n_units:].sum())
     return Document(
@@ -165,35 +168,30 @@ def _document(
         overhead=overhead,
         has_empty_query=overhead > 0,
         frame=frame,
-        n_unknown=sum(set(unit) == {unknown} for unit in ids),
+        n_unknown=sum(set(unit) == {unknown} for unit in ids) if unknown in encoded.ids else 0,
     )
 
 
 def _laid_out(runs: list[list[Run]], encoded: Encoded) -> Frame:
     """Units in their slots, and between them special tokens and text that is always shown."""
-    special = [
-        Run(place, place + 1, 0, 0, fixed=True)
-        for place, side in enumerate(encoded.sides)
-        if side is None
-    ]
-    units: list[tuple[list[int], list[int]]] = []
-    fixed: list[tuple[list[int], list[int]]] = [([], [])]
-    slots: list[int] = []
-    for run in sorted([*special, *(run for row in runs for run in row)], key=lambda run: run.first):
-        ids, types = encoded.ids[run.first : run.last], encoded.types[run.first : run.last]
-        open_slot = bool(slots) and slots[-1] == len(fixed) - 1
-        other_side = open_slot and encoded.sides[run.first] != encoded.sides[run.first - 1]
-        if open_slot and (run.fixed or other_side):
-            fixed.append(([], []))
-        if run.fixed:
-            fixed[-1][0].extend(ids)
-            fixed[-1][1].extend(types)
-        else:
-            units.append((ids, types))
-            slots.append(len(fixed) - 1)
-    if slots[-1] == len(fixed) - 1:
-        fixed.append(([], []))
-    return frame_of(units, fixed, slots=slots)
+    units = [run for row in runs for run in row if not run.fixed]
+    first, last = (np.array(ends) for ends in tuple(zip(*units, strict=True))[:2])
+    always = np.array([side is None for side in encoded.sides])
+    for run in (run for row in runs for run in row if run.fixed):
+        always[run.first : run.last] = True
+    sides = np.array([encoded.sides[run.first] for run in units])
+    opens = np.append(True, (first[1:] != last[:-1]) | (sides[1:] != sides[:-1]))  # another slot
+    sizes = last - first
+    shown = np.arange(sizes.sum()) + np.repeat(first - (np.cumsum(sizes) - sizes), sizes)
+    fixed = np.flatnonzero(always)
+    part = np.searchsorted(first[opens], fixed)  # those before the first slot, the second …
+    order = np.append(shown, fixed)
+    return Frame.of(
+        np.array(encoded.ids)[order],
+        np.array(encoded.types)[order],
+        np.append(sizes, np.bincount(part, minlength=opens.sum() + 1)),
+        np.cumsum(opens) - 1,
+    )
 
 
 def checked_texts(texts: Sequence[Text]) -> Sequence[Text]:

@@ -8,9 +8,8 @@ import re
 import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
 from itertools import pairwise
+from typing import NamedTuple
 
 from slalom.classifiers.base import UNIT_KINDS, Units
 from slalom.document import Text
@@ -51,7 +50,6 @@ SENTENCE_ENDS = re.compile(
 NOT_AN_END = re.compile(r"\b(?:(?i:mr|mrs|ms|dr|prof|st|vs|e\.g|i\.e|cf)|[A-Z])\.$")
 
 
-@lru_cache(maxsize=4096)
 def _kind(character: str) -> str:
     code = ord(character)
     category = unicodedata.category(character)
@@ -76,9 +74,19 @@ def _kind(character: str) -> str:
     return "e" if category == "So" else "o"
 
 
+class _Kinds(dict[int, str]):
+    """Code point → its letter, found out when first met: what `str.translate` looks up."""
+
+    def __missing__(self, code: int) -> str:
+        return self.setdefault(code, _kind(chr(code)))
+
+
+_kinds = _Kinds()
+
+
 def word_cuts(text: str) -> list[Cut]:
     """Words, and every other visible sign on its own; together they hold all but the spaces."""
-    shape = "".join(map(_kind, text))
+    shape = text.translate(_kinds)
     return [match.span() for match in WORDS.finditer(shape)]
 
 
@@ -144,8 +152,7 @@ def cuts_of(text: Text, units: Units) -> list[list[Cut]]:
     return caller_cuts(sides, units)
 
 
-@dataclass(frozen=True)
-class Run:
+class Run(NamedTuple):  # a text has hundreds: a dataclass takes three times as long to make
     """Consecutive tokens that are shown or removed together, and the characters they stand for."""
 
     first: int
@@ -160,16 +167,18 @@ def token_runs(text: str, offsets: Sequence[Cut], first: int) -> list[Run]:
     runs: list[Run] = []
     begin = first
     for position, (left, right) in enumerate(offsets, first):
-        start, end = stripped(text, left, right)
-        if start >= end:
+        inside = text[left:right]
+        if not inside or inside.isspace():
             continue
+        visible = len(inside.strip()) == len(inside)  # of most tokens: nothing to take off
+        start, end = (left, right) if visible else stripped(text, left, right)
         if runs and start < runs[-1].end:
-            runs[-1] = replace(runs[-1], last=position + 1, end=max(end, runs[-1].end))
+            runs[-1] = runs[-1]._replace(last=position + 1, end=max(end, runs[-1].end))
         else:
             runs.append(Run(begin, position + 1, start, end))
         begin = position + 1
     if runs:  # blank tokens at the end of the text have no next one
-        runs[-1] = replace(runs[-1], last=first + len(offsets))
+        runs[-1] = runs[-1]._replace(last=first + len(offsets))
     return runs
 
 
@@ -183,12 +192,16 @@ def _touched(run: Run, cuts: Sequence[Cut]) -> tuple[int, int]:
 def grouped_runs(runs: Sequence[Run], cuts: Sequence[Cut]) -> list[Run]:
     """Runs under their words or sentences; a token that spans two of them makes these one."""
     groups: list[Run] = []
-    reached = 0
+    reached = low = 0
     for run in runs:
-        low, high = _touched(run, cuts)
+        while cuts[low][1] <= run.start:  # both are in order: the cuts it shares characters with
+            low += 1
+        high = low + 1
+        while high < len(cuts) and cuts[high][0] < run.end:
+            high += 1
         start, end = min(run.start, cuts[low][0]), max(run.end, cuts[high - 1][1])
         if groups and low < reached:
-            groups[-1] = replace(groups[-1], last=run.last, end=max(end, groups[-1].end))
+            groups[-1] = groups[-1]._replace(last=run.last, end=max(end, groups[-1].end))
         else:
             groups.append(Run(run.first, run.last, start, end))
         reached = high
@@ -207,10 +220,10 @@ def spanned_runs(text: str, runs: Sequence[Run], cuts: Sequence[Cut]) -> list[Ru
                 f"{text[run.start : run.end]!r} at ({run.start}, {run.end}): move the border"
             )
         if low == high:
-            groups.append(replace(run, fixed=True))
+            groups.append(run._replace(fixed=True))
             owner = None
         elif owner == low:
-            groups[-1] = replace(groups[-1], last=run.last)
+            groups[-1] = groups[-1]._replace(last=run.last)
         else:
             groups.append(Run(run.first, run.last, *cuts[low]))
             owner = low
