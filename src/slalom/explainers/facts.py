@@ -50,7 +50,7 @@ class Facts:
         """Nothing, the text less each of the strongest units, and every unit alone."""
         n_units = document.n_units
         wanted = min(n_units, self.max_removals, n_units if room is None else max(room, 0))
-        strongest = np.argsort(-_strength(fit)[document.features], kind="stable")[:wanted]
+        strongest = np.argsort(-strength_of(fit)[document.features], kind="stable")[:wanted]
         single = np.eye(n_units, dtype=bool)
         nothing = np.zeros((1, n_units), dtype=bool)
         masks = np.vstack([nothing, ~single[np.sort(strongest)], single])
@@ -114,7 +114,7 @@ def _affordable(
     return np.array(rows, dtype=np.intp)
 
 
-def _strength(fit: Fit) -> FloatArray:
+def strength_of(fit: Fit) -> FloatArray:
     """How much each feature matters, by the strongest of its classes."""
     names = [name for name in ("shapley", "removal", "score") if name in fit.scores]
     sizes = [np.abs(fit.scores[name]).reshape(len(fit.scores[name]), -1) for name in names]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from slalom.document import BoolArray, FloatArray
-from slalom.explainers.facts import Asked, Facts
+from slalom.explainers.facts import Asked, Facts, strength_of
 from slalom.samplers.base import Samples, row_keys
 from slalom.surrogates.base import Fit, Observations
 from slalom.surrogates.quality import loo_quality
@@ -134,4 +134,5 @@ def _missed(asked: Asked, fit: Fit, drawn: BoolArray, residuals: FloatArray) -> 
         drawn,
         residuals,
         removals.reshape(n_units, -1),
+        strength_of(fit)[asked.case.document.features],
     )

@@ -15,12 +15,12 @@ WHOLE, SINGLE = np.ones((1, N), dtype=bool), ~np.eye(N, dtype=bool)
 
 
 def missed(miss, *, n_removals=N, n_drawn=200, seed=0):
-    """A fit that says 0 of everything and misses `miss` of a subset."""
+    """A fit that says 0 of everything and misses `miss` of a subset; the first units are strongest."""
     rng = np.random.default_rng(seed)
     measured = np.vstack([WHOLE, SINGLE[:n_removals]])
     drawn = random_subsets(rng.integers(1, N, size=n_drawn), N, rng)
     of = [miss(part)[:, None] for part in (measured, drawn, WHOLE)]
-    return Missed(measured, of[0], drawn, of[1], np.tile(of[2], (N, 1)))
+    return Missed(measured, of[0], drawn, of[1], np.tile(of[2], (N, 1)), -np.arange(N))
 
 
 def near_the_whole(present):
@@ -70,6 +70,20 @@ def test_removals_that_were_not_measured_have_an_error_that_holds_them():
         truth = (miss(WHOLE) - miss(SINGLE))[12:]
         held.append(np.abs(known.removals[12:, 0] - truth) <= 1.645 * known.error[0])
     assert 0.8 <= np.mean(held) <= 0.98
+
+
+def test_weak_units_are_judged_by_weak_ones():
+    """Misses that fall with the strength: those of the strongest would make errors too wide."""
+    held, widths = [], []
+    for seed in range(20):
+        own = np.random.default_rng(seed).normal(size=N) * np.linspace(1.0, 0.2, N)
+        given = missed(lambda present, own=own: (~present) @ own, n_removals=12, seed=seed)
+        far = replace(given, drawn=given.drawn[:0], of_drawn=given.of_drawn[:0])
+        error = know_nearby(far).error[0]
+        held.append(np.abs(own[12:]) <= 1.645 * error)
+        widths.append(error / np.sqrt((own[:12] ** 2).mean()))
+    assert np.mean(held) > 0.9
+    assert np.mean(widths) < 0.85
 
 
 def test_too_few_removals_tell_no_error():

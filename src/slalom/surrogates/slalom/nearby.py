@@ -11,9 +11,9 @@ so that what was measured (the whole text, single removals) comes back as the an
 differs from it by a few units is predicted from it, and far away nothing is added. q, how much
 of a miss is its own, is chosen by leaving out rows of two and more removals; where none pays, or
 smaller parts lose more than is gained, nothing is added beside what was measured. Removals that
-were not measured are read off the same sum; how far those that were measured come out wrong when
-they are left out is the error. So with rows that were drawn: what is missed of each with it left
-out goes into R².
+were not measured are read off the same sum; how far the weaker of those that were measured come
+out wrong when they are left out is the error. So with rows that were drawn: what is missed of
+each with it left out goes into R².
 """
 
 from dataclasses import dataclass
@@ -43,6 +43,7 @@ class Missed:
     drawn: BoolArray  # (m, n_units) subsets that were fitted
     of_drawn: FloatArray  # (m, n_columns) the same, each as predicted from the others
     removals: FloatArray  # (n_units, n_columns) the answer to the text less the fit without a unit
+    strengths: FloatArray  # (n_units,) by the fit; the strongest were measured
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,9 +80,20 @@ def know_nearby(missed: Missed) -> Known:
     whole = missed.of_measured[:1]
     if nearby.own == 0 and ((left_out - whole) ** 2).sum() < (left_out**2).sum():
         removals, left_out = removals - whole, left_out - whole  # the fit's change says more
-    enough = len(left_out) >= FEWEST_REMOVALS
-    error = np.sqrt((left_out**2).mean(axis=0)) if enough else None
-    return Known(nearby, removals, error, of_drawn)
+    return Known(nearby, removals, _error(missed, left_out), of_drawn)
+
+
+def _error(missed: Missed, left_out: FloatArray) -> FloatArray | None:
+    """Of removals that were not measured, from the weaker half of those that were.
+
+    Errors grow with the strength of a unit, and the strongest are those that were measured.
+    """
+    if len(left_out) < FEWEST_REMOVALS:
+        return None
+    strengths = missed.strengths[np.argmin(missed.measured[1:], axis=1)]
+    n_alike = max(FEWEST_REMOVALS, -(-len(left_out) // 2))
+    weaker = np.argsort(strengths, kind="stable")[:n_alike]
+    return np.asarray(np.sqrt((left_out[weaker] ** 2).mean(axis=0)))
 
 
 def _fitted(missed: Missed) -> tuple[Nearby, FloatArray, FloatArray]:
