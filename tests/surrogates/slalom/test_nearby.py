@@ -15,7 +15,7 @@ WHOLE, SINGLE = np.ones((1, N), dtype=bool), ~np.eye(N, dtype=bool)
 
 
 def missed(miss, *, n_removals=N, n_drawn=200, seed=0):
-    """A fit that says 0 of everything and misses `miss` of a subset; the first units are strongest."""
+    """A fit that says 0 of all and misses `miss` of a subset; the first units are strongest."""
     rng = np.random.default_rng(seed)
     measured = np.vstack([WHOLE, SINGLE[:n_removals]])
     drawn = random_subsets(rng.integers(1, N, size=n_drawn), N, rng)
