@@ -2,15 +2,17 @@
 
     F(c) = P(c) + h(P(c), k) + T(c)          P the parts, k the size, h response.py, T trees.py
 
-Both are fitted to misses of rows that the parts had not seen: P⁻ᶠ is fitted without fold f,
-and says P⁻ᶠ of the rows of f. Both are judged on rows that none of the three had seen: what is
-to be judged on f learns from the rows of g by P⁻ᶠᵍ, fitted without both, for with P⁻ᵍ, which has
-seen f, it would know too much. P⁻ᶠ + P⁻ᵍ − P stands for it where a surface alone is judged; trees
-are judged far too strictly by it, as importances bend the parts (LOG.md).
-How far the trees of all rows are followed is the slope of misses on what trees say of rows they
-have not seen. What does not pay on unseen rows is left out.
+The surface is fitted to misses of rows that the parts had not seen: P⁻ᶠ is fitted without fold
+f, and says P⁻ᶠ of the rows of f. It is judged by surfaces that learn from the rows of g by
+P⁻ᶠ + P⁻ᵍ − P, which stands for parts fitted without both: with P⁻ᵍ, which has seen f, they would
+know too much. Trees go on from where parts and surface ended, on what these leave of the very
+rows they were fitted to: with misses of unseen rows, which are larger, they would learn what is
+not there. They are judged fold by fold, on what P⁻ᶠ and its surface leave of all other folds, and
+grown for as many rounds as pay there, but no fewer than LEAST_ROUNDS: all rows teach more than
+three folds of them. What does not pay on unseen rows is left out.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -23,17 +25,22 @@ from slalom.surrogates.trees import Forest, no_trees
 LEAST_ROWS = 60  # with fewer there is nothing to judge a remainder by
 EXACT = 1e-6  # of the scores' variance: nothing is left to describe
 PAYS = 0.995  # what the error of unseen rows must fall to
+LEAST_ROUNDS = 25  # where trees pay at all
+PATIENCE, MORE = 8, 1.5  # rounds are given up after so many, and so many times the best number
 
 
 class Grower(Protocol):
     """Grows trees on rows, the same counts again and again."""
 
-    def said(self, misses: FloatArray, weights: FloatArray) -> FloatArray:
-        """(n, k) what quick trees say of all rows, each column's grown where it has weights."""
+    def rounds(self, misses: FloatArray, weights: FloatArray) -> Iterator[FloatArray]:
+        """(n, k) what trees say of all rows after no round, one, two, …
+
+        Each column's are grown where it has weights.
+        """
         ...
 
-    def forest(self, misses: FloatArray, weights: FloatArray) -> Forest:
-        """Trees for one column, with care."""
+    def forest(self, misses: FloatArray, weights: FloatArray, n_rounds: int) -> Forest:
+        """Trees for one column, as many as so many rounds of the others come to."""
         ...
 
 
@@ -47,7 +54,6 @@ class Described:
     said: FloatArray  # (n,) P
     without: FloatArray  # (n_folds, n) P⁻ᶠ of all rows
     folds: IntArray  # (n,) the fold of each row
-    without_two: FloatArray | None = None  # (n_folds, n) P⁻ᶠᵍ of a row of g; None: to first order
 
     @property
     def sizes(self) -> FloatArray:
@@ -58,9 +64,7 @@ class Described:
         return np.asarray(self.without[self.folds, np.arange(len(self.folds))])
 
     def held_out_beside(self, fold: int) -> FloatArray:
-        """(n,) the same, by parts that had not seen this fold either; its own rows do not count."""
-        if self.without_two is not None:
-            return np.asarray(self.without_two[fold])
+        """(n,) the same, as by parts that had not seen this fold either."""
         return np.asarray(self.held_out() + self.without[fold] - self.said)
 
 
@@ -125,25 +129,35 @@ def _with_trees(
     described: Described, found: Remainder, surfaces: list[Response], grower: Grower
 ) -> Remainder:
     """The same with trees on what it leaves, if they pay."""
-    folds, weights, sizes = described.folds, described.weights, described.sizes
     if not found.response.heights.any():
         surfaces = [flat()] * len(surfaces)
-    beside = np.stack([described.held_out_beside(f) for f in range(len(surfaces))], axis=1)
-    bent = np.stack([h(said, sizes) for h, said in zip(surfaces, beside.T, strict=True)], axis=1)
-    unseen_by = folds[:, None] == np.arange(len(surfaces))
-    left = np.where(unseen_by, 0.0, described.scores[:, None] - beside - bent)
-    said = grower.said(left, np.where(unseen_by, 0.0, weights[:, None]))
-    trees = said[np.arange(len(folds)), folds]  # each row by those that had not seen it
-    size, cross = (weights @ (trees * x) for x in (trees, described.scores - found.unseen))
-    slope = float(np.clip(cross / size, 0.0, 1.0)) if size > 0 else 0.0
-    unseen = found.unseen + slope * trees
+    n_rounds, trees = _best_rounds(described, found, surfaces, grower)
+    unseen = found.unseen + trees
     if _error(described, unseen) > PAYS * _error(described, found.unseen):
         return found
-    held_out = described.held_out()
-    misses = described.scores - held_out - found.response(held_out, sizes)
-    forest = grower.forest(misses, weights)
-    followed = Forest(forest.splits, forest.at_least, slope * forest.leaves)
-    return Remainder(found.response, followed, unseen)
+    left = described.scores - described.said - found.response(described.said, described.sizes)
+    forest = grower.forest(left, described.weights, max(n_rounds, LEAST_ROUNDS))
+    return Remainder(found.response, forest, unseen)
+
+
+def _best_rounds(
+    described: Described, found: Remainder, surfaces: list[Response], grower: Grower
+) -> tuple[int, FloatArray]:
+    """How many rounds of trees pay, and what they say of rows that they have not seen: (n,)."""
+    without, folds, sizes = described.without.T, described.folds, described.sizes
+    bent = np.stack([h(said, sizes) for h, said in zip(surfaces, without.T, strict=True)], axis=1)
+    unseen_by = folds[:, None] == np.arange(len(surfaces))
+    left = np.where(unseen_by, 0.0, described.scores[:, None] - without - bent)
+    seen = np.where(unseen_by, 0.0, described.weights[:, None])
+    best, trees, least = 0, np.zeros(len(folds)), np.inf
+    for n_rounds, said in enumerate(grower.rounds(left, seen)):
+        own = said[np.arange(len(folds)), folds]  # each row by those that had not seen it
+        error = _error(described, found.unseen + own)
+        if error < least:
+            best, trees, least = n_rounds, own, error
+        elif n_rounds >= PATIENCE + MORE * best:
+            break
+    return best, trees
 
 
 def _error(described: Described, said: FloatArray) -> float:

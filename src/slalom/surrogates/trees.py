@@ -78,10 +78,10 @@ class Forest:
             if conditions and conditions[-1][0] == n_features:
                 sizes = conditions[-1][1:]
                 conditions = conditions[:-1]
-            asked = tuple((times[j], low, high) for j, low, high in conditions)
-            own, others = _shares(n_units, sizes, asked)
+            asked = sorted((times[j], low, high, j) for j, low, high in conditions)
+            *own, others = _shares(n_units, sizes, tuple(one[:3] for one in asked))
             everyone += added * others
-            for (j, _, _), share in zip(conditions, own, strict=True):
+            for (*_, j), share in zip(asked, own, strict=True):
                 found[j] += added * (share - others)
         return found + everyone
 
@@ -175,31 +175,38 @@ def _way_up(node: int) -> Iterator[tuple[int, bool]]:
         node = parent
 
 
-@lru_cache(maxsize=20_000)
-def _shares(
-    n_units: int, sizes: tuple[int, int], asked: tuple[Condition, ...]
-) -> tuple[tuple[float, ...], float]:
+def _shares(n_units: int, sizes: tuple[int, int], asked: tuple[Condition, ...]) -> list[float]:
     """Shapley values of "the leaf is reached": one unit of each feature asked, one of the rest."""
-    inner = sum(times for times, _, _ in asked)
-    joining, leaving, others = _levels(n_units, inner, *sizes)
+    weights = _weights(asked)
+    sums, (smallest, largest) = _summed(n_units, weights.shape[1] // 3 - 1), sizes
+    levels = sums[:, largest + 1] - sums[:, smallest]
+    shares: list[float] = (weights @ levels.ravel()).tolist()
+    if sizes == (0, n_units):  # no size is asked for: the rest play no part
+        shares[-1] = 0.0
+    return shares
+
+
+@lru_cache(maxsize=20_000)
+def _weights(asked: tuple[Condition, ...]) -> FloatArray:
+    """(n_asked + 1, 3 (n' + 1)) what the shares are of A, B and what falls to the rest."""
     ways = [_ways(*condition) for condition in asked]
-    together = _product(ways)
-    own = []
+    together = _product(ways)  # W
+    weights = np.zeros((len(asked) + 1, 3, len(together)))
+    weights[-1, 2] = together
     for place, (times, _, _) in enumerate(asked):
         counted = ways[place] * np.arange(times + 1)
-        present = _product([*ways[:place], counted, *ways[place + 1 :]])
-        share = present @ joining - (times * together - present) @ leaving
-        own.append(float(share) / times)
-    return tuple(own), float(together @ others)
+        present = _product([*ways[:place], counted, *ways[place + 1 :]])  # W_j
+        weights[place, 0], weights[place, 1] = present / times, present / times - together
+    return weights.reshape(len(weights), -1)
 
 
-@lru_cache(maxsize=20_000)
-def _levels(
-    n_units: int, inner: int, smallest: int, largest: int
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """A_t and B_t of the module's formula, and what a unit not asked about gets: (inner + 1,)."""
-    outer = n_units - inner
-    shown = np.arange(smallest, largest + 1)  # s
+@lru_cache(maxsize=1000)
+def _summed(n_units: int, inner: int) -> FloatArray:
+    """(3, n_units + 2, inner + 1) A_t, B_t and what falls to a unit not asked about.
+
+    Summed over all sizes below the second index: a range of sizes is a difference.
+    """
+    outer, shown = n_units - inner, np.arange(n_units + 1)  # s
     rest = shown[None, :] - np.arange(inner + 1)[:, None]  # s − t
     possible = (rest >= 0) & (rest <= outer)
     rest = np.clip(rest, 0, outer)
@@ -207,11 +214,10 @@ def _levels(
     joining = np.divide(ways, shown, out=np.zeros_like(ways), where=shown > 0)
     gone = n_units - shown
     leaving = np.divide(ways, gone, out=np.zeros_like(ways), where=gone > 0)
-    everything = (smallest, largest) == (0, n_units)
-    others = np.zeros(inner + 1)  # where no size is asked for, the rest play no part
-    if outer and not everything:
-        others = (rest * joining - (outer - rest) * leaving).sum(axis=1) / outer
-    return joining.sum(axis=1), leaving.sum(axis=1), others
+    others = (rest * joining - (outer - rest) * leaving) / max(outer, 1)
+    sums = np.zeros((3, n_units + 2, inner + 1))
+    np.cumsum(np.swapaxes([joining, leaving, others], 1, 2), axis=1, out=sums[:, 1:])
+    return sums
 
 
 @cache

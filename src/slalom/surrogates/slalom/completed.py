@@ -8,6 +8,7 @@ judged by parts that have seen all others (left_out.py) and a remainder that has
 fold: parts that had not seen the fold either would be worse than those that are told.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -22,14 +23,15 @@ from slalom.surrogates.remainder import LEAST_ROWS, Described, Remainder, fit_re
 from slalom.surrogates.response import Response
 from slalom.surrogates.slalom.described import described
 from slalom.surrogates.slalom.fit import SlalomSurrogate
-from slalom.surrogates.slalom.folds import folds_of, without_folds, without_two_folds
+from slalom.surrogates.slalom.folds import folds_of, without_folds
 from slalom.surrogates.slalom.length import LengthCurve
 from slalom.surrogates.slalom.model import Anchor, SlalomModel
 from slalom.surrogates.trees import Forest, grouped
 
 PARTS = SlalomSurrogate()
-TREES = Growth(n_trees=30, rate=0.12, bagged=1.0)
-JUDGED = Growth(n_trees=10, rate=0.2, bagged=1.0)  # to find out whether trees pay
+JUDGED = Growth(n_trees=120, rate=0.2)  # rounds at most, to find out how many pay
+SMALLER = 2  # trees that are followed are so many times smaller, and more
+ROWS_FOR_DEPTH = 8  # per feature: where four words are often seen together, trees may ask for four
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,16 +120,12 @@ class CompletedSurrogate:
         drawn = folds >= 0
         if fit.r2 is None or problem.complete or drawn.sum() < LEAST_ROWS:
             return fit
-        one_less = without_folds(problem, solved.solution, folds)
-        without, two = one_less.said @ solved.back.T, None
-        if self.trees:
-            less = without_two_folds(problem, solved.solution, folds, one_less=one_less)
-            two = less @ solved.back.T
+        without = without_folds(problem, solved.solution, folds) @ solved.back.T
         rows = np.flatnonzero(solved.used)[drawn]
         truth, said = (
             part.reshape(len(counts), -1)[rows] for part in (scores, fit.model.predict(counts))
         )
-        grower = Grown(Ground.of(counts[rows])) if self.trees else None
+        grower = Grown.on(counts[rows]) if self.trees else None
         shown = [
             Described(
                 counts[rows],
@@ -136,7 +134,6 @@ class CompletedSurrogate:
                 said[:, column],
                 without[:, drawn, column],
                 folds[drawn],
-                None if two is None else two[:, drawn, column],
             )
             for column in range(truth.shape[1])
         ]
@@ -156,7 +153,8 @@ class CompletedSurrogate:
             n_parameters=0,
             by=fit.judged[rows],
         )
-        held_out = model.predict(counts).reshape(len(counts), -1)
+        everything = model.predict(counts)
+        held_out = everything.reshape(len(counts), -1).copy()
         held_out[rows] = unseen
         return replace(
             fit,
@@ -172,7 +170,7 @@ class CompletedSurrogate:
                 truth,
                 weights=problem.weights[drawn],
                 r2=judged.r2,
-                added=model.predict(counts[rows]) - model.parts.predict(counts[rows]),
+                added=(everything - fit.model.predict(counts))[rows],
             ),
         )
 
@@ -182,12 +180,21 @@ class Grown:
     """LightGBM's trees on the rows of one text."""
 
     ground: Ground
+    judged: Growth = JUDGED
 
-    def said(self, misses: FloatArray, weights: FloatArray) -> FloatArray:
-        return self.ground.said(misses, weights=weights, growth=JUDGED)
+    @classmethod
+    def on(cls, counts: FloatArray) -> "Grown":
+        n_rows, n_features = counts.shape
+        deeper = JUDGED.depth + (n_rows >= ROWS_FOR_DEPTH * n_features)
+        return cls(Ground.of(counts), replace(JUDGED, depth=deeper))
 
-    def forest(self, misses: FloatArray, weights: FloatArray) -> Forest:
-        return self.ground.forest(misses, weights=weights, growth=TREES)
+    def rounds(self, misses: FloatArray, weights: FloatArray) -> Iterator[FloatArray]:
+        return self.ground.rounds(misses, weights=weights, growth=self.judged)
+
+    def forest(self, misses: FloatArray, weights: FloatArray, n_rounds: int) -> Forest:
+        rate = self.judged.rate / SMALLER
+        growth = replace(self.judged, n_trees=SMALLER * n_rounds, rate=rate)
+        return self.ground.forest(misses, weights=weights, growth=growth)
 
 
 def _model(fit: Fit, found: list[Remainder], *, centred: bool) -> CompletedModel:

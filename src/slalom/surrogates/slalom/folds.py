@@ -6,28 +6,16 @@ single precision where that saves time, unless the fit is closer than that; in d
 they go on until answers that differ in the last digits lead to the same place. Rows of which
 there is only one of a kind (the whole and the empty text) are never left out: no other row
 could stand in for them.
-
-Without two folds importances are w⁻ᶠ + w⁻ᵍ − w, what leaving out each of them did to them added
-up; all else, which is linear given them, is solved anew.
 """
 
 from dataclasses import dataclass, replace
-from itertools import combinations
 
 import numpy as np
 
 from slalom.document import BoolArray, FloatArray, IntArray
 from slalom.surrogates.rows import Rows
 from slalom.surrogates.slalom.descent import descend
-from slalom.surrogates.slalom.problem import (
-    Parts,
-    Problem,
-    Ridges,
-    Solution,
-    State,
-    attention_of,
-    project,
-)
+from slalom.surrogates.slalom.problem import Parts, Problem, Ridges, Solution, attention_of, project
 
 N_FOLDS = 4
 N_STEPS, TOLERANCE = 5, 1e-6
@@ -43,41 +31,11 @@ def folds_of(problem: Problem) -> IntArray:
     return folds
 
 
-@dataclass(frozen=True, eq=False)
-class WithoutFolds:
-    """What fits without each fold say, and where their importances went."""
-
-    said: FloatArray  # (n_folds, n, n_columns) of all rows
-    importances: FloatArray  # (n_folds, n_features), with the anchor's where there is one
-
-
-def without_folds(problem: Problem, solution: Solution, folds: IntArray) -> WithoutFolds:
-    """Refitted without each fold."""
-    end, found = _End.of(problem, solution), list[State]()
-    for fold in range(N_FOLDS):
-        rows = _rows(end.problem, folds != fold)
-        state = project(rows, end.importances, end.ridges)
-        found.append(descend(rows, state, end.ridges, n_steps=end.n_steps, tolerance=end.tolerance))
-    said = np.stack([_said(end.problem, state) for state in found]).astype(np.float64)
-    return WithoutFolds(said, np.stack([state.importances for state in found]))
-
-
-def without_two_folds(
-    problem: Problem, solution: Solution, folds: IntArray, *, one_less: WithoutFolds
-) -> FloatArray:
-    """(n_folds, n, n_columns) each row by a fit without its own fold and another one.
-
-    Rows of the other fold itself are not told (0), and those never left out neither.
-    """
+def without_folds(problem: Problem, solution: Solution, folds: IntArray) -> FloatArray:
+    """(n_folds, n, n_columns) what fits without each fold say of all rows."""
     end = _End.of(problem, solution)
-    found = np.zeros((N_FOLDS, *problem.scores.shape))
-    for one, other in combinations(range(N_FOLDS), 2):
-        rows = _rows(end.problem, (folds != one) & (folds != other))
-        importances = one_less.importances[[one, other]].sum(axis=0) - end.importances
-        said = _said(end.problem, project(rows, importances, end.ridges)).reshape(found[0].shape)
-        found[one, folds == other] = said[folds == other]
-        found[other, folds == one] = said[folds == one]
-    return found
+    found = [_without(end, folds != fold) for fold in range(N_FOLDS)]
+    return np.stack(found).astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,22 +53,17 @@ class _End:
             return cls(problem, importances, ridges)
         return cls(problem.single, importances.astype(np.float32), ridges.single)
 
-    @property
-    def n_steps(self) -> int:
-        return N_FINE_STEPS if self._is_fine else N_STEPS
-
-    @property
-    def tolerance(self) -> float:
-        """The fall of the objective that ends the steps."""
-        return FINE if self._is_fine else TOLERANCE
-
-    @property
-    def _is_fine(self) -> bool:
-        return self.importances.dtype == np.float64
+    def limits(self) -> tuple[int, float]:
+        """Steps at most, and the fall of the objective that ends them."""
+        fine = self.importances.dtype == np.float64
+        return (N_FINE_STEPS, FINE) if fine else (N_STEPS, TOLERANCE)
 
 
-def _said(problem: Problem, state: State) -> FloatArray:
-    """What a fit says of all rows."""
+def _without(end: _End, kept: BoolArray) -> FloatArray:
+    problem, rows = end.problem, _rows(end.problem, kept)
+    state = project(rows, end.importances, end.ridges)
+    at_most, tolerance = end.limits()
+    state = descend(rows, state, end.ridges, n_steps=at_most, tolerance=tolerance)
     attended = attention_of(problem.counts, state.importances).apply(state.values)
     return np.asarray(attended + problem.fixed @ state.effects)
 
