@@ -12,7 +12,8 @@ import slalom
 from oracles import TEXT, slalom_oracle
 from slalom.classifiers.text.function import FunctionClassifier
 from slalom.explainers import pipe
-from slalom.explainers.pipe import AHEAD, Meter, Request, Watched, chunks, in_order
+from slalom.explainers.base import Request
+from slalom.explainers.pipe import AHEAD, Meter, Watched, chunks, in_order
 from slalom.samplers.subsets import SubsetSizes
 
 WORDS = TEXT.split()

@@ -31,8 +31,7 @@ from slalom.explainers.bars import Wait, bar
 if TYPE_CHECKING:
     from slalom.classifiers.base import Classifier
     from slalom.document import Document
-    from slalom.explainers.base import Explainer
-    from slalom.explainers.pipe import Request
+    from slalom.explainers.base import Explainer, Request
     from slalom.explanation import Explanation
 
 Measured = dict[str, dict[str, float | None]]  # method → metric → number
@@ -78,7 +77,7 @@ def compare(
 ) -> None:
     """Explain TEXT with several methods side by side (without TEXT: what is piped in)."""
     from slalom.classifiers.load import load
-    from slalom.explainers.pipe import Request
+    from slalom.explainers.base import Request
     from slalom.explainers.splitting import document_of
     from slalom.metrics.table import METRICS
 
@@ -112,7 +111,8 @@ def _explained(
     request: "Request",
 ) -> "list[Explanation]":
     """By every method that can; what the others say goes to standard error."""
-    from slalom.explainers.pipe import Meter, Watched, explained
+    from slalom.explainers.pipe import Meter, Watched
+    from slalom.explainers.workers import explained
 
     total = sum(request.planned(method, document) for method in methods)
     found: list[Explanation] = []

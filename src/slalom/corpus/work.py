@@ -19,9 +19,10 @@ from slalom.corpus.records import Record
 from slalom.corpus.words import WordSums
 from slalom.document import Document
 from slalom.errors import InputError, SlalomError
-from slalom.explainers.base import Explainer
-from slalom.explainers.pipe import Request, Result, chunks, explained, in_order
+from slalom.explainers.base import Explainer, Request, Result
+from slalom.explainers.pipe import chunks, in_order
 from slalom.explainers.splitting import document_of
+from slalom.explainers.workers import explained
 from slalom.explanation import Explanation
 from slalom.tables import Failed, arrow
 

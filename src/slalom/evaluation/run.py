@@ -19,9 +19,10 @@ from slalom.document import Document
 from slalom.errors import NoModelError, SlalomError
 from slalom.evaluation.items import Item
 from slalom.evaluation.rows import GRID, Key, Row
-from slalom.explainers.base import Explainer, TargetName
-from slalom.explainers.pipe import Request, Result, chunks, explained
+from slalom.explainers.base import Explainer, Request, Result, TargetName
+from slalom.explainers.pipe import chunks
 from slalom.explainers.splitting import document_of
+from slalom.explainers.workers import explained
 from slalom.explanation import Explanation
 from slalom.metrics.agreement import auprc, auroc, rationale_marks, token_f1
 from slalom.metrics.faithfulness import Curve

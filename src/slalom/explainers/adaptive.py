@@ -47,6 +47,10 @@ class UntilSure:
     def summary(self) -> str:
         return self.method.summary
 
+    @property
+    def only_asks(self) -> bool:
+        return bool(getattr(self.method, "only_asks", False))
+
     def budget(self, document: Document) -> int:
         """The most it may come to."""
         return MOST

@@ -14,13 +14,19 @@ from numpy.typing import NDArray
 from slalom.classifiers.base import Classifier, checked_logits, remarks_on
 from slalom.classifiers.cached import distinct
 from slalom.document import Document, FloatArray, Queries, stack
+from slalom.errors import SlalomError
 from slalom.explanation import Explanation
 
 TargetName = str | int | None
+Result = Explanation | SlalomError
 
 
 class Explainer(Protocol):
-    """One method; `METHODS` lists them all."""
+    """One method; `METHODS` lists them all.
+
+    One that needs nothing of a classifier but answers may say so (`only_asks`): worker processes
+    then run it where a device answers.
+    """
 
     @property
     def name(self) -> str: ...
@@ -41,6 +47,20 @@ class Explainer(Protocol):
         n_queries: int | None,
         seed: int,
     ) -> list[Explanation]: ...
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is wanted of every document alike."""
+
+    target: TargetName = None
+    n_queries: int | None = None
+    seed: int = 0
+
+    def planned(self, explainer: Explainer, document: Document) -> int:
+        """How many queries a document will take, at most."""
+        n_subsets = 1 << min(document.n_units, 30)
+        return min(self.n_queries or explainer.budget(document), n_subsets)
 
 
 @dataclass(frozen=True, eq=False)

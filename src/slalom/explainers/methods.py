@@ -13,7 +13,7 @@ from slalom.document import Document, Text
 from slalom.errors import InputError, Setting, SlalomError, SlalomWarning, UnknownNameError, counted
 from slalom.explainers.adaptive import UntilSure
 from slalom.explainers.bars import Wait, bar
-from slalom.explainers.base import Explainer, TargetName
+from slalom.explainers.base import Explainer, Request, Result, TargetName
 from slalom.explainers.case import UNREAD
 from slalom.explainers.phrases import by_phrases
 from slalom.explainers.pipe import (
@@ -21,15 +21,13 @@ from slalom.explainers.pipe import (
     Chunk,
     Meter,
     Progress,
-    Request,
-    Result,
     Watched,
     chunks,
-    explained,
     in_order,
 )
 from slalom.explainers.splitting import document_of
 from slalom.explainers.table import METHODS as METHODS
+from slalom.explainers.workers import explained
 from slalom.explanation import FAIR_TRUST, Explanation, Quality
 from slalom.surrogates.slalom.completed import CompletedSurrogate
 from slalom.surrogates.slalom.fit import SlalomSurrogate

@@ -17,30 +17,14 @@ import numpy as np
 from slalom.classifiers.base import Classifier, Delegating, runs_elsewhere
 from slalom.document import Document, FloatArray, Queries
 from slalom.errors import SlalomError
-from slalom.explainers.base import Explainer, TargetName
-from slalom.explanation import Explanation
+from slalom.explainers.base import Explainer, Request, Result
 
 Progress = Callable[[int, int], None]  # queries done, and in all; raise from it to stop
-Result = Explanation | SlalomError
 Chunk = Sequence[Document | SlalomError]  # an error: the text could not even be cut
 QUERIES_PER_CHUNK = 10_000  # of documents that are asked together
 TOKENS_PER_REPORT = 2**15  # between two calls of a progress function
 AHEAD = 3  # chunks at work beside the one that is waited for: asked, fitted, told
 SECONDS_PER_TURN = 2e-4  # of a thread; Python's own 5 ms starve a device that is fed by one
-
-
-@dataclass(frozen=True)
-class Request:
-    """What is wanted of every document alike."""
-
-    target: TargetName = None
-    n_queries: int | None = None
-    seed: int = 0
-
-    def planned(self, explainer: Explainer, document: Document) -> int:
-        """How many queries a document will take, at most."""
-        n_subsets = 1 << min(document.n_units, 30)
-        return min(self.n_queries or explainer.budget(document), n_subsets)
 
 
 @dataclass
@@ -95,39 +79,6 @@ class Watched(Delegating):
         return [
             np.concatenate(parts) if parts else np.zeros((0, len(self.labels))) for parts in answers
         ]
-
-
-def explained(
-    classifier: Classifier,
-    explainer: Explainer,
-    documents: Sequence[Document],
-    *,
-    request: Request,
-    keep_errors: bool = False,
-) -> list[Result]:
-    """One chunk of documents; an error stands in the place of what could not be explained."""
-    try:
-        return list(
-            explainer.explain(
-                classifier,
-                documents,
-                target=request.target,
-                n_queries=request.n_queries,
-                seed=request.seed,
-            )
-        )
-    except SlalomError as problem:
-        if not keep_errors:
-            raise
-        if len(documents) == 1:
-            return [problem]
-    return [  # one of them failed: each for itself
-        result
-        for document in documents
-        for result in explained(
-            classifier, explainer, [document], request=request, keep_errors=True
-        )
-    ]
 
 
 def chunks(

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
+from typing import ClassVar
 
 import numpy as np
 
@@ -59,6 +60,7 @@ class SurrogateExplainer:
     tied: bool = True
     primary_score: str | None = None
     facts: Facts | None = None  # None: nothing is asked beside the design
+    only_asks: ClassVar[bool] = True
 
     def explain(
         self,

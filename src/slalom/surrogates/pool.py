@@ -7,8 +7,9 @@ so a document's numbers do not depend on where it was fitted.
 
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
+from time import perf_counter
 from typing import Any, TypeVar
 
 from slalom.surrogates.base import Fit, Observations, Surrogate, fit_many
@@ -17,6 +18,8 @@ from slalom.surrogates.threads import one_thread
 WORTHWHILE = 8e7  # rows × features² of all documents; starting workers takes as long
 IDLE_SECONDS = 30
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+
+_last_used = [-float(IDLE_SECONDS)]  # when documents were last sent there
 
 Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
@@ -35,6 +38,18 @@ def workers_pay(observed: Sequence[Observations]) -> bool:
     return _pay([seen.counts.shape for seen in observed])
 
 
+def worthwhile(shapes: Sequence[tuple[int, ...]]) -> bool:
+    """Whether workers pay for fits of these rows and features; they are started once."""
+    return _pay(shapes, awake=perf_counter() - _last_used[0] < IDLE_SECONDS)
+
+
+def submit(work: Callable[[Item], Outcome], item: Item) -> "Future[Outcome]":
+    """One item to whichever worker is free."""
+    _last_used[0] = perf_counter()
+    future: Future[Outcome] = _pool().submit(work, item)
+    return future
+
+
 def wake_workers(shapes: Sequence[tuple[int, ...]]) -> None:
     """Start workers where fits of these rows and features will pay: they are ready when asked."""
     if _pay(shapes):
@@ -46,10 +61,10 @@ def in_workers(work: Callable[[Item], Outcome], items: Sequence[Item]) -> list[O
     return list(_pool().map(work, items))
 
 
-def _pay(shapes: Sequence[tuple[int, ...]]) -> bool:
+def _pay(shapes: Sequence[tuple[int, ...]], *, awake: bool = False) -> bool:
     if len(shapes) < 2 or _cores() < 2:
         return False
-    return bool(sum(n_rows * n_features**2 for n_rows, n_features in shapes) >= WORTHWHILE)
+    return awake or bool(sum(n_rows * n_features**2 for n_rows, n_features in shapes) >= WORTHWHILE)
 
 
 def _pool() -> Any:

@@ -12,7 +12,7 @@ import numpy as np
 from transformers import PreTrainedModel
 
 from slalom.classifiers.base import Units, checked_logits, checked_text
-from slalom.classifiers.huggingface.batching import Rows, assemble, joined, row_bytes
+from slalom.classifiers.huggingface.batching import Rows, joined
 from slalom.classifiers.huggingface.calls import (
     answers,
     checked_precision,
@@ -29,7 +29,8 @@ from slalom.classifiers.huggingface.encoding import (
     encode,
 )
 from slalom.classifiers.huggingface.internals import ModelInternals, internals_of_model
-from slalom.classifiers.huggingface.windows import answered, frame_in
+from slalom.classifiers.huggingface.outline import Outline, seen_rows
+from slalom.classifiers.huggingface.windows import answered
 from slalom.document import Document, FloatArray, Queries, Text
 from slalom.errors import InputError
 
@@ -102,9 +103,13 @@ class HuggingFaceClassifier:
             unknown=self.tokenizer.unk_token_id,
         )
 
+    @property
+    def outline(self) -> Outline:
+        """What a process without the model must know to ask."""
+        return Outline(self.name, self.labels, self.independent)
+
     def seen(self, document: Document, queries: Queries) -> list[Hashable]:
-        frame = frame_in(document)
-        return list(row_bytes(assemble(frame, queries), with_types=bool(frame.types.any())))
+        return seen_rows(document, queries)
 
     def logits(self, asked: Sequence[tuple[Document, Queries]]) -> list[FloatArray]:
         return answered(asked, self._ask)

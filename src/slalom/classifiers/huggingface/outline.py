@@ -1,0 +1,38 @@
+"""What is known of a classifier without its model: names, and what it would read.
+
+Worker processes draw queries and fit with no more than this; torch is never loaded there.
+"""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import NoReturn
+
+from slalom.classifiers.base import Units
+from slalom.classifiers.huggingface.batching import assemble, row_bytes
+from slalom.classifiers.huggingface.windows import frame_in
+from slalom.document import Document, Queries, Text
+from slalom.errors import ClassifierError
+
+
+@dataclass(frozen=True)
+class Outline:
+    """A classifier that cannot answer."""
+
+    name: str
+    labels: tuple[str, ...]
+    independent: bool
+
+    def seen(self, document: Document, queries: Queries) -> list[Hashable]:
+        return seen_rows(document, queries)
+
+    def split(self, text: Text, units: Units = None, *, too_long: str = "error") -> NoReturn:
+        raise ClassifierError(f"{self.name} is here without its tokenizer")
+
+    def logits(self, asked: Sequence[tuple[Document, Queries]]) -> NoReturn:
+        raise ClassifierError(f"{self.name} is here without its model")
+
+
+def seen_rows(document: Document, queries: Queries) -> list[Hashable]:
+    """The rows of ids that a model reads, each as bytes."""
+    frame = frame_in(document)
+    return list(row_bytes(assemble(frame, queries), with_types=bool(frame.types.any())))
