@@ -23,6 +23,7 @@ Progress = Callable[[int, int], None]  # queries done, and in all; raise from it
 Chunk = Sequence[Document | SlalomError]  # an error: the text could not even be cut
 QUERIES_PER_CHUNK = 10_000  # of documents that are asked together
 TOKENS_PER_REPORT = 2**15  # between two calls of a progress function
+ON_DEVICES = 4  # times as many: they like larger batches
 AHEAD = 3  # chunks at work beside the one that is waited for: asked, fitted, told
 SECONDS_PER_TURN = 2e-4  # of a thread; Python's own 5 ms starve a device that is fed by one
 
@@ -72,7 +73,8 @@ class Watched(Delegating):
     def logits(self, asked: Sequence[tuple[Document, Queries]]) -> list[FloatArray]:
         """In slices of about TOKENS_PER_REPORT, each document's answers put together again."""
         answers: list[list[FloatArray]] = [[] for _ in asked]
-        for numbers, questions in _slices(asked):
+        n_tokens = TOKENS_PER_REPORT * (ON_DEVICES if runs_elsewhere(self.classifier) else 1)
+        for numbers, questions in _slices(asked, n_tokens):
             for number, said in zip(numbers, self.classifier.logits(questions), strict=True):
                 answers[number].append(said)
             self.part.answered(sum(len(queries) for _, queries in questions))
@@ -136,12 +138,12 @@ def _short_turns() -> Iterator[None]:
 
 
 def _slices(
-    asked: Sequence[tuple[Document, Queries]],
+    asked: Sequence[tuple[Document, Queries]], n_tokens: int
 ) -> Iterator[tuple[list[int], list[tuple[Document, Queries]]]]:
     """Questions in their order, cut where enough tokens have come together."""
     numbers: list[int] = []
     questions: list[tuple[Document, Queries]] = []
-    room = TOKENS_PER_REPORT
+    room = n_tokens
     for number, (document, queries) in enumerate(asked):
         ends = np.cumsum(document.n_tokens(queries), dtype=np.int64)
         start = 0
@@ -154,6 +156,6 @@ def _slices(
             start = stop
             if room <= 0 or start < len(queries):
                 yield numbers, questions
-                numbers, questions, room = [], [], TOKENS_PER_REPORT
+                numbers, questions, room = [], [], n_tokens
     if questions:
         yield numbers, questions

@@ -178,8 +178,10 @@ def _answer(
         return
     try:
         said = iter(ask([pair for call in calls for pair in call.asked]))
-    except SlalomError as problem:
-        if not keep_errors:
+    except BaseException as problem:
+        if not keep_errors or not isinstance(problem, SlalomError):
+            for call in calls:
+                call.tell(_nobody_waits())
             raise
         if len(calls) == 1:
             calls[0].tell(problem)

@@ -19,7 +19,7 @@ WORTHWHILE = 8e7  # rows × features² of all documents; starting workers takes 
 IDLE_SECONDS = 30
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
-_last_used = [-float(IDLE_SECONDS)]  # when documents were last sent there
+_last_awake = [-float(IDLE_SECONDS)]  # when a worker was last sent something, or done
 
 Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
@@ -39,15 +39,23 @@ def workers_pay(observed: Sequence[Observations]) -> bool:
 
 
 def worthwhile(shapes: Sequence[tuple[int, ...]]) -> bool:
-    """Whether workers pay for fits of these rows and features; they are started once."""
-    return _pay(shapes, awake=perf_counter() - _last_used[0] < IDLE_SECONDS)
+    """Whether workers pay for fits of these rows and features; those that are awake always do."""
+    pays = _pay(shapes, awake=perf_counter() - _last_awake[0] < IDLE_SECONDS)
+    if pays:
+        _seen_awake()  # the next one need not ask
+    return pays
 
 
 def submit(work: Callable[[Item], Outcome], item: Item) -> "Future[Outcome]":
     """One item to whichever worker is free."""
-    _last_used[0] = perf_counter()
+    _seen_awake()
     future: Future[Outcome] = _pool().submit(work, item)
+    future.add_done_callback(_seen_awake)
     return future
+
+
+def _seen_awake(_: object = None) -> None:
+    _last_awake[0] = perf_counter()
 
 
 def wake_workers(shapes: Sequence[tuple[int, ...]]) -> None:

@@ -1,0 +1,162 @@
+"""Whole methods in worker processes: the same numbers, errors in their places, nobody waits."""
+
+import os
+import signal
+
+import numpy as np
+import pytest
+
+import slalom
+from slalom.classifiers.base import Delegating
+from slalom.errors import BudgetError, ClassifierError
+from slalom.explainers import workers
+from slalom.surrogates import pool
+
+TEXTS = [
+    "A slow start, but a truly wonderful film about two brothers and a boat.",
+    "What a terrible waste of an evening, and of the money it cost us as well.",
+    "The plot is thin, the acting is wooden, yet somehow I laughed all the way.",
+]
+
+
+class OnDevice(Delegating):
+    """The bundled classifier, as if cores were free while it answers."""
+
+    runs_elsewhere = True
+
+    def __init__(self, classifier):
+        self.classifier = classifier
+        self.calls = []
+
+    def logits(self, asked):
+        self.calls.append(len(asked))
+        return self.classifier.logits(asked)
+
+
+class Refusing(OnDevice):
+    """Says nothing about texts that hold a word."""
+
+    def logits(self, asked):
+        if any("waste" in document.text for document, _ in asked):
+            raise ClassifierError("not this one")
+        return super().logits(asked)
+
+
+@pytest.fixture(scope="module")
+def bundled():
+    return slalom.load()
+
+
+@pytest.fixture(autouse=True)
+def by_workers(monkeypatch):
+    """However small the work is, and however few cores there are; how many tasks went there."""
+    monkeypatch.setattr(workers, "worthwhile", lambda shapes: True)
+    monkeypatch.setattr(pool, "_cores", lambda: 2)
+    sent = []
+    plain = workers.submit
+
+    def submit(work, item):
+        sent.append(item)
+        return plain(work, item)
+
+    monkeypatch.setattr(workers, "submit", submit)
+    return sent
+
+
+@pytest.mark.parametrize("method", ["slalom", "kernel-shap", "slalom-fast"])
+def test_workers_say_what_one_process_says(bundled, by_workers, method):
+    here = slalom.explain_many(bundled, TEXTS, method, n_queries=120, progress=False)
+    assert not by_workers
+    there = slalom.explain_many(OnDevice(bundled), TEXTS, method, n_queries=120, progress=False)
+    assert len(by_workers) == len(TEXTS)
+    for one, other in zip(here, there, strict=True):
+        assert one.scores.keys() == other.scores.keys()
+        for name, scores in one.scores.items():
+            np.testing.assert_allclose(other.scores[name], scores, rtol=1e-5, atol=1e-5)
+        assert other.classifier == one.classifier
+        assert other.quality.n_queries == one.quality.n_queries
+        assert other.quality.n_tokens == one.quality.n_tokens
+
+
+def test_asking_on_until_sure_goes_there_too_and_the_inside_of_a_model_does_not(
+    bundled, by_workers
+):
+    elsewhere = OnDevice(bundled)
+    sure = slalom.explain_many(elsewhere, TEXTS[:2], max_error=0.3, progress=False)
+    assert len(by_workers) == 2
+    assert all("asked on for" in e.quality.notes[-1] for e in sure)
+    slalom.explain_many(elsewhere, TEXTS[:2], "integrated-gradients", progress=False)
+    assert len(by_workers) == 2
+
+
+def test_progress_counts_what_workers_asked(bundled):
+    told = []
+    slalom.explain_many(
+        OnDevice(bundled), TEXTS, n_queries=100, progress=lambda *now: told.append(now)
+    )
+    assert told[-1] == (300, 300)
+    assert [done for done, _ in told] == sorted(done for done, _ in told)
+
+
+def test_what_progress_raises_ends_the_work_and_workers_take_up_the_next(bundled):
+    class StoppedError(Exception):
+        pass
+
+    def stop(done, total):
+        raise StoppedError
+
+    elsewhere = OnDevice(bundled)
+    with pytest.raises(StoppedError):
+        slalom.explain_many(elsewhere, TEXTS, n_queries=100, progress=stop)
+    found = slalom.explain_many(elsewhere, TEXTS, n_queries=100, progress=False)
+    assert [e.text for e in found] == TEXTS
+
+
+def test_an_error_is_raised_or_stands_in_the_place_of_the_text_it_belongs_to(bundled, by_workers):
+    with pytest.raises(ClassifierError, match="not this one"):
+        slalom.explain_many(Refusing(bundled), TEXTS, n_queries=100, progress=False)
+    kept = slalom.explain_many(
+        Refusing(bundled), TEXTS, n_queries=100, progress=False, on_error="keep"
+    )
+    assert len(by_workers) == 6
+    assert isinstance(kept[1], ClassifierError)
+    assert [e.text for e in (kept[0], kept[2])] == [TEXTS[0], TEXTS[2]]
+
+
+def test_a_method_that_refuses_a_text_says_so_from_a_worker(bundled):
+    with pytest.raises(BudgetError, match="3 queries are too few"):
+        slalom.explain_many(OnDevice(bundled), TEXTS, n_queries=3, progress=False)
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no such signal here")
+def test_a_killed_worker_is_an_error_and_not_a_wait_without_end(bundled):
+    class Killing(OnDevice):
+        def logits(self, asked):
+            for worker in list(pool._pool()._processes):
+                os.kill(worker, signal.SIGKILL)
+            return super().logits(asked)
+
+    with pytest.raises(Exception, match="worker"):
+        slalom.explain_many(Killing(bundled), TEXTS, n_queries=100, progress=False)
+    assert len(slalom.explain_many(OnDevice(bundled), TEXTS[:2], n_queries=60, progress=False)) == 2
+
+
+def test_who_calls_after_the_end_is_told(bundled):
+    """A worker that asks for a chunk nobody waits for gets an answer, not silence."""
+    with workers._desk().line() as (line, _):
+        pass
+    asking = workers.Asking(bundled.outline, line)
+    document = bundled.split(TEXTS[0])
+    with pytest.raises(ClassifierError, match="nobody waits"):
+        asking.logits([(document, document.full())])
+
+
+def test_an_outline_reads_what_the_classifier_reads_and_cannot_answer(bundled):
+    document = bundled.split(TEXTS[0])
+    outline = bundled.outline
+    assert outline.seen(document, document.full()) == bundled.seen(document, document.full())
+    assert (outline.name, outline.labels) == (bundled.name, bundled.labels)
+    with pytest.raises(ClassifierError, match="without its model"):
+        outline.logits([(document, document.full())])
+    with pytest.raises(ClassifierError, match="without its tokenizer"):
+        outline.split(TEXTS[0])
