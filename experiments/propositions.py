@@ -1,6 +1,6 @@
 """What the paper proves, measured: transformers that cannot count, and SLALOMs made into BERTs.
 
-counting      propositions 4.1 and 4.2, and what lifts them (section 4.3)
+counting      proposition 4.1 and corollary 4.2, and what lifts them (section 4.3)
 construction  proposition 5.1, and whether methods read the table back
 """
 
@@ -70,7 +70,7 @@ def counting(records: Records) -> Table:
         for case in CASES
     )
     return Table(
-        title="Propositions 4.1 and 4.2: how far a repeated token moves the log-odds",
+        title="Proposition 4.1 and corollary 4.2: how far a repeated token moves the log-odds",
         columns=("random stack", *CASES),
         rows=tuple(rows),
         notes=(

@@ -1,4 +1,4 @@
-"""Propositions 4.1 and 4.2 (Leemann et al.): without positions transformers cannot count.
+"""Proposition 4.1 and corollary 4.2 (Leemann et al.): without positions transformers cannot count.
 
 Attention weights sum to 1, so a token that is repeated k times sends the same average through
 every layer, whatever k is: F([τ]) = F([τ, τ]) = … for encoders and decoders of any depth. A model
