@@ -12,6 +12,7 @@ from experiments.slalom_data import CONTEXTS
 from experiments.table import Cell, Number, Panel, Series, Table, mean_of, points
 
 NOT_LEARNED = 0.05  # squared error of a model's own log-odds; those that learn stay below 0.001
+ALIKE = 0.2  # share of samples, answers equal to two digits
 SURROGATES = ("linear", "GAM", "SLALOM")
 NAMES = {"bert": "BERT", "distilbert": "DistilBERT", "gpt2": "GPT-2"}
 Records = Mapping[str, Record]
@@ -165,8 +166,26 @@ def table_6(records: Records) -> Table:
         columns=("model", "linear", "GAM", "SLALOM", "variance × 100", "SLALOM ahead"),
         rows=tuple(rows),
         differs=(*LINEAR_DIFFERS, "Errors on fresh samples."),
-        notes=(told, _standing(behind)),
+        notes=(told, *_monotonous(records), _standing(behind)),
     )
+
+
+def _monotonous(records: Records) -> list[str]:
+    """Models that give many different samples one and the same answer."""
+    found: dict[str, list[float]] = {}
+    for kind, depth in depths_of(records):
+        for record in of_model(records, kind, depth):
+            said = Counter(round(score, 2) for score in record["scatter"]["model"])
+            share = said.most_common(1)[0][1] / said.total()
+            if share > ALIKE:
+                found.setdefault(named(kind, depth), []).append(share)
+    if not found:
+        return []
+    told = [f"{name} ({len(shares)} runs)" for name, shares in found.items()]
+    return [
+        f"More than {ALIKE:.0%} of different samples get one and the same answer of "
+        f"{', '.join(told)}: those have learned little (Fig. 4)."
+    ]
 
 
 def _standing(behind: list[str]) -> str:
@@ -197,7 +216,8 @@ def fig_4(fitted: Records, recovered: Records) -> Table:
         pairs = (("log-odds",), ("values", "importances"))
         for names in pairs if depth == 1 else ():
             series = [points(n, said[f"true {n}"], said[n], joined=False) for n in names]
-            panels.append(Panel(f"{named(kind, depth)}: recovered", "true", "fitted", (*series,)))
+            title = f"{named(kind, depth)}: recovered {'log-odds' if len(names) == 1 else 'table'}"
+            panels.append(Panel(title, "true", "fitted", (*series,)))
         both = [np.corrcoef(said[f"true {n}"], said[n])[0, 1] for n in ("log-odds", "importances")]
         rows.append(
             (
