@@ -16,7 +16,7 @@ from experiments.table import Cell, Map, Number, Panel, Series, Table
 
 MOST_LABELLED = 14  # lines of a figure that a legend can hold
 MOST_POINTS = 2500
-WIDTH, HEIGHT = 4.6, 3.6  # of a panel, inches
+WIDTH, HEIGHT = 4.4, 3.2  # of a panel, inches
 
 
 def shown(cell: Cell) -> str:
@@ -110,7 +110,7 @@ def draw(table: Table, path: Path) -> None:
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    n_columns = 2 if len(table.panels) == 4 else min(3, len(table.panels))
+    n_columns = min(2, len(table.panels))  # three would be too small to read on a page
     n_rows = -(-len(table.panels) // n_columns)
     settings = {"svg.hashsalt": "slalom", "svg.fonttype": "none", "font.size": 8}
     with rc_context(settings):
@@ -145,11 +145,12 @@ def _panel(axes: object, panel: Panel) -> None:
 
 def _log(axes: Any) -> None:
     """Ticks are written as plain numbers."""
-    from matplotlib.ticker import LogFormatter
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     axes.set_yscale("log")
-    axes.yaxis.set_major_formatter(LogFormatter())
-    axes.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(1.5, 0.6)))
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
 
 
 def _map(axes: Any, panel: Map) -> None:
