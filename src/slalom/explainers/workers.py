@@ -10,13 +10,13 @@ code runs in both places, so what a document is told does not depend on where it
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import count
 from multiprocessing.connection import Client, Connection, Listener
 from queue import Empty, SimpleQueue
-from threading import Lock, Thread
+from threading import Lock, Semaphore, Thread
 from typing import Any
 
 from slalom.classifiers.base import Classifier, Delegating, runs_elsewhere
@@ -26,6 +26,7 @@ from slalom.explainers.base import Explainer, Request, Result
 from slalom.surrogates.pool import submit, worthwhile
 
 WORKERS_AT_MOST = 128  # that may call at the same moment
+TURNS = 2  # one answers while the next puts its questions together; others gather more of them
 
 
 @dataclass(frozen=True)
@@ -140,13 +141,15 @@ def _by_workers(classifier: Any, tasks: Sequence[Task]) -> list[Result]:
                 future.add_done_callback(coming.put)
             n_open = len(futures)
             while n_open:
-                came = _everything(coming)
-                finished = [one for one in came if isinstance(one, Future)]
-                for future in finished:
-                    future.result()  # what broke is said now
-                n_open -= len(finished)
-                calls = [one for one in came if isinstance(one, Call)]
-                _answer(classifier.logits, calls, keep_errors=keep_errors)
+                came = [coming.get()]
+                with _desk().turns if isinstance(came[0], Call) else nullcontext():
+                    came += _rest(coming)  # what came while others had their turns
+                    calls = [one for one in came if isinstance(one, Call)]
+                    _answer(classifier.logits, calls, keep_errors=keep_errors)
+                for future in came:
+                    if isinstance(future, Future):
+                        future.result()  # what broke is said now
+                        n_open -= 1
         finally:
             for future in futures:
                 future.cancel()
@@ -158,9 +161,9 @@ def _explained_there(given: tuple[Asking, Task]) -> list[Result]:
     return _here(classifier, [task])
 
 
-def _everything(coming: "SimpleQueue[Any]") -> list[Any]:
-    """What there is, at least one."""
-    came = [coming.get()]
+def _rest(coming: "SimpleQueue[Any]") -> list[Any]:
+    """What there is by now."""
+    came = []
     with suppress(Empty):
         while True:
             came.append(coming.get_nowait())
@@ -202,6 +205,7 @@ class Desk:
     numbers: Iterator[int] = field(default_factory=count)
     waiting: dict[int, "SimpleQueue[Any]"] = field(default_factory=dict)
     lock: Lock = field(default_factory=Lock)
+    turns: Semaphore = field(default_factory=lambda: Semaphore(TURNS))
 
     @contextmanager
     def line(self) -> Iterator[tuple[Line, "SimpleQueue[Any]"]]:
