@@ -163,3 +163,10 @@ def test_r2_is_that_of_parts_still_to_come():
         fresh = 1 - ((found.predict(present) - truth) ** 2).mean() / truth.var()
         gaps.append(found.quality.r2 - fresh)
     assert -0.02 < np.mean(gaps) < 0.02, gaps
+
+
+@pytest.mark.parametrize("method", ["slalom", "slalom-boosted"])
+def test_ten_words_whose_facts_were_all_drawn_already(method):
+    """All removals and single words are among the 300 random parts: nothing is left to ask."""
+    row = judged("saturation", method, 10, 0)
+    assert abs(row["r2"] - row["fresh"]) < 0.1

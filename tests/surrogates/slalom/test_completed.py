@@ -59,6 +59,11 @@ def test_it_describes_more_and_says_how_much(explained):
     assert 1 - boosted.quality.r2 == pytest.approx(errors[0], rel=0.35)
 
 
+def test_of_no_subsets_it_says_nothing(explained):
+    none = np.zeros((0, len(explained[0].units)))
+    assert [e.predict(none).shape for e in explained] == [(0,), (0,)]
+
+
 def test_it_survives_files(explained):
     boosted = explained[0]
     record = json.loads(json.dumps(boosted.to_json()))

@@ -61,7 +61,7 @@ class CompletedModel:
     def added(self, counts: FloatArray, said: FloatArray) -> FloatArray:
         """What the remainder adds to what the parts say of these counts."""
         totals = grouped(counts, self.groups, self.n_features)
-        sizes, columns = totals.sum(axis=1), said.reshape(len(said), -1)
+        sizes, columns = totals.sum(axis=1), said[:, None] if said.ndim == 1 else said
         added = [
             response(column, sizes) + forest.predict(totals)
             for response, forest, column in zip(
