@@ -89,9 +89,10 @@ def test_a_relative_error_counts_by_what_it_is_relative_to():
     mean = mean_of(rows, "x")
     assert mean.value == pytest.approx((0.5 * 4 + 0.9) / 4.001)
     nothing = slalom.explain(slalom_oracle().classifier, TEXT, "constant", target="pos")
-    value, weight = METRICS["REM"].weighed(subject_of(slalom_oracle().classifier, nothing), 0)
+    subject = subject_of(slalom_oracle().classifier, nothing)
+    value, weight = METRICS["REM"].weighed(subject, 0)
     assert value == pytest.approx(1.0)
-    assert weight > 0
+    assert weight == pytest.approx(faithfulness.removal_error(subject).no_change.sum())
 
 
 def test_the_table_shows_cost_beside_quality():

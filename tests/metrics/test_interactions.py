@@ -148,6 +148,22 @@ def test_seventeen_words_are_asked_about_all_of_their_pairs():
     assert len(set(asked)) <= 200
 
 
+def test_who_was_found_to_interact_is_asked_about_everyone():
+    """w10 acts on its neighbour, where one looks first, and far away, where one does not."""
+
+    def score(words):
+        own = sum(
+            (-1.0) ** int(word[1:]) * 5 for word in words if word not in ("w10", "w11", "w35")
+        )
+        return own + ("w10" in words) * (("w11" in words) + ("w35" in words) - 2)
+
+    classifier, _ = classifier_of(score)
+    text = " ".join(f"w{place}" for place in range(40))
+    e = slalom.explain(classifier, text, "leave-one-out", target="pos")
+    found = e.interactions(3, classifier, n_queries=300)
+    assert {pair.words for pair in found} == {("w10", "w11"), ("w10", "w35")}
+
+
 def test_short_texts_and_empty_texts():
     classifier, _ = classifier_of(added)
     assert not len(slalom.explain(classifier, "plot", "linear").interactions(3, classifier))

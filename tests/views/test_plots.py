@@ -80,6 +80,10 @@ def test_the_text_is_all_there_line_by_line():
     assert words.replace(" ", "") == explanation.text.replace(" ", "").replace("\n", "")
     right = figure.axes[0].get_window_extent().x1
     assert all(box.x1 <= right + 12 for box in labels_of(figure))
+    tops = np.unique(np.round([box.y1 for box in labels_of(figure)]))
+    assert len(tops) > 3
+    heights = [box.height for box in labels_of(figure)]
+    assert max(heights) < 0.8 * np.diff(tops).min()  # no line touches another
     assert b"<svg" in drawn(figure)
 
 
