@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -94,6 +95,7 @@ def inside(path: Path) -> str:
     return path.relative_to(PACKAGE).as_posix()
 
 
+@cache
 def tree_of(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
@@ -103,7 +105,12 @@ def module_of(path: Path) -> str:
     return ".".join(part for part in parts if part != "__init__")
 
 
-def imports_of(path: Path) -> Iterator[Import]:
+@cache
+def imports_of(path: Path) -> list[Import]:
+    return list(_imports(path))
+
+
+def _imports(path: Path) -> Iterator[Import]:
     tree = tree_of(path)
     on_top = {id(node) for node in _outside_functions(tree)}
     for_types = {id(node) for node in _type_checking(tree)}

@@ -160,12 +160,13 @@ def test_leave_one_out_is_what_leaving_one_out_gives(n_classes, parts):
     problem = surrogate.problem(counts, scores, weights=np.ones(120), document_counts=np.ones(8))
     quick = certainty(problem, solver.solve(problem), np.eye(n_classes)).misses
     slow = np.zeros_like(quick)
-    for row in range(120):
+    refitted = np.arange(0, 120, 3)
+    for row in refitted:
         state = solver.solve(without(problem, row)).state
         mass = problem.counts.dense()[row] * np.exp(state.importances)
         said = mass @ state.values / mass.sum() + problem.fixed[row] @ state.effects
         slow[row] = scores[row] - said
-    inner = problem.judged
+    inner = refitted[problem.judged[refitted]]
     assert np.corrcoef(quick[inner].ravel(), slow[inner].ravel())[0, 1] > 0.99
     assert np.mean(quick[inner] ** 2) == pytest.approx(np.mean(slow[inner] ** 2), rel=0.05)
 
