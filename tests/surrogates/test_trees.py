@@ -90,7 +90,7 @@ def test_shap_finds_the_same_values(rows):
     theirs = lightgbm.train(settings, lightgbm.Dataset(columns, scores, params=settings), 30)
     empty, full = np.zeros((1, 9)), np.append(np.ones(8), 8.0)[None]
     expected = shap.TreeExplainer(theirs, empty, feature_perturbation="interventional")
-    forest = _planted([tree["tree_structure"] for tree in theirs.dump_model()["tree_info"]], 3)
+    forest = _planted(theirs.model_to_string(), 3)
     assert not (forest.splits[forest.at_least < 1000] == 8).any()
     found = forest.shapley(np.ones(8))
     np.testing.assert_allclose(found, expected.shap_values(full)[0][:8], atol=1e-6)

@@ -29,9 +29,10 @@ from slalom.surrogates.slalom.model import Anchor, SlalomModel
 from slalom.surrogates.trees import Forest, grouped
 
 PARTS = SlalomSurrogate()
-JUDGED = Growth(n_trees=120, rate=0.2)  # rounds at most, to find out how many pay
+JUDGED = Growth(n_trees=30, rate=0.3)  # rounds at most, to find out how many pay
 SMALLER = 2  # trees that are followed are so many times smaller, and more
-ROWS_FOR_DEPTH = 8  # per feature: where four words are often seen together, trees may ask for four
+MANY_ROWS = 8  # per feature: where four words are often seen together, trees ask for four
+FOR_MANY = Growth(n_trees=80, rate=0.24, depth=4)
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,13 +181,12 @@ class Grown:
     """LightGBM's trees on the rows of one text."""
 
     ground: Ground
-    judged: Growth = JUDGED
+    judged: Growth
 
     @classmethod
     def on(cls, counts: FloatArray) -> "Grown":
         n_rows, n_features = counts.shape
-        deeper = JUDGED.depth + (n_rows >= ROWS_FOR_DEPTH * n_features)
-        return cls(Ground.of(counts), replace(JUDGED, depth=deeper))
+        return cls(Ground.of(counts), FOR_MANY if n_rows >= MANY_ROWS * n_features else JUDGED)
 
     def rounds(self, misses: FloatArray, weights: FloatArray) -> Iterator[FloatArray]:
         return self.ground.rounds(misses, weights=weights, growth=self.judged)
