@@ -32,7 +32,7 @@ PARTS = SlalomSurrogate()
 JUDGED = Growth(n_trees=30, rate=0.3)  # rounds at most, to find out how many pay
 SMALLER = 2  # trees that are followed are so many times smaller, and more
 MANY_ROWS = 8  # per feature: where four words are often seen together, trees ask for four
-FOR_MANY = Growth(n_trees=80, rate=0.24, depth=4)
+FOR_MANY = Growth(n_trees=100, rate=0.2, depth=4)
 
 
 @dataclass(frozen=True, eq=False)
