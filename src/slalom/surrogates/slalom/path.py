@@ -41,6 +41,7 @@ NEARLY, LEAP = (
 )  # error, or part of it, from which on to leap, and the strengths it leads to
 HARMLESS = 1.02  # where data turn out to be nearly exact only: as strong as they may be
 MILD = 1e3  # spreads that scores may be away for single precision
+PLATEAU = 1e-4  # fall of the objective per step, below which a descent from the prior has arrived
 EXACT = 1e-8  # of the spread: nothing is left to gain
 
 
@@ -109,7 +110,7 @@ class ByLeaveOneOut:
     """Damped Newton steps under ridges chosen by leave-one-out error."""
 
     start: Strengths = Strengths()
-    first_steps: int = 15  # of a trial that begins at the prior
+    first_steps: int = 40  # of a trial that begins at the prior
     n_steps: int = 2  # of each other: they begin where the best one ended
     max_steps: int = 60  # of the last descent
     tolerance: float = 1e-14  # relative fall of the objective that ends it
@@ -138,9 +139,10 @@ class ByLeaveOneOut:
         if best.error > POOR:
             return self._walk(best, _common, 10.0, HELPS)
         down = self._walk(best, _common, 1 / 10, PAYS)
-        if down is not best:  # next to no ridges: digits begin to matter
+        if down is not best and best.near.problem is not problem:
             again = self._afresh(problem, best.strengths, best.importances)
-            best = self._walk(again, _common, 1 / 10, PAYS)
+            down = self._walk(again, _common, 1 / 10, PAYS)  # next to no ridges: digits matter
+        best = down
         if first.error <= NEARLY:  # it was tried
             return best
         return self._leap(problem, best, best.importances)
@@ -212,7 +214,7 @@ def _begin(
     """From the prior, where the anchor is as loud as a unit, or from other importances."""
     start = problem.importance_prior if importances is None else importances
     state = project(problem, start, ridges)
-    return descend(problem, state, ridges, n_steps=n_steps, tolerance=1e-3, near=False)
+    return descend(problem, state, ridges, n_steps=n_steps, tolerance=PLATEAU, near=False)
 
 
 @dataclass(frozen=True)
