@@ -13,7 +13,7 @@ import numpy as np
 
 from slalom.document import FloatArray
 
-NODES, MASSES = np.polynomial.legendre.leggauss(24)
+NODES, MASSES = np.polynomial.legendre.leggauss(12)
 NODES, MASSES = (NODES + 1) / 2, MASSES / 2  # over 0 … 1
 
 

@@ -11,11 +11,11 @@ in it: with u_i = |φ_i| of the fit over its mean, and variances in units of the
                                    λ_i = 3/n √(u_i + .1)
 
 a and c are unknown: each pair of a grid counts as much as it makes the answers likely. The whole
-and the empty text are known. The sum of the ψ is what the other voices leave of F(N) − F(∅), and
-q is 0 at both: so all voices are taken less their line u-weighted between the two, and the values
-share out F(N) − F(∅) exactly. Shapley values are linear and those of each voice are known in
-closed form (owen.py), so their mean and variance given the answers are exact. The fit's own error
-stays open as far as its misses stay noise.
+and the empty text are known. Of every voice the line between the two, along shares in proportion
+to (u_i + .3)², is taken out; q and the sum of the ψ are then 0 at both, and the values share out
+F(N) − F(∅) exactly. Shapley values are linear, and those of each voice are known in closed form
+(owen.py), so their mean and variance given the answers are exact. The fit's own error stays open
+as far as its misses stay noise.
 """
 
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ from slalom.document import FloatArray
 from slalom.surrogates.owen import alikeness, shapley_of_alikeness, variances_of_shapley
 from slalom.surrogates.slalom.residual_shapley import NOTHING, Shares, independent
 
-MOST = 2000  # rows: what is worked out grows with their cube
+MOST = 1500  # rows: the time grows with their cube
 ALONE_AT_LEAST, TOGETHER_AT_LEAST = 0.3, 0.1  # u of a unit that does not matter in the fit
 REACH = 3.0  # Σ λ of units that matter alike
 TOGETHER = 10.0 ** np.arange(-3.0, 4.0)  # c

@@ -1,0 +1,68 @@
+"""What a fit left, end to end: every answer tells of Shapley values, and the errors are honest."""
+
+import numpy as np
+import pytest
+from benchmarks.trust import classifier_of
+
+import slalom
+import slalom.explainers.surrogate as surrogate
+from slalom.document import FloatArray
+from slalom.surrogates.slalom.kriged_shapley import Answered
+
+N = 20
+TEXT = " ".join(f"w{word}" for word in range(N))
+
+
+class Pairs:
+    """Words that add up and neighbours that act together; its Shapley values are known."""
+
+    def __init__(self, seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        self.alone, self.joint = rng.normal(size=N), 0.7 * rng.normal(size=N - 1)
+
+    def __call__(self, shown: FloatArray) -> FloatArray:
+        return np.asarray(shown @ self.alone + (shown[:, 1:] * shown[:, :-1]) @ self.joint)
+
+    def shapley(self) -> FloatArray:
+        halves = self.joint / 2
+        return self.alone + np.append(halves, 0.0) + np.append(0.0, halves)
+
+
+def test_single_units_and_removals_are_rows_and_the_ends_are_not(monkeypatch):
+    kept = []
+
+    def leftover_of(*given, **named):
+        kept.append(original(*given, **named))
+        return kept[-1]
+
+    original = surrogate.leftover_of
+    monkeypatch.setattr(surrogate, "leftover_of", leftover_of)
+    slalom.explain(classifier_of(Pairs(0), N), TEXT, target="yes", n_queries=150)
+    (found,) = kept
+    assert isinstance(found.left, Answered)
+    rows, times = np.unique(found.left.present, axis=0, return_counts=True)
+    assert (times == 1).all()
+    sizes = rows.sum(axis=1)
+    assert (sizes == 1).sum() == (sizes == N - 1).sum() == N
+    assert sizes.min() == 1
+    assert sizes.max() == N - 1
+
+
+def test_shapley_values_are_near_the_true_ones_and_held_by_their_intervals():
+    held, missed = [], []
+    for seed in range(4):
+        game = Pairs(seed)
+        found = slalom.explain(classifier_of(game, N), TEXT, target="yes", n_queries=150)
+        off = found.scores["shapley"] - game.shapley()
+        assert found.scores["shapley"].sum() == pytest.approx(game.shapley().sum())
+        held.append(np.abs(off) <= 1.645 * found.errors["shapley"])
+        missed.append((off**2).sum() / (game.shapley() ** 2).sum())
+    assert 0.8 <= np.mean(held) <= 1.0
+    assert np.mean(missed) < 0.01
+
+
+def test_more_rows_than_are_kriged_are_shared_out_too():
+    game = Pairs(1)
+    found = slalom.explain(classifier_of(game, N), TEXT, target="yes", n_queries=1800)
+    assert found.scores["shapley"].sum() == pytest.approx(game.shapley().sum())
+    np.testing.assert_allclose(found.scores["shapley"], game.shapley(), atol=0.1)
