@@ -51,6 +51,7 @@ def bundled():
 def by_workers(monkeypatch):
     """However small the work is, and however few cores there are; how many tasks went there."""
     monkeypatch.setattr(workers, "worthwhile", lambda shapes: True)
+    monkeypatch.setattr(workers, "PER_WORKER", 1)
     monkeypatch.setattr(pool, "_cores", lambda: 2)
     sent = []
     plain = workers.submit
@@ -160,3 +161,20 @@ def test_an_outline_reads_what_the_classifier_reads_and_cannot_answer(bundled):
         outline.logits([(document, document.full())])
     with pytest.raises(ClassifierError, match="without its tokenizer"):
         outline.split(TEXTS[0])
+
+
+def test_a_worker_takes_a_few_documents_and_keeps_their_order(bundled, by_workers, monkeypatch):
+    monkeypatch.setattr(workers, "PER_WORKER", 2)
+    elsewhere = OnDevice(bundled)
+    found = slalom.explain_many(elsewhere, TEXTS, "slalom-fast", n_queries=60, progress=False)
+    assert [len(task.documents) for _, task in by_workers] == [2, 1]
+    assert [e.text for e in found] == TEXTS
+    assert max(elsewhere.calls) > 1  # asked together
+
+
+def test_an_error_of_one_document_is_not_that_of_its_neighbours(bundled, monkeypatch):
+    monkeypatch.setattr(workers, "PER_WORKER", 3)
+    kept = slalom.explain_many(
+        Refusing(bundled), TEXTS, "slalom-fast", n_queries=60, progress=False, on_error="keep"
+    )
+    assert [isinstance(one, ClassifierError) for one in kept] == [False, True, False]

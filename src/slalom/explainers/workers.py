@@ -2,7 +2,7 @@
 
 A model on a device answers sooner than one process can think of questions: to draw them, to fit
 and to read scores off takes ten times as long. There each worker runs the method whole, for a
-document at a time, with a classifier that sends its questions back (`Asking`); the thread that
+few documents at a time, with a classifier that sends its questions back (`Asking`); the thread that
 waits for a chunk of documents answers what has come from all its workers together. The same
 code runs in both places, so what a document is told does not depend on where it was explained.
 """
@@ -26,17 +26,25 @@ from slalom.explainers.base import Explainer, Request, Result
 from slalom.surrogates.pool import submit, worthwhile
 
 WORKERS_AT_MOST = 128  # that may call at the same moment
+PER_WORKER = 4  # documents at a time: asked together they fill a batch, fitted they take a second
 TURNS = 2  # one answers while the next puts its questions together; others gather more of them
 
 
 @dataclass(frozen=True)
 class Task:
-    """What a worker is to do with one document."""
+    """What is to be done with a few documents."""
 
     explainer: Explainer
-    document: Document
+    documents: Sequence[Document]
     request: Request
     keep_errors: bool
+
+    def parts(self, n_documents: int) -> list["Task"]:
+        """The same for so many of the documents each."""
+        starts = range(0, len(self.documents), n_documents)
+        return [
+            replace(self, documents=self.documents[start : start + n_documents]) for start in starts
+        ]
 
 
 @dataclass(frozen=True)
@@ -85,57 +93,53 @@ def explained(
     keep_errors: bool = False,
 ) -> list[Result]:
     """One chunk of documents; an error stands in the place of what could not be explained."""
-    tasks = [Task(explainer, document, request, keep_errors) for document in documents]
-    if _workers_pay(classifier, tasks):
-        return _by_workers(classifier, tasks)
-    return _here(classifier, tasks)
+    chunk = Task(explainer, documents, request, keep_errors)
+    if _workers_pay(classifier, chunk):
+        return _by_workers(classifier, chunk)
+    return _here(classifier, chunk)
 
 
-def _here(classifier: Classifier, tasks: Sequence[Task]) -> list[Result]:
+def _here(classifier: Classifier, task: Task) -> list[Result]:
     """All together; where one of them fails and the others shall not, each for itself."""
-    if not tasks:
+    if not task.documents:
         return []
-    explainer, request = tasks[0].explainer, tasks[0].request
+    request = task.request
     try:
         return list(
-            explainer.explain(
+            task.explainer.explain(
                 classifier,
-                [task.document for task in tasks],
+                task.documents,
                 target=request.target,
                 n_queries=request.n_queries,
                 seed=request.seed,
             )
         )
     except SlalomError as problem:
-        if not tasks[0].keep_errors:
+        if not task.keep_errors:
             raise
-        if len(tasks) == 1:
+        if len(task.documents) == 1:
             return [problem]
-    return [result for task in tasks for result in _here(classifier, [task])]
+    return [result for one in task.parts(1) for result in _here(classifier, one)]
 
 
-def _workers_pay(classifier: Classifier, tasks: Sequence[Task]) -> bool:
+def _workers_pay(classifier: Classifier, task: Task) -> bool:
     """Whether cores are free, the method needs answers only, and there is enough to do."""
     able = (
-        len(tasks) > 1
+        len(task.documents) > 1
         and runs_elsewhere(classifier)
         and hasattr(classifier, "outline")
-        and getattr(tasks[0].explainer, "only_asks", False)
+        and getattr(task.explainer, "only_asks", False)
     )
     return able and worthwhile(
-        [
-            (task.request.planned(task.explainer, task.document), task.document.n_features)
-            for task in tasks
-        ]
+        [(task.request.planned(task.explainer, one), one.n_features) for one in task.documents]
     )
 
 
-def _by_workers(classifier: Any, tasks: Sequence[Task]) -> list[Result]:
-    keep_errors = tasks[0].keep_errors
+def _by_workers(classifier: Any, task: Task) -> list[Result]:
     outline = replace(classifier.outline, name=classifier.name, labels=tuple(classifier.labels))
     with _desk().line() as (line, coming):
         asking = Asking(outline, line)
-        futures = [submit(_explained_there, (asking, task)) for task in tasks]
+        futures = [submit(_explained_there, (asking, part)) for part in task.parts(PER_WORKER)]
         try:
             for future in futures:
                 future.add_done_callback(coming.put)
@@ -145,7 +149,7 @@ def _by_workers(classifier: Any, tasks: Sequence[Task]) -> list[Result]:
                 with _desk().turns if isinstance(came[0], Call) else nullcontext():
                     came += _rest(coming)  # what came while others had their turns
                     calls = [one for one in came if isinstance(one, Call)]
-                    _answer(classifier.logits, calls, keep_errors=keep_errors)
+                    _answer(classifier.logits, calls, keep_errors=task.keep_errors)
                 for future in came:
                     if isinstance(future, Future):
                         future.result()  # what broke is said now
@@ -158,7 +162,7 @@ def _by_workers(classifier: Any, tasks: Sequence[Task]) -> list[Result]:
 
 def _explained_there(given: tuple[Asking, Task]) -> list[Result]:
     classifier, task = given
-    return _here(classifier, [task])
+    return _here(classifier, task)
 
 
 def _rest(coming: "SimpleQueue[Any]") -> list[Any]:

@@ -22,7 +22,7 @@ from slalom.errors import InputError
 
 LongArray = NDArray[np.int64]
 TOLERATED_PADDING = 0.05  # share of a batch's tokens
-SMALL_BATCHES = 16  # a sixteenth of a full batch takes a device hardly less time than none
+SMALL = 1 / 16  # of a full batch: to start another one takes a device as long
 MAX_ROWS = 2**15  # per batch: attention kernels of CUDA refuse 2**16, "invalid argument"
 
 
@@ -145,16 +145,18 @@ def row_bytes(rows: Rows, *, with_types: bool) -> list[bytes]:
     return [ids[start:end] for start, end in borders]
 
 
-def batches(lengths: LongArray, *, budget: int, padding: bool) -> Iterator[LongArray]:
+def batches(
+    lengths: LongArray, *, budget: int, padding: bool, small: float = SMALL
+) -> Iterator[LongArray]:
     """Row numbers, longest rows first, at most `budget` tokens per batch, padding included,
     and at most MAX_ROWS rows.
 
-    A batch ends where padding would exceed TOLERATED_PADDING, unless it is still so small that
-    starting another one costs more than the padding.
+    A batch ends where padding would exceed TOLERATED_PADDING, unless it is still so small (the
+    share `small` of the budget) that starting another one costs more than the padding.
     """
     order = np.argsort(-lengths, kind="stable")
     ends = np.concatenate([[0], np.cumsum(lengths[order])])
-    worthwhile = max(1, budget // SMALL_BATCHES)
+    worthwhile = max(1, int(small * budget))
     start = 0
     while start < len(order):
         longest = max(1, int(lengths[order[start]]))
