@@ -29,7 +29,7 @@ from slalom.web import jobs, models, server
 from slalom.web.limits import Limits
 
 ROOT = Path(__file__).parent.parent
-IN_WORDS = {2: "two", 3: "three", 4: "four", 5: "five", 20: "twenty", 30: "thirty", 100: "hundred"}
+IN_WORDS = {2: "two", 3: "three", 4: "four", 5: "five", 8: "eight", 20: "twenty", 100: "hundred"}
 FACTS, LIMITS = facts.Facts(), Limits()
 
 
@@ -43,6 +43,7 @@ def thousands(number: int) -> str:
 
 CHAT = chat.ChatClassifier.__init__
 FIT = vocabulary_fit.explain_vocabulary
+MOST_TREES = [completed.SMALLER * g.n_trees for g in (completed.JUDGED, completed.FOR_MANY)]
 SHARES = ", ".join(f"{100 * share:.0f}" for share in faithfulness.ERASER_SHARES)
 CLAIMS = [
     (
@@ -50,14 +51,16 @@ CLAIMS = [
         f"a {IN_WORDS[FACTS.max_removals]}, or {FACTS.min_removals} where questions are few",
     ),
     ("README.md", f"*high* from {HIGH_TRUST}, *fair* from {FAIR_TRUST}, else *low*"),
-    ("README.md", f"to {IN_WORDS[folds.N_FOLDS - 1]} quarters or four fifths of them"),
+    ("README.md", f"{IN_WORDS[folds.N_FOLDS - 1]} quarters or four fifths of them"),
     ("docs/reading.md", f"*high* from {HIGH_TRUST}, *fair* from {FAIR_TRUST}, else *low*"),
     ("docs/reading.md", f"measured for the strongest {IN_WORDS[FACTS.max_removals]} words"),
     ("docs/interactions.md", f"`n_queries=` bounds the search ({interactions.N_QUERIES} by"),
     ("docs/interactions.md", f"a grid of {response.N_LEVELS} × {response.N_SIZES} heights"),
     (
         "docs/interactions.md",
-        f"{IN_WORDS[completed.TREES.n_trees]} of depth {completed.TREES.depth}",
+        f"of depth {completed.JUDGED.depth}, at most {MOST_TREES[0]}, or of depth "
+        f"{completed.FOR_MANY.depth}, at most {MOST_TREES[1]}, where there are "
+        f"{IN_WORDS[completed.MANY_ROWS]} rows and more per word",
     ),
     ("docs/interactions.md", f"from {permuted_shapley.N_ORDERS} orders of joining"),
     (

@@ -29,6 +29,8 @@ def test_token_f1_takes_as_many_as_were_marked():
     assert agreement.token_f1(marks.astype(float), marks) == 1.0
     for shifted in (marks, marks[::-1]):  # ties: wherever they stand
         assert agreement.token_f1(np.zeros(len(marks)), shifted) == pytest.approx(marks.mean())
+    level = np.array([3.0, 2.0, 2.0, 1.0])  # one place is left for two
+    assert agreement.token_f1(level, np.array([True, True, False, False])) == 0.75
 
 
 def test_nothing_marked_has_no_number():

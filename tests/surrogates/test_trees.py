@@ -41,6 +41,17 @@ def enumerated(forest, times):
     return found, features
 
 
+def test_every_class_has_its_own_trees():
+    rng = np.random.default_rng(0)
+    forests = tuple(random_forest([1] * 5, rng) for _ in range(3))
+    model = TreesModel(forests, np.array([1.0, 2.0, 3.0]), np.arange(5), 5)
+    counts = rng.integers(0, 2, size=(12, 5)).astype(float)
+    said = model.predict(counts)
+    assert said.shape == (12, 3)
+    for column, forest in enumerate(forests):
+        np.testing.assert_allclose(said[:, column], column + 1.0 + forest.predict(counts))
+
+
 @pytest.mark.parametrize("times", [[1] * 6, [2, 1, 3, 1], [1, 1, 1, 4], [1], [3]])
 @pytest.mark.parametrize("depth", [1, 2, 3])
 def test_shapley_values_are_exact(times, depth):
