@@ -150,11 +150,11 @@ def test_r2_is_that_of_parts_still_to_come():
 
     Judged by folds, a quarter of the rows less, R² would be .03 too low on average.
     """
-    n, gaps = 40, []
-    for seed in range(6):
+    n, gaps = 60, []
+    for seed in range(4):
         score = KINDS["two heads"](n, np.random.default_rng(seed))
         text = " ".join(f"w{word}" for word in range(n))
-        found = slalom.explain(classifier_of(score, n), text, target="yes", n_queries=300)
+        found = slalom.explain(classifier_of(score, n), text, target="yes", n_queries=400)
         rng = np.random.default_rng(99)
         either = rng.integers(2, n, 2000), np.exp(rng.uniform(np.log(2), np.log(n), 2000))
         sizes = np.where(rng.random(2000) < 0.5, *either).astype(int)
@@ -162,7 +162,7 @@ def test_r2_is_that_of_parts_still_to_come():
         truth = score(present)
         fresh = 1 - ((found.predict(present) - truth) ** 2).mean() / truth.var()
         gaps.append(found.quality.r2 - fresh)
-    assert -0.02 < np.mean(gaps) < 0.02, gaps
+    assert -0.015 < np.mean(gaps) < 0.02, gaps
 
 
 @pytest.mark.parametrize("method", ["slalom", "slalom-boosted"])

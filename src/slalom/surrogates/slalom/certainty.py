@@ -9,6 +9,9 @@ T is how far the parameters of one kind lie from their prior, as the ridge says 
 (MacKay: over the number that the data determine), whichever is more. Standard errors of
 everything that is read off follow by the delta method.
 
+Values shrink to one score. How far that may be off, they all are in common: H⁻¹ R 1 √T over the
+values is what the length curve, which could as well take that up, has as an error of its own.
+
 How far a unit's value and importance are data: of the posterior covariance of the two, in
 units of the prior's, the larger eigenvalue is what the prior still has to say, and
 
