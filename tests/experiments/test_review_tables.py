@@ -2,6 +2,7 @@
 
 import pytest
 from experiments.__main__ import main
+from experiments.claims import CLAIMS
 from experiments.registry import TABLES
 
 from experiments import store
@@ -21,6 +22,7 @@ def test_every_table_has_rows_under_its_columns(out, name):
     table = store.read(out / f"{name}.json").table
     assert table.rows
     assert all(len(row) == len(table.columns) for row in table.rows)
+    assert all(CLAIMS[name].found(table))  # small models too have something to say to the paper
 
 
 def test_naive_bayes_adds_up_and_a_model_need_not(out):
