@@ -110,7 +110,8 @@ class ByLeaveOneOut:
     """Damped Newton steps under ridges chosen by leave-one-out error."""
 
     start: Strengths = Strengths()
-    first_steps: int = 40  # of a trial that begins at the prior
+    first_steps: int = 40  # of the first trial, over plateaus
+    fresh_steps: int = 15  # of one that begins there again, under other ridges
     n_steps: int = 2  # of each other: they begin where the best one ended
     max_steps: int = 60  # of the last descent
     tolerance: float = 1e-14  # relative fall of the objective that ends it
@@ -185,7 +186,12 @@ class ByLeaveOneOut:
         self, problem: Problem, strengths: Strengths, importances: FloatArray | None = None
     ) -> Trial:
         ridges = strengths.ridges(problem)
-        state = _begin(problem, ridges, self.first_steps, importances)
+        if importances is None:
+            state = _begin(problem, ridges, self.first_steps)
+        else:
+            state = project(problem, importances, ridges)
+            steps = self.fresh_steps
+            state = descend(problem, state, ridges, n_steps=steps, tolerance=1e-3, near=False)
         return _judged(problem, strengths, ridges, state)
 
 
@@ -208,12 +214,9 @@ def _judged(problem: Problem, strengths: Strengths, ridges: Ridges, state: State
     return Trial(strengths, ridges, near, judge(problem, near.left_out(ridges).residuals))
 
 
-def _begin(
-    problem: Problem, ridges: Ridges, n_steps: int, importances: FloatArray | None = None
-) -> State:
-    """From the prior, where the anchor is as loud as a unit, or from other importances."""
-    start = problem.importance_prior if importances is None else importances
-    state = project(problem, start, ridges)
+def _begin(problem: Problem, ridges: Ridges, n_steps: int) -> State:
+    """From the prior, where the anchor is as loud as a unit."""
+    state = project(problem, problem.importance_prior, ridges)
     return descend(problem, state, ridges, n_steps=n_steps, tolerance=PLATEAU, near=False)
 
 
