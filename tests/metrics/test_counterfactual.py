@@ -8,6 +8,7 @@ import pytest
 
 import slalom
 from oracles import NeverEmpty
+from slalom.metrics.counterfactual import _Case
 
 WEIGHTS = {"great": 2.5, "fine": 1.0, "warm": 1.4, "slow": -1.0, "dull": -2.0, "song": 0.3}
 TEXT = "a great and warm film with fine songs and a slow start , great end , fine song , dull"
@@ -125,3 +126,12 @@ def test_what_can_stay_is_put_back():
     found = e.counterfactual(classifier)
     assert sorted(found.words) == ["w3", "w4", "w5"]
     assert found.after == "neg"
+
+
+def test_without_a_model_the_strongest_words_go_first():
+    def ask(texts):
+        return [[0.0, 3 * ("great" in t) + 2 * ("good" in t) - ("bad" in t)] for t in texts]
+
+    bag = slalom.FunctionClassifier(ask, labels=["no", "yes"], gives="logits")
+    e = replace(slalom.explain(bag, "bad a good great film", "leave-one-out"), model=None)
+    assert _Case.of(e).order(2) == [3, 2]

@@ -141,6 +141,7 @@ def test_half_of_the_sizes_are_uniform_and_half_log_uniform():
         expected = 0.5 * logs + 0.5 * (most - 1) / 99
         assert (sizes[sizes > 1] <= most).mean() == pytest.approx(expected, abs=0.04), most
     assert sizes.max() == 99
+    assert 10 < (sizes == 99).sum() < 35  # of 20 uniform ones and four others, less repeats
 
 
 def test_every_distinct_unit_is_asked_alone():
@@ -214,6 +215,16 @@ def test_closed_forms_ask_what_they_say_and_no_query_less_will_do(sampler, n_sho
 def test_half_of_the_queries_at_most_show_a_unit_alone_on_purpose():
     counts, _ = sampled(SubsetSizes(), document_of(200), 100)
     assert 45 <= (counts.sum(axis=1) == 1).sum() <= 60  # some are drawn
+
+
+def test_what_lime_draws_often_weighs_as_often():
+    """Of six units none is kept in a sixth of the draws; the full text is there once."""
+    counts, samples = sampled(LimeMasks(), document_of(6), 600)
+    nearness = np.exp(-((1 - np.sqrt(counts.mean(axis=1))) ** 2) / (2 * 0.25**2))
+    times = samples.weights / nearness
+    assert times.sum() == pytest.approx(600)
+    assert times[counts.sum(axis=1) == 6] == pytest.approx([1.0])
+    assert times[counts.sum(axis=1) == 0] == pytest.approx([100], rel=0.3)
 
 
 def test_lime_leaves_a_single_unit_but_never_none_where_nothing_cannot_be_read():

@@ -2,6 +2,7 @@
 
 import io
 import sys
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -82,6 +83,10 @@ def test_the_text_is_all_there_line_by_line():
     assert all(box.x1 <= right + 12 for box in labels_of(figure))
     tops = np.unique(np.round([box.y1 for box in labels_of(figure)]))
     assert len(tops) > 3
+    boxes = sorted(labels_of(figure), key=lambda box: (-round(box.y1), box.x0))
+    beside = [(a, b) for a, b in pairwise(boxes) if round(a.y1) == round(b.y1)]
+    assert len(beside) > 10
+    assert max(b.x0 - a.x1 for a, b in beside) < 12  # pixels: no holes in a line
     heights = [box.height for box in labels_of(figure)]
     assert max(heights) < 0.8 * np.diff(tops).min()  # no line touches another
     assert b"<svg" in drawn(figure)

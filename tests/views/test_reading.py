@@ -170,3 +170,8 @@ def test_a_text_without_a_word_of_a_tenth_is_painted_faintly(strongest, strength
     faint = replace(explanation, scores={"shapley": shapley}, errors={})
     found = reading.strengths(faint, "shapley")
     np.testing.assert_allclose(found, [strength, -strength / 2, 0.0])
+
+
+def test_equal_words_that_say_nothing_are_one_row_whatever_the_sign_of_their_zero() -> None:
+    nothing = replace(made("a a b"), scores={"shapley": np.array([0.0, -0.0, 1.0])}, errors={})
+    assert [row.times for row in reading.rows(nothing, "shapley")] == [1, 2]

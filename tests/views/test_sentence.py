@@ -180,3 +180,10 @@ def test_a_length_that_adds_less_than_a_tenth_is_not_told(rise: float, said: str
     told = length_sentence(replace(explanation, length_curve=curve))
     assert said in told
     assert bool(told) == bool(said)
+
+
+def test_scores_of_hundreds_are_told_as_shares_too() -> None:
+    explanation = with_facts(made(n_classes=3, all_classes=True))
+    far = np.array([900.0, -300.0, -600.0])
+    lines = trust_lines(replace(explanation, logits=far, whole=far))
+    assert any("+900" in line and "> 99.9 %" in line for line in lines)
