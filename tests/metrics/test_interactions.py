@@ -8,6 +8,7 @@ import pytest
 
 import slalom
 from oracles import TEXT, NeverEmpty, linear_oracle, slalom_oracle
+from slalom.metrics.interactions import _Search
 
 WORDS = (
     "the plot was not bad and the actors never looked bored while music of rare charm saved "
@@ -146,6 +147,15 @@ def test_seventeen_words_are_asked_about_all_of_their_pairs():
     pairs = {frozenset(words) - frozenset(text.split()) for text in asked}
     assert pairs >= {frozenset(pair) for pair in itertools.combinations(words, 2)}
     assert len(set(asked)) <= 200
+
+
+def test_words_that_say_other_things_alone_are_looked_at_first():
+    classifier, _ = classifier_of(lambda words: float(len(words)))
+    e = slalom.explain(classifier, "a b c d e f", "leave-one-out", target="pos")
+    alone = np.array([0.0, 2.0, 0.1, 0.0, 3.0, 0.2])
+    changed = replace(e, scores={"removal": np.zeros(6), "alone": alone}, errors={})
+    search = _Search(changed, lambda masks: np.zeros(len(masks)), has_empty=True)
+    assert search._changed()[0] == (1, 4)
 
 
 def test_who_was_found_to_interact_is_asked_about_everyone():

@@ -230,3 +230,9 @@ def test_what_lime_draws_often_weighs_as_often():
 def test_lime_leaves_a_single_unit_but_never_none_where_nothing_cannot_be_read():
     counts, _ = sampled(LimeMasks(), document_of(5, has_empty_query=False), 400)
     assert set(counts.sum(axis=1)) == {1.0, 2.0, 3.0, 4.0, 5.0}
+
+
+def test_up_to_ten_units_are_deleted_unless_told_otherwise():
+    counts, _ = sampled(Deletions(), document_of(40), 400)
+    removed = 40 - counts.sum(axis=1)
+    assert (removed.min(), removed.max()) == (0, 10)

@@ -175,3 +175,8 @@ def test_a_text_without_a_word_of_a_tenth_is_painted_faintly(strongest, strength
 def test_equal_words_that_say_nothing_are_one_row_whatever_the_sign_of_their_zero() -> None:
     nothing = replace(made("a a b"), scores={"shapley": np.array([0.0, -0.0, 1.0])}, errors={})
     assert [row.times for row in reading.rows(nothing, "shapley")] == [1, 2]
+
+
+def test_shares_of_attention_follow_from_importances_where_they_are_not_told() -> None:
+    explanation = replace(made("a b c"), scores={"importance": np.log([5.0, 3.0, 2.0])}, errors={})
+    np.testing.assert_allclose(reading.weight_shares(explanation), [0.5, 0.3, 0.2])
