@@ -236,3 +236,10 @@ def test_up_to_ten_units_are_deleted_unless_told_otherwise():
     counts, _ = sampled(Deletions(), document_of(40), 400)
     removed = 40 - counts.sum(axis=1)
     assert (removed.min(), removed.max()) == (0, 10)
+
+
+def test_two_queries_are_enough_for_short_sequences_and_one_is_not():
+    counts, _ = sampled(ShortSequences(), document_of(9), 2)
+    assert len(counts) == 2
+    with pytest.raises(BudgetError, match="at least 2"):
+        sampled(ShortSequences(), document_of(9), 1)

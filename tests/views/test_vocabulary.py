@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 
 import slalom
+from slalom.views.numbers import r2
 from slalom.views.vocabulary import page
 
 
@@ -18,6 +19,7 @@ def test_a_vocabulary_shows_its_ends() -> None:
     first, second = repr(vocabulary).splitlines()
     assert first.startswith("<vocabulary of “yes”: ")
     assert "12 documents" in first
+    assert f"R² {r2(vocabulary.quality.r2)} on documents left out" in first + page(vocabulary)
     assert second.strip().startswith("great +")
     shown = page(vocabulary)
     assert shown.count("<table>") == 2

@@ -97,6 +97,15 @@ def test_with_too_few_rows_only_what_was_measured_is_known():
     assert np.abs(found(two_gone.astype(float))).max() < 1e-9
 
 
+def test_with_too_few_rows_the_error_is_the_miss_of_the_weaker_half():
+    def miss(present):
+        return (~present) @ np.arange(N) / 10
+
+    found = know_nearby(missed(miss, n_removals=10, n_drawn=5))
+    weaker = np.arange(5, 10) / 10
+    assert found.error == pytest.approx(np.sqrt((weaker**2).mean()))
+
+
 @pytest.fixture
 def model():
     rng = np.random.default_rng(2)
