@@ -141,4 +141,8 @@ def test_the_live_page_asks_for_them(open_page: Callable[..., Page], tmp_path: P
         saving.value.save_as(saved)
         assert json.loads(saved.read_text())["pairs"]["pairs"][0]["units"] == [3, 4]
         assert slalom.read(saved).pairs[0].words == ("not", "bad")
+        page.wait_for_timeout(400)  # the address follows
+        again = open_page(server.url + "/" + page.evaluate("location.hash"), bypass_csp=True)
+        expect(again.locator(".arc")).to_have_count(1)
+        again.context.close()
         page.context.close()

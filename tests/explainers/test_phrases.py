@@ -1,43 +1,19 @@
 """Phrases as units: neighbours that act as one, on classifiers where it is known who does."""
 
-import itertools
-import math
-
 import numpy as np
 import pytest
 
 import slalom
+from oracles import OWN, REVIEW, added, classifier_of, linear_oracle, negated, slalom_oracle
 from oracles import TEXT as LONG_TEXT
-from oracles import linear_oracle, slalom_oracle
 
-TEXT = "the plot was not bad and the actors never looked bored while music of rare charm played on"
-WORDS = TEXT.split()
-OWN = {word: 0.3 * math.sin(3.0 * place) for place, word in enumerate(dict.fromkeys(WORDS))}
+WORDS = REVIEW.split()[:18]
+TEXT = " ".join(WORDS)
 pytestmark = pytest.mark.filterwarnings("ignore::slalom.SlalomWarning")
-
-
-def added(words):
-    return 0.2 + sum(OWN[word] for word in words)
-
-
-def negated(words):
-    """A negation turns the word right after it around."""
-    turned = [after for word, after in itertools.pairwise(words) if word == "not"]
-    return added(words) + 1.5 * sum(1 if word in turned else -1 for word in words if word == "bad")
 
 
 def three_words(words):
     return added(words) + 2.0 * ("music of rare" in " ".join(words))
-
-
-def classifier_of(score):
-    asked = []
-
-    def logits(texts):
-        asked.extend(texts)
-        return np.array([[0.0, score(text.split())] for text in texts])
-
-    return slalom.FunctionClassifier(logits, labels=["neg", "pos"], gives="logits"), asked
 
 
 @pytest.mark.parametrize("method", ["slalom", "linear", "leave-one-out", "kernel-shap"])

@@ -7,21 +7,20 @@ import numpy as np
 import pytest
 
 import slalom
-from oracles import TEXT, NeverEmpty, linear_oracle, slalom_oracle
+from oracles import (
+    OWN,
+    REVIEW,
+    TEXT,
+    NeverEmpty,
+    added,
+    classifier_of,
+    linear_oracle,
+    negated,
+    slalom_oracle,
+)
 from slalom.metrics.interactions import _Search
 
-WORDS = (
-    "the plot was not bad and the actors never looked bored while music of rare charm saved "
-    "what a weak script could have lost on its long way to the end"
-).split()
-REVIEW = " ".join(WORDS)
-OWN = {word: 0.3 * np.sin(3.0 * place) for place, word in enumerate(dict.fromkeys(WORDS))}
-
 pytestmark = pytest.mark.filterwarnings("ignore::slalom.SlalomWarning")
-
-
-def added(words):
-    return 0.2 + sum(OWN[word] for word in words)
 
 
 def one_pair(words):
@@ -32,24 +31,8 @@ def exclusive(words):
     return added(words) + 1.3 * (("plot" in words) != ("end" in words))
 
 
-def negated(words):
-    """A negation turns the words right after it around."""
-    turned = [after for word, after in itertools.pairwise(words) if word == "not"]
-    return added(words) + 1.5 * sum(1 if word in turned else -1 for word in words if word == "bad")
-
-
 def product(words):
     return added(words) + (1 + ("weak" in words)) * (1 + 2 * ("long" in words))
-
-
-def classifier_of(score):
-    asked = []
-
-    def logits(texts):
-        asked.extend(texts)
-        return np.array([[0.0, score(text.split())] for text in texts])
-
-    return slalom.FunctionClassifier(logits, labels=["neg", "pos"], gives="logits"), asked
 
 
 @pytest.mark.parametrize("method", ["slalom", "linear", "boosted", "leave-one-out"])

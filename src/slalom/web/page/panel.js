@@ -12,6 +12,7 @@
     const below = element("div", { class: "below" });
     const removed = new Set(given.removed ?? []);
     let [view, running, current, lime, whatIf] = [given.view ?? {}, null, null, null, null];
+    let pairsWanted = given.pairs === true; // by the link that was opened: once
 
     const say = (sentence, kind = "") => {
       status.className = `status ${kind}`;
@@ -47,6 +48,8 @@
         if (mine !== running) return;
         show(told);
         say("");
+        if (pairsWanted) shown.querySelector(".pairs .find")?.click();
+        pairsWanted = false;
       } catch (problem) {
         if (mine !== running && problem.name === "AbortError") return;
         if (problem.name === "AbortError") say("cancelled");
@@ -85,7 +88,9 @@
     };
     const pairs = async () => {
       const { explanation, id } = current;
-      return (explanation.pairs = await live.asked("/api/pairs", { explanation: id }));
+      explanation.pairs = await live.asked("/api/pairs", { explanation: id });
+      changed();
+      return explanation.pairs;
     };
     let drawnView = null;
 
@@ -173,7 +178,7 @@
     });
     return {
       root, explain, cancel,
-      state: () => ({ ...form.state(), removed: [...removed], view }),
+      state: () => ({ ...form.state(), removed: [...removed], view, pairs: pairsWanted || Boolean(current?.explanation.pairs) }),
       hasText: () => [form.state().text].flat().join("").trim() !== "",
     };
   };
