@@ -10,10 +10,10 @@ line (covering.py), those of its own part and the quickest first: a quarter of a
 and for a survivor a minute in all. A fault is killed when a test fails that passes without it,
 which is tried first (--sound leaves that out). Survivors are listed, with the reason where
 faults.toml or survivors.toml gives one (an equivalent change, say); the status is 1 where fewer
-than 90 % are killed. Rows go to --out as they come. What stands there is not tried again, also
-where the code has moved since: faults are drawn by what their lines say, not by where they stand.
-A survivor is tried again with --again. --watched keeps which tests run which lines; it holds for
-one commit.
+than 90 % of the others are killed. Rows go to --out as they come. What stands there is not tried
+again, also where the code has moved since: faults are drawn by what their lines say, not by where
+they stand. A survivor is tried again with --again. --watched keeps which tests run which lines;
+it holds for one commit.
 """
 
 import argparse
@@ -118,15 +118,17 @@ def _told(faults: list[Fault], alive: list[Fault]) -> float:
     for fault in alive:
         print(f"\n{fault.name} in {fault.file}: {fault.reason or 'no test notices'}")
         print(f"- {fault.before.strip()}\n+ {fault.after.strip()}")
+    shares = []
     for kind, some in (
         ("named", [f for f in faults if f.line is None]),
         ("made by rule", [f for f in faults if f.line is not None]),
     ):
         dead = sum(fault not in alive for fault in some)
-        print(f"\n{kind}: {dead} of {len(some)} faults killed ({dead / max(1, len(some)):.0%})")
-    without = [fault for fault in alive if fault.reason is None]
-    print(f"{len(alive)} survive, {len(without)} of them without a reason")
-    return 1 - len(alive) / max(1, len(faults))
+        excused = sum(fault in alive and fault.reason is not None for fault in some)
+        shares += [dead / (len(some) - excused)] if len(some) > excused else []
+        print(f"\n{kind}: {dead} of {len(some)} faults killed, {excused} survive with a reason")
+    print(f"killed of those without a reason to survive: {min(shares, default=1.0):.0%} at least")
+    return min(shares, default=1.0)
 
 
 def _options() -> argparse.ArgumentParser:

@@ -68,6 +68,8 @@ def test_the_plane_names_its_words_without_covering_any():
     boxes = [(b.x0, b.y0, b.x1, b.y1) for b in labels_of(figure)]
     assert len(boxes) >= 3
     assert all(apart(box, boxes[:n]) for n, box in enumerate(boxes))
+    assert "(alone)" in figure.axes[0].get_xlabel()
+    assert "(value)" in plots.plot_plane(made()).axes[0].get_xlabel()  # nothing was asked alone
     with pytest.raises(slalom.SlalomError, match="no importances"):
         plots.plot_plane(with_one_score(made()))
 
