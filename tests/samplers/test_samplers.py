@@ -243,3 +243,10 @@ def test_two_queries_are_enough_for_short_sequences_and_one_is_not():
     assert len(counts) == 2
     with pytest.raises(BudgetError, match="at least 2"):
         sampled(ShortSequences(), document_of(9), 1)
+
+
+def test_what_permutations_need_is_enough_and_one_less_is_not():
+    counts, _ = sampled(Permutations(), document_of(9), 10)
+    assert len(counts) == 10
+    with pytest.raises(BudgetError, match="needs 10 queries for 9 units and was given 9"):
+        sampled(Permutations(), document_of(9), 9)

@@ -49,6 +49,7 @@ def test_scores_errors_and_ties_are_in_the_table() -> None:
     great = next(line for line in lines if line.startswith("great"))
     assert "×3" in great
     assert "+1.13 ±0.11" in great
+    assert lines[lines.index(great) + 1].strip()  # row after row, no empty lines between
     assert "note: a note" in lines[-1]
 
 
