@@ -25,7 +25,7 @@ from slalom.surrogates.trees import Forest, no_trees
 LEAST_ROWS = 60  # with fewer there is nothing to judge a remainder by
 EXACT = 1e-6  # of the scores' variance: nothing is left to describe
 PAYS = 0.995  # what the error of unseen rows must fall to
-LEAST_ROUNDS = 25  # where trees pay at all
+LEAST_ROUNDS = 20  # where trees pay at all
 PATIENCE, MORE = 8, 1.5  # rounds are given up after so many, and so many times the best number
 
 

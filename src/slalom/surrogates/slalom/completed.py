@@ -29,7 +29,7 @@ from slalom.surrogates.slalom.model import Anchor, SlalomModel
 from slalom.surrogates.trees import Forest, grouped
 
 PARTS = SlalomSurrogate()
-JUDGED = Growth(n_trees=40, rate=0.15)  # rounds at most, to find out how many pay
+JUDGED = Growth(n_trees=30, rate=0.2)  # rounds at most, to find out how many pay
 SMALLER = 2  # trees that are followed are so many times smaller, and more
 MANY_ROWS = 8  # per feature: where four words are often seen together, trees ask for four
 FOR_MANY = Growth(n_trees=100, rate=0.2, depth=4)
