@@ -123,8 +123,7 @@ def _turned(turned: Records, metric: str) -> tuple[str, ...]:
     return (
         "Against the paper: IG and Grad do well here. Its published code multiplies gradients by "
         "the sign of the class once more, which turns them round for one of the two. With ours "
-        f"turned round like that: {', '.join(found)}. That is near the paper's numbers for "
-        "DistilBERT and GPT-2, not for BERT.",
+        f"turned round like that: {', '.join(found)}.",
     )
 
 
