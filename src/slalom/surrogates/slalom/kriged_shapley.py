@@ -178,16 +178,35 @@ class _Point:
         together = self.together * voices.with_values
         return _whitened(self.root, together + voices.fit[0] @ voices.fit[1].T)
 
+    @cached_property
+    def along(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Along the axes: effects on Shapley values, misses, and `with_values`."""
+        effects = self.voices.alone[1] @ self.axes  # (n_units, n_units)
+        return effects, self.alone.T @ self.misses, self.alone.T @ self.with_values
+
+    @cached_property
+    def squares_of_rows(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """(n_units,) each: of `with_values`, of what ψ adds for a = 1, and twice their product."""
+        effects, _, turned = self.along
+        mixed = 2.0 * (effects * turned.T).sum(axis=1)
+        return (self.with_values**2).sum(axis=0), effects**2 @ self.values, mixed
+
     def told(self, at: int) -> tuple[FloatArray, FloatArray]:
-        """Mean and variance of the Shapley values under the a of this number."""
-        voices, shrunk = self.voices, self.shrunk[at][:, None]
-        effects = voices.alone[1] @ self.axes  # (n_units, n_units)
-        rows = self.with_values + ALONE[at] * self.alone @ effects.T
-        turned = self.alone.T @ rows
-        mean = rows.T @ self.misses - turned.T @ (shrunk * (self.alone.T @ self.misses))
+        """Mean and variance of the Shapley values under the a of this number.
+
+        Rows vary with Shapley values by W + a A Eᵀ, where AᵀA is diagonal: products over rows
+        are the same for every a.
+        """
+        voices, a, shrunk = self.voices, float(ALONE[at]), self.shrunk[at][:, None]
+        effects, misses, turned = self.along
+        turned = turned + a * self.values[:, None] * effects.T  # (n_units, n_units)
+        mean = (
+            self.with_values.T @ self.misses + a * effects @ misses - turned.T @ (shrunk * misses)
+        )
         before = self.together * voices.of_values + (voices.fit[1] ** 2).sum(axis=1)
-        before = before + ALONE[at] * (effects**2).sum(axis=1)
-        known = (rows**2).sum(axis=0) - (shrunk * turned**2).sum(axis=0)
+        before = before + a * (effects**2).sum(axis=1)
+        own, added, mixed = self.squares_of_rows
+        known = own + a * mixed + a**2 * added - (shrunk * turned**2).sum(axis=0)
         return mean, np.outer(np.maximum(before - known, 0.0), self.noise[at])
 
 
