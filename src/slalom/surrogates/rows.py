@@ -113,17 +113,19 @@ class Rows:
     def _by_row(self, rows: FloatArray | float) -> Any:
         if self.cells is None:
             return np.reshape(rows, (-1, 1))
-        return np.broadcast_to(rows, self.shape[:1])[self.cells.row]
+        return rows[self.cells.row] if isinstance(rows, np.ndarray) else rows
 
     def _by_column(self, columns: FloatArray | float) -> Any:
         if self.cells is None:
             return columns
-        return np.broadcast_to(columns, self.shape[1:])[self.cells.column]
+        return columns[self.cells.column] if isinstance(columns, np.ndarray) else columns
 
     def _product(self, at: NDArray[np.intp], factors: FloatArray, size: int) -> FloatArray:
         """Non-zeros times their factors, (n_nonzero,) or (n_nonzero, c), added up where they go."""
         if factors.ndim == 1:
             return self._added(at, self.data * factors, size)
+        if factors.shape[1] == 1:
+            return self._added(at, self.data * factors[:, 0], size)[:, None]
         columns = [self._added(at, self.data * factor, size) for factor in factors.T]
         return np.stack(columns, axis=1) if columns else np.zeros((size, 0), self.data.dtype)
 

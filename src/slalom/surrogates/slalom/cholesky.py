@@ -4,6 +4,7 @@ A fit factors some fifty matrices of a hundred or two columns. scipy's own front
 and copy each of them, which takes as long as a small factorisation itself.
 """
 
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -36,6 +37,16 @@ def halved_back(root: FloatArray, right: FloatArray) -> FloatArray:
 def solved(root: FloatArray, right: FloatArray) -> FloatArray:
     """(LLᵀ)⁻¹ times (k,) or (k, n)."""
     return np.asarray(_lapack(root.dtype.char)[2](root, right, lower=1)[0])
+
+
+def diagonal_of(matrix: FloatArray) -> FloatArray:
+    """The diagonal of a square matrix as a view, to be written to."""
+    return matrix.reshape(-1)[:: len(matrix) + 1]
+
+
+def stacked(parts: Sequence[FloatArray]) -> FloatArray:
+    """(n_columns, …); most fits have one column, of which nothing is copied."""
+    return parts[0][None] if len(parts) == 1 else np.stack(parts)
 
 
 @cache

@@ -7,7 +7,7 @@ Near it, where residuals bend what is left, true ones arrive in two and Gauss–
 
 import numpy as np
 
-from slalom.surrogates.slalom.cholesky import root_of, solved
+from slalom.surrogates.slalom.cholesky import diagonal_of, root_of, solved
 from slalom.surrogates.slalom.problem import Problem, Ridges, State, curvature, project
 
 STEP_BOUND = 2.0
@@ -47,7 +47,7 @@ def step_down(
     scale = np.abs(system.schur.diagonal()) + 1e-12
     while damping < 1e12:
         damped = system.schur.copy()
-        damped[np.diag_indices_from(damped)] += damping * scale
+        diagonal_of(damped)[:] += damping * scale
         root = root_of(damped)
         if root is None:  # not convex here: lean towards steepest descent
             damping *= 10

@@ -19,7 +19,7 @@ import numpy as np
 
 from slalom.document import FloatArray
 from slalom.errors import ClassifierError
-from slalom.surrogates.slalom.cholesky import halved, root_of, solved
+from slalom.surrogates.slalom.cholesky import diagonal_of, halved, root_of, solved, stacked
 from slalom.surrogates.slalom.problem import (
     Curvature,
     Problem,
@@ -59,7 +59,7 @@ class Linearised:
     def slopes(self) -> FloatArray:
         """B: (n_columns, n, k)."""
         n_columns = self.problem.scores.shape[1]
-        return np.stack([slope_of(self.state, column).dense() for column in range(n_columns)])
+        return stacked([slope_of(self.state, column).dense() for column in range(n_columns)])
 
     @cached_property
     def products(self) -> Slopes:
@@ -91,8 +91,8 @@ class Linearised:
     def _judged(self, system: Curvature, root: FloatArray, residuals: FloatArray) -> LeftOut:
         rows = halved(system.lower, self.design.T)  # (k + n_fixed, n)
         own = np.einsum("kn,kn->n", rows, rows)
-        reduced = self.slopes - np.stack([rows.T @ half for half in system.half])
-        turned = np.stack([halved(root, part.T) for part in reduced])  # (n_columns, k, n)
+        reduced = self.slopes - stacked([rows.T @ half for half in system.half])
+        turned = stacked([halved(root, part.T) for part in reduced])  # (n_columns, k, n)
         weights = self.problem.weights
         if len(turned) == 1:
             through = np.einsum("kn,kn->n", turned[0], turned[0])
@@ -115,7 +115,7 @@ def positive_root(schur: FloatArray) -> FloatArray:
     largest = 1.0 + float(np.abs(schur.diagonal()).max())
     for jitter in (0.0, *10.0 ** np.arange(-12, 3)):
         padded = schur.copy()
-        padded[np.diag_indices_from(padded)] += jitter * largest
+        diagonal_of(padded)[:] += jitter * largest
         root = root_of(padded)
         if root is not None:
             return root

@@ -20,7 +20,14 @@ import numpy as np
 from slalom.document import BoolArray, FloatArray
 from slalom.errors import ClassifierError
 from slalom.surrogates.rows import Rows
-from slalom.surrogates.slalom.cholesky import halved, halved_back, root_of, solved
+from slalom.surrogates.slalom.cholesky import (
+    diagonal_of,
+    halved,
+    halved_back,
+    root_of,
+    solved,
+    stacked,
+)
 
 LOUDEST = 25.0  # |s| beyond this is exp(25) : 1, no query can tell
 LARGE = 3e5  # rows × features² from which on single precision saves anything
@@ -214,7 +221,7 @@ class Curvature:
     @cached_property
     def coupling(self) -> FloatArray:
         """(n_columns, k + n_fixed, k) G⁻¹C."""
-        return np.stack([halved_back(self.lower, half) for half in self.half])
+        return stacked([halved_back(self.lower, half) for half in self.half])
 
 
 def project(problem: Problem, importances: FloatArray, ridges: Ridges) -> State:
@@ -260,7 +267,7 @@ def factor_of(gram: FloatArray, ridges: FloatArray) -> FloatArray:
     least = TINY if gram.dtype == np.float64 else TINY_IN_SINGLE
     for jitter in least * np.array([1.0, 1e2, 1e4, 1e6]):
         padded = gram.copy()
-        padded.reshape(-1)[:: len(padded) + 1] += ridges + float(jitter) * largest
+        diagonal_of(padded)[:] += ridges + float(jitter) * largest
         lower = root_of(padded)
         if lower is not None:
             return lower
@@ -296,7 +303,7 @@ def eliminated(
         half = halved(lower, crossed)
         schur -= half.T @ half
         halves.append(half)
-    return Curvature(np.stack(halves), _gauged(problem, schur), gradient + slopes.downhill, lower)
+    return Curvature(stacked(halves), _gauged(problem, schur), gradient + slopes.downhill, lower)
 
 
 def slopes_of(problem: Problem, state: State, *, full: bool = False) -> Slopes:
@@ -328,7 +335,7 @@ def slopes_of(problem: Problem, state: State, *, full: bool = False) -> Slopes:
         bent += values[:, None] * cross[:k] - first * values
         downhill += pulled
         if full:
-            bent[np.diag_indices(k)] -= pulled
+            diagonal_of(bent)[:] -= pulled
             cross[np.arange(k), np.arange(k)] -= state.attention.apply_transposed(pull)
     return Slopes(crossed, bent, downhill)
 
@@ -346,18 +353,17 @@ def _pull(problem: Problem, state: State, ridges: Ridges) -> tuple[FloatArray, F
     pull = strengths * _strayed(problem, state.importances)
     features = np.ones(problem.n_features, pull.dtype)
     share = problem.padded(features / problem.n_features)
-    turned = np.outer(share, strengths.sum() / 2 * share - strengths)
+    turned = share[:, None] * (strengths.sum() / 2 * share - strengths)
     schur = turned + turned.T
-    schur[np.diag_indices_from(schur)] += strengths
+    diagonal_of(schur)[:] += strengths
     return schur, np.asarray(pull.sum() * share - pull)
 
 
 def _gauged(problem: Problem, schur: FloatArray) -> FloatArray:
     """Pin the one direction that changes nothing: all importances shifted together."""
     schur = (schur + schur.T) / 2
-    k = len(schur)
-    typical = np.abs(schur.diagonal()).mean() + TINY
-    gauge = problem.padded(np.ones(problem.n_features, schur.dtype))
-    schur += np.outer(gauge, gauge) * typical / k
-    schur[np.diag_indices(k)] += 1e-10 * typical  # an anchor that nothing speaks of stays put
+    k, m = len(schur), problem.n_features
+    typical = np.abs(diagonal_of(schur)).mean() + TINY
+    schur[:m, :m] += typical / k
+    diagonal_of(schur)[:] += 1e-10 * typical  # an anchor that nothing speaks of stays put
     return schur

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from slalom.document import FloatArray
+from slalom.surrogates.rows import Rows
 from slalom.surrogates.slalom.certainty import Certainty
 from slalom.surrogates.slalom.length import ramps
 from slalom.surrogates.slalom.model import SlalomModel
@@ -45,9 +46,7 @@ def standard_errors(
     errors: dict[str, list[FloatArray]] = {}
     for column, covariance in zip(_columns(model), covariances, strict=True):
         for name, jacobian in _Reading.of(column, document_counts).jacobians().items():
-            used = np.flatnonzero(jacobian.any(axis=0))  # a share knows nothing of values
-            jacobian = jacobian[:, used]
-            variance = ((jacobian @ covariance[np.ix_(used, used)]) * jacobian).sum(axis=1)
+            variance = _variances(jacobian, covariance)
             errors.setdefault(name, []).append(np.sqrt(np.maximum(variance, 0.0)))
     return {name: _shaped(name, np.stack(e, axis=-1), model) for name, e in errors.items()}
 
@@ -74,6 +73,19 @@ def length_errors(
     ]
     errors = np.sqrt(np.maximum(np.stack(variances, axis=-1), 0.0))
     return np.asarray(errors[:, 0] if model.values.ndim == 1 else errors)
+
+
+def _variances(jacobian: FloatArray, covariance: FloatArray) -> FloatArray:
+    """The diagonal of J Σ Jᵀ, without what J leaves out: a value depends on itself alone."""
+    rows = Rows.of(jacobian)
+    if rows.cells is not None:
+        first, second, _ = rows.cells.pairs
+        column = rows.cells.column
+        terms = rows.data[first] * rows.data[second] * covariance[column[first], column[second]]
+        return np.asarray(np.bincount(rows.cells.row[first], terms, len(jacobian)), np.float64)
+    used = np.flatnonzero(jacobian.any(axis=0))
+    jacobian = jacobian[:, used]
+    return np.asarray(((jacobian @ covariance[np.ix_(used, used)]) * jacobian).sum(axis=1))
 
 
 def _columns(model: SlalomModel) -> list[SlalomModel]:
