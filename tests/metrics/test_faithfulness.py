@@ -192,6 +192,18 @@ def test_sizes_are_uniform_or_log_uniform():
     assert means[1] == pytest.approx(36 / np.log(37), abs=2.0)
 
 
+@pytest.mark.parametrize(("name", "log_uniform"), [("UNI", False), ("WIDE", True)])
+def test_one_error_is_of_uniform_sizes_and_the_other_of_log_uniform_ones(name, log_uniform):
+    classifier = slalom_oracle().classifier
+    found = slalom.explain(classifier, TEXT, method="lime", target="pos", n_queries=200)
+    own, other = (
+        faithfulness.subset_error(subject_of(classifier, found), log_uniform=sizes).value
+        for sizes in (log_uniform, not log_uniform)
+    )
+    assert METRICS[name].measure(classifier, found) == pytest.approx(own)
+    assert abs(own - other) > 0.01
+
+
 @pytest.mark.parametrize("name", ["UNI", "WIDE", "REM", "infidelity"])
 def test_another_seed_asks_other_subsets(name):
     classifier = slalom_oracle().classifier
