@@ -40,7 +40,7 @@ def test_a_number_stands_beside_the_papers(cell, text):
 
 def test_a_table_says_what_differs():
     page = markdown(TABLE)
-    assert "| BERT | 0.123 ± 0.010 [0.200] |" in page
+    assert "| BERT | 0.123\u00a0±\u00a00.010 [0.200] |" in page  # not broken before or after ±
     assert "- look here" in page
     assert "- smaller models" in page
 
