@@ -12,7 +12,7 @@ from slalom.corpus.explain import explain_dataset
 from slalom.corpus.findings import findings
 from slalom.corpus.folder import RunFolder
 from slalom.corpus.report import report
-from slalom.corpus.survey import survey
+from slalom.corpus.survey import pairs_of, survey
 from slalom.errors import FileError, InputError
 
 NASTY = "<script>alert(1)</script>"
@@ -37,6 +37,19 @@ def test_words_are_added_up_over_documents(folder):
     assert told.sums.mean[at] == pytest.approx(SAYS["great"], abs=0.2)
     assert (told.n_rows, sum(told.trust.values())) == (42, 41)
     assert told.problems == {"not valid JSON in UTF-8": 1}
+
+
+def test_a_word_counts_once_per_document_and_without_regard_to_case():
+    row = {"units": ["Great", "film", "great"], "identified": [True] * 3}
+    row["scores"] = {"shapley": [1.0, 5.0, 3.0], "share": [0.2, 0.5, 0.3], "importance": None}
+    found = pairs_of([row, row], "shapley")
+    told = zip(found.documents, found.word, found.effects, found.louds, strict=True)
+    said = {(int(d), found.words[w]): (e, pytest.approx(loud)) for d, w, e, loud in told}
+    assert said == {
+        (document, word): numbers
+        for document in (0, 1)
+        for word, numbers in {"great": (2.0, 0.75), "film": (5.0, 1.5)}.items()
+    }
 
 
 def test_the_words_that_matter_are_found(folder):
