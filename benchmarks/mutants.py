@@ -17,11 +17,8 @@ it holds for one commit.
 """
 
 import argparse
-import ast
 import contextlib
-import gc
 import hashlib
-import importlib
 import json
 import multiprocessing
 import os
@@ -39,6 +36,7 @@ from pathlib import Path
 
 from benchmarks.covering import Line, Watch
 from benchmarks.mutations import Change, changes_of
+from benchmarks.preloaded import load_libraries
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "slalom"
@@ -48,13 +46,6 @@ WATCHED = (*(f"tests/{part}" for part in PARTS), *(f"tests/test_{name}.py" for n
 ENOUGH = 0.9  # share of faults that must be killed
 SECONDS = 400  # of a processor, for the tests of one fault: one that hangs them is noticed too
 ENOUGH_TESTS = (15.0, 60.0)  # seconds, as measured while lines were watched: at first, in all
-HEAVY = ("scipy.stats", "scipy.linalg", "sklearn.metrics", "torch", "lightgbm")
-OWN = {
-    "slalom",
-    "benchmarks",
-    "experiments",
-    "training",
-}  # only from the copy
 Tests = tuple[str, ...]  # files, folders or single tests, run together
 Told = tuple[str, str, str]  # file, line before, line after: what a fault is, wherever it stands
 Covered = dict[str, dict[str, float]]  # "file:line" → the tests that run it and their seconds
@@ -97,7 +88,7 @@ def main() -> None:
     faults = random_faults(given.random, given.seed) + ([] if given.only_random else faults)
     killers = _kept(given.out, again=given.again)
     os.environ["OMP_NUM_THREADS"] = "1"
-    _load_heavy_libraries()
+    load_libraries()
     todo = with_tests([f for f in faults if f.told not in killers], given.watched)
     if not given.sound:
         _check_unharmed(todo)
@@ -347,33 +338,6 @@ def _pytest(tests: Tests, folder: str, told: Path, *plugins: object) -> int:
         status = int(pytest.main(line, plugins=list(plugins)))
         sys.stdout.flush()
     return status
-
-
-def _load_heavy_libraries() -> None:
-    """What tests import of others, and what the package imports inside functions.
-
-    Children have it then; frozen, it is no longer gone through by their garbage collection.
-    """
-    own = {path.stem for path in (ROOT / "tests").glob("*.py")} | OWN
-    for path in (ROOT / "tests").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                _load(node.module, [alias.name for alias in node.names], own)
-            elif isinstance(node, ast.Import):
-                for alias in node.names:
-                    _load(alias.name, [], own)
-    for name in HEAVY:
-        _load(name, [], own)
-    gc.collect()
-    gc.freeze()
-
-
-def _load(module: str, names: list[str], own: set[str]) -> None:
-    if module.split(".")[0] not in own:
-        with contextlib.suppress(ImportError, AttributeError):
-            loaded = importlib.import_module(module)
-            for name in names:  # transformers loads a model when it is named
-                getattr(loaded, name)
 
 
 if __name__ == "__main__":
