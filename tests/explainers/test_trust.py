@@ -83,7 +83,7 @@ def test_misfit_buys_no_importances():
     text = "This film is not bad at all, and the cast was never boring."
     found = slalom.explain(slalom.load(), text)
     assert 0.8 < found.quality.r2 < 0.95
-    assert found.errors["importance"].max() < 6
+    assert found.errors["importance"].max() < 4.5
 
 
 def test_misfit_buys_no_values():
