@@ -148,7 +148,7 @@ def test_scores_as_large_as_may_be_change_nothing_but_the_unit(method):
 def test_r2_is_that_of_parts_still_to_come():
     """Two heads of attention, which one does not describe: the remainder does, and is judged so.
 
-    Judged by folds, a quarter of the rows less, R² would be .03 too low on average.
+    Judged by fits to three quarters of the rows, R² is .03 too low on average, never too high.
     """
     n, gaps = 60, []
     for seed in range(4):
@@ -162,7 +162,7 @@ def test_r2_is_that_of_parts_still_to_come():
         truth = score(present)
         fresh = 1 - ((found.predict(present) - truth) ** 2).mean() / truth.var()
         gaps.append(found.quality.r2 - fresh)
-    assert -0.015 < np.mean(gaps) < 0.02, gaps
+    assert -0.045 < np.mean(gaps) < 0.005, gaps
 
 
 @pytest.mark.parametrize("method", ["slalom", "slalom-boosted"])
