@@ -106,8 +106,9 @@ def _known_nearby(fit: Fit, shown: BoolArray, scores: FloatArray) -> Model:
         return fit.model
     missed = (scores - fit.held_out)[:, None]
     whole = scores[:1, None] - fit.model.predict(shown[:1].astype(float))[:, None]
-    none = np.zeros((shown.shape[1], 1))
-    return NearbyModel(fit.model, know_nearby(Missed(shown[:1], whole, shown, missed, none)).nearby)
+    none = np.zeros((shown.shape[1], 1))  # no removal was measured
+    left = Missed(shown[:1], whole, shown, missed, none, none[:, 0])
+    return NearbyModel(fit.model, know_nearby(left).nearby)
 
 
 def _fit(method: str, counts: FloatArray, scores: FloatArray, tied: FloatArray) -> Fit:
