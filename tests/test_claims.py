@@ -51,7 +51,7 @@ CLAIMS = [
         f"a {IN_WORDS[FACTS.max_removals]}, or {FACTS.min_removals} where questions are few",
     ),
     ("README.md", f"*high* from {HIGH_TRUST}, *fair* from {FAIR_TRUST}, else *low*"),
-    ("README.md", f"{IN_WORDS[folds.N_FOLDS - 1]} quarters or four fifths of them"),
+    ("README.md", f"a fit to {IN_WORDS[folds.N_FOLDS - 1]} quarters of them"),
     ("docs/reading.md", f"*high* from {HIGH_TRUST}, *fair* from {FAIR_TRUST}, else *low*"),
     ("docs/reading.md", f"measured for the strongest {IN_WORDS[FACTS.max_removals]} words"),
     ("docs/interactions.md", f"`n_queries=` bounds the search ({interactions.N_QUERIES} by"),
