@@ -42,6 +42,13 @@ class Refusing(OnDevice):
         return super().logits(asked)
 
 
+class Reading(OnDevice):
+    """Reads more than what it wraps."""
+
+    def seen(self, document, queries):
+        return [("more", entry) for entry in self.classifier.seen(document, queries)]
+
+
 @pytest.fixture(scope="module")
 def bundled():
     return slalom.load()
@@ -88,6 +95,11 @@ def test_asking_on_until_sure_goes_there_too_and_the_inside_of_a_model_does_not(
     assert all("asked on for" in e.quality.notes[-1] for e in sure)
     slalom.explain_many(elsewhere, TEXTS[:2], "integrated-gradients", progress=False)
     assert len(by_workers) == 2
+
+
+def test_a_wrapper_that_reads_otherwise_is_asked_here(bundled, by_workers):
+    slalom.explain_many(Reading(bundled), TEXTS[:2], "lime", n_queries=60, progress=False)
+    assert not by_workers
 
 
 def test_progress_counts_what_workers_asked(bundled):

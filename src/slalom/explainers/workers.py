@@ -127,12 +127,21 @@ def _workers_pay(classifier: Classifier, task: Task) -> bool:
     able = (
         len(task.documents) > 1
         and runs_elsewhere(classifier)
-        and hasattr(classifier, "outline")
         and getattr(task.explainer, "only_asks", False)
+        and _has_outline(classifier, task.documents[0])
     )
     return able and worthwhile(
         [(task.request.planned(task.explainer, one), one.n_features) for one in task.documents]
     )
+
+
+def _has_outline(classifier: Any, document: Document) -> bool:
+    """Whether a worker would know what is read; a wrapper may read otherwise than what it wraps."""
+    outline = getattr(classifier, "outline", None)
+    if outline is None:
+        return False
+    full = document.full()
+    return bool(outline.seen(document, full) == classifier.seen(document, full))
 
 
 def _by_workers(classifier: Any, task: Task) -> list[Result]:
