@@ -115,7 +115,8 @@ def _fitted(missed: Missed) -> tuple[Nearby, FloatArray, FloatArray]:
     turned, squared = axes.T @ misses, axes**2
     around = _near(missed.drawn[outer], points, reach)
     least = PAYS * _squares(of_drawn[judged])
-    before = _squares(of_drawn[judged]) + _squares(of_drawn[outer])
+    beyond = np.flatnonzero(sizes <= n_units / 2)  # where nothing is known, nothing may be harmed
+    before = _squares(of_drawn[judged]) + _squares(of_drawn[beyond])
     for own in OWN:
         shrunk = 1.0 / (np.maximum(values, 0.0) + own)
         weights = axes @ (shrunk[:, None] * turned)
@@ -123,7 +124,7 @@ def _fitted(missed: Missed) -> tuple[Nearby, FloatArray, FloatArray]:
         still = missed.of_drawn.copy()
         still[inner], still[outer] = without[k:], missed.of_drawn[outer] - around @ weights
         error = _squares(still[judged])
-        if error < least and error + _squares(still[outer]) < before:
+        if error < least and error + _squares(still[beyond]) < before:
             least, left_out, of_drawn = error, without[1:k], still
             best = Nearby(points, weights, reach, float(own), k)
     return best, left_out, of_drawn
