@@ -141,7 +141,6 @@ def test_a_method_that_refuses_a_text_says_so_from_a_worker(bundled):
         slalom.explain_many(OnDevice(bundled), TEXTS, n_queries=3, progress=False)
 
 
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no such signal here")
 def test_a_killed_worker_is_an_error_and_not_a_wait_without_end(bundled):
     class Killing(OnDevice):
         def logits(self, asked):

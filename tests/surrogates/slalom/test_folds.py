@@ -5,10 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from slalom.surrogates.rows import Rows
 from slalom.surrogates.slalom.descent import descend
 from slalom.surrogates.slalom.fit import SlalomSurrogate
-from slalom.surrogates.slalom.folds import N_FOLDS, folds_of, without_folds
+from slalom.surrogates.slalom.folds import N_FOLDS, _rows, folds_of, without_folds
 from slalom.surrogates.slalom.model import Anchor, SlalomModel
 from slalom.surrogates.slalom.path import Strengths
 from slalom.surrogates.slalom.problem import Solution, attention_of, project
@@ -32,17 +31,7 @@ def fitted():
 
 def refitted(problem, kept, ridges):
     """What a fit of these rows, from the prior to its end, says of all rows."""
-    parts = replace(
-        problem.parts, direct=problem.parts.direct[kept], length=problem.parts.length[kept]
-    )
-    rows = replace(
-        problem,
-        counts=Rows.of(problem.counts.dense()[kept]),
-        scores=problem.scores[kept],
-        weights=problem.weights[kept],
-        parts=parts,
-        judged=None,
-    )
+    rows = _rows(problem, kept)
     state = project(rows, problem.importance_prior, ridges)
     state = descend(rows, state, ridges, n_steps=60, tolerance=1e-13, near=False)
     attended = attention_of(problem.counts, state.importances).apply(state.values)
