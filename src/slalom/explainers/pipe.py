@@ -1,4 +1,4 @@
-"""The one way of many documents through a method: in chunks, watched, errors kept or raised.
+"""The one way of many documents through a method: in chunks, in order, watched.
 
 `explain`, `explain_many`, `explain_each` and the evaluation all go this way. Neighbouring
 documents are asked and fitted together; what a document is told does not depend on them.

@@ -1,8 +1,9 @@
-"""Fits on all cores: one per document, in worker processes that stay while documents come.
+"""Work on all cores, in processes that stay while documents come: fits, or whole methods.
 
-A fit is many small steps of Python, so threads would wait for each other. Workers know numbers
-only: no classifier, no text and no model of torch ever goes there. The same code runs in them,
-so a document's numbers do not depend on where it was fitted.
+A fit is many small steps of Python, so threads would wait for each other. No model and nothing of
+torch ever goes there: numbers to fit, or documents whose questions are answered here
+(explainers/workers.py). The same code runs in them, so a document's numbers do not depend on
+where it was fitted.
 """
 
 import os
