@@ -60,7 +60,7 @@ SIZES = {
     "small": Sizes(3, 3000, 4000, 4000, 20, 2, 1000),
     "paper": Sizes(5, 5000, 20_000, 20_000, 100, 5, 1000),
 }
-WIDTH, N_HEADS, N_PLACES = 32, 6, 128
+WIDTH, N_HEADS, N_POSITIONS = 32, 6, 128
 
 
 def sizes_of(bench: Bench) -> Sizes:
@@ -83,15 +83,15 @@ def lime_parts(bench: Bench) -> dict[str, Part]:
 def random_limits(
     bench: Bench, *, lengths: tuple[int, int], loudness: float, number: int
 ) -> Record:
-    n_words, n_places = lengths
+    n_words, n_positions = lengths
     words = [f"word{place}" for place in range(n_words)]
     rng = np.random.default_rng(bench.seed + number)
     model = random_attention_model(
-        words, rng, n_places=n_places, width=WIDTH, n_heads=N_HEADS, loudness=loudness
+        words, rng, n_positions=n_positions, width=WIDTH, n_heads=N_HEADS, key_scale=loudness
     )
     return {
         "weights": "random",
-        "n_places": n_places,
+        "n_places": n_positions,
         "loudness": loudness,
         **limits(model, words, rng, n_samples=sizes_of(bench).n_samples),
     }
@@ -122,7 +122,7 @@ def measured(bench: Bench) -> Record:
     known = [word for word in distinct if word in set(model.words)][:N_WORDS]
     return {
         "weights": f"trained on {'made-up reviews' if is_made_up(bench) else 'IMDB'}",
-        "n_places": N_PLACES,
+        "n_places": N_POSITIONS,
         "loudness": None,
         "n_reviews": len(reviews),
         "accuracy": float(((log_odds > 0) == np.array(unseen.labels)).mean()),
@@ -154,7 +154,7 @@ def trained(reviews: Reviews, n_words: int, *, seed: int) -> AttentionModel:
     counted = Counter(word for text in texts for word in text).most_common(n_words)
     rng = np.random.default_rng(seed)
     start = random_attention_model(
-        [word for word, _ in counted], rng, n_places=N_PLACES, width=WIDTH, n_heads=N_HEADS
+        [word for word, _ in counted], rng, n_positions=N_POSITIONS, width=WIDTH, n_heads=N_HEADS
     )
     start = replace(start, W_e=0.1 * start.W_e)
     ids = np.stack([start.ids(text) for text in texts])
@@ -163,7 +163,7 @@ def trained(reviews: Reviews, n_words: int, *, seed: int) -> AttentionModel:
 
 def read(text: str) -> list[str]:
     """What the model reads of a text: its first words, in small letters."""
-    return words_of(text.lower())[:N_PLACES]
+    return words_of(text.lower())[:N_POSITIONS]
 
 
 def sentence(classifier: AttentionClassifier, text: str) -> Record:

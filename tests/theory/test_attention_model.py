@@ -19,20 +19,20 @@ WORDS = "a film that dares to be slow and then rewards every patient viewer".spl
 @pytest.fixture(params=[1, 3], ids=["one head", "three heads"])
 def model(request):
     rng = np.random.default_rng(request.param)
-    return random_attention_model(WORDS, rng, n_places=20, n_heads=request.param, loudness=2.0)
+    return random_attention_model(WORDS, rng, n_positions=20, n_heads=request.param, key_scale=2.0)
 
 
 def test_the_model_by_hand():
-    """Two places, one head of width one: f is a mean of two numbers with known weights."""
-    model = random_attention_model(["yes"], np.random.default_rng(0), n_places=2, width=1)
+    """Two positions, one head of width one: f is a mean of two numbers with known weights."""
+    model = random_attention_model(["yes"], np.random.default_rng(0), n_positions=2, width=1)
     ids = model.ids(["yes"])
     e = [model.W_e[i, 0] + np.sin((t + 1) / 2**2) for t, i in enumerate(ids)]
     q, k, v, w = (
         model.W_q[0, 0, 0] * model.cls[0],
         *(part.item() for part in (model.W_k, model.W_v, model.W_l)),
     )
-    loud = np.exp([q * k * part for part in e])
-    assert model(ids) == pytest.approx(loud @ [w * v * part for part in e] / loud.sum())
+    weights = np.exp([q * k * part for part in e])
+    assert model(ids) == pytest.approx(weights @ [w * v * part for part in e] / weights.sum())
 
 
 def test_positions_are_as_printed():
@@ -78,7 +78,7 @@ def test_attention_scores_average_and_maximum(model):
 
 def test_words_that_are_not_known_are_h(model):
     np.testing.assert_array_equal(model.ids(["never", "seen"]), model.ids([]))
-    with pytest.raises(slalom.SlalomError, match="20 places and was given 21 words"):
+    with pytest.raises(slalom.SlalomError, match="20 positions and was given 21 words"):
         model.ids(["a"] * 21)
 
 
@@ -88,7 +88,7 @@ def test_it_learns():
     fillers = WORDS[:6]
     classes = rng.integers(0, 2, size=200)
     telling = np.where(classes == 1, "good", "bad")
-    start = random_attention_model([*fillers, "good", "bad"], rng, n_places=8, width=8)
+    start = random_attention_model([*fillers, "good", "bad"], rng, n_positions=8, width=8)
     ids = np.stack([start.ids([*rng.permutation(fillers)[:5], word]) for word in telling])
     trained = fit(start, ids, classes.astype(float), n_epochs=20)
     assert ((trained(ids) > 0) == classes).mean() > 0.95

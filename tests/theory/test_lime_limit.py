@@ -22,11 +22,11 @@ from slalom.theory.lime_limit import (
 )
 
 
-def case(n_words, *, n_places, loudness=1.0, n_heads=1, seed=1):
+def case(n_words, *, n_positions, key_scale=1.0, n_heads=1, seed=1):
     words = [f"word{number}" for number in range(n_words)]
     rng = np.random.default_rng(seed)
     model = random_attention_model(
-        words, rng, n_places=n_places, loudness=loudness, n_heads=n_heads
+        words, rng, n_positions=n_positions, key_scale=key_scale, n_heads=n_heads
     )
     return model, model.ids(words)
 
@@ -37,25 +37,25 @@ def distance(found, truth):
 
 def test_expectations_equal_enumeration():
     """Every subset of a text with a repeated and an unknown word, two heads."""
-    model, _ = case(7, n_places=12, n_heads=2, loudness=1.5)
+    model, _ = case(7, n_positions=12, n_heads=2, key_scale=1.5)
     ids = model.ids([*model.words, model.words[2], "never-seen"])
     words = distinct_words(model, ids)
     d = len(words)
     overall, given = 0.0, np.zeros(d)
     for n_gone in range(1, d + 1):
         for gone in combinations(range(d), n_gone):
-            said = float(model(np.where(np.isin(ids, words[list(gone)]), model.unknown, ids)))
+            f = float(model(np.where(np.isin(ids, words[list(gone)]), model.unknown, ids)))
             chance = 1 / (d * comb(d, n_gone))
-            overall += chance * said
-            given[np.setdiff1d(np.arange(d), gone)] += chance * said / ((d - 1) / (2 * d))
+            overall += chance * f
+            given[np.setdiff1d(np.arange(d), gone)] += chance * f / ((d - 1) / (2 * d))
     found = expectations(model, ids)
     assert found.overall == pytest.approx(overall, abs=1e-13)
     np.testing.assert_allclose(found.given, given, atol=1e-13)
 
 
-@pytest.mark.parametrize("loudness", [0.5, 3.0])
-def test_many_lime_runs_follow_the_exact_limit(loudness):
-    model, ids = case(20, n_places=30, n_heads=2, loudness=loudness)
+@pytest.mark.parametrize("key_scale", [0.5, 3.0])
+def test_many_lime_runs_follow_the_exact_limit(key_scale):
+    model, ids = case(20, n_positions=30, n_heads=2, key_scale=key_scale)
     rng = np.random.default_rng(0)
     runs = np.array([lime_run(model, ids, n_samples=2000, rng=rng) for _ in range(40)])
     error = runs.std(axis=0, ddof=1) / np.sqrt(len(runs))
@@ -66,7 +66,7 @@ def test_many_lime_runs_follow_the_exact_limit(loudness):
 
 def test_our_own_lime_follows_it_too():
     """The method of the table, its bandwidth large and its ridge small."""
-    model, ids = case(12, n_places=16)
+    model, ids = case(12, n_positions=16)
     lime = slalom.METHODS["lime"]
     wide = replace(
         lime,
@@ -80,10 +80,11 @@ def test_our_own_lime_follows_it_too():
 
 
 def test_a_linear_function_gets_its_coefficients_back():
-    """Why the factor 3/2 cannot be: without loudness f is linear in the words."""
-    model, ids = case(30, n_places=40, loudness=0.0)
+    """Why the factor cannot be 3/2: with uniform attention f is linear in the words."""
+    model, ids = case(30, n_positions=40, key_scale=0.0)
     nothing = np.full_like(ids, model.unknown)
-    coefficients = ((model.said(ids) - model.said(nothing)) / model.n_places)[0, :30]
+    differences = model.token_outputs(ids) - model.token_outputs(nothing)
+    coefficients = differences[0, :30] / model.n_positions
     np.testing.assert_allclose(exact_limit(model, ids), coefficients, atol=1e-12)
     np.testing.assert_allclose(corrected_limit(model, ids), coefficients, atol=1e-12)
     np.testing.assert_allclose(printed_limit(model, ids), 1.5 * coefficients, atol=1e-12)
@@ -91,17 +92,17 @@ def test_a_linear_function_gets_its_coefficients_back():
 
 @pytest.mark.parametrize("seed", range(4))
 def test_the_corrected_form_holds_for_short_texts(seed):
-    model, ids = case(20, n_places=512, seed=seed)
+    model, ids = case(20, n_positions=512, seed=seed)
     exact = exact_limit(model, ids)
     assert distance(corrected_limit(model, ids), exact) < 0.06
     assert distance(printed_limit(model, ids), exact) > 0.3
 
 
-@pytest.mark.parametrize("n_places", [99, 512])
+@pytest.mark.parametrize("n_positions", [99, 512])
 @pytest.mark.parametrize("seed", range(3))
-def test_at_99_words_lime_follows_the_exact_and_the_corrected_form(n_places, seed):
+def test_at_99_words_lime_follows_the_exact_and_the_corrected_form(n_positions, seed):
     """The setting of the slides' figure, where they draw the printed form."""
-    model, ids = case(99, n_places=n_places, seed=seed)
+    model, ids = case(99, n_positions=n_positions, seed=seed)
     rng = np.random.default_rng(seed)
     lime = np.mean([lime_run(model, ids, n_samples=3000, rng=rng) for _ in range(5)], axis=0)
     gaps = [distance(form(model, ids), lime) for form in (exact_limit, corrected_limit)]
@@ -111,11 +112,19 @@ def test_at_99_words_lime_follows_the_exact_and_the_corrected_form(n_places, see
 
 
 def test_the_slides_general_limit_drops_a_term():
-    model, ids = case(20, n_places=512)
+    model, ids = case(20, n_positions=512)
     found = expectations(model, ids)
     assert distance(simplified_limit(found), limit_of(found)) > 0.3
 
 
+def test_keys_far_below_that_of_the_unknown_word_do_not_overflow():
+    model, ids = case(5, n_positions=5)
+    away = 500.0 * model.key_direction()[0]  # a gap of 1000 between the attention logits
+    table = np.vstack([model.W_e[:-1] - away, model.W_e[-1] + away])
+    limit = corrected_limit(replace(model, W_e=table), ids)
+    assert np.isfinite(limit).all()
+
+
 def test_a_text_of_one_word_has_a_limit():
-    model, ids = case(1, n_places=4)
+    model, ids = case(1, n_positions=4)
     np.testing.assert_array_equal(exact_limit(model, ids), [0.0])

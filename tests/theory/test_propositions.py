@@ -69,9 +69,9 @@ def test_a_cls_token_lifts_it_and_the_effect_fades():
 
 def test_the_bound_is_the_variance_of_what_should_come_out():
     assert misfit_bound(np.full(30, 1.5)) == pytest.approx(1.5**2 * (30**2 - 1) / 12)
-    by_place = np.array([[1.0, -1.0, 2.0], [0.0, 0.0, 0.0]])
-    assert misfit_bound(by_place) == pytest.approx(np.var([1.0, 0.0, 2.0]) / 2)
-    assert misfit_bound(np.array([3.0, 0.0, 0.0])) == 0  # a weight on the first place only is free
+    by_position = np.array([[1.0, -1.0, 2.0], [0.0, 0.0, 0.0]])
+    assert misfit_bound(by_position) == pytest.approx(np.var([1.0, 0.0, 2.0]) / 2)
+    assert misfit_bound(np.array([3.0, 0.0, 0.0])) == 0  # every repetition then scores the same
     assert doubling_bound(np.array([2.0, -4.0])) == pytest.approx((1.0 + 4.0) / 2)
 
 

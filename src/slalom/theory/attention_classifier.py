@@ -1,7 +1,7 @@
 """The single-layer attention model as a classifier that every method can explain.
 
 Two classes: the log-odds of "positive" are f. Absence is replacement by the unknown word
-(attention_places.py), so every query costs the same T_max places.
+(attention_inputs.py), so every query costs the same T_max positions.
 """
 
 from collections.abc import Hashable, Sequence
@@ -13,8 +13,8 @@ from slalom.classifiers.base import TOO_LONG, Units, checked_text
 from slalom.classifiers.text.units import Cut, cuts_of
 from slalom.document import Document, FloatArray, Queries, Text, features_of
 from slalom.errors import InputError, Setting, UnknownNameError
+from slalom.theory.attention_inputs import EncodedText, input_ids
 from slalom.theory.attention_model import AttentionModel
-from slalom.theory.attention_places import Places, shown_ids
 
 if TYPE_CHECKING:
     from slalom.theory.attention_internals import AttentionInternals
@@ -26,7 +26,7 @@ def words_of(text: str) -> list[str]:
 
 
 class AttentionClassifier:
-    """Cuts a text into words and shows them to the model; also shows its inside."""
+    """Splits a text into words and runs the model on them; its internals are open to methods."""
 
     def __init__(self, model: AttentionModel, name: str = "single-layer attention") -> None:
         self.model = model
@@ -48,7 +48,7 @@ class AttentionClassifier:
         cuts = cuts_of(text, "word" if units in (None, "token") else units)[0]
         cuts = [cut for cut in cuts if cut[0] < words[-1][1]]
         if not cuts:
-            raise InputError("all spans lie behind the words that the model reads")
+            raise InputError("all spans lie beyond the words that the model reads")
         ids = self.model.ids([text[start:end] for start, end in words])[: len(words)]
         owner = np.array([_unit_of(word, cuts) for word in words], dtype=np.int32)
         keys = [tuple(ids[owner == unit].tolist()) for unit in range(len(cuts))]
@@ -64,35 +64,35 @@ class AttentionClassifier:
             spans=tuple(cuts),
             keys=tuple(keys),
             features=features_of(keys),
-            sizes=np.zeros(len(cuts), dtype=np.int32),  # places are read whatever stands there
-            overhead=self.model.n_places,
+            sizes=np.zeros(len(cuts), dtype=np.int32),  # every position is computed anyway
+            overhead=self.model.n_positions,
             has_empty_query=True,
-            frame=Places(ids, owner),
+            frame=EncodedText(ids, owner),
             notes=notes,
             n_unknown=sum(set(key) == {self.model.unknown} for key in keys),
         )
 
     def _within(self, words: list[Cut], *, too_long: str) -> tuple[list[Cut], tuple[str, ...]]:
-        n_places = self.model.n_places
+        n_positions = self.model.n_positions
         if too_long not in TOO_LONG:
             raise UnknownNameError("too_long", too_long, TOO_LONG)
-        if len(words) <= n_places:
+        if len(words) <= n_positions:
             return words, ()
         if too_long == "truncate":
-            cut = f"the text was cut after {n_places} of {len(words)} words"
-            return words[:n_places], (cut,)
+            cut = f"the text was cut after {n_positions} of {len(words)} words"
+            return words[:n_positions], (cut,)
         raise InputError(
-            f"the text has {len(words)} words and the model {n_places} places: "
+            f"the text has {len(words)} words and the model {n_positions} positions: "
             "shorten it, or give ",
             Setting("too_long", "truncate"),
         )
 
     def seen(self, document: Document, queries: Queries) -> list[Hashable]:
-        return [row.tobytes() for row in shown_ids(self.model, document, queries)]
+        return [row.tobytes() for row in input_ids(self.model, document, queries)]
 
     def logits(self, asked: Sequence[tuple[Document, Queries]]) -> list[FloatArray]:
         scores = [
-            self.model(shown_ids(self.model, document, queries)) for document, queries in asked
+            self.model(input_ids(self.model, document, queries)) for document, queries in asked
         ]
         return [np.column_stack([np.zeros(len(part)), part]) for part in scores]
 

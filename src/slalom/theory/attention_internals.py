@@ -1,4 +1,4 @@
-"""The inside of the attention classifier, for gradient, attention and relevance methods."""
+"""The internals of the attention classifier, for gradient, attention and relevance methods."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,14 +10,14 @@ from torch import Tensor
 from slalom.classifiers.huggingface.relevance import relevance_rules
 from slalom.classifiers.internals import Outcome
 from slalom.document import Document, IntArray, Queries
+from slalom.theory.attention_inputs import encoded_text, input_ids
 from slalom.theory.attention_model import AttentionModel
-from slalom.theory.attention_places import places_of, shown_ids
 from slalom.theory.attention_torch import AttentionModule
 
 
 @dataclass(frozen=True, eq=False)
 class AttentionInternals:
-    """The inside of the classifier; tokens are the CLS token, then all places."""
+    """What `classifiers.internals` describes; tokens are the CLS token, then all positions."""
 
     model: AttentionModel
 
@@ -26,8 +26,8 @@ class AttentionInternals:
         return AttentionModule(self.model).requires_grad_(False)
 
     def unit_of_token(self, document: Document) -> IntArray:
-        units = np.full(1 + self.model.n_places, -1, dtype=np.int32)
-        own = places_of(document).units
+        units = np.full(1 + self.model.n_positions, -1, dtype=np.int32)
+        own = encoded_text(document).units
         units[1 : 1 + len(own)] = own
         return units
 
@@ -42,9 +42,9 @@ class AttentionInternals:
         return _logits(self.module(embeddings))
 
     def attentions(self, document: Document) -> tuple[Tensor, Tensor]:
-        """The CLS token attends to the places, the places to nothing but themselves."""
-        attention = self.module.attention(self.embeddings(document)[None])[0]  # (K, n_places)
-        n_heads, n_tokens = len(attention), 1 + self.model.n_places
+        """The CLS token attends to the positions; each position attends to itself alone."""
+        attention = self.module.attention(self.embeddings(document)[None])[0]  # (K, n_positions)
+        n_heads, n_tokens = len(attention), 1 + self.model.n_positions
         weights = torch.eye(n_tokens, dtype=attention.dtype).repeat(1, n_heads, 1, 1)
         weights[0, :, 0, 0] = 0.0
         weights[0, :, 0, 1:] = attention
@@ -56,19 +56,19 @@ class AttentionInternals:
         embeddings = self.embeddings(document)[None].requires_grad_()
         with torch.enable_grad(), relevance_rules(self.module):
             score = outcome(self.logits_from_embeddings(document, embeddings)).sum()
-            (slope,) = torch.autograd.grad(score, embeddings)
-        return (slope * embeddings).sum(dim=-1)[0].detach()
+            (gradient,) = torch.autograd.grad(score, embeddings)
+        return (gradient * embeddings).sum(dim=-1)[0].detach()
 
     def mask_gradients(self, document: Document, outcome: Outcome) -> Tensor:
-        """α (u·e − f) for each place, and nothing for the CLS token, which is no key."""
-        louder = torch.zeros(self.model.n_places, dtype=torch.float64, requires_grad=True)
+        """α (u·e − f) for each position, and 0 for the CLS token, which is not a key."""
+        logit_bias = torch.zeros(self.model.n_positions, dtype=torch.float64, requires_grad=True)
         with torch.enable_grad():
-            score = outcome(_logits(self.module(self.embeddings(document)[None], louder))).sum()
-            (slopes,) = torch.autograd.grad(score, louder)
-        return torch.cat([torch.zeros(1, dtype=slopes.dtype), slopes])
+            score = outcome(_logits(self.module(self.embeddings(document)[None], logit_bias))).sum()
+            (gradient,) = torch.autograd.grad(score, logit_bias)
+        return torch.cat([torch.zeros(1, dtype=gradient.dtype), gradient])
 
     def _embedded(self, document: Document, queries: Queries) -> Tensor:
-        return self.module.embed(torch.from_numpy(shown_ids(self.model, document, queries)))[0]
+        return self.module.embed(torch.from_numpy(input_ids(self.model, document, queries)))[0]
 
 
 def _logits(scores: Tensor) -> Tensor:

@@ -4,8 +4,8 @@
     k_t = W_k e_t,  v_t = W_v e_t,  q = W_q e_CLS
     α   = softmax(q·k / √d_att)          f = W_ℓ Σ_t α_t v_t            K heads are averaged
 
-Everything the model does with an embedding goes through two directions per head,
-r = W_kᵀq/√d_att (how loud) and u = W_vᵀW_ℓᵀ (what it says), so
+An embedding enters only through its products with two directions per head, r = W_kᵀq/√d_att
+(its attention logit is r·e) and u = W_vᵀW_ℓᵀ (its contribution to the output is u·e), so
 
     α = softmax(r·e),    f = Σ_t α_t u·e_t,    ∇_{e_t} f = α_t u + α_t (u·e_t − f) r
 
@@ -25,12 +25,12 @@ from slalom.document import FloatArray
 from slalom.errors import InputError
 
 NUMBERS_PER_BATCH = 2**22
-WordIds = NDArray[np.int64]  # (…, n_places)
+WordIds = NDArray[np.int64]  # (…, n_positions)
 
 
 @dataclass(frozen=True, eq=False)
 class AttentionModel:
-    """The weights; K heads, D words, T_max places."""
+    """The weights; K heads, D words, T_max positions."""
 
     words: tuple[str, ...]  # D of them; every other word is the unknown one
     W_e: FloatArray  # (D + 1, d_e), the last row is the unknown word h
@@ -39,7 +39,7 @@ class AttentionModel:
     W_k: FloatArray  # (K, d_att, d_e)
     W_v: FloatArray  # (K, d_out, d_e)
     W_l: FloatArray  # (K, d_out)
-    n_places: int  # T_max
+    n_positions: int  # T_max
 
     def __post_init__(self) -> None:
         if len(set(self.words)) < len(self.words):
@@ -52,34 +52,34 @@ class AttentionModel:
 
     @property
     def unknown(self) -> int:
-        """The number of h: of words that are not known, and of places where nothing stands."""
+        """The id of h, which stands for words outside the vocabulary and for padding."""
         return len(self.words)
 
     @property
     def n_heads(self) -> int:
         return len(self.W_l)
 
-    def positions(self) -> FloatArray:
-        """W_p, (n_places, d_e): sines and cosines of t = 1 … T_max."""
-        return sinusoids(self.n_places, self.W_e.shape[1])
+    def positional_encoding(self) -> FloatArray:
+        """W_p, (n_positions, d_e): sines and cosines of t = 1 … T_max."""
+        return sinusoids(self.n_positions, self.W_e.shape[1])
 
-    def loudness(self) -> FloatArray:
-        """r, (K, d_e): r·e is what the softmax is taken of."""
+    def key_direction(self) -> FloatArray:
+        """r, (K, d_e): r·e is the attention logit of an embedding."""
         q = self.W_q @ self.cls  # (K, d_att)
         return np.asarray(np.einsum("ka,kae->ke", q, self.W_k) / np.sqrt(self.W_k.shape[1]))
 
-    def meaning(self) -> FloatArray:
-        """u, (K, d_e): u·e is what a place says when all attention rests on it."""
+    def value_direction(self) -> FloatArray:
+        """u, (K, d_e): u·e is the output of a head whose attention rests on e alone."""
         return np.asarray(np.einsum("ko,koe->ke", self.W_l, self.W_v))
 
     def ids(self, words: Sequence[str]) -> WordIds:
-        """(n_places,): the numbers of the words, then h."""
-        if len(words) > self.n_places:
+        """(n_positions,): the ids of the words, then padding."""
+        if len(words) > self.n_positions:
             raise InputError(
-                f"the model has {self.n_places} places and was given {len(words)} words: "
-                "shorten the text or build the model with more places"
+                f"the model has {self.n_positions} positions and was given {len(words)} words: "
+                "shorten the text or build the model with more positions"
             )
-        ids = np.full(self.n_places, self.unknown, dtype=np.int64)
+        ids = np.full(self.n_positions, self.unknown, dtype=np.int64)
         ids[: len(words)] = [self._numbers.get(word, self.unknown) for word in words]
         return ids
 
@@ -88,84 +88,86 @@ class AttentionModel:
         return {word: number for number, word in enumerate(self.words)}
 
     def embed(self, ids: WordIds) -> FloatArray:
-        """(…, n_places) → (…, n_places, d_e)."""
-        return np.asarray(self.W_e[ids] + self.positions())
+        """(…, n_positions) → (…, n_positions, d_e)."""
+        return np.asarray(self.W_e[ids] + self.positional_encoding())
 
     def attention(self, ids: WordIds) -> FloatArray:
-        """α, (…, K, n_places)."""
-        exponents = self.exponents(ids)
-        raw = np.exp(exponents - exponents.max(axis=-1, keepdims=True))
+        """α, (…, K, n_positions)."""
+        logits = self.attention_logits(ids)
+        raw = np.exp(logits - logits.max(axis=-1, keepdims=True))
         return np.asarray(raw / raw.sum(axis=-1, keepdims=True))
 
-    def exponents(self, ids: WordIds) -> FloatArray:
-        """q·k_t/√d_att, (…, K, n_places); a sum of the word's part and the place's."""
-        return self._read(ids, self.loudness())
+    def attention_logits(self, ids: WordIds) -> FloatArray:
+        """q·k_t/√d_att, (…, K, n_positions)."""
+        return self._projected(ids, self.key_direction())
 
-    def said(self, ids: WordIds) -> FloatArray:
-        """W_ℓ v_t, (…, K, n_places)."""
-        return self._read(ids, self.meaning())
+    def token_outputs(self, ids: WordIds) -> FloatArray:
+        """W_ℓ v_t, (…, K, n_positions): what f would be if all attention rested on position t."""
+        return self._projected(ids, self.value_direction())
 
-    def _read(self, ids: WordIds, directions: FloatArray) -> FloatArray:
-        of_words, of_places = self.W_e @ directions.T, self.positions() @ directions.T
-        return np.asarray(np.moveaxis(of_words[ids] + of_places, -1, -2))
+    def _projected(self, ids: WordIds, directions: FloatArray) -> FloatArray:
+        """Embeddings · directions, without forming the embeddings: word and position parts add."""
+        of_words = self.W_e @ directions.T
+        of_positions = self.positional_encoding() @ directions.T
+        return np.asarray(np.moveaxis(of_words[ids] + of_positions, -1, -2))
 
     def __call__(self, ids: WordIds) -> FloatArray:
-        """f, (…, n_places) → (…)."""
-        rows = ids.reshape(-1, self.n_places)
-        step = max(1, NUMBERS_PER_BATCH // (self.n_places * self.n_heads))
+        """f, (…, n_positions) → (…)."""
+        rows = ids.reshape(-1, self.n_positions)
+        step = max(1, NUMBERS_PER_BATCH // (self.n_positions * self.n_heads))
         parts = [
-            (self.attention(part) * self.said(part)).sum(axis=-1).mean(axis=-1)
+            (self.attention(part) * self.token_outputs(part)).sum(axis=-1).mean(axis=-1)
             for part in (rows[at : at + step] for at in range(0, len(rows), step))
         ]
         return np.concatenate([np.zeros(0), *parts]).reshape(ids.shape[:-1])
 
     def gradient(self, ids: WordIds) -> FloatArray:
-        """∇_{e_t} f in closed form: (n_places,) → (n_places, d_e)."""
-        attention, said = self.attention(ids), self.said(ids)  # (K, n_places)
-        deviation = said - (attention * said).sum(axis=-1, keepdims=True)
+        """∇_{e_t} f in closed form: (n_positions,) → (n_positions, d_e)."""
+        attention, outputs = self.attention(ids), self.token_outputs(ids)  # (K, n_positions)
+        deviation = outputs - (attention * outputs).sum(axis=-1, keepdims=True)
         heads = (
-            attention[:, :, None] * self.meaning()[:, None, :]
-            + (attention * deviation)[:, :, None] * self.loudness()[:, None, :]
+            attention[:, :, None] * self.value_direction()[:, None, :]
+            + (attention * deviation)[:, :, None] * self.key_direction()[:, None, :]
         )
         return np.asarray(heads.mean(axis=0))
 
 
 def gradient_scores(model: AttentionModel, ids: WordIds) -> dict[str, FloatArray]:
-    """The four scores of a place that the paper reads off its gradient: (n_places,) each."""
-    slopes = model.gradient(ids)
+    """The paper's four scalar summaries of each position's gradient: (n_positions,) each."""
+    gradients = model.gradient(ids)
     return {
-        "G-avg": slopes.mean(axis=-1),
-        "G-L1": np.abs(slopes).sum(axis=-1),
-        "G-L2": np.sqrt((slopes**2).sum(axis=-1)),
-        "G×I": (slopes * model.embed(ids)).sum(axis=-1),
+        "G-avg": gradients.mean(axis=-1),
+        "G-L1": np.abs(gradients).sum(axis=-1),
+        "G-L2": np.sqrt((gradients**2).sum(axis=-1)),
+        "G×I": (gradients * model.embed(ids)).sum(axis=-1),
     }
 
 
 def attention_scores(model: AttentionModel, ids: WordIds) -> dict[str, FloatArray]:
-    """Average and maximum over heads: (n_places,) each."""
-    attention = model.attention(ids)  # (K, n_places)
+    """Average and maximum over heads: (n_positions,) each."""
+    attention = model.attention(ids)  # (K, n_positions)
     return {"α-avg": attention.mean(axis=0), "α-max": attention.max(axis=0)}
 
 
-def sinusoids(n_places: int, width: int) -> FloatArray:
-    """W_p(t) as the paper prints it: sin and cos of t / T_max^(2i/d_e), (n_places, width)."""
-    places = np.arange(1, n_places + 1)[:, None]
+def sinusoids(n_positions: int, width: int) -> FloatArray:
+    """W_p(t) as the paper prints it: sin and cos of t / T_max^(2i/d_e), (n_positions, width)."""
+    positions = np.arange(1, n_positions + 1)[:, None]
     pairs = np.arange(1, (width + 1) // 2 + 1)
-    angles = places / float(n_places) ** (2 * pairs / width)
+    angles = positions / float(n_positions) ** (2 * pairs / width)
     table = np.stack([np.sin(angles), np.cos(angles)], axis=-1)
-    return np.asarray(table.reshape(n_places, -1)[:, :width])
+    return np.asarray(table.reshape(n_positions, -1)[:, :width])
 
 
 def random_attention_model(
     words: Sequence[str],
     rng: np.random.Generator,
     *,
-    n_places: int,
+    n_positions: int,
     width: int = 16,
     n_heads: int = 1,
-    loudness: float = 1.0,
+    key_scale: float = 1.0,
 ) -> AttentionModel:
-    """Random weights of the given width everywhere; `loudness` is the spread of q·k/√d_att."""
+    """Gaussian weights; `key_scale` multiplies W_k and so the spread of the attention logits."""
 
     def draw(*shape: int) -> FloatArray:
         return rng.normal(size=shape)
@@ -176,8 +178,8 @@ def random_attention_model(
         W_e=draw(len(words) + 1, width),
         cls=draw(width),
         W_q=draw(n_heads, width, width) * step,
-        W_k=draw(n_heads, width, width) * step * loudness,
+        W_k=draw(n_heads, width, width) * step * key_scale,
         W_v=draw(n_heads, width, width) * step,
         W_l=draw(n_heads, width) * step,
-        n_places=n_places,
+        n_positions=n_positions,
     )

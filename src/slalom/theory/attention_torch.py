@@ -12,34 +12,34 @@ from slalom.theory.attention_model import AttentionModel, WordIds
 
 
 class AttentionModule(nn.Module):
-    """(n, 1 + n_places, d_e) → (n,): the CLS token asks, the places answer."""
+    """(n, 1 + n_positions, d_e) → (n,): the CLS token is the query, the positions are keys."""
 
     def __init__(self, model: AttentionModel) -> None:
         super().__init__()
-        self.words, self.n_places = model.words, model.n_places
+        self.words, self.n_positions = model.words, model.n_positions
         self.W_e, self.cls = _parameter(model.W_e), _parameter(model.cls)
         self.W_q, self.W_k = _parameter(model.W_q), _parameter(model.W_k)
         self.W_v, self.W_l = _parameter(model.W_v), _parameter(model.W_l)
         self.W_p: Tensor
-        self.register_buffer("W_p", torch.from_numpy(model.positions()))
+        self.register_buffer("W_p", torch.from_numpy(model.positional_encoding()))
 
     def embed(self, ids: Tensor) -> Tensor:
-        """(n, n_places) → (n, 1 + n_places, d_e)."""
-        asking = self.cls.expand(len(ids), 1, -1)
-        return torch.cat([asking, self.W_e[ids] + self.W_p], dim=1)
+        """(n, n_positions) → (n, 1 + n_positions, d_e)."""
+        cls = self.cls.expand(len(ids), 1, -1)
+        return torch.cat([cls, self.W_e[ids] + self.W_p], dim=1)
 
-    def attention(self, embeddings: Tensor, louder: Tensor | None = None) -> Tensor:
-        """From the CLS token to the places: (n, K, n_places); `louder` adds to exponents."""
-        asking, places = embeddings[:, None, :1], embeddings[:, None, 1:]
-        queries = asking @ self.W_q.transpose(1, 2)  # (n, K, 1, d_att)
-        keys = places @ self.W_k.transpose(1, 2)  # (n, K, n_places, d_att)
-        exponents = queries @ keys.transpose(2, 3) / self.W_k.shape[1] ** 0.5
-        exponents = exponents if louder is None else exponents + louder
-        return torch.softmax(exponents, dim=-1)[:, :, 0]
+    def attention(self, embeddings: Tensor, logit_bias: Tensor | None = None) -> Tensor:
+        """From the CLS token to the positions: (n, K, n_positions)."""
+        cls, positions = embeddings[:, None, :1], embeddings[:, None, 1:]
+        queries = cls @ self.W_q.transpose(1, 2)  # (n, K, 1, d_att)
+        keys = positions @ self.W_k.transpose(1, 2)  # (n, K, n_positions, d_att)
+        logits = queries @ keys.transpose(2, 3) / self.W_k.shape[1] ** 0.5
+        logits = logits if logit_bias is None else logits + logit_bias
+        return torch.softmax(logits, dim=-1)[:, :, 0]
 
-    def forward(self, embeddings: Tensor, louder: Tensor | None = None) -> Tensor:
-        values = embeddings[:, None, 1:] @ self.W_v.transpose(1, 2)  # (n, K, n_places, d_out)
-        mixed = self.attention(embeddings, louder)[:, :, None] @ values  # (n, K, 1, d_out)
+    def forward(self, embeddings: Tensor, logit_bias: Tensor | None = None) -> Tensor:
+        values = embeddings[:, None, 1:] @ self.W_v.transpose(1, 2)  # (n, K, n_positions, d_out)
+        mixed = self.attention(embeddings, logit_bias)[:, :, None] @ values  # (n, K, 1, d_out)
         heads = mixed @ self.W_l[:, :, None]  # (n, K, 1, 1)
         return heads[:, :, 0, 0].mean(dim=1)
 
@@ -49,7 +49,7 @@ class AttentionModule(nn.Module):
             part.detach().double().cpu().numpy().copy()
             for part in (self.W_e, self.cls, self.W_q, self.W_k, self.W_v, self.W_l)
         )
-        return AttentionModel(self.words, W_e, cls, W_q, W_k, W_v, W_l, self.n_places)
+        return AttentionModel(self.words, W_e, cls, W_q, W_k, W_v, W_l, self.n_positions)
 
 
 def fit(
@@ -61,15 +61,15 @@ def fit(
     rate: float = 0.01,
     seed: int = 0,
 ) -> AttentionModel:
-    """Trained by Adam on the log-loss of two classes: ids (n, n_places), classes (n,) 0 or 1."""
+    """Trained by Adam on the binary cross-entropy: ids (n, n_positions), classes (n,) 0 or 1."""
     generator = torch.Generator().manual_seed(seed)
-    module = AttentionModule(model).float()  # what is learnt needs no more digits
+    module = AttentionModule(model).float()  # training needs no double precision
     optimiser = torch.optim.Adam(module.parameters(), lr=rate)
-    shown, wanted = torch.from_numpy(ids), torch.from_numpy(np.asarray(classes, dtype=np.float32))
+    inputs, targets = torch.from_numpy(ids), torch.from_numpy(np.asarray(classes, dtype=np.float32))
     for _ in range(n_epochs):
         for batch in torch.split(torch.randperm(len(ids), generator=generator), 64):
             loss = nn.functional.binary_cross_entropy_with_logits(
-                module(module.embed(shown[batch])), wanted[batch]
+                module(module.embed(inputs[batch])), targets[batch]
             )
             optimiser.zero_grad()
             torch.autograd.backward(loss)

@@ -1,19 +1,19 @@
 """Proposition 5.1 as code: every SLALOM is a transformer (Leemann et al., appendix B.5).
 
 Embeddings hold the table, e(τ) = [s(τ), v(τ), 0, …]. The query is a constant (bias √d_h on the
-first coordinate), the key copies s, so every token attends to token τ with exp(s(τ)), whichever
-asks; the value copies v, and P writes it to the third coordinate, which the embeddings leave free,
-so that the skip connection adds nothing. (The proof in the paper has the constant on the key side,
-where the softmax cancels it.) One head of the last layer does this; all other heads and layers
-pass the stream on.
+first coordinate), the key copies s, so every token attends to token τ with weight exp(s(τ)),
+whatever the query; the value copies v, and P writes it to the third coordinate, which is 0 in the
+embeddings, so that the skip connection adds nothing. (The proof in the paper has the constant on
+the key side, where the softmax cancels it.) One head of the last layer does this; all other heads
+and layers are the identity.
 
 The same in BERT, which has layer norms and a tanh before its head:
 
-- coordinates come in pairs x, −x, so that a layer norm finds the mean 0; its ε is 2⁵² and its gain
-  2²⁶, so it divides by what it multiplies with: linear to 1e-15;
-- the tanh sees the log-odds times 2⁻²⁶, where it is linear to 1e-15;
-- position and type embeddings are 0. [CLS] is the anchor; without one its importance, and that of
-  words that are not in the table, is so low that no attention is left for it.
+- coordinates come in pairs x, −x, so that their mean is 0; a layer norm's ε is 2⁵² and its gain
+  2²⁶ = √ε, so it is the identity to 1e-15;
+- the tanh is applied to the log-odds times 2⁻²⁶, where it is linear to 1e-15;
+- position and type embeddings are 0. [CLS] is the anchor; without an anchor its importance, and
+  that of words outside the table, is so low that their attention is 0.
 """
 
 from collections.abc import Sequence
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from slalom.theory.transformer import Transformer
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]")
-SILENT = 800.0  # below the quietest word: exp(−800) is 0 even in double precision
-LINEAR = 2.0**52  # the ε of layer norms, a power of 4
-SMALL = 2.0**-26  # what the tanh sees of a log-odds
-LOUD = 2.0**10  # importances are kept this much smaller, so that no coordinate is large
-S, V, OUT = 0, 1, 2  # coordinates: importance, value, what was heard
-N_PLACES = 512
+NO_ATTENTION = 800.0  # below the lowest importance: exp(−800) is 0 even in double precision
+NORM_EPSILON = 2.0**52  # of the layer norms; a power of 4, so that its root is exact
+TANH_SCALE = 2.0**-26
+KEY_SCALE = 2.0**10  # embeddings hold s / KEY_SCALE, the key multiplies it back: small coordinates
+S, V, OUT = 0, 1, 2  # coordinates: importance, value, output of the attention head
+N_POSITIONS = 512
 
 
 def transformer_of(
@@ -83,8 +83,8 @@ def bert_of(
         num_hidden_layers=n_layers,
         num_attention_heads=n_heads,
         intermediate_size=6,
-        max_position_embeddings=N_PLACES,
-        layer_norm_eps=LINEAR,
+        max_position_embeddings=N_POSITIONS,
+        layer_norm_eps=NORM_EPSILON,
         id2label={0: "negative", 1: "positive"},
         label2id={"negative": 0, "positive": 1},
         dtype="float64",
@@ -93,7 +93,7 @@ def bert_of(
         made: Any = cast(Any, BertForSequenceClassification)(config).double().eval()
     with torch.no_grad():
         for name, weights in made.named_parameters():
-            weights.fill_(LINEAR**0.5 if name.endswith("LayerNorm.weight") else 0.0)
+            weights.fill_(NORM_EPSILON**0.5 if name.endswith("LayerNorm.weight") else 0.0)
         _write(made, torch.from_numpy(_embeddings(model)))
     return made, _tokenizer(words)
 
@@ -118,25 +118,25 @@ def _write(bert: Any, embeddings: "Tensor") -> None:
     attention = bert.bert.encoder.layer[-1].attention
     head_width = 6
     attention.self.query.bias[0] = head_width**0.5
-    attention.self.key.weight[0, 2 * S] = LOUD
+    attention.self.key.weight[0, 2 * S] = KEY_SCALE
     attention.self.value.weight[0, 2 * V] = 1.0
     attention.output.dense.weight[2 * OUT, 0] = 1.0
     attention.output.dense.weight[2 * OUT + 1, 0] = -1.0
-    bert.bert.pooler.dense.weight[0, 2 * OUT] = SMALL
-    bert.classifier.weight[1, 0] = 1 / SMALL
+    bert.bert.pooler.dense.weight[0, 2 * OUT] = TANH_SCALE
+    bert.classifier.weight[1, 0] = 1 / TANH_SCALE
 
 
 def _embeddings(model: SlalomModel) -> FloatArray:
     """[s, −s, v, −v], s scaled, of the special tokens and the words: (3 + n_words, 4)."""
-    silent = float(model.importances.min()) - SILENT
-    anchor = model.anchor or Anchor(0.0, silent)
-    s = np.concatenate([[silent, silent, anchor.importance], model.importances])
+    lowest = float(model.importances.min()) - NO_ATTENTION
+    anchor = model.anchor or Anchor(0.0, lowest)
+    s = np.concatenate([[lowest, lowest, anchor.importance], model.importances])
     v = np.concatenate([[0.0, 0.0, float(model.anchor_values())], model.values])
-    return np.column_stack([s / LOUD, -s / LOUD, v, -v])
+    return np.column_stack([s / KEY_SCALE, -s / KEY_SCALE, v, -v])
 
 
 def _tokenizer(words: Sequence[str]) -> Any:
-    """Words between spaces, [CLS] before them."""
+    """Splits at whitespace and puts [CLS] first."""
     from tokenizers import Tokenizer, models, pre_tokenizers, processors
     from transformers import PreTrainedTokenizerFast
 
@@ -151,7 +151,7 @@ def _tokenizer(words: Sequence[str]) -> Any:
         pad_token="[PAD]",
         unk_token="[UNK]",
         cls_token="[CLS]",
-        model_max_length=N_PLACES,
+        model_max_length=N_POSITIONS,
     )
 
 

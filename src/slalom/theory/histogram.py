@@ -1,15 +1,15 @@
-"""The histogram task and its two minima: in one of them attention says nothing.
+"""The histogram task and its two minima, in one of which attention is uninformative.
 
 Every letter of a text of length L is to be labelled with how often it occurs. One layer of
 attention with tied weights (queries are keys) does it, as in Cui et al. (2024), whom Lopardo et
 al. quote:
 
-    x_i = (letter, place) one-hot,    A = softmax(XQ (XQ)ᵀ),    count_i = net(x_i + Σ_j A_ij x_j)
+    x_i = (letter, position) one-hot,  A = softmax(XQ (XQ)ᵀ),  count_i = net(x_i + Σ_j A_ij x_j)
 
-From a start where Q reads letters, attention rests on equal letters, and how much of it does tells
-the count. From a start where Q reads places, attention stays the same for every text; the mixture
-it makes holds the whole histogram, and the net picks the entry that is asked for. Both solve the
-task: attention need not show what a model looks for.
+Initialised so that Q projects on letters, attention rests on equal letters, and its amount tells
+the count. Initialised so that Q projects on positions, attention stays the same for every text; the
+mixture Σ_j A_ij x_j holds the whole histogram, and the net picks the entry of its own letter. Both
+solve the task: attention need not show what a model looks for.
 """
 
 from dataclasses import dataclass
@@ -24,32 +24,32 @@ from slalom.errors import InputError
 LETTERS = "ADINST"
 LENGTH = 10
 RANK, HIDDEN, BATCH = 16, 64, 64
-NOISE = 0.02  # on every weight of Q: neither start is a point of symmetry
+NOISE = 0.02  # on every weight of Q: breaks the symmetry of both initialisations
 
 
 @dataclass(frozen=True)
 class Start:
-    """Where Q starts: how strongly it reads letters and places."""
+    """The initial Q: how strongly it projects on letters and on positions."""
 
     name: str
     letters: float
-    places: float
+    positions: float
 
 
-SEMANTIC = Start("semantic", letters=1.5, places=0.0)
-POSITIONAL = Start("positional", letters=0.0, places=1.0)
+SEMANTIC = Start("semantic", letters=1.5, positions=0.0)
+POSITIONAL = Start("positional", letters=0.0, positions=1.0)
 
 
 @dataclass(frozen=True, eq=False)
 class Minimum:
-    """What training from one start arrived at, judged on fresh texts."""
+    """What training from one start arrived at, evaluated on held-out texts."""
 
     model: "HistogramModel"
     error: float  # mean squared error of the counts
     accuracy: float  # share of letters whose count is right when rounded
-    slope: float  # norm of the gradient of the error by all weights: 0 at a minimum
-    dependence: float  # how far A moves from text to text: standard deviation · L
-    preference: float  # attention to another equal letter over that to any other letter
+    slope: float  # norm of the gradient of the error with respect to all weights: 0 at a minimum
+    dependence: float  # standard deviation of A over texts · L: how much it depends on the text
+    preference: float  # mean attention to an equal letter elsewhere / to a different letter
 
     def attention(self, text: str) -> FloatArray:
         """A, (L, L)."""
@@ -57,26 +57,26 @@ class Minimum:
             return self.model.attention(encoded(text)[None])[0].double().numpy()
 
     def counts(self, text: str) -> FloatArray:
-        """What the model answers for each letter: (L,)."""
+        """The predicted count of each letter: (L,)."""
         with torch.no_grad():
             return self.model(encoded(text)[None])[0].double().numpy()  # type: ignore[no-any-return]
 
 
 class HistogramModel(nn.Module):
-    """(n, L) letters by number → (n, L) counts."""
+    """(n, L) letter ids → (n, L) predicted counts."""
 
     def __init__(self, start: Start) -> None:
         super().__init__()
         n_letters, width = len(LETTERS), len(LETTERS) + LENGTH
         q = NOISE * torch.randn(width, RANK)
         q[:n_letters, :n_letters] += start.letters * torch.eye(n_letters)
-        q[n_letters:, :LENGTH] += start.places * torch.eye(LENGTH)
+        q[n_letters:, :LENGTH] += start.positions * torch.eye(LENGTH)
         self.q = nn.Parameter(q)
         self.net = nn.Sequential(nn.Linear(width, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, 1))
 
     def attention(self, texts: Tensor) -> Tensor:
-        read = _one_hot(texts) @ self.q
-        return torch.softmax(read @ read.transpose(1, 2), dim=-1)
+        projected = _one_hot(texts) @ self.q
+        return torch.softmax(projected @ projected.transpose(1, 2), dim=-1)
 
     def forward(self, texts: Tensor) -> Tensor:
         x = _one_hot(texts)
@@ -85,7 +85,7 @@ class HistogramModel(nn.Module):
 
 
 def train(start: Start, *, n_steps: int = 1000, seed: int = 0) -> Minimum:
-    """First the net alone for half of the steps, so that Q need not make up for it; then all."""
+    """The net alone for n_steps / 2, so that Q need not compensate for it; then everything."""
     generator = torch.Generator().manual_seed(seed)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -94,34 +94,34 @@ def train(start: Start, *, n_steps: int = 1000, seed: int = 0) -> Minimum:
         optimiser = torch.optim.Adam(trained.parameters(), lr=rate)
         schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, rate, steps)
         for _ in range(steps):
-            texts = _drawn(BATCH, generator)
+            texts = _random_texts(BATCH, generator)
             optimiser.zero_grad()
             torch.autograd.backward(_error(model, texts))
             optimiser.step()
             schedule.step()
-    return _judged(model, _drawn(2000, generator))
+    return _evaluated(model, _random_texts(2000, generator))
 
 
 def occurrences(texts: Tensor) -> Tensor:
-    """How often the letter at each place occurs in its text: (n, L)."""
+    """How often the letter at each position occurs in its text: (n, L)."""
     return (texts[:, :, None] == texts[:, None, :]).sum(dim=-1)
 
 
 def encoded(text: str) -> Tensor:
-    """(L,) numbers of letters."""
+    """(L,) letter ids."""
     if len(text) != LENGTH or not set(text) <= set(LETTERS):
         raise InputError(f"{text!r} is not a text of {LENGTH} letters out of {LETTERS}")
     return torch.tensor([LETTERS.index(letter) for letter in text])
 
 
-def _drawn(n_texts: int, generator: torch.Generator) -> Tensor:
+def _random_texts(n_texts: int, generator: torch.Generator) -> Tensor:
     return torch.randint(0, len(LETTERS), (n_texts, LENGTH), generator=generator)
 
 
 def _one_hot(texts: Tensor) -> Tensor:
     letters = nn.functional.one_hot(texts, len(LETTERS)).float()
-    places = torch.eye(LENGTH).expand(len(texts), LENGTH, LENGTH)
-    return torch.cat([letters, places], dim=-1)
+    positions = torch.eye(LENGTH).expand(len(texts), LENGTH, LENGTH)
+    return torch.cat([letters, positions], dim=-1)
 
 
 def _error(model: HistogramModel, texts: Tensor) -> Tensor:
@@ -129,9 +129,9 @@ def _error(model: HistogramModel, texts: Tensor) -> Tensor:
     return (counts - occurrences(texts)).square().mean()
 
 
-def _judged(model: HistogramModel, texts: Tensor) -> Minimum:
+def _evaluated(model: HistogramModel, texts: Tensor) -> Minimum:
     error = _error(model, texts)
-    slopes = torch.autograd.grad(error, list(model.parameters()))
+    gradients = torch.autograd.grad(error, list(model.parameters()))
     with torch.no_grad():
         right = model(texts).round() == occurrences(texts)
         attention = model.attention(texts)  # (n, L, L)
@@ -141,7 +141,7 @@ def _judged(model: HistogramModel, texts: Tensor) -> Minimum:
         model=model,
         error=float(error.detach()),
         accuracy=float(right.double().mean()),
-        slope=float(np.sqrt(sum(float(slope.square().sum()) for slope in slopes))),
+        slope=float(np.sqrt(sum(float(part.square().sum()) for part in gradients))),
         dependence=float(attention.std(dim=0).mean() * LENGTH),
         preference=float(attention[equal].mean() / attention[~equal & other].mean()),
     )

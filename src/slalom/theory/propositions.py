@@ -1,17 +1,18 @@
 """Proposition 4.1 and corollary 4.2 (Leemann et al.): without positions transformers cannot count.
 
 Attention weights sum to 1, so a token that is repeated k times sends the same average through
-every layer, whatever k is: F([τ]) = F([τ, τ]) = … for encoders and decoders of any depth. A model
-that adds, F = b + Σ_i w_i(t_i), moves with every repetition. The best any transformer without
-positions can do on repetitions of τ is their mean, and what is left is a bound on its error:
+every layer, whatever k is: F([τ]) = F([τ, τ]) = … for encoders and decoders of any depth. An
+additive model F = b + Σ_i w_i(t_i) changes with every repetition. The best constant for the
+repetitions of τ is their mean, so their variance bounds the error of any transformer without
+positions from below:
 
     min_c  mean_k ( b + Σ_{i≤k} w_i(τ) − c )²  =  Var_k Σ_{i≤k} w_i(τ)  =  w² (C² − 1)/12
 
 (the last for equal weights and k = 1 … C). For encoders more holds: any sequence t repeated as a
 whole gives the output of t, since only the shares of its tokens matter.
 
-Section 4.3 of the paper: a [CLS] token before the text, and positions, lift the theorem; how much
-they move the output is measured with the same functions.
+Section 4.3 of the paper: the theorem does not hold with a [CLS] token before the text, or with
+positions; how much they move the output is measured with the same functions.
 """
 
 import copy
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
     from torch import nn
 
 POSITIONS = ("position_embeddings", "wpe")  # the tables of BERT, DistilBERT and GPT-2
-N_TOKENS, WIDTH, N_HEADS, N_PLACES = 50, 32, 4, 128
-SPREAD = 0.3  # of random weights: large enough that attention is far from uniform
+N_TOKENS, WIDTH, N_HEADS, N_POSITIONS = 50, 32, 4, 128
+WEIGHT_STD = 0.3  # of random weights: large enough that attention is far from uniform
 
 
 def repeated_logits(
@@ -57,10 +58,10 @@ def movement(logits: FloatArray) -> float:
 
 
 def misfit_bound(weights: FloatArray) -> float:
-    """The mean squared error that no model without positions can go below on repetitions.
+    """A lower bound on the mean squared error of models without positions on repetitions.
 
-    `weights` are those of the additive model by place: (C,) for one token, or (n_tokens, C),
-    where the error is the mean over tokens. Repetitions of every length 1 … C count the same.
+    `weights` are those of the additive model by position: (C,) for one token, or (n_tokens, C),
+    where the error is the mean over tokens. All lengths 1 … C have equal weight.
     """
     outputs = np.cumsum(np.atleast_2d(weights), axis=1)  # (n_tokens, C), less the offset
     return float(outputs.var(axis=1).mean())
@@ -68,7 +69,7 @@ def misfit_bound(weights: FloatArray) -> float:
 
 def doubling_bound(sums: FloatArray) -> float:
     """The same for encoders on sequences of additive score Σ w and on their doubles."""
-    pairs = np.stack([sums, 2 * np.asarray(sums)])  # one output has to serve both
+    pairs = np.stack([sums, 2 * np.asarray(sums)])  # a sequence and its double get one output
     return float(pairs.var(axis=0).mean())
 
 
@@ -101,8 +102,8 @@ def random_bert(n_layers: int, seed: int) -> "nn.Module":
         num_hidden_layers=n_layers,
         num_attention_heads=N_HEADS,
         intermediate_size=2 * WIDTH,
-        max_position_embeddings=N_PLACES,
-        initializer_range=SPREAD,
+        max_position_embeddings=N_POSITIONS,
+        initializer_range=WEIGHT_STD,
     )
     return _random(BertForSequenceClassification, config, seed)
 
@@ -117,8 +118,8 @@ def random_distilbert(n_layers: int, seed: int) -> "nn.Module":
         n_layers=n_layers,
         n_heads=N_HEADS,
         hidden_dim=2 * WIDTH,
-        max_position_embeddings=N_PLACES,
-        initializer_range=SPREAD,
+        max_position_embeddings=N_POSITIONS,
+        initializer_range=WEIGHT_STD,
     )
     return _random(DistilBertForSequenceClassification, config, seed)
 
@@ -132,8 +133,8 @@ def random_gpt2(n_layers: int, seed: int) -> "nn.Module":
         n_embd=WIDTH,
         n_layer=n_layers,
         n_head=N_HEADS,
-        n_positions=N_PLACES,
-        initializer_range=SPREAD,
+        n_positions=N_POSITIONS,
+        initializer_range=WEIGHT_STD,
         bos_token_id=None,
         eos_token_id=None,
     )

@@ -32,10 +32,10 @@ class Transformer(nn.Module):
 
     def forward(self, ids: Tensor) -> Tensor:
         h = self.embedding(ids)
-        n_places = ids.shape[1]
-        hidden = torch.ones(n_places, n_places, device=ids.device).triu(1).bool()
+        length = ids.shape[1]
+        later = torch.ones(length, length, device=ids.device).triu(1).bool()
         for layer in self.layers:
-            h = layer(h, hidden if self.causal else torch.zeros_like(hidden))
+            h = layer(h, later if self.causal else torch.zeros_like(later))
         logits: Tensor = self.classify(h[:, -1 if self.causal else 0])
         return logits
 
@@ -55,10 +55,10 @@ class Layer(nn.Module):
         self.project = nn.Linear(width, width)
         self.widen, self.narrow = nn.Linear(width, 2 * width), nn.Linear(2 * width, width)
 
-    def forward(self, h: Tensor, hidden: Tensor) -> Tensor:
+    def forward(self, h: Tensor, masked: Tensor) -> Tensor:
         q, k, v = (part(h).unflatten(-1, (self.n_heads, -1)) for part in (self.q, self.k, self.v))
         scores = torch.einsum("nihd,njhd->nhij", q, k) / q.shape[-1] ** 0.5
-        attention = scores.masked_fill(hidden, -torch.inf).softmax(dim=-1)
-        heard = torch.einsum("nhij,njhd->nihd", attention, v).flatten(2)
-        h = h + self.project(heard)
+        attention = scores.masked_fill(masked, -torch.inf).softmax(dim=-1)
+        mixed = torch.einsum("nhij,njhd->nihd", attention, v).flatten(2)
+        h = h + self.project(mixed)
         return h + self.narrow(torch.relu(self.widen(h)))  # type: ignore[no-any-return]
