@@ -1,3 +1,5 @@
+from time import process_time
+
 import pytest
 from hypothesis import given, settings
 
@@ -60,6 +62,13 @@ def test_words_of_many_scripts(text: str, expected: list[str]) -> None:
 )
 def test_sentences(text: str, expected: list[str]) -> None:
     assert sentences(text) == expected
+
+
+def test_a_book_is_cut_into_sentences_in_linear_time() -> None:
+    """A look at what follows each dot must not copy the rest of the book."""
+    start = process_time()
+    assert len(sentence_cuts("This is one sentence. " * 20_000)) == 20_000
+    assert process_time() - start < 1.0
 
 
 @given(VISIBLE)

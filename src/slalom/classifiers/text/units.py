@@ -47,7 +47,8 @@ JOINS_DIGITS = ".,"
 SENTENCE_ENDS = re.compile(
     r"""[.!?…]+["'”’»)\]]*(?=\s)|[。！？｡]+[”’」』）]*|\s*[\n\u2028\u2029]\s*""", re.VERBOSE
 )
-NOT_AN_END = re.compile(r"\b(?:(?i:mr|mrs|ms|dr|prof|st|vs|e\.g|i\.e|cf)|[A-Z])\.$")
+ABBREVIATION = re.compile(r"\b(?:(?i:mr|mrs|ms|dr|prof|st|vs|e\.g|i\.e|cf)|[A-Z])\.$")
+NOT_SPACE = re.compile(r"\S")
 
 
 def _kind(character: str) -> str:
@@ -98,12 +99,13 @@ def sentence_cuts(text: str) -> list[Cut]:
 
 
 def _ends(text: str, match: re.Match[str]) -> bool:
+    """A dot ends no sentence after an abbreviation or before a small letter."""
     if match.group()[0] != ".":
         return True
-    follows = text[match.end() :].lstrip()[:1]
-    return not follows.islower() and not NOT_AN_END.search(
-        text, max(0, match.start() - 8), match.start() + 1
-    )
+    follows = NOT_SPACE.search(text, match.end())
+    if follows is not None and follows.group().islower():
+        return False
+    return not ABBREVIATION.search(text, max(0, match.start() - 8), match.start() + 1)
 
 
 def stripped(text: str, start: int, end: int) -> Cut:
