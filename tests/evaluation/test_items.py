@@ -73,6 +73,7 @@ def test_tables_and_compressed_files(tmp_path):
     ("name", "content", "message"),
     [
         ("a.csv", "review,label\ngood,1\n", "no column 'text': its columns are review, label"),
+        ("a.csv", '"text\ngood\n', "cannot read the first line"),
         ("a.jsonl", "", "it is empty"),
         ("a.jsonl", "{", "line 1: not valid JSON"),
         ("a.txt", "good", "expected a file named .jsonl or .csv"),

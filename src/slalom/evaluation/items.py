@@ -92,8 +92,12 @@ def _records(path: Path) -> Iterator[tuple[int, Any]]:
 def _table_records(path: Path, content: bytes) -> Iterator[tuple[int, Any]]:
     text = io.StringIO(content.decode("utf-8-sig", errors="surrogateescape"), newline="")
     table = csv.DictReader(text, strict=True)
-    if "text" not in (table.fieldnames or ()):
-        names = ", ".join(table.fieldnames or ()) or "none"
+    try:
+        columns = table.fieldnames or ()
+    except csv.Error as problem:
+        raise FileError(f"cannot read the first line of {path}: {problem}") from problem
+    if "text" not in columns:
+        names = ", ".join(columns) or "none"
         raise FileError(f"{path} has no column 'text': its columns are {names}")
     for row in _rows(table):
         if isinstance(row, InputError):
