@@ -121,6 +121,17 @@ def test_a_budget_is_kept_in_a_long_text():
     assert e.interactions(10, classifier, n_queries=80).n_queries == len(set(asked)) <= 80
 
 
+@pytest.mark.parametrize("k", [20, 66, 500])
+def test_a_wish_for_many_pairs_leaves_queries_to_find_them(k):
+    classifier, asked = classifier_of(one_pair)
+    e = slalom.explain(classifier, REVIEW, "linear", target="pos", n_queries=300)
+    asked.clear()
+    found = e.interactions(k, classifier)
+    assert [pair.words for pair in found] == [("rare", "script")]
+    assert found.n_queries == len(set(asked)) <= 200
+    assert [pair.words for pair in e.interactions(k)] == []  # a linear model has no pairs
+
+
 def test_seventeen_words_are_asked_about_all_of_their_pairs():
     classifier, asked = classifier_of(lambda words: float("w3" in words and "w16" in words))
     words = [f"w{place}" for place in range(17)]

@@ -21,7 +21,7 @@ from slalom.classifiers.load import as_classifier
 from slalom.document import BoolArray, FloatArray, Text, queries_from_masks
 from slalom.errors import InputError, counted
 from slalom.explanation import Explanation
-from slalom.metrics.subject import Subject, subject_of, unit_scores
+from slalom.metrics.subject import Subject, masks_without, subject_of, unit_scores
 
 N_NAMED = 10  # words in the sentence
 FIRST_STEPS = 16  # of the order, asked together; three times as many each time
@@ -76,7 +76,7 @@ def counterfactual(explanation: Explanation, classifier: Any = None) -> Counterf
     removed = _shrunk(removed, margins, len(explanation.units)) if removed else removed
     logits = None
     if subject is not None and removed:
-        logits = _ask(subject, _without([removed], len(explanation.units)))[0]
+        logits = _ask(subject, masks_without([removed], len(explanation.units)))[0]
     return Counterfactual(
         removed=tuple(sorted(removed)),
         words=tuple(explanation.units[unit] for unit in sorted(removed)),
@@ -136,7 +136,7 @@ class _Case:
         n_units = len(self.explanation.units)
         if self.explanation.model is None:
             return self.order(n_most)
-        alone = self.guessed(_without([[unit] for unit in range(n_units)], n_units))
+        alone = self.guessed(masks_without([[unit] for unit in range(n_units)], n_units))
         return [int(unit) for unit in np.argsort(alone, kind="stable")[:n_most]]
 
     @property
@@ -177,7 +177,7 @@ def _found(case: _Case, margins: Margins, n_removable: int) -> list[int]:
     tried = [[unit] for unit in case.strongest(n_steps)]
     tried += [order[:size] for size in range(1, len(order) + 1)]
     while tried:
-        turned = np.flatnonzero(margins(_without(tried, n_units)) < 0)
+        turned = np.flatnonzero(margins(masks_without(tried, n_units)) < 0)
         if len(turned):
             return min((tried[at] for at in turned), key=len)
         longer = case.order(min(3 * len(order), n_removable))
@@ -190,18 +190,11 @@ def _shrunk(removed: list[int], margins: Margins, n_units: int) -> list[int]:
     """Put back what can be put back, each time the unit that is missed least."""
     while len(removed) > 1:
         smaller = [[other for other in removed if other != unit] for unit in removed]
-        left = margins(_without(smaller, n_units))
+        left = margins(masks_without(smaller, n_units))
         if left.min() >= 0:
             break
         removed = smaller[int(np.argmin(left))]
     return removed
-
-
-def _without(sets: list[list[int]], n_units: int) -> BoolArray:
-    kept = np.ones((len(sets), n_units), dtype=bool)
-    for row, removed in enumerate(sets):
-        kept[row, removed] = False
-    return kept
 
 
 def _ask(subject: Subject, kept: BoolArray) -> FloatArray:

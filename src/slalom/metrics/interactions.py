@@ -6,16 +6,15 @@ With N the whole text and B the text without two units i and j:
     apart     F(B ∪ i) − F(B)  +  F(B ∪ j) − F(B)       what each adds without the other
     size      together − apart                          the second difference
 
-The same with nothing else shown (B = ∅) says what the pair is by itself. Which pairs are worth
-a question: those the explanation's model says interact, neighbours, what follows a negation,
-units that say other things in the text than alone, and, once some were asked, the partners of
-units that were found to interact. In short texts that is every pair. Attention makes every
-word depend a little on every other; a pair whose size the SLALOM of the explanation accounts
-for is not listed, unless the two take most of the attention: then they are not two of many
-that are averaged, but a switch.
+The same with nothing else shown (B = ∅) measures the pair by itself. The pairs asked about are
+those that interact in the explanation's model, neighbours, the words after a negation, units whose
+effect in the text differs from that alone, and, once some were measured, the partners of units that
+were found to interact. In short texts that is every pair. Attention makes every word depend a
+little on every other; a pair whose size the SLALOM of the explanation predicts is not listed,
+unless the two have most of the attention: then one switches the other on or off.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import combinations, zip_longest
 from typing import Any
@@ -26,38 +25,45 @@ from slalom.classifiers.load import as_classifier
 from slalom.document import BoolArray, FloatArray, IntArray
 from slalom.errors import InputError, Setting
 from slalom.explanation import Explanation
-from slalom.metrics.subject import subject_of, unit_scores
+from slalom.metrics.subject import masks_without, subject_of, unit_scores
 from slalom.pairs import Interactions, Pair
 from slalom.surrogates.slalom.model import SlalomModel
 
-N_QUERIES = 200  # a text of up to 17 units is asked about all of its pairs
-FIRST_SHARE = 0.6  # of them before it is known which units interact
-LEAST = 0.02  # of the largest effect of a single unit: less is no pair
-BEYOND_ATTENTION = 0.1  # of its size must be new to the SLALOM of the explanation
-MOST = 0.5  # of the attention: two units with so much are not two of many
+N_QUERIES = 200  # enough for all pairs of a text of up to 17 units
+FIRST_SHARE = 0.6  # of the queries are spent before it is known which units interact
+ALONE_SHARE = 0.5  # of the queries, at most, measure the listed pairs by themselves
+MIN_SIZE = 0.02  # relative to the largest effect of a single unit; smaller pairs are not listed
+MIN_UNEXPLAINED = 0.1  # of a pair's size must go beyond what the SLALOM of the explanation says
+DOMINANT_SHARE = 0.5  # of the attention: SLALOM is not held to explain two units with so much
 NEGATION_REACH = 4
 NEGATIONS = frozenset(
     "not no never none nothing nobody neither nor without hardly barely scarcely cannot can't "
     "don't doesn't didn't isn't wasn't aren't weren't won't wouldn't couldn't shouldn't n't t "
     "nicht kein keine nie pas jamais sans non nunca".split()
 )
-Place = tuple[int, int]  # two units, the earlier first
+UnitPair = tuple[int, int]  # positions of two units, the earlier first
 Scores = Callable[[BoolArray], FloatArray]  # (k, n_units) → (k,)
 
 
 def interactions(
     explanation: Explanation, k: int = 10, classifier: Any = None, *, n_queries: int = N_QUERIES
 ) -> Interactions:
-    """The k strongest pairs that were found; without a classifier what the model says of them."""
+    """The k strongest pairs that were found, fewer where `n_queries` does not pay for so many.
+
+    Without a classifier the explanation's model answers instead.
+    """
     if k < 1:
         raise InputError(Setting("k"), f" must be at least 1, not {k}")
     if explanation.target_index is None:
         raise InputError("pairs are those of one class: explain one target, not target='all'")
     subject = None if classifier is None else subject_of(as_classifier(classifier), explanation)
-    scores = _believed(explanation) if subject is None else subject.scores
+    scores = _fitted_scores(explanation) if subject is None else subject.scores
     has_empty = subject is None or subject.document.has_empty_query
+    reserved = 0
+    if subject is not None and has_empty:  # the empty text; each pair, and its units, alone
+        reserved = min(3 * k + 1, int(ALONE_SHARE * n_queries))
+        k = min(k, max(1, (reserved - 1) // 3))
     search = _Search(explanation, scores, has_empty)
-    reserved = (3 * k + 1) * has_empty  # for what the pairs found are alone
     found = search.strongest(k, n_queries - reserved)
     return Interactions(
         pairs=tuple(search.pair(at) for at in found),
@@ -69,7 +75,7 @@ def interactions(
 
 @dataclass(frozen=True, eq=False)
 class _Search:
-    """Second differences of one text, from whoever answers."""
+    """Second differences of the scores of one text's subsets."""
 
     explanation: Explanation
     scores: Scores
@@ -79,35 +85,35 @@ class _Search:
     def n_units(self) -> int:
         return len(self.explanation.units)
 
-    def strongest(self, k: int, n_queries: int) -> list[Place]:
+    def strongest(self, k: int, n_queries: int) -> list[UnitPair]:
         """Ask about the likely pairs, then about the partners of units that interact."""
         if self.n_units < 2 + (not self.has_empty):
             return []
-        first = _within(self._likely(), int(FIRST_SHARE * n_queries), [])
+        first = _affordable(self._likely(), int(FIRST_SHARE * n_queries), [])
         sizes = self._sizes(first)
-        more = _within(_partners(sizes, self.n_units), n_queries, first)
+        more = _affordable(_partners(sizes, self.n_units), n_queries, first)
         sizes |= self._sizes(more)
-        places = list(sizes)
-        known = self._accounted_for(places)
-        least = LEAST * self._largest_effect(places)
+        pairs = list(sizes)
+        predicted = self._predicted_by_attention(pairs)
+        least = MIN_SIZE * self._largest_effect(pairs)
         kept = [
-            at
-            for at, own in zip(places, known, strict=True)
-            if abs(sizes[at]) > least
-            and abs(sizes[at] - own) > max(least, BEYOND_ATTENTION * abs(sizes[at]))
+            pair
+            for pair, expected in zip(pairs, predicted, strict=True)
+            if abs(sizes[pair]) > least
+            and abs(sizes[pair] - expected) > max(least, MIN_UNEXPLAINED * abs(sizes[pair]))
         ]
-        return sorted(kept, key=lambda at: -abs(sizes[at]))[:k]
+        return sorted(kept, key=lambda pair: -abs(sizes[pair]))[:k]
 
-    def pair(self, at: Place) -> Pair:
+    def pair(self, at: UnitPair) -> Pair:
         """Everything about one pair; what was asked before costs nothing."""
         i, j = at
         whole, without, only_i, only_j = self.scores(
-            _without([(), (i, j), (j,), (i,)], self.n_units)
+            masks_without([(), (i, j), (j,), (i,)], self.n_units)
         ).tolist()
         alone = (None, None)
         if self.has_empty:
             both, empty, first, second = self.scores(
-                ~_without([(i, j), (), (i,), (j,)], self.n_units)
+                ~masks_without([(i, j), (), (i,), (j,)], self.n_units)
             ).tolist()
             alone = (both - empty, first + second - 2 * empty)
         units = self.explanation.units
@@ -120,56 +126,60 @@ class _Search:
             alone_apart=alone[1],
         )
 
-    def _sizes(self, pairs: list[Place]) -> dict[Place, float]:
-        return dict(zip(pairs, _second(self.scores, pairs, self.n_units), strict=True))
+    def _sizes(self, pairs: list[UnitPair]) -> dict[UnitPair, float]:
+        return dict(zip(pairs, _second_differences(self.scores, pairs, self.n_units), strict=True))
 
-    def _largest_effect(self, pairs: list[Place]) -> float:
-        """What the removal of one unit changes at most, of those in the pairs."""
-        singles = sorted({(unit,) for at in pairs for unit in at})
-        said = self.scores(_without([(), *singles], self.n_units))
-        return float(np.abs(said[0] - said[1:]).max(initial=0.0))
+    def _largest_effect(self, pairs: list[UnitPair]) -> float:
+        """The largest change when one unit of these pairs is removed."""
+        singles = sorted({(unit,) for pair in pairs for unit in pair})
+        scores = self.scores(masks_without([(), *singles], self.n_units))
+        return float(np.abs(scores[0] - scores[1:]).max(initial=0.0))
 
-    def _accounted_for(self, pairs: list[Place]) -> list[float]:
-        """What of their sizes the explanation's SLALOM has said, as an average of many words."""
+    def _predicted_by_attention(self, pairs: list[UnitPair]) -> list[float]:
+        """The sizes that the explanation's SLALOM predicts; 0 for two units that dominate it."""
         model = self.explanation.model
         attention = getattr(model, "parts", model)
         shares = self.explanation.scores.get("share")
         if not isinstance(attention, SlalomModel) or shares is None:
             return [0.0] * len(pairs)
-        said = _second(lambda masks: attention.predict(masks.astype(float)), pairs, self.n_units)
+        sizes = _second_differences(
+            lambda masks: attention.predict(masks.astype(float)), pairs, self.n_units
+        )
         return [
-            own if shares[[*at]].sum() < MOST else 0.0 for at, own in zip(pairs, said, strict=True)
+            size if shares[[*pair]].sum() < DOMINANT_SHARE else 0.0
+            for pair, size in zip(pairs, sizes, strict=True)
         ]
 
-    def _likely(self) -> list[Place]:
-        """All pairs, the most promising first: several orders take turns."""
-        strength = (-np.abs(unit_scores(self.explanation))).argsort(kind="stable").argsort()
-        everyone = sorted(
-            combinations(range(self.n_units), 2), key=lambda at: (strength[[*at]].min(), _far(at))
+    def _likely(self) -> list[UnitPair]:
+        """All pairs, the most promising first: several rankings, interleaved."""
+        rank = (-np.abs(unit_scores(self.explanation))).argsort(kind="stable").argsort()
+        by_strength = sorted(
+            combinations(range(self.n_units), 2),
+            key=lambda pair: (rank[[*pair]].min(), _distance(pair)),
         )
-        near = sorted(everyone, key=lambda at: (_far(at), strength[[*at]].min()))
-        orders = [near, self._modelled(), self._negated(), self._changed(), everyone]
-        turns = zip_longest(*orders)
-        return list(dict.fromkeys(at for turn in turns for at in turn if at is not None))
+        by_distance = sorted(by_strength, key=lambda pair: (_distance(pair), rank[[*pair]].min()))
+        rankings = [by_distance, self._modelled(), self._negated(), self._changed(), by_strength]
+        turns = zip_longest(*rankings)
+        return list(dict.fromkeys(pair for turn in turns for pair in turn if pair is not None))
 
-    def _modelled(self) -> list[Place]:
-        """Pairs by what a model with interactions of its own says of them."""
+    def _modelled(self) -> list[UnitPair]:
+        """Pairs that a tree of the model combines, the largest predicted interaction first."""
         model = self.explanation.model
-        pairs = [] if model is None else asked_together(model)
-        sizes = _second(_believed(self.explanation), pairs, self.n_units)
+        pairs = [] if model is None else pairs_in_trees(model)
+        sizes = _second_differences(_fitted_scores(self.explanation), pairs, self.n_units)
         order = np.argsort(-np.abs(np.asarray(sizes)), kind="stable")
-        return [pairs[place] for place in order]
+        return [pairs[number] for number in order]
 
-    def _changed(self) -> list[Place]:
-        """Pairs of units that both say other things in the text than alone."""
+    def _changed(self) -> list[UnitPair]:
+        """Pairs of units whose effect in the text differs from that alone, for both."""
         scores = self.explanation.scores
         if not {"removal", "alone"} <= set(scores):
             return []
         change = np.abs(scores["removal"] - scores["alone"])
         pairs = combinations(range(self.n_units), 2)
-        return sorted(pairs, key=lambda at: (-change[[*at]].min(), _far(at)))
+        return sorted(pairs, key=lambda pair: (-change[[*pair]].min(), _distance(pair)))
 
-    def _negated(self) -> list[Place]:
+    def _negated(self) -> list[UnitPair]:
         """A negation and the few words after it."""
         words = [unit.strip().lower() for unit in self.explanation.units]
         return [
@@ -180,14 +190,14 @@ class _Search:
         ]
 
 
-def _believed(explanation: Explanation) -> Scores:
-    """What the fit to subsets says: removals measured since would make pairs of what it misses."""
+def _fitted_scores(explanation: Explanation) -> Scores:
+    """The fit to subsets, without the removals measured since: its misfit would look like pairs."""
     fitted = getattr(explanation.model, "fitted", None)
     return explanation.predict if fitted is None else replace(explanation, model=fitted).predict
 
 
-def asked_together(model: Any) -> list[Place]:
-    """Pairs of units that one tree of the model asks about on the way to one leaf."""
+def pairs_in_trees(model: Any) -> list[UnitPair]:
+    """Pairs of units that one path from root to leaf of a tree of the model tests."""
     trees = getattr(model, "fitted", model)
     forests = getattr(trees, "forests", ())
     if not forests:
@@ -197,7 +207,7 @@ def asked_together(model: Any) -> list[Place]:
     for unit, feature in enumerate(groups.tolist()):
         of_feature.setdefault(feature, []).append(unit)
     counts = np.bincount(groups, minlength=trees.n_features).astype(float)
-    found: dict[Place, None] = {}
+    found: dict[UnitPair, None] = {}
     for forest in forests:
         for conditions in forest.conjunctions(counts):
             features = [f for f, _, _ in conditions if f in of_feature]
@@ -207,51 +217,42 @@ def asked_together(model: Any) -> list[Place]:
     return list(found)
 
 
-def _second(scores: Scores, pairs: list[Place], n_units: int) -> list[float]:
+def _second_differences(scores: Scores, pairs: list[UnitPair], n_units: int) -> list[float]:
     """F(N) − F(N∖i) − F(N∖j) + F(N∖ij) of each pair."""
     if not pairs:
         return []
-    singles = sorted({unit for at in pairs for unit in at})
-    said = scores(_without([(), *((unit,) for unit in singles), *pairs], n_units))
-    without = dict(zip(singles, said[1 : 1 + len(singles)].tolist(), strict=True))
-    both = said[1 + len(singles) :].tolist()
-    whole = float(said[0])
+    singles = sorted({unit for pair in pairs for unit in pair})
+    all_scores = scores(masks_without([(), *((unit,) for unit in singles), *pairs], n_units))
+    full = float(all_scores[0])
+    without = dict(zip(singles, all_scores[1 : 1 + len(singles)].tolist(), strict=True))
+    without_both = all_scores[1 + len(singles) :].tolist()
     return [
-        whole - without[i] - without[j] + neither
-        for (i, j), neither in zip(pairs, both, strict=True)
+        full - without[i] - without[j] + neither
+        for (i, j), neither in zip(pairs, without_both, strict=True)
     ]
 
 
-def _partners(sizes: dict[Place, float], n_units: int) -> list[Place]:
-    """Every pair not asked yet, those of the units that interact most first."""
-    reach = np.zeros(n_units)
-    for at, size in sizes.items():
-        reach[[*at]] = np.maximum(reach[[*at]], abs(size))
-    others = [at for at in combinations(range(n_units), 2) if at not in sizes]
-    return sorted(others, key=lambda at: (-reach[[*at]].max(), _far(at)))
+def _partners(sizes: dict[UnitPair, float], n_units: int) -> list[UnitPair]:
+    """Every pair not measured yet, those of the units that interact most first."""
+    largest = np.zeros(n_units)
+    for pair, size in sizes.items():
+        largest[[*pair]] = np.maximum(largest[[*pair]], abs(size))
+    others = [pair for pair in combinations(range(n_units), 2) if pair not in sizes]
+    return sorted(others, key=lambda pair: (-largest[[*pair]].max(), _distance(pair)))
 
 
-def _within(pairs: list[Place], n_queries: int, asked: list[Place]) -> list[Place]:
+def _affordable(pairs: list[UnitPair], n_queries: int, asked: list[UnitPair]) -> list[UnitPair]:
     """As many pairs as can be asked: each costs one query, and one per unit not asked before."""
-    units = {unit for at in asked for unit in at}
-    spent, chosen = 1 + len(asked) + len(units), list[Place]()
-    for at in pairs:
-        new = set(at) - units
+    units = {unit for pair in asked for unit in pair}
+    spent, chosen = 1 + len(asked) + len(units), list[UnitPair]()
+    for pair in pairs:
+        new = set(pair) - units
         if spent + 1 + len(new) <= n_queries:
             spent += 1 + len(new)
             units |= new
-            chosen.append(at)
+            chosen.append(pair)
     return chosen
 
 
-def _far(at: Place) -> int:
-    return at[1] - at[0]
-
-
-def _without(sets: Iterable[tuple[int, ...]], n_units: int) -> BoolArray:
-    """(k, n_units) everything shown but these."""
-    rows = list(sets)
-    kept = np.ones((len(rows), n_units), dtype=bool)
-    for row, gone in enumerate(rows):
-        kept[row, list(gone)] = False
-    return kept
+def _distance(pair: UnitPair) -> int:
+    return pair[1] - pair[0]

@@ -4,6 +4,7 @@ Every question of every metric is asked from here, each distinct one once: give 
 metrics the same CachedClassifier and they share its memory.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -78,6 +79,14 @@ def subject_of(
             f"({explanation.classifier}): measure with the classifier that was explained"
         )
     return Subject(asked, explanation, document, asked.n_asked)
+
+
+def masks_without(sets: Sequence[Sequence[int]], n_units: int) -> BoolArray:
+    """(k, n_units): every unit shown but those of each set."""
+    kept = np.ones((len(sets), n_units), dtype=bool)
+    for row, removed in enumerate(sets):
+        kept[row, list(removed)] = False
+    return kept
 
 
 def unit_scores(explanation: Explanation, name: str | None = None) -> FloatArray:

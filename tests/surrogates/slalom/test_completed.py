@@ -8,7 +8,7 @@ import pytest
 import slalom
 from oracles import TEXT, linear_oracle, slalom_oracle
 from slalom.explanation import Explanation
-from slalom.metrics.interactions import asked_together
+from slalom.metrics.interactions import pairs_in_trees
 from slalom.surrogates.slalom.completed import CompletedModel, CompletedSurrogate
 from slalom.surrogates.slalom.model import Anchor, SlalomModel
 
@@ -93,7 +93,7 @@ def test_shapley_values_share_out_what_the_model_says():
 
 def test_its_trees_know_the_pair(explained):
     model, units = explained[0].model, explained[0].units
-    pairs = [(units[i], units[j]) for i, j in asked_together(model)]
+    pairs = [(units[i], units[j]) for i, j in pairs_in_trees(model)]
     assert ("slow", "beauty") in pairs
 
 
