@@ -233,9 +233,6 @@ def _follow(parent: int) -> None:
 
 
 def _share_cores(jobs: int) -> None:
-    """Processes that each use all cores wait for one another."""
+    """Processes that each use all cores slow each other down; called before torch is loaded."""
     own = max(1, (os.cpu_count() or 1) // jobs)
-    os.environ.setdefault("OMP_NUM_THREADS", str(own))  # also asked before fits are shared out
-    import torch
-
-    torch.set_num_threads(own)
+    os.environ.setdefault("OMP_NUM_THREADS", str(own))  # torch and the fits read it when they begin

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from training.synthetic import Exercise
+from training.config import TrainingConfig
 
 
 @dataclass(frozen=True)
@@ -11,9 +11,9 @@ class Scale:
     # synthetic data
     depths: tuple[int, ...]
     n_seeds: int  # of models on synthetic data, where the paper gives ±
-    linear: Exercise
-    slalom: Exercise  # told the truth
-    drawn: Exercise  # the paper's labels
+    linear: TrainingConfig
+    slalom: TrainingConfig  # told the truth
+    drawn: TrainingConfig  # the paper's labels
     slalom_depths: tuple[int, ...]
     n_new: int  # samples that surrogates are fitted to
     vocabularies: tuple[int, ...]
@@ -42,9 +42,9 @@ PAPER = Scale(
     name="paper",
     depths=(1, 2, 6, 12),
     n_seeds=5,
-    linear=Exercise(),
-    slalom=Exercise(400_000, batch=100, learning_rate=3e-4, told=True),
-    drawn=Exercise(400_000),
+    linear=TrainingConfig(),
+    slalom=TrainingConfig(400_000, batch=100, learning_rate=3e-4, regress=True),
+    drawn=TrainingConfig(400_000),
     slalom_depths=(1, 2, 6, 12),
     n_new=10_000,
     vocabularies=(10, 50, 100, 200),
@@ -70,9 +70,9 @@ SMALL = Scale(
     name="small",
     depths=(1, 2),
     n_seeds=1,
-    linear=Exercise(6000, batch=30, learning_rate=2e-3, width=32, n_heads=2),
-    slalom=Exercise(25_000, batch=100, learning_rate=5e-3, width=32, n_heads=2, told=True),
-    drawn=Exercise(10_000, batch=50, learning_rate=2e-3, width=32, n_heads=2),
+    linear=TrainingConfig(6000, batch=30, learning_rate=2e-3, width=32, n_heads=2),
+    slalom=TrainingConfig(25_000, batch=100, learning_rate=5e-3, width=32, n_heads=2, regress=True),
+    drawn=TrainingConfig(10_000, batch=50, learning_rate=2e-3, width=32, n_heads=2),
     slalom_depths=(1,),
     n_new=1000,
     vocabularies=(10, 20),
@@ -94,13 +94,13 @@ SMALL = Scale(
     timed=(100, 300),
     timed_model=(2, 64),
 )
-_TINY = Exercise(400, batch=20, learning_rate=1e-3, width=16, n_heads=2)
+_TINY = TrainingConfig(400, batch=20, learning_rate=1e-3, width=16, n_heads=2)
 TINY = replace(
     SMALL,
     name="tiny",
     depths=(1,),
     linear=_TINY,
-    slalom=replace(_TINY, told=True),
+    slalom=replace(_TINY, regress=True),
     drawn=_TINY,
     n_new=200,
     vocabularies=(10,),

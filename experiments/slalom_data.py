@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from training.config import TrainingConfig
 from training.synthetic import (
     END,
     KINDS,
     LONGEST,
-    Exercise,
     Ids,
     Slalom,
     as_texts,
@@ -75,8 +75,8 @@ def recovered(
 ) -> Record:
     """Train a model on a SLALOM, fit a SLALOM to it in two ways, compare with the truth."""
     source, seed = truth(n_words), bench.seed + number
-    exercise = bench.scale.drawn if drawn else _steady(bench.scale.slalom, depth)
-    model = taught(source, kind, depth, exercise, seed=seed)
+    config = bench.scale.drawn if drawn else _steady(bench.scale.slalom, depth)
+    model = taught(source, kind, depth, config, seed=seed)
     tokenizer = word_tokenizer(source.words, with_cls=kind != "gpt2")
     classifier = slalom.HuggingFaceClassifier(model, tokenizer)
     rng = np.random.default_rng(20_000 + seed)
@@ -97,7 +97,7 @@ def recovered(
         "seed": seed,
         "n_words": n_words,
         "drawn": drawn,
-        "bound": 4 * (2 * n_words - 1) / exercise.n_samples,
+        "bound": 4 * (2 * n_words - 1) / config.n_samples,
         "model": _missed(_answers(classifier, source, fresh), source.log_odds(fresh)),
         "fit": _compared(found, source, fresh, bench),
         "scatter": _scatter(found, source, fresh),
@@ -107,9 +107,9 @@ def recovered(
     return record
 
 
-def _steady(exercise: Exercise, depth: int) -> Exercise:
-    rate = exercise.learning_rate / (3 if depth >= DEEP else 1)
-    return replace(exercise, learning_rate=rate)
+def _steady(config: TrainingConfig, depth: int) -> TrainingConfig:
+    rate = config.learning_rate / (3 if depth >= DEEP else 1)
+    return replace(config, learning_rate=rate)
 
 
 def _answers(classifier: Any, source: Slalom, sequences: Ids) -> Floats:

@@ -18,6 +18,7 @@ from training.classic import (
     write_tfidf,
     write_weights,
 )
+from training.config import TrainingConfig
 from training.data import Reviews
 from training.loop import Recipe, Record, accuracy, machine, read_record
 from training.models import Bench, minilm, own_tokenizer, scratch, smollm
@@ -29,7 +30,6 @@ from training.synthetic import (
     PAPER_SLALOM,
     SMALL,
     SMALL_SLALOM,
-    Exercise,
     Linear,
     relu_net,
     slalom_truth,
@@ -49,7 +49,7 @@ def train_minilm(bench: Bench, depths: Sequence[int]) -> None:
 
 def train_synthetic(bench: Bench, kinds: Sequence[str], depths: Sequence[int]) -> None:
     linear, slalom = Linear(), slalom_truth(bench)
-    for_linear = SMALL if bench.small else Exercise()
+    for_linear = SMALL if bench.small else TrainingConfig()
     for_slalom = SMALL_SLALOM if bench.small else PAPER_SLALOM
     for width in RELU_WIDTHS:
         show(kept_relu_net(bench, width))
@@ -119,8 +119,8 @@ def kept_relu_net(bench: Bench, width: int) -> Path:
     folder, started = bench.cache / f"linear-relu-{width}", time.monotonic()
     if not (folder / "record.json").exists():
         folder.mkdir(parents=True, exist_ok=True)
-        exercise = SMALL if bench.small else NET
-        model = relu_net(width, exercise, bench.seed)
+        config = SMALL if bench.small else NET
+        model = relu_net(width, config, bench.seed)
         save_file(model.state_dict(), folder / "model.safetensors")
         place = Linear().words.index("perfect")
         counts = np.arange(1, 11)[:, None] * np.eye(len(Linear().words))[place]
@@ -131,7 +131,7 @@ def kept_relu_net(bench: Bench, width: int) -> Path:
         notes = f"mean relative distance from 1.5 k for k = 1..10: {error:.3f}"
         seconds = time.monotonic() - started
         Record(
-            folder.name, right, exercise.n_samples, 10, bench.seed, seconds, machine(), notes
+            folder.name, right, config.n_samples, 10, bench.seed, seconds, machine(), notes
         ).write(folder)
     return folder
 

@@ -22,6 +22,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 from training import data
 from training.architectures import ARCHITECTURES, ENCODERS, Size
 from training.classic import naive_bayes
+from training.config import TrainingConfig
 from training.loop import (
     Record,
     accuracy,
@@ -144,37 +145,22 @@ def word_tokenizer(words: tuple[str, ...], *, with_cls: bool) -> PreTrainedToken
     )
 
 
-@dataclass(frozen=True)
-class Exercise:
-    """How long a model trains on fresh samples; the paper's is the default.
-
-    Drawn labels hide the truth in noise: n of them tell p parameters to a mean squared error of
-    about 4 p / n in log-odds, at best. `told` gives the true log-odds instead, leaves dropout out
-    and lets the rate rise and fall, to see whether a model can follow the truth at all.
-    """
-
-    n_samples: int = 5 * 5000
-    batch: int = 20
-    learning_rate: float = 5e-5
-    width: int = 768
-    n_heads: int = 12
-    told: bool = False
+NET = TrainingConfig(100_000, batch=100, learning_rate=1e-3)  # a ReLU net has its own width
+SMALL = TrainingConfig(n_samples=5 * 5000, batch=20, learning_rate=5e-4, width=64, n_heads=4)
+PAPER_SLALOM = TrainingConfig(n_samples=20 * 20_000)
+SMALL_SLALOM = TrainingConfig(20 * 2000, batch=20, learning_rate=5e-4, width=64, n_heads=4)
 
 
-NET = Exercise(100_000, batch=100, learning_rate=1e-3)  # of a ReLU net, whose width is its own
-SMALL = Exercise(n_samples=5 * 5000, batch=20, learning_rate=5e-4, width=64, n_heads=4)
-PAPER_SLALOM = Exercise(n_samples=20 * 20_000)
-SMALL_SLALOM = Exercise(20 * 2000, batch=20, learning_rate=5e-4, width=64, n_heads=4)
-
-
-def transformer(bench: Bench, truth: Truth, kind: str, n_layers: int, exercise: Exercise) -> Path:
+def transformer(
+    bench: Bench, truth: Truth, kind: str, n_layers: int, config: TrainingConfig
+) -> Path:
     """A transformer trained on a synthetic data set: the folder of the model."""
-    name = f"{type(truth).__name__.lower()}-{kind}-{n_layers}-{exercise.width}"
+    name = f"{type(truth).__name__.lower()}-{kind}-{n_layers}-{config.width}"
     folder = bench.cache / name
     if (folder / "record.json").exists():
         return folder
     started = time.monotonic()
-    model = taught(truth, kind, n_layers, exercise, seed=bench.seed)
+    model = taught(truth, kind, n_layers, config, seed=bench.seed)
     with_cls = kind in ENCODERS
     sequences, labels = draw_labelled(truth, 2000, np.random.default_rng(bench.seed + 1))
     scores = log_odds(logits_of(model), as_documents(sequences, with_cls), model.device)
@@ -182,33 +168,31 @@ def transformer(bench: Bench, truth: Truth, kind: str, n_layers: int, exercise: 
     error = float(np.mean((scores - truth.log_odds(sequences)) ** 2))
     keep(model, word_tokenizer(truth.words, with_cls=with_cls), folder)
     seconds, notes = time.monotonic() - started, f"squared error of the log-odds {error:.4f}"
-    Record(name, right, exercise.n_samples, 2000, bench.seed, seconds, machine(), notes).write(
-        folder
-    )
+    Record(name, right, config.n_samples, 2000, bench.seed, seconds, machine(), notes).write(folder)
     return folder
 
 
 def taught(
-    truth: Truth, kind: str, n_layers: int, exercise: Exercise, *, seed: int
+    truth: Truth, kind: str, n_layers: int, config: TrainingConfig, *, seed: int
 ) -> PreTrainedModel:
     """A transformer with random weights that has seen fresh samples of a truth."""
     torch.manual_seed(seed)
     n_tokens = len(truth.words) + N_SPECIAL
-    size = Size(n_layers, exercise.width, exercise.n_heads, n_tokens, context=LONGEST + 2)
+    size = Size(n_layers, config.width, config.n_heads, n_tokens, context=LONGEST + 2)
     model = ARCHITECTURES[kind](size).to(best_device())  # type: ignore[arg-type]
-    if exercise.told:
+    if config.regress:
         without_dropout(model)
-    optimiser = adam(model, exercise.learning_rate)
+    optimiser = adam(model, config.learning_rate)
     rng = np.random.default_rng(seed)
-    n_steps = exercise.n_samples // exercise.batch
+    n_steps = config.n_samples // config.batch
     model.train()
     for step in range(n_steps):
-        sequences, labels = draw_labelled(truth, exercise.batch, rng)
+        sequences, labels = draw_labelled(truth, config.batch, rng)
         ids, mask = pad(as_documents(sequences, kind in ENCODERS), model.device)
         logits = model(input_ids=ids, attention_mask=mask).logits
-        if exercise.told:
+        if config.regress:
             for group in optimiser.param_groups:
-                group["lr"] = exercise.learning_rate * warm_cosine(step / n_steps, warmup=0.05)
+                group["lr"] = config.learning_rate * warm_cosine(step / n_steps, warmup=0.05)
             told = torch.tensor(truth.log_odds(sequences), dtype=torch.float32)
             loss = mse_loss(logits[:, 1] - logits[:, 0], told.to(model.device))
         else:
@@ -232,14 +216,14 @@ def as_texts(truth: Truth, sequences: Ids) -> list[str]:
     return [" ".join(truth.words[place] for place in row if place != END) for row in sequences]
 
 
-def relu_net(width: int, exercise: Exercise = NET, seed: int = 0) -> nn.Sequential:
+def relu_net(width: int, config: TrainingConfig = NET, seed: int = 0) -> nn.Sequential:
     """A 2-layer ReLU net on word counts of the linear data: logits of one class."""
     torch.manual_seed(seed)
     truth, rng = Linear(), np.random.default_rng(seed)
     model = nn.Sequential(nn.Linear(len(LINEAR), width), nn.ReLU(), nn.Linear(width, 1))
-    optimiser = adam(model, exercise.learning_rate)
-    for _ in range(exercise.n_samples // exercise.batch):
-        sequences, labels = draw_labelled(truth, exercise.batch, rng)
+    optimiser = adam(model, config.learning_rate)
+    for _ in range(config.n_samples // config.batch):
+        sequences, labels = draw_labelled(truth, config.batch, rng)
         scores = model(torch.tensor(word_counts(sequences, len(LINEAR)), dtype=torch.float32))
         target = torch.tensor(labels, dtype=torch.float32)
         descend(model, optimiser, binary_cross_entropy_with_logits(scores[:, 0], target))

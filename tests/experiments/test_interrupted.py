@@ -1,4 +1,4 @@
-"""A run that is stopped leaves nobody at work."""
+"""A run of experiments that is interrupted or killed leaves no worker process behind."""
 
 import os
 import signal
@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-HERE = Path(__file__).parent
+SCRIPT = Path(__file__).parents[1] / "bench_parts.py"
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_a_run_that_is_stopped_leaves_no_worker_behind(tmp_path, how):
     run = subprocess.Popen(
-        [sys.executable, str(HERE / "sleeping.py"), str(tmp_path)],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join((str(HERE), *filter(None, sys.path)))},
+        [sys.executable, str(SCRIPT), str(tmp_path)],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         start_new_session=True,
         stderr=subprocess.DEVNULL,
     )
@@ -30,11 +30,11 @@ def test_a_run_that_is_stopped_leaves_no_worker_behind(tmp_path, how):
             os.kill(pid, signal.SIGKILL)
 
 
-def within(seconds, said):
+def within(seconds, condition):
     ends = time.time() + seconds
-    while time.time() < ends and not said():
+    while time.time() < ends and not condition():
         time.sleep(0.2)
-    return said()
+    return condition()
 
 
 def living(session):

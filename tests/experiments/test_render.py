@@ -1,7 +1,6 @@
 """Numbers as a reader sees them, tables as Markdown, figures as files."""
 
 import time
-from functools import partial
 
 import numpy as np
 import pytest
@@ -11,7 +10,7 @@ from experiments.scale import TINY
 from experiments.table import Number, Panel, Table, mean_of, points
 
 import slalom
-from experiments import propositions
+from bench_parts import quick
 
 TABLE = Table(
     title="A title",
@@ -61,17 +60,13 @@ def test_a_mean_has_a_standard_error_and_leaves_out_what_is_missing():
     assert mean_of([]).value is None
 
 
-def counted(bench):
-    return {"n": 1}
-
-
 def broken(bench):
     raise ValueError("broken")
 
 
 def test_parts_are_made_in_their_turn_and_once(tmp_path, capsys):
     bench = Bench(TINY, out=tmp_path)
-    parts = {"late": Part(counted, 2), "early": Part(counted, 1)}
+    parts = {"late": Part(quick, 2), "early": Part(quick, 1)}
     assert bench.finished(parts)["late"]["n"] == 1
     told = capsys.readouterr().out
     assert told.index("early") < told.index("late")
@@ -81,14 +76,14 @@ def test_parts_are_made_in_their_turn_and_once(tmp_path, capsys):
 
 def test_a_part_that_fails_is_told_and_the_others_go_on(tmp_path, capsys):
     bench = Bench(TINY, out=tmp_path, ends=4e9)
-    assert set(bench.finished({"bad": Part(broken), "good": Part(counted, 1)})) == {"good"}
+    assert set(bench.finished({"bad": Part(broken), "good": Part(quick, 1)})) == {"good"}
     assert "bad failed: ValueError('broken')" in capsys.readouterr().out
 
 
 def test_after_its_time_only_what_is_there_counts(tmp_path, capsys):
-    Bench(TINY, out=tmp_path).finished({"one": Part(counted)})
+    Bench(TINY, out=tmp_path).finished({"one": Part(quick)})
     late = Bench(TINY, out=tmp_path, ends=0.0)
-    assert set(late.finished({"one": Part(counted), "two": Part(counted)})) == {"one"}
+    assert set(late.finished({"one": Part(quick), "two": Part(quick)})) == {"one"}
     assert "no time was left for 1 of 2 parts" in capsys.readouterr().out
 
 
@@ -115,14 +110,17 @@ def test_work_that_keeps_errors_and_goes_on_is_stopped_in_time(tmp_path, capsys)
 
 def test_what_waits_for_a_part_that_failed_is_not_tried(tmp_path, capsys):
     bench = Bench(TINY, out=tmp_path, ends=4e9)
-    parts = {"model": Part(broken), "asks": Part(counted, 1, after=("model", "kept long ago"))}
+    parts = {"model": Part(broken), "asks": Part(quick, 1, after=("model", "kept long ago"))}
     assert not bench.finished(parts)
     assert "asks failed: it needs model, which failed" in capsys.readouterr().out
 
 
 def test_processes_wait_for_what_comes_before(tmp_path, capsys):
-    work = partial(propositions.counted, stack="BERT", n_layers=1, n_seeds=1)
-    parts = {"second": Part(work, 0, after=("first",)), "first": Part(work, 1), "free": Part(work)}
+    parts = {
+        "second": Part(quick, 0, after=("first",)),
+        "first": Part(quick, 1),
+        "free": Part(quick),
+    }
     assert set(Bench(TINY, out=tmp_path, jobs=2).finished(parts)) == set(parts)
     told = capsys.readouterr().out
     assert told.index("first") < told.index("second")

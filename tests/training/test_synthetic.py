@@ -5,11 +5,11 @@ import json
 import numpy as np
 import pytest
 import torch
+from training.config import TrainingConfig
 from training.models import Bench, load
 from training.synthetic import (
     END,
     LINEAR,
-    Exercise,
     Linear,
     Slalom,
     draw_labelled,
@@ -20,7 +20,7 @@ from training.synthetic import (
     word_tokenizer,
 )
 
-TINY = Exercise(n_samples=200, batch=20, learning_rate=1e-3, width=16, n_heads=2)
+TINY = TrainingConfig(n_samples=200, batch=20, learning_rate=1e-3, width=16, n_heads=2)
 
 
 def test_linear_words_are_as_frequent_as_the_paper_says():
