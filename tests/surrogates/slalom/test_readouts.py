@@ -7,9 +7,11 @@ from itertools import permutations
 import numpy as np
 import pytest
 
+from slalom.surrogates.quality import NOTHING
+from slalom.surrogates.slalom.certainty import Certainty
 from slalom.surrogates.slalom.length import LengthCurve
 from slalom.surrogates.slalom.model import Anchor, SlalomModel
-from slalom.surrogates.slalom.readouts import SHARED, read_outs, standard_errors
+from slalom.surrogates.slalom.readouts import SHARED, UNHEARD, read_outs, standard_errors
 
 ANCHORS = [Anchor(0.4, 0.8), None]
 
@@ -17,6 +19,12 @@ ANCHORS = [Anchor(0.4, 0.8), None]
 def random_model(anchor, n_features=6, seed=0):
     rng = np.random.default_rng(seed)
     return SlalomModel(2 * rng.normal(size=n_features), rng.normal(size=n_features), anchor)
+
+
+def sure_of(direction, together):
+    """Unsure along one direction, and of what all values have in common along another."""
+    along = np.outer(direction, direction)
+    return Certainty(NOTHING, np.zeros((0, 1)), (along,), together[None, :, None], np.zeros(6))
 
 
 def with_parts(seed=0, n_units=9.0):
@@ -112,10 +120,13 @@ def test_errors_follow_a_small_change_of_every_parameter(model):
         return replace(new, direct=model.direct + direct, length=curve)
 
     there, back = read_outs(moved(step), at), read_outs(moved(-step), at)
-    errors = standard_errors(model, at, (np.outer(direction, direction),))
+    errors = standard_errors(model, at, sure_of(direction, 0 * direction))
+    twice = standard_errors(model, at, sure_of(0 * direction, 2 * direction))
     assert set(errors) == set(there)
     for name, error in errors.items():
         change = (there[name] - back[name]) / (2 * step)
+        pulled = 2 * np.abs(change) * (name in UNHEARD)  # what answers speak of is not pulled
+        np.testing.assert_allclose(twice[name], pulled, atol=1e-6, err_msg=name)
         if name == "shapley" and model.anchor is not None:  # their sum is asked, not fitted
             change = change - at @ change / at.sum()
         np.testing.assert_allclose(error, np.abs(change), atol=1e-6, err_msg=name)

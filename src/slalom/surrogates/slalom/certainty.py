@@ -9,8 +9,11 @@ T is how far the parameters of one kind lie from their prior, as the ridge says 
 (MacKay: over the number that the data determine), whichever is more. Standard errors of
 everything that is read off follow by the delta method.
 
-Values shrink to one score. How far that may be off, they all are in common: H⁻¹ R 1 √T over the
-values is what the length curve, which could as well take that up, has as an error of its own.
+Values shrink to one score. How far that may be off, they all are in common, and the length curve
+takes it up unseen: H⁻¹ R 1 √T over the values of one column is one more error of theirs and of
+the curve's, of which no answer knows. What only ridges have told apart may as well be values':
+
+    T = Σ(v − v̄ + direct effects, in values' units)²/γ + (any share of the curve: a third of its²)
 
 How far a unit's value and importance are data: of the posterior covariance of the two, in
 units of the prior's, the larger eigenvalue is what the prior still has to say, and
@@ -41,7 +44,7 @@ class Certainty:
     judged: Judged  # RMSE in the problem's own unit
     misses: FloatArray  # (n, n_classes) leave-one-out residuals, in the scores' own unit
     covariances: tuple[FloatArray, ...]  # one (n_parameters, n_parameters) per class
-    pulled: FloatArray  # (n_classes, n_parameters) how far ridges on all values may have moved it
+    together: FloatArray  # (n_classes, n_parameters, n_columns) all values pulled in common
     determined: FloatArray  # (n_features,)
 
 
@@ -66,7 +69,7 @@ def certainty(
         _quality(problem, misses, len(contrasts), by),
         misses @ contrasts.T,
         _covariances(problem, solution, contrasts, left, inverses),
-        _pulled(problem, solution, contrasts, left, inverses),
+        _together(problem, solution, contrasts, left, inverses),
         _determined(problem, solution, left, inverses),
     )
 
@@ -158,30 +161,56 @@ def _pulls(
     return linear, np.maximum(importances, ridges.importances * far)
 
 
-def _pulled(
+def _together(
     problem: Problem,
     solution: Solution,
     contrasts: FloatArray,
     left: LeftOut,
     inverses: tuple[FloatArray, FloatArray],
 ) -> FloatArray:
-    """H⁻¹ R 1 √T over the values: had they in common what each of them strays by.
-
-    The prior's centre is a guess, and all ridges on values pull to it the same way.
-    """
+    """H⁻¹ R 1 √T of each column: the prior's centre is a guess, all ridges on values pull to it."""
     gram_inverse, schur_inverse = inverses
-    state, coupling, m = solution.state, left.system.coupling, problem.n_features
+    coupling, m = left.system.coupling, problem.n_features
     ridges = solution.ridges.linear[:m]
-    squares = (state.values - problem.prior)[:m] ** 2  # (m, n_columns)
-    pull = np.zeros((len(gram_inverse), squares.shape[1]))
+    pulled = []
     for column, part in enumerate(coupling):
+        moved = -schur_inverse @ (part[:m].T @ ridges)
+        own = -np.einsum("clk,k->lc", coupling, moved)
+        own[:, column] += gram_inverse[:, :m] @ ridges
         through = ((part[:m] @ schur_inverse) * part[:m]).sum(axis=1)
-        spread = gram_inverse.diagonal()[:m] + through
-        pull[:m, column] = ridges * _far(squares[:, column], ridges * spread)
-    moved = -schur_inverse @ np.einsum("clk,lc->k", coupling, pull, optimize=True)
-    own = gram_inverse @ pull - np.einsum("clk,k->lc", coupling, moved, optimize=True)
-    by_class = contrasts @ _direct_in_gauge(problem, own).T
-    return np.hstack([by_class, np.tile(moved, (len(contrasts), 1))])
+        shrunk = ridges * (gram_inverse.diagonal()[:m] + through)
+        size = np.hypot(
+            _far(_whole_effects(problem, solution, column) ** 2, shrunk),
+            _as_values(problem, solution, column, own[:, column]) / np.sqrt(3.0),
+        )
+        by_class = contrasts @ _direct_in_gauge(problem, own).T
+        pulled.append(size * np.hstack([by_class, np.tile(moved, (len(contrasts), 1))]))
+    return np.stack(pulled, axis=-1)
+
+
+def _whole_effects(problem: Problem, solution: Solution, column: int) -> FloatArray:
+    """(m,) values less their prior, with the direct effects, in values' units.
+
+    Both act through columns of the design: what one lacks in size it makes up in effect.
+    """
+    m, state = problem.n_features, solution.state
+    strayed = (state.values - problem.prior)[:m, column]
+    if problem.parts is None or not problem.parts.direct.size:
+        return np.asarray(strayed)
+    by_attention, by_direct, _ = problem.variances
+    direct = state.effects[:m, column]
+    return np.asarray(strayed + np.sqrt(by_direct / by_attention) * (direct - direct.mean()))
+
+
+def _as_values(problem: Problem, solution: Solution, column: int, pulled: FloatArray) -> float:
+    """The length curve as that which all values would have in common, if it were theirs."""
+    if problem.parts is None or not problem.parts.length.size:
+        return 0.0
+    length = problem.parts.length * np.reshape(problem.roots, (-1, 1))
+    n_ramps = length.shape[1]
+    curve = length @ solution.state.effects[-n_ramps:, column]
+    shape = length @ pulled[-n_ramps:]
+    return float(shape @ curve / max(float(shape @ shape), 1e-300))
 
 
 def _far(squares: FloatArray, shrunk: FloatArray) -> float:

@@ -120,9 +120,7 @@ class SlalomSurrogate:
         return Fit(
             model=model,
             scores=read_outs(model, document_counts),
-            errors={}
-            if judged.r2 is None
-            else standard_errors(model, document_counts, sure.covariances),
+            errors={} if judged.r2 is None else standard_errors(model, document_counts, sure),
             identified=np.ones(len(document_counts), dtype=bool),
             r2=judged.r2,
             r2_error=judged.r2_error,

@@ -29,6 +29,7 @@ from slalom.surrogates.slalom.shapley import Game, shapley_jacobian, shapley_val
 
 ALL = 1e-12  # a unit with all the attention: removing it leaves nothing
 SHARED = ("importance", "share")  # what all classes have in common
+UNHEARD = ("value", "linearised")  # no answer tells what values have in common from the curve
 
 
 def read_outs(model: SlalomModel, document_counts: FloatArray) -> dict[str, FloatArray]:
@@ -39,14 +40,16 @@ def read_outs(model: SlalomModel, document_counts: FloatArray) -> dict[str, Floa
 
 
 def standard_errors(
-    model: SlalomModel, document_counts: FloatArray, covariances: tuple[FloatArray, ...]
+    model: SlalomModel, document_counts: FloatArray, sure: Certainty
 ) -> dict[str, FloatArray]:
-    """The same shapes as read_outs; one covariance per class, of all parameters in the order of
-    values, direct effects, rises of the length curve, importances; anchors after features."""
+    """The same shapes as read_outs."""
     errors: dict[str, list[FloatArray]] = {}
-    for column, covariance in zip(_columns(model), covariances, strict=True):
+    sureness = zip(_columns(model), sure.covariances, sure.together, strict=True)
+    for column, covariance, pull in sureness:
         for name, jacobian in _Reading.of(column, document_counts).jacobians().items():
             variance = _variances(jacobian, covariance)
+            if name in UNHEARD:
+                variance = variance + ((jacobian @ pull) ** 2).sum(axis=1)
             errors.setdefault(name, []).append(np.sqrt(np.maximum(variance, 0.0)))
     return {name: _shaped(name, np.stack(e, axis=-1), model) for name, e in errors.items()}
 
@@ -56,7 +59,7 @@ def length_errors(
 ) -> FloatArray | None:
     """Of the length curve at these sizes, in its shape; None where the model has no such curve.
 
-    What all values have in common may as well be the curve's: that is an error of its own.
+    What all values have in common may as well be the curve's.
     Without an answer to the empty text, not `grounded`, the step from nothing to the first unit
     is the anchor's: the curve says nothing of it.
     """
@@ -68,8 +71,9 @@ def length_errors(
     across[:, 0] *= grounded
     rises = slice(first, first + across.shape[1])
     variances = [
-        ((across @ covariance[rises, rises]) * across).sum(axis=1) + (across @ pulled[rises]) ** 2
-        for covariance, pulled in zip(sure.covariances, sure.pulled, strict=True)
+        ((across @ covariance[rises, rises]) * across).sum(axis=1)
+        + ((across @ pull[rises]) ** 2).sum(axis=1)
+        for covariance, pull in zip(sure.covariances, sure.together, strict=True)
     ]
     errors = np.sqrt(np.maximum(np.stack(variances, axis=-1), 0.0))
     return np.asarray(errors[:, 0] if model.values.ndim == 1 else errors)
