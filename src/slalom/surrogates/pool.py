@@ -18,7 +18,13 @@ from slalom.surrogates.threads import one_thread
 
 WORTHWHILE = 8e7  # rows × features² of all documents; starting workers takes as long
 IDLE_SECONDS = 30
+PER_CORE = 1.5  # workers, where there are MANY cores: those that wait for answers leave theirs
+MANY = 4
+BEHIND = 3  # niceness: whoever feeds a device or answers them goes first
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+LASTING = dict.fromkeys(  # bytes: matrices that are freed are used again, not mapped afresh
+    ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_"), str(2**28)
+)
 
 _last_awake = [-float(IDLE_SECONDS)]  # when a worker was last sent something, or done
 
@@ -94,7 +100,22 @@ if hasattr(os, "register_at_fork"):  # threads do not survive a fork
 def _workers() -> Any:
     from loky import get_reusable_executor
 
-    return get_reusable_executor(max_workers=_cores(), timeout=IDLE_SECONDS, env=ONE_THREAD)
+    return get_reusable_executor(
+        max_workers=_n_workers(),
+        timeout=IDLE_SECONDS,
+        env=ONE_THREAD | LASTING,
+        initializer=_step_back,
+    )
+
+
+def _n_workers() -> int:
+    n_cores = _cores()
+    return round(PER_CORE * n_cores) if n_cores >= MANY else n_cores
+
+
+def _step_back() -> None:
+    if hasattr(os, "nice"):
+        os.nice(BEHIND)
 
 
 def _ready() -> None:

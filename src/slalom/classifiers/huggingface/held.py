@@ -4,12 +4,15 @@ A batch then costs the processor a few numbers per row, not a few per token.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from slalom.classifiers.huggingface.batching import LongArray, Rows
+from slalom.document import FloatArray
 
 LARGEST_SURPLUS = 0.05  # of a width
 
@@ -33,8 +36,8 @@ class Held:
         longest = int(lengths.max())
         surplus = -longest % multiple
         width = longest + surplus if surplus <= LARGEST_SURPLUS * longest else longest
-        places = torch.from_numpy(np.stack([self.rows.starts[chosen], lengths])[:, :, None])
-        starts, ends = places.to(self.ids.device)
+        places = np.stack([self.rows.starts[chosen], lengths])[:, :, None]
+        starts, ends = sent(places, self.ids.device)
         columns = torch.arange(width, device=self.ids.device)
         mask = columns < ends  # (n_rows, width)
         source = torch.where(mask, starts + columns, 0)
@@ -45,5 +48,25 @@ class Held:
 
 
 def held(rows: Rows, device: torch.device) -> Held:
-    types = torch.from_numpy(rows.types).to(device) if rows.types.any() else None
-    return Held(rows, torch.from_numpy(rows.ids).to(device), types)
+    types = sent(rows.types, device) if rows.types.any() else None
+    return Held(rows, sent(rows.ids, device), types)
+
+
+def sent(numbers: NDArray[Any], device: torch.device) -> Tensor:
+    """On the device; a GPU takes them when it comes to it, and nobody waits for that."""
+    tensor = torch.from_numpy(numbers)
+    if device.type != "cuda":
+        return tensor.to(device)
+    return tensor.pin_memory().to(device, non_blocking=True)
+
+
+def fetched(scores: Tensor) -> FloatArray:
+    """In this machine's memory; while a GPU is at work the thread sleeps, its core is free."""
+    if not scores.is_cuda:
+        return np.asarray(scores.double().cpu().numpy())
+    here = torch.empty(scores.shape, dtype=scores.dtype, pin_memory=True)
+    here.copy_(scores, non_blocking=True)
+    done = torch.cuda.Event(blocking=True)  # type: ignore[no-untyped-call]
+    done.record(torch.cuda.current_stream(scores.device))
+    done.synchronize()
+    return np.asarray(here.double().numpy())

@@ -1,0 +1,86 @@
+"""Questions of several chunks, answered together; each call once, whatever breaks."""
+
+from multiprocessing import Pipe
+
+import numpy as np
+import pytest
+
+import slalom
+from slalom.classifiers.base import Delegating
+from slalom.errors import ClassifierError
+from slalom.explainers.desk import Answered, Call, Came, Waiter, desk
+
+
+def lengths(texts):
+    return [[0.0, len(text)] for text in texts]
+
+
+class Asked(Delegating):
+    """Notes how many documents each question is about; says nothing of texts with "odd"."""
+
+    def __init__(self):
+        self.classifier = slalom.FunctionClassifier(lengths, labels=["a", "b"], gives="logits")
+        self.n_documents = []
+
+    def logits(self, asked):
+        self.n_documents.append(len(asked))
+        if any("odd" in document.text for document, _ in asked):
+            raise ClassifierError("not this one")
+        return self.classifier.logits(asked)
+
+
+def called(waiter, text):
+    """A worker's end of a call about the whole of a text."""
+    worker, here = Pipe()
+    document = waiter.classifier.split(text)
+    waiter.calls.append(Call(here, [(document, document.full())], waiter))
+    return worker
+
+
+def came(waiter):
+    found = []
+    while not waiter.coming.empty():
+        found.append(waiter.coming.get())
+    return found
+
+
+def test_who_asks_the_same_classifier_is_answered_in_one_go():
+    classifier, other = Asked(), Asked()
+    first, second, apart = (Waiter(one, False) for one in (classifier, classifier, other))
+    with desk().line(first), desk().line(second), desk().line(apart):
+        ends = [called(first, "good film"), called(second, "bad film"), called(second, "a film")]
+        left = called(apart, "good film")
+        desk().answer(first)
+        assert classifier.n_documents == [3]
+        alone = Asked()
+        for end, text in zip(ends, ("good film", "bad film", "a film"), strict=True):
+            document = alone.split(text)
+            (said,) = end.recv()
+            np.testing.assert_array_equal(said, alone.logits([(document, document.full())])[0])
+        assert came(first) == [Answered(1)]
+        assert came(second) == [Answered(1), Answered(1)]
+        assert not left.poll()
+    assert "nobody waits" in str(left.recv())
+
+
+@pytest.mark.parametrize("keep_errors", [True, False])
+def test_what_breaks_is_told_where_it_belongs(keep_errors):
+    classifier = Asked()
+    sound, broken = Waiter(classifier, keep_errors), Waiter(classifier, keep_errors)
+    with desk().line(sound), desk().line(broken):
+        good, odd, fine = called(sound, "a film"), called(broken, "odd film"), called(broken, "a")
+        calls = [*sound.calls, *broken.calls]  # who is forgotten hangs up
+        desk().answer(sound)
+        assert not good.poll()  # nobody knows yet whose fault it was
+        assert (came(sound), came(broken)) == ([Came()], [Came(), Came()])
+        desk().answer(sound)
+        assert isinstance(good.recv(), list)
+        if keep_errors:
+            desk().answer(broken)
+            assert "not this one" in str(odd.recv())
+            assert isinstance(fine.recv(), list)
+        else:
+            with pytest.raises(ClassifierError, match="not this one"):
+                desk().answer(broken)
+            assert all("nobody waits" in str(end.recv()) for end in (odd, fine))
+    assert not any(end.poll() for end in (good, odd, fine)), calls
