@@ -1,8 +1,8 @@
-"""As many queries as it takes: rounds that end when the least sure Shapley value is sure enough.
+"""Adaptive sampling: more queries until every Shapley value has a small enough standard error.
 
 Designs of one seed are nested: a larger one begins with the smaller one's queries, which are
-not asked again. So a round costs the queries it adds, and one more fit; how far it goes follows
-from how far the error is from what was wanted.
+not asked again. So a round costs the queries it adds, and one more fit; its size follows from the
+ratio of the present to the desired standard error.
 """
 
 from collections.abc import Sequence
@@ -16,18 +16,18 @@ from slalom.classifiers.cached import CachedClassifier
 from slalom.document import Document
 from slalom.errors import InputError, Setting
 from slalom.explainers.base import Explainer, TargetName
-from slalom.explainers.remembering import Remembering
+from slalom.explainers.cost_recorder import CostRecorder
 from slalom.explanation import Explanation
 
-FIRST_ROUND = 0.5  # of what the method would ask for by itself; errors of fewer answers deceive
-GROWTH = 1.2  # from step to step; a round goes one step or several
-LONGEST_ROUND = 4  # steps
-MOST = 8000  # queries, unless n_queries says otherwise
+FIRST_ROUND = 0.5  # of the method's own budget; standard errors from fewer answers are unreliable
+GROWTH = 1.2  # factor of one step; a round is one step or several
+MAX_STEPS = 4  # per round
+MAX_QUERIES = 8000  # unless n_queries says otherwise
 
 
 @dataclass(frozen=True)
 class UntilSure:
-    """A method that asks on until no Shapley value has a larger standard error."""
+    """A method that goes on asking until no Shapley value has a larger standard error."""
 
     method: Explainer
     max_error: float
@@ -52,8 +52,8 @@ class UntilSure:
         return bool(getattr(self.method, "only_asks", False))
 
     def budget(self, document: Document) -> int:
-        """The most it may come to."""
-        return MOST
+        """An upper bound: how many it takes is not known before."""
+        return MAX_QUERIES
 
     def explain(
         self,
@@ -64,38 +64,39 @@ class UntilSure:
         n_queries: int | None,
         seed: int,
     ) -> list[Explanation]:
-        asked = Remembering(CachedClassifier(classifier))
-        most = n_queries or MOST
-        rounds = [min(most, int(FIRST_ROUND * self.method.budget(d))) for d in documents]
-        found: dict[int, Explanation] = {}
-        began = perf_counter()
-        while len(found) < len(documents):
-            n = min(rounds[at] for at in range(len(documents)) if at not in found)
-            now = [at for at in range(len(documents)) if at not in found and rounds[at] == n]
+        recorder = CostRecorder(CachedClassifier(classifier))
+        limit = n_queries or MAX_QUERIES
+        sizes = [min(limit, int(FIRST_ROUND * self.method.budget(d))) for d in documents]
+        done: dict[int, Explanation] = {}
+        start = perf_counter()
+        while len(done) < len(documents):
+            n = min(sizes[at] for at in range(len(documents)) if at not in done)
+            now = [at for at in range(len(documents)) if at not in done and sizes[at] == n]
             explained = self.method.explain(
-                asked, [documents[at] for at in now], target=target, n_queries=n, seed=seed
+                recorder, [documents[at] for at in now], target=target, n_queries=n, seed=seed
             )
             for at, explanation in zip(now, explained, strict=True):
                 error = _largest_error(explanation)
-                if error <= self.max_error or n >= most:
-                    found[at] = self._told(explanation, asked, documents[at], error)
-                    continue
-                rounds[at] = min(most, int(np.ceil(GROWTH ** self._steps(error) * n)))
-        seconds = (perf_counter() - began) / max(1, len(documents))
+                if error <= self.max_error or n >= limit:
+                    done[at] = self._with_cost(explanation, recorder, documents[at], error)
+                else:
+                    sizes[at] = min(limit, int(np.ceil(GROWTH ** self._n_steps(error) * n)))
+        seconds = (perf_counter() - start) / max(1, len(documents))
         return [
-            replace(found[at], quality=replace(found[at].quality, seconds=seconds))
+            replace(done[at], quality=replace(done[at].quality, seconds=seconds))
             for at in range(len(documents))
         ]
 
-    def _steps(self, error: float) -> int:
-        """How far to go: standard errors fall as 1/√n or faster, so one step less than that."""
+    def _n_steps(self, error: float) -> int:
+        """Standard errors fall as 1/√n or faster; one step less, so as not to overshoot."""
         steps = 2 * np.log(error / self.max_error) / np.log(GROWTH) - 1
-        return int(np.clip(steps, 1, LONGEST_ROUND))
+        return int(np.clip(steps, 1, MAX_STEPS))
 
-    def _told(
-        self, explanation: Explanation, asked: Remembering, document: Document, error: float
+    def _with_cost(
+        self, explanation: Explanation, recorder: CostRecorder, document: Document, error: float
     ) -> Explanation:
-        n_queries, n_tokens = asked.cost(document)
+        """The explanation with the cost of all rounds, and a note on the error reached."""
+        n_queries, n_tokens = recorder.cost(document)
         reached = "reached" if error <= self.max_error else "not reached"
         note = (
             f"asked on for standard errors of at most {self.max_error:g}, which was {reached}: "

@@ -1,13 +1,13 @@
-"""Phrases as units: neighbours that act as one are put together first, then explained.
+"""Phrases as units: neighbours that act as one are joined first, then explained.
 
-With N the text and i, j neighbours, both steps of the first round are asked:
+With N the text and i, j neighbours, a first round of queries measures their interaction
 
-    s = F(N) − F(N∖i) − F(N∖j) + F(N∖ij)        what is due to their being there together
+    s = F(N) − F(N∖i) − F(N∖j) + F(N∖ij)
 
-The two are one phrase where s is at least half of what they add together and of what each adds
+The two are one phrase where |s| is at least half of what they add together and of what each adds
 without the other, and a quarter of the largest effect of any word. Chains make longer phrases.
 An average over many words (attention) gives no two of them such an s. The round costs two
-questions per word; it counts towards `n_queries`, and the explanation is told the total.
+queries per word; it counts towards `n_queries` and towards the cost of the explanation.
 """
 
 from collections.abc import Sequence
@@ -21,19 +21,19 @@ from slalom.document import Document, FloatArray, Queries, queries_from_masks
 from slalom.errors import BudgetError, Setting, counted
 from slalom.explainers.base import Explainer, TargetName, ask
 from slalom.explainers.case import Case, case_of
-from slalom.explainers.remembering import Remembering
+from slalom.explainers.cost_recorder import CostRecorder
 from slalom.explanation import Explanation
 from slalom.pairs import joined
 
-PHRASE = "phrase"  # what `units` is called
-AS_ONE = 0.5  # of what the two add together, and of what each adds alone
-LEAST = 0.25  # of the largest effect of a single word
-LEFT = 10  # queries that the explanation itself needs at least
+PHRASE = "phrase"  # the value of `units` that asks for them
+MIN_SHARE = 0.5  # of what the two add together, and of what each adds without the other
+MIN_EFFECT = 0.25  # of the largest effect of a single word
+MIN_REMAINING = 10  # queries that the explanation itself needs
 
 
 @dataclass(frozen=True)
 class ByPhrases:
-    """A method that is given words, and explains the phrases they make."""
+    """A method that joins the words it is given to phrases, and explains these."""
 
     method: Explainer
     too_long: str = "error"
@@ -61,28 +61,27 @@ class ByPhrases:
         questions = [(document, _neighbours(document)) for document in documents]
         for document, queries in questions:
             _check_budget(document, len(queries), n_queries)
-        asked = Remembering(CachedClassifier(classifier))
+        recorder = CostRecorder(CachedClassifier(classifier))
         cases = [
-            case_of(asked, document, answers, target)
-            for document, answers in zip(documents, ask(asked, questions), strict=True)
+            case_of(recorder, document, answers, target)
+            for document, answers in zip(documents, ask(recorder, questions), strict=True)
         ]
-        found: list[Explanation] = []
-        for together in _alike(cases, n_queries):
-            phrases = [self._cut(asked, case) for case in together.cases]
+        explanations: list[Explanation] = []
+        for run in _runs_of_equal_budget(cases, n_queries):
+            phrases = [self._joined(recorder, case) for case in run.cases]
             explained = self.method.explain(
-                asked, phrases, target=target, n_queries=together.n_queries, seed=seed
+                recorder, phrases, target=target, n_queries=run.n_queries, seed=seed
             )
-            found += [
-                _told(explanation, asked, case.document, document)
-                for explanation, case, document in zip(
-                    explained, together.cases, phrases, strict=True
-                )
+            explanations += [
+                _with_cost(explanation, recorder, case.document, document)
+                for explanation, case, document in zip(explained, run.cases, phrases, strict=True)
             ]
-        return found
+        return explanations
 
-    def _cut(self, classifier: Classifier, case: Case) -> Document:
+    def _joined(self, classifier: Classifier, case: Case) -> Document:
+        """The text of the case, split into phrases."""
         document = case.document
-        spans = joined(document.spans, _one_with_next(case))
+        spans = joined(document.spans, _joined_to_next(case))
         return classifier.split(document.text, spans, too_long=self.too_long)
 
 
@@ -94,20 +93,20 @@ def by_phrases(method: Explainer, units: Units, too_long: str) -> tuple[Explaine
 
 
 @dataclass(frozen=True, eq=False)
-class _Together:
-    """Neighbouring documents with the same number of queries left."""
+class _Run:
+    """Consecutive documents with the same number of queries left, explained in one call."""
 
     cases: list[Case]
     n_queries: int | None
 
 
-def _alike(cases: Sequence[Case], n_queries: int | None) -> list[_Together]:
-    """Runs that can be explained in one go; without a bound that is all of them."""
-    runs: list[_Together] = []
+def _runs_of_equal_budget(cases: Sequence[Case], n_queries: int | None) -> list[_Run]:
+    """Without a bound, one run of all cases."""
+    runs: list[_Run] = []
     for case in cases:
         left = None if n_queries is None else n_queries - case.answers.n_queries
         if not runs or runs[-1].n_queries != left:
-            runs.append(_Together([], left))
+            runs.append(_Run([], left))
         runs[-1].cases.append(case)
     return runs
 
@@ -125,29 +124,31 @@ def _neighbours(document: Document) -> Queries:
     return queries_from_masks(masks)
 
 
-def _one_with_next(case: Case) -> set[int]:
+def _joined_to_next(case: Case) -> set[int]:
     """Units that act as one with the unit after them."""
     n_units, scores = case.document.n_units, case.scores.reshape(len(case.scores), -1)
     if len(scores) == 1:
         return set()
-    whole, without, neither = scores[0], scores[1 : 1 + n_units], scores[1 + n_units :]
+    full, without, neither = scores[0], scores[1 : 1 + n_units], scores[1 + n_units :]
     first, second = without[1:] - neither, without[:-1] - neither
-    together = whole - neither
-    own = np.maximum(_size(together), np.maximum(_size(first), _size(second)))
-    due = _size(together - first - second)
-    least = LEAST * float(_size(whole - without).max())
-    return set(np.flatnonzero((due >= AS_ONE * own) & (due >= least) & (due > 0)).tolist())
+    together = full - neither
+    effect = np.maximum(_size(together), np.maximum(_size(first), _size(second)))
+    interaction = _size(together - first - second)
+    least = MIN_EFFECT * float(_size(full - without).max())
+    as_one = (interaction >= MIN_SHARE * effect) & (interaction >= least) & (interaction > 0)
+    return set(np.flatnonzero(as_one).tolist())
 
 
 def _size(effects: FloatArray) -> FloatArray:
-    """(k, n_columns) → (k,); the largest of all classes."""
+    """(k, n_columns) → (k,): the largest over all classes."""
     return np.asarray(np.abs(effects).max(axis=1))
 
 
-def _told(
-    explanation: Explanation, asked: Remembering, words: Document, phrases: Document
+def _with_cost(
+    explanation: Explanation, recorder: CostRecorder, words: Document, phrases: Document
 ) -> Explanation:
-    n_queries, n_tokens = asked.cost(words, phrases)
+    """The explanation with the cost of both rounds, and a note on what was joined."""
+    n_queries, n_tokens = recorder.cost(words, phrases)
     n_joined = words.n_units - phrases.n_units
     note = (
         f"neighbours that act as one were put together: {counted(words.n_units, 'word')} "
@@ -165,10 +166,11 @@ def _told(
 
 
 def _check_budget(document: Document, n_first: int, n_queries: int | None) -> None:
-    if n_queries is not None and n_queries < n_first + LEFT:
+    needed = n_first + MIN_REMAINING
+    if n_queries is not None and n_queries < needed:
         raise BudgetError(
             f"{counted(n_queries, 'query')} are too few for phrases of "
-            f"{counted(document.n_units, 'word')}: allow at least {n_first + LEFT}, or leave ",
+            f"{counted(document.n_units, 'word')}: allow at least {needed}, or leave ",
             Setting("n_queries"),
             " out",
         )
