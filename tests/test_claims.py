@@ -65,11 +65,11 @@ CLAIMS = [
     ("docs/interactions.md", f"from {permuted_shapley.N_ORDERS} orders of joining"),
     (
         "docs/vocabulary.md",
-        f"`n_queries` questions ({default(FIT, 'n_queries') or vocabulary_fit.QUERIES})",
+        f"`n_queries` questions ({default(FIT, 'n_queries')})",
     ),
     ("docs/vocabulary.md", f"`least_documents` ({default(FIT, 'least_documents')}) documents"),
-    ("docs/vocabulary.md", f"at most {vocabulary_fit.MOST} tokens get one of their own"),
-    ("docs/classifiers.md", f"A text of more than {splitting.MANY} words is explained by"),
+    ("docs/vocabulary.md", f"at most {vocabulary_fit.MAX_ENTRIES} tokens get one of their own"),
+    ("docs/classifiers.md", f"A text of more than {splitting.MAX_UNITS} words is explained by"),
     ("docs/chat.md", f"is given up after {chat.ENOUGH_TO_JUDGE} answers"),
     ("docs/chat.md", f"`concurrency` requests run at once ({default(CHAT, 'concurrency')})"),
     ("docs/chat.md", f"up to `retries` times ({default(CHAT, 'retries')})"),
@@ -105,9 +105,9 @@ def test_a_number_on_a_page_is_that_of_the_code(page: str, claim: str) -> None:
     ("constant", "as_told"),
     [
         (windows.OVERLAP, 1 / 4),  # docs/classifiers.md: windows overlap by a quarter or more
-        (phrases.AS_ONE, 1 / 2),  # docs/interactions.md: at least half of what they add together
-        (phrases.LEAST, 1 / 4),  # and a quarter of the largest effect of any word
-        (1 / vocabulary_fit.FOLD, 1 / 5),  # docs/vocabulary.md: a fifth of the documents
+        (phrases.MIN_SHARE, 1 / 2),  # docs/interactions.md: at least half of what they add together
+        (phrases.MIN_EFFECT, 1 / 4),  # and a quarter of the largest effect of any word
+        (1 / vocabulary_fit.HELD_OUT, 1 / 5),  # docs/vocabulary.md: a fifth of the documents
         (sentence.DETERMINED, 1 / 2),  # docs/reading.md: below ½ they are drawn hollow
         (work.SECONDS_PER_PIECE, 10.0),  # docs/corpus.md: pieces of some ten seconds' work
     ],

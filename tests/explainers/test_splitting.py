@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import slalom
-from slalom.explainers.splitting import AIM, MANY, document_of
+from slalom.explainers.splitting import MAX_UNITS, N_RUNS, document_of
 
 
 def halves(texts):
@@ -17,8 +17,8 @@ def classifier():
 
 
 def test_short_texts_are_cut_into_words(classifier):
-    document = document_of(classifier, " ".join(["word"] * MANY), None)
-    assert document.n_units == MANY
+    document = document_of(classifier, " ".join(["word"] * MAX_UNITS), None)
+    assert document.n_units == MAX_UNITS
     assert document.notes == ()
 
 
@@ -35,7 +35,7 @@ def test_long_texts_are_cut_into_sentences(classifier):
 def test_without_sentences_words_are_put_together(classifier):
     text = " ".join(f"w{number}" for number in range(3000))
     document = document_of(classifier, text, None)
-    assert document.n_units == AIM
+    assert document.n_units == N_RUNS
     assert document.units[0] == " ".join(f"w{number}" for number in range(10))
     assert "300 runs of 10 words" in document.notes[-1]
     assert "".join(document.units).replace(" ", "") == text.replace(" ", "")
@@ -53,7 +53,7 @@ def test_a_long_text_is_explained_in_windows_with_its_coarse_units():
     e = slalom.explain(
         slalom.load(), " ".join(words), target="positive", n_queries=60, too_long="windows"
     )
-    assert len(e.units) == AIM
+    assert len(e.units) == N_RUNS
     assert e.windowed
     assert any("runs of 5 words" in note for note in e.quality.notes)
 

@@ -254,14 +254,14 @@ def test_a_prior_for_another_question(vocabulary: Vocabulary) -> None:
 
 
 def test_tokens_are_pulled_once_to_what_the_empty_text_says() -> None:
-    """A pool of single tokens, and of nothing in the last two rows."""
-    counts, answers = np.eye(4)[[0, 1, 2, 0, 1, 2]], np.array([1.0, 2.0, 3.0] * 2)
+    """Queries of single tokens, and of nothing in the last two rows."""
+    counts, scores = np.eye(4)[[0, 1, 2, 0, 1, 2]], np.array([1.0, 2.0, 3.0] * 2)
     cells = np.nonzero(counts)
-    pool = vocabulary_fit.Pool(
-        ("a", "b", "c", "d"), cells, np.ones(6), np.append(answers, [0.4, 0.6]), np.arange(8), 8, 8
+    answers = vocabulary_fit.CorpusAnswers(
+        ("a", "b", "c", "d"), cells, np.ones(6), np.append(scores, [0.4, 0.6]), np.arange(8), 8, 8
     )
     solver = LevenbergMarquardt(ridges=(0.1, 1e6))  # importances stay where they are
-    fitted = pool.fit({"a": 0, "b": 1, "c": 2}, solver)
+    fitted = answers.fit({"a": 0, "b": 1, "c": 2}, solver)
     assert fitted.problem.prior.shape == (5, 1)  # three tokens, all others, the anchor
     np.testing.assert_array_equal(fitted.problem.prior, 0.5)
     assert fitted.solution.state.values.shape == (5, 1)

@@ -3,13 +3,13 @@
     attention-mean      mean over layers and heads of the attention from where the answer is read
     attention-max       the maximum instead
     attention-rollout   Π_l (½ A_l + ½ I), A_l the mean over heads (Abnar & Zuidema 2020)
-    attention-lrp       AttnLRP (Achtibat et al. 2024), see classifiers/relevance.py
+    attention-lrp       AttnLRP (Achtibat et al. 2024), see classifiers/huggingface/relevance.py
     attention-gradient  ∂F/∂b_t, b_t added to the attention logits of token t as a key, in all
                         layers and heads: what happens as the model begins to look away from it
 
-Attention has no sign and no class: it says where a model looks, not what it makes of it. A unit
-of several tokens has the attention of its strongest; relevances and gradients add up. Of a SLALOM
-the last is α_t (v_t − F), its own gradient read-out, from one backward pass.
+Attention has no sign and no class: it says where a model looks, not what it concludes. A unit of
+several tokens gets the largest of their attentions; relevances and gradients add up. For a SLALOM
+the last method gives α_t (v_t − F), the SLALOM's own gradient score, from one backward pass.
 """
 
 from collections.abc import Callable

@@ -1,6 +1,6 @@
-"""What a method is, and how it asks: every explainer gets its answers from here.
+"""What a method is, and `ask`, through which every method queries the classifier.
 
-An explainer knows how a question is answered and billed, never how a classifier works inside.
+Each distinct query is asked once, and its tokens and seconds are counted here.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -24,8 +24,8 @@ Result = Explanation | SlalomError
 class Explainer(Protocol):
     """One method; `METHODS` lists them all.
 
-    One that needs nothing of a classifier but answers may say so (`only_asks`): worker processes
-    then run it where a device answers.
+    A method with `only_asks` uses nothing of a classifier but its answers: worker processes can
+    then run it, and ask a classifier that lives on a device.
     """
 
     @property
@@ -51,7 +51,7 @@ class Explainer(Protocol):
 
 @dataclass(frozen=True)
 class Request:
-    """What is wanted of every document alike."""
+    """What the caller wants, the same for every document."""
 
     target: TargetName = None
     n_queries: int | None = None
@@ -65,13 +65,13 @@ class Request:
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """What the classifier said to the queries of one document so far, and what that cost."""
+    """The classifier's answers to the queries of one document so far, and what they cost."""
 
-    logits: FloatArray  # (n_queries, n_classes) one row per query as given last
-    first: NDArray[np.intp]  # rows that differ as the classifier reads them
-    inverse: NDArray[np.intp]  # (n_queries,) which of `first` answers each row
+    logits: FloatArray  # (n_queries, n_classes), one row per query of the last call
+    first: NDArray[np.intp]  # rows of that call that differ as the classifier reads them
+    inverse: NDArray[np.intp]  # (n_queries,) which of `first` each row equals
     asked: Queries  # every distinct query so far, in the order of `known`
-    known: Mapping[Hashable, FloatArray] = field(repr=False)  # what it read → what it said
+    known: Mapping[Hashable, FloatArray] = field(repr=False)  # what the classifier read → logits
     n_tokens: int
     seconds: float
     remarks: tuple[str, ...]
@@ -83,10 +83,10 @@ class Answers:
 
 
 @dataclass(frozen=True, eq=False)
-class _Fold:
-    """The queries of one document as the classifier reads them, and which are new."""
+class _Seen:
+    """The queries of one document as the classifier reads them, and which of them are new."""
 
-    seen: Sequence[Hashable]
+    entries: Sequence[Hashable]
     first: NDArray[np.intp]
     inverse: NDArray[np.intp]
     new: NDArray[np.intp]
@@ -99,73 +99,72 @@ def ask(
 ) -> list[Answers]:
     """Ask each distinct query of each document once, all documents together.
 
-    What is known from `before`, one for each document, is not asked again; costs add up.
+    What is known from `before`, one per document, is not asked again; costs add up.
     """
     start = perf_counter()
     earlier: Sequence[Answers | None] = [None] * len(asked) if before is None else before
-    folds = [
-        _fold(classifier.seen(document, queries), known)
+    seen = [
+        _seen(classifier.seen(document, queries), known)
         for (document, queries), known in zip(asked, earlier, strict=True)
     ]
-    shown = [
-        (document, queries[fold.new])
-        for (document, queries), fold in zip(asked, folds, strict=True)
+    new = [
+        (document, queries[one.new]) for (document, queries), one in zip(asked, seen, strict=True)
     ]
-    answered = _checked(classifier, shown)
-    tokens = [int(document.n_tokens(queries).sum()) for document, queries in shown]
+    answered = _checked(classifier, new)
+    tokens = [int(document.n_tokens(queries).sum()) for document, queries in new]
     per_token = (perf_counter() - start) / max(1, sum(tokens))
     return [
-        _answers(classifier, question, fold, (logits, n_tokens, n_tokens * per_token), known)
-        for question, fold, logits, n_tokens, known in zip(
-            shown, folds, answered, tokens, earlier, strict=True
+        _answers(classifier, question, one, (logits, n_tokens, n_tokens * per_token), known)
+        for question, one, logits, n_tokens, known in zip(
+            new, seen, answered, tokens, earlier, strict=True
         )
     ]
 
 
-def _fold(seen: Sequence[Hashable], before: Answers | None) -> _Fold:
-    first, inverse = distinct(seen)
+def _seen(entries: Sequence[Hashable], before: Answers | None) -> _Seen:
+    first, inverse = distinct(entries)
     known: Mapping[Hashable, FloatArray] = {} if before is None else before.known
-    new = np.array([at for at in first.tolist() if seen[at] not in known], dtype=np.intp)
-    return _Fold(seen, first, inverse, new)
+    new = np.array([at for at in first.tolist() if entries[at] not in known], dtype=np.intp)
+    return _Seen(entries, first, inverse, new)
 
 
-def _checked(classifier: Classifier, shown: Sequence[tuple[Document, Queries]]) -> list[FloatArray]:
-    """The answers to what is new; a class of the caller's own may give anything."""
-    answers = classifier.logits([pair for pair in shown if len(pair[1])])
+def _checked(classifier: Classifier, new: Sequence[tuple[Document, Queries]]) -> list[FloatArray]:
+    """The answers, checked: a class of the caller's own may return anything."""
+    answers = classifier.logits([pair for pair in new if len(pair[1])])
     labels, name, left = classifier.labels, classifier.name, iter(answers)
     return [
         checked_logits(next(left), n_queries=len(queries), n_classes=len(labels), name=name)
         if len(queries)
         else np.zeros((0, len(labels)))
-        for _, queries in shown
+        for _, queries in new
     ]
 
 
 def _answers(
     classifier: Classifier,
     question: tuple[Document, Queries],
-    fold: _Fold,
-    found: tuple[FloatArray, int, float],
+    seen: _Seen,
+    answered: tuple[FloatArray, int, float],
     before: Answers | None,
 ) -> Answers:
     document, queries = question
-    logits, n_tokens, seconds = found
-    entries = [fold.seen[at] for at in fold.new.tolist()]
-    new = dict(zip(entries, logits, strict=True))
-    if before is None:  # what is new is what differs, in this order
-        known, everything, said, rows = new, queries, logits, logits[fold.inverse]
+    logits, n_tokens, seconds = answered
+    new_entries = [seen.entries[at] for at in seen.new.tolist()]
+    known = dict(zip(new_entries, logits, strict=True))
+    if before is None:  # every distinct query is new, in this order
+        all_queries, all_logits, rows = queries, logits, logits[seen.inverse]
     else:
-        known = {**before.known, **new}
-        everything = stack([before.asked, queries])
-        said = np.array(list(known.values())).reshape(len(known), -1)
-        rows = np.array([known[entry] for entry in fold.seen]).reshape(len(fold.seen), -1)
+        known = {**before.known, **known}
+        all_queries = stack([before.asked, queries])
+        all_logits = np.array(list(known.values())).reshape(len(known), -1)
+        rows = np.array([known[entry] for entry in seen.entries]).reshape(len(seen.entries), -1)
     return Answers(
         logits=rows,
-        first=fold.first,
-        inverse=fold.inverse,
-        asked=everything,
+        first=seen.first,
+        inverse=seen.inverse,
+        asked=all_queries,
         known=known,
         n_tokens=n_tokens + (before.n_tokens if before else 0),
         seconds=seconds + (before.seconds if before else 0.0),
-        remarks=remarks_on(classifier, document, everything, said),
+        remarks=remarks_on(classifier, document, all_queries, all_logits),
     )

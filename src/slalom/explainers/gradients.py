@@ -1,4 +1,4 @@
-"""Gradients of the log-odds by the token embeddings e_t, read as scores.
+"""Gradients of the log-odds with respect to the token embeddings e_t, as scores.
 
     gradient-mean         mean over the width of ∇_t
     gradient-l1, -l2      norms of ∇_t: how sensitive, without a sign
@@ -6,7 +6,7 @@
     integrated-gradients  (e_t − e'_t) · ∫ ∇_t(e' + a (e − e')) da, where e' has every unit masked
 
 A unit of several tokens scores their sum. What is always shown (special tokens) has no score.
-Only the last two speak in log-odds, so only they predict what happens when units go.
+Only the last two are in log-odds, so only they predict the effect of removing units.
 """
 
 from collections.abc import Callable
@@ -22,31 +22,31 @@ from slalom.explainers.white_box import outcomes, summed
 if TYPE_CHECKING:
     from torch import Tensor
 
-ReadOut = Callable[["Tensor", "Tensor"], "Tensor"]  # slopes, embeddings (T, width) → (T,)
+ReadOut = Callable[["Tensor", "Tensor"], "Tensor"]  # gradients, embeddings (T, width) → (T,)
 TOKENS_PER_BATCH = 2**14
 
 
-def mean(slopes: "Tensor", embeddings: "Tensor") -> "Tensor":
-    return slopes.mean(dim=-1)
+def mean(gradients: "Tensor", embeddings: "Tensor") -> "Tensor":
+    return gradients.mean(dim=-1)
 
 
-def l1(slopes: "Tensor", embeddings: "Tensor") -> "Tensor":
-    return slopes.abs().sum(dim=-1)
+def l1(gradients: "Tensor", embeddings: "Tensor") -> "Tensor":
+    return gradients.abs().sum(dim=-1)
 
 
-def l2(slopes: "Tensor", embeddings: "Tensor") -> "Tensor":
-    return slopes.square().sum(dim=-1).sqrt()
+def l2(gradients: "Tensor", embeddings: "Tensor") -> "Tensor":
+    return gradients.square().sum(dim=-1).sqrt()
 
 
-def times_input(slopes: "Tensor", embeddings: "Tensor") -> "Tensor":
-    return (slopes * embeddings).sum(dim=-1)
+def times_input(gradients: "Tensor", embeddings: "Tensor") -> "Tensor":
+    return (gradients * embeddings).sum(dim=-1)
 
 
 def gradient(inside: Internals, case: Case, *, read: ReadOut) -> tuple[FloatArray, int]:
-    """One backward pass per class, read off in one of the ways above."""
+    """One backward pass per class; `read` makes one number per token of its gradient."""
     embeddings = inside.embeddings(case.document)
     columns = [
-        read(_slopes(inside, case, embeddings[None], outcome)[0], embeddings)
+        read(_gradients(inside, case, embeddings[None], outcome)[0], embeddings)
         for outcome in outcomes(case)
     ]
     scores = summed(columns, inside.unit_of_token(case.document), case)
@@ -56,7 +56,7 @@ def gradient(inside: Internals, case: Case, *, read: ReadOut) -> tuple[FloatArra
 def integrated_gradients(
     inside: Internals, case: Case, *, n_steps: int = 32
 ) -> tuple[FloatArray, int]:
-    """Gauss–Legendre along the straight line from the masked text to the text."""
+    """Gauss–Legendre quadrature along the straight line from the masked text to the text."""
     import torch
 
     end, start = inside.embeddings(case.document), inside.blank(case.document)
@@ -70,19 +70,20 @@ def integrated_gradients(
     columns = []
     for outcome in outcomes(case):
         parts = [
-            _slopes(inside, case, path[at : at + step], outcome) for at in range(0, n_steps, step)
+            _gradients(inside, case, path[at : at + step], outcome)
+            for at in range(0, n_steps, step)
         ]
         columns.append(times_input((weight * torch.cat(parts)).sum(dim=0), end - start))
     scores = summed(columns, inside.unit_of_token(case.document), case)
     return scores, len(end) * n_steps * len(columns)
 
 
-def _slopes(inside: Internals, case: Case, embeddings: "Tensor", outcome: Outcome) -> "Tensor":
+def _gradients(inside: Internals, case: Case, embeddings: "Tensor", outcome: Outcome) -> "Tensor":
     """∂ outcome / ∂ embeddings: (n, T, width)."""
     import torch
 
-    at = embeddings.detach().clone().requires_grad_()
+    leaf = embeddings.detach().clone().requires_grad_()
     with torch.enable_grad():
-        score = outcome(inside.logits_from_embeddings(case.document, at)).sum()
-        (found,) = torch.autograd.grad(score, at)
-    return found
+        score = outcome(inside.logits_from_embeddings(case.document, leaf)).sum()
+        (gradients,) = torch.autograd.grad(score, leaf)
+    return gradients

@@ -1,8 +1,9 @@
 """From a text to the units that are explained: coarser ones where a text is long.
 
 A fit costs the cube of the number of units, and nobody reads a thousand bars. Where the caller
-does not say what the units are, a text of more than MANY becomes its sentences, if they make a
-fair number, else runs of a few words; a note says so and how to get words all the same.
+does not choose the units, a text of more than MAX_UNITS words is split into its sentences, if they
+are neither too few nor too many, else into runs of a few words; a note says so, and how to get
+words nevertheless.
 """
 
 from collections.abc import Sequence
@@ -12,9 +13,9 @@ from itertools import groupby
 from slalom.classifiers.base import Classifier, Units, checked_text
 from slalom.document import Document, Span, Text
 
-MANY = 1000  # units; above it they are put together
-AIM = 300  # units that a long text is put together into, about
-FEWEST = 50  # sentences that make an explanation of a long text worth reading
+MAX_UNITS = 1000  # above it coarser units are taken
+N_RUNS = 300  # of words, about, where sentences do not serve
+MIN_SENTENCES = 50  # fewer would make a poor explanation of a long text
 
 
 def document_of(
@@ -23,7 +24,7 @@ def document_of(
     """The text as the classifier cuts it, with coarser units where there would be too many."""
     checked = checked_text(text)
     document = classifier.split(checked, units, too_long=too_long)
-    if units is not None or document.n_units <= MANY:
+    if units is not None or document.n_units <= MAX_UNITS:
         return document
     what, spans = _coarser(classifier, checked, document, too_long)
     coarse = classifier.split(checked, spans, too_long=too_long)
@@ -38,18 +39,18 @@ def _coarser(
     classifier: Classifier, text: Text, document: Document, too_long: str
 ) -> tuple[str, Units]:
     sentences = classifier.split(text, "sentence", too_long=too_long)
-    if FEWEST <= sentences.n_units <= MANY:
+    if MIN_SENTENCES <= sentences.n_units <= MAX_UNITS:
         return "sentences", "sentence"
-    length = -(-document.n_units // AIM)
+    length = -(-document.n_units // N_RUNS)
     return f"runs of {length} words", _runs(document.spans, length)
 
 
 def _runs(spans: Sequence[Span], length: int) -> list[Span]:
-    """Neighbours put together, never across the two sides of a pair."""
+    """Spans of `length` consecutive units, never across the two sides of a pair."""
     runs: list[Span] = []
     for side, own in groupby(spans, key=lambda span: span[:-2]):
-        together = list(own)
-        for start in range(0, len(together), length):
-            part = together[start : start + length]
+        units = list(own)
+        for start in range(0, len(units), length):
+            part = units[start : start + length]
             runs.append((*side, part[0][-2], part[-1][-1]))
     return runs

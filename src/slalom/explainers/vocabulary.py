@@ -1,4 +1,4 @@
-"""One table over a corpus: what every token says to a classifier, whatever text it stands in.
+"""One table over a corpus: the value and importance of every token, whatever text it stands in.
 
 A Vocabulary is a SLALOM whose values and importances are shared by all documents (the paper's
 global explanation). Tokens that too few documents hold share one entry, `rare`. As a prior it
@@ -28,21 +28,20 @@ from slalom.surrogates.slalom.model import Anchor
 from slalom.surrogates.threads import one_thread
 
 COLUMNS = ("value", "importance", "documents")
-TWO_THIRDS = QueryBudget(
-    minimum=200, per_unit=10 / 3, maximum=2000
-)  # of what 'slalom' asks for, as measured
+# Two thirds of the budget of 'slalom': docs/vocabulary.md has the measurement.
+REDUCED_BUDGET = QueryBudget(minimum=200, per_unit=10 / 3, maximum=2000)
 
 
 @dataclass(frozen=True)
 class Entry:
-    """What is known of one token; errors are standard errors."""
+    """One row of the table; errors are standard errors."""
 
     token: str
     value: float
     importance: float
     value_error: float
     importance_error: float
-    documents: int  # that hold it
+    documents: int  # how many contain it
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -53,10 +52,10 @@ class Vocabulary:
     keys: tuple[Hashable, ...]  # what the classifier sees of each
     scores: dict[str, FloatArray]  # "value" and "importance" → (n_tokens,)
     errors: dict[str, FloatArray]  # standard errors, same shapes
-    counts: IntArray  # (n_tokens,) documents that hold each
+    counts: IntArray  # (n_tokens,) how many documents contain each
     rare: Anchor | None  # value and importance shared by all other tokens
     anchor: Anchor | None
-    quality: Quality  # r2 and rmse are those of documents that were held out
+    quality: Quality  # r2 and rmse are of held-out documents
     n_documents: int
     labels: tuple[str, ...]
     target: str
@@ -108,7 +107,7 @@ class Vocabulary:
         return FromVocabulary(self)
 
     def prior(self, keys: Sequence[Hashable]) -> Prior:
-        """What the table believes of features with these keys; nothing of tokens it has not."""
+        """Prior means of features with these keys; NaN for tokens that the table does not have."""
         rows = {key: row for row, key in enumerate(self.keys)}
         at = np.array([rows.get(key, len(self.keys)) for key in keys])
         values, importances = (
@@ -190,7 +189,7 @@ class FromVocabulary:
     vocabulary: Vocabulary
     name: str = "slalom-prior"
     summary: str = "'slalom' that starts from a vocabulary: fewer queries"
-    budget: QueryBudget = TWO_THIRDS
+    budget: QueryBudget = REDUCED_BUDGET
 
     def explain(
         self,
@@ -201,7 +200,7 @@ class FromVocabulary:
         n_queries: int | None,
         seed: int,
     ) -> list[Explanation]:
-        """The target is the vocabulary's: its values speak of no other."""
+        """The target is that of the vocabulary, whose values are its log-odds."""
         table = self.vocabulary
         if tuple(classifier.labels) != table.labels:
             raise InputError(
@@ -210,7 +209,7 @@ class FromVocabulary:
             )
         if target not in (None, table.target, table.target_index):
             raise InputError(
-                f"the vocabulary speaks of {table.target!r}, not of {target!r}: "
+                f"the vocabulary was made for the target {table.target!r}, not {target!r}: "
                 "make another with that target"
             )
         method = SurrogateExplainer(
@@ -236,7 +235,7 @@ class FromVocabulary:
         return [self._noted(e, document) for e, document in zip(found, documents, strict=True)]
 
     def _fit(self, document: Document, observed: Observations) -> Fit:
-        """What the table believes of a document's units is the prior of its fit."""
+        """A fit whose prior means are the vocabulary's values and importances."""
         first = np.unique(document.features, return_index=True)[1]
         prior = self.vocabulary.prior([document.keys[unit] for unit in first])
         return fit_many(SlalomSurrogate(prior=prior), [observed])[0]

@@ -1,10 +1,10 @@
-"""From a corpus to a Vocabulary: every document asked a little, one SLALOM fitted to it all.
+"""From a corpus to a Vocabulary: a few queries per document, one SLALOM fitted to all of them.
 
 Tokens in fewer than `least_documents` documents share one entry; a Newton step costs the cube
-of the number of entries, so where more than MOST would be fitted, the bar is raised until no
-more are. How well the table describes texts it has not seen is measured by fits that leave
-out a fifth of the documents; they also decide how strongly values shrink, since the queries
-of one document resemble each other more than the evidence of a fit believes.
+of the number of entries, so that threshold is raised until at most MAX_ENTRIES are left. How well
+the table describes unseen texts is measured on held-out documents, a fifth of all. They also choose
+between strong and weak ridges: the marginal likelihood would assume independent rows, and the
+queries of one document are not.
 """
 
 from collections import Counter
@@ -32,10 +32,10 @@ from slalom.surrogates.slalom.model import Anchor
 from slalom.surrogates.slalom.problem import Problem, Solution, attention_of
 from slalom.surrogates.slalom.solvers import LevenbergMarquardt
 
-MOST = 2000  # tokens with an entry of their own
-QUERIES = 20  # per document: many documents asked a little tell more than few asked a lot
-FOLD = 5  # one document in five is held out
-CHUNK = 500  # documents asked together
+MAX_ENTRIES = 2000  # tokens with an entry of their own
+QUERIES_PER_DOCUMENT = 20  # few queries of many documents tell more than many of few
+HELD_OUT = 5  # one document in five
+DOCUMENTS_PER_CALL = 500
 SOLVERS = tuple(  # strong and weak ridges
     LevenbergMarquardt(bounded=bounded, most_rounds=4, max_steps=10, tolerance=1e-6)
     for bounded in (True, False)
@@ -46,7 +46,7 @@ def explain_vocabulary(
     classifier: Any,
     texts: Sequence[Text],
     target: TargetName = None,
-    n_queries: int = QUERIES,
+    n_queries: int = QUERIES_PER_DOCUMENT,
     units: str | None = None,
     too_long: str = "error",
     least_documents: int = 2,
@@ -62,15 +62,15 @@ def explain_vocabulary(
     chosen = _target(target, asked)
     documents = _documents(asked, texts, units, too_long)
     _check(len(documents), n_queries, least_documents)
-    pool = _asked(asked, documents, chosen, n_queries, seed)
+    data = _collected(asked, documents, chosen, n_queries, seed)
     columns, notes = _columns(documents, least_documents)
-    trials = [_held_out(documents, pool, solver, least_documents, seed) for solver in SOLVERS]
+    trials = [_held_out(documents, data, solver, least_documents, seed) for solver in SOLVERS]
     best = min(trials, key=lambda trial: trial.judged.rmse or 0.0)
-    fitted = pool.fit(columns, best.solver)
+    fitted = data.fit(columns, best.solver)
     values, importances = fitted.solution.state.values[:, 0], fitted.solution.state.importances
-    errors = grouped_errors(fitted.problem, fitted.solution, pool.owners)
+    errors = grouped_errors(fitted.problem, fitted.solution, data.owners)
     n = len(columns)
-    held = _holders(documents)
+    frequency = _document_frequency(documents)
     names = {
         key: unit for d in reversed(documents) for key, unit in zip(d.keys, d.units, strict=True)
     }
@@ -80,15 +80,15 @@ def explain_vocabulary(
         keys=tuple(columns),
         scores={"value": values[:n], "importance": importances[:n]},
         errors={"value": errors[0][:n], "importance": errors[1][:n]},
-        counts=np.array([held[key] for key in columns], dtype=np.int32),
-        rare=anchors[0] if n < len(held) else None,
+        counts=np.array([frequency[key] for key in columns], dtype=np.int32),
+        rare=anchors[0] if n < len(frequency) else None,
         anchor=anchors[1],
         quality=Quality(
             r2=best.judged.r2,
             r2_error=best.judged.r2_error,
             rmse=best.judged.rmse,
-            n_queries=pool.n_asked,
-            n_tokens=pool.n_tokens,
+            n_queries=data.n_asked,
+            n_tokens=data.n_tokens,
             seconds=perf_counter() - start,
             trust=trust_of(best.judged.r2, best.judged.r2_error),
             notes=notes,
@@ -105,7 +105,7 @@ def explain_vocabulary(
 
 @dataclass(frozen=True)
 class Trial:
-    """What came of leaving documents out; nothing where there are too few of them."""
+    """A solver and its error on held-out documents; NOTHING where there are too few."""
 
     solver: LevenbergMarquardt
     judged: Judged
@@ -118,11 +118,11 @@ class Fitted:
 
 
 @dataclass(frozen=True, eq=False)
-class Pool:
-    """Answers of all documents, each distinct query once; cells are the non-zero counts."""
+class CorpusAnswers:
+    """Answers of all documents, each distinct query once; counts are sparse."""
 
     keys: tuple[Hashable, ...]  # every token of the corpus
-    cells: tuple[NDArray[np.intp], NDArray[np.intp]]  # row and key of each count
+    cells: tuple[NDArray[np.intp], NDArray[np.intp]]  # row and key number of each count
     counts: FloatArray  # (n_cells,)
     scores: FloatArray  # (n_rows,)
     owners: NDArray[np.intp]  # (n_rows,) the document of each row
@@ -154,10 +154,10 @@ class Pool:
         kept = used[self.cells[0]]
         n_rows = int(used.sum())
         flat = number[self.cells[0][kept]] * (n + 2) + column[self.cells[1][kept]]
-        places, which = np.unique(flat, return_inverse=True)  # rare tokens of one row meet
+        cell, which = np.unique(flat, return_inverse=True)  # adds up the rare tokens of a row
         counts: FloatArray = np.append(np.bincount(which, self.counts[kept]), np.ones(n_rows))
-        row = np.append(places // (n + 2), np.arange(n_rows))
-        at = np.append(places % (n + 2), np.full(n_rows, n + 1))
+        row = np.append(cell // (n + 2), np.arange(n_rows))
+        at = np.append(cell % (n + 2), np.full(n_rows, n + 1))
         order = np.argsort(row, kind="stable")
         cells = Cells(row[order], at[order], n + 2)
         rows = Rows(counts[order], (n_rows, n + 2), cells)
@@ -209,42 +209,50 @@ def _check(n_documents: int, n_queries: object, least_documents: object) -> None
             raise InputError(f"{name} must be a whole number of at least {least}, not {given!r}")
 
 
-def _asked(
+def _collected(
     classifier: Classifier, documents: Sequence[Document], target: Target, n_queries: int, seed: int
-) -> Pool:
+) -> CorpusAnswers:
+    """Ask random subsets of every document; a query that an earlier document asked is not kept."""
     keys: dict[Hashable, int] = {}
     rows, columns, counts, scores, owners = [], [], [], [], []
     known: set[Hashable] = set()
     n_rows = n_tokens = 0
-    once, independent = CachedClassifier(classifier), is_independent(classifier)
-    for begin in range(0, len(documents), CHUNK):
-        chunk = documents[begin : begin + CHUNK]
-        sampler = SubsetSizes(singles=0.2)  # a token alone says the same in every document
+    cached, independent = CachedClassifier(classifier), is_independent(classifier)
+    for begin in range(0, len(documents), DOCUMENTS_PER_CALL):
+        chunk = documents[begin : begin + DOCUMENTS_PER_CALL]
+        sampler = SubsetSizes(singles=0.2)  # few: a token alone is the same query in every document
         samples = [sampler.sample(d, n_queries, np.random.default_rng(seed)) for d in chunk]
         pairs = [(d, s.queries) for d, s in zip(chunk, samples, strict=True)]
         for owner, ((document, queries), answers) in enumerate(
-            zip(pairs, ask(once, pairs), strict=True), begin
+            zip(pairs, ask(cached, pairs), strict=True), begin
         ):
             seen = classifier.seen(document, queries)
             new = np.array([at for at in answers.first.tolist() if seen[at] not in known], np.intp)
             known.update(seen[at] for at in new.tolist())
             first = np.unique(document.features, return_index=True)[1]
             numbers = np.array([keys.setdefault(document.keys[u], len(keys)) for u in first])
-            found = document.count(queries[new])
-            at_row, at_feature = np.nonzero(found)
+            occurrences = document.count(queries[new])
+            at_row, at_feature = np.nonzero(occurrences)
             rows.append(at_row + n_rows)
             columns.append(numbers[at_feature])
-            counts.append(found[at_row, at_feature])
+            counts.append(occurrences[at_row, at_feature])
             scores.append(target.scores(answers.logits[new], independent=independent))
             owners.append(np.full(len(new), owner))
             n_rows += len(new)
             n_tokens += int(document.n_tokens(queries[new]).sum())
     cells = (np.concatenate(rows), np.concatenate(columns))
-    scored, owned = np.concatenate(scores), np.concatenate(owners)
-    return Pool(tuple(keys), cells, np.concatenate(counts), scored, owned, n_rows, n_tokens)
+    return CorpusAnswers(
+        keys=tuple(keys),
+        cells=cells,
+        counts=np.concatenate(counts),
+        scores=np.concatenate(scores),
+        owners=np.concatenate(owners),
+        n_asked=n_rows,
+        n_tokens=n_tokens,
+    )
 
 
-def _holders(documents: Sequence[Document]) -> Counter[Hashable]:
+def _document_frequency(documents: Sequence[Document]) -> Counter[Hashable]:
     return Counter(key for document in documents for key in dict.fromkeys(document.keys))
 
 
@@ -252,44 +260,51 @@ def _columns(
     documents: Sequence[Document], least: int
 ) -> tuple[dict[Hashable, int], tuple[str, ...]]:
     """A column for every token in enough documents, the most frequent first."""
-    ranked = _holders(documents).most_common()
-    bar = max(least, ranked[MOST][1] + 1) if len(ranked) > MOST else least
-    kept = [key for key, n in ranked if n >= bar]
+    ranked = _document_frequency(documents).most_common()
+    threshold = least
+    if len(ranked) > MAX_ENTRIES:
+        threshold = max(least, ranked[MAX_ENTRIES][1] + 1)
+    kept = [key for key, n in ranked if n >= threshold]
     if not kept:
         raise InputError(
             f"no token is in {least} of the {len(documents)} texts: "
             "give more texts, or least_documents=1"
         )
     shared = len(ranked) - len(kept)
-    note = f"{shared} tokens in fewer than {bar} documents share one entry"
+    note = f"{shared} tokens in fewer than {threshold} documents share one entry"
     return {key: column for column, key in enumerate(kept)}, (note,) if shared else ()
 
 
 def _held_out(
-    documents: Sequence[Document], pool: Pool, solver: LevenbergMarquardt, least: int, seed: int
+    documents: Sequence[Document],
+    data: CorpusAnswers,
+    solver: LevenbergMarquardt,
+    least: int,
+    seed: int,
 ) -> Trial:
-    """How well a fit that has not seen a fifth of the documents describes their queries."""
+    """The error of a fit to four fifths of the documents on the queries of the others."""
     order = np.random.default_rng(seed).permutation(len(documents)).tolist()
-    held = order[: len(documents) // FOLD]
+    held = order[: len(documents) // HELD_OUT]
     others = [documents[number] for number in order[len(held) :]]
     try:
         columns, _ = _columns(others, least)
     except InputError:  # too few documents are left to share a token
         return Trial(solver, NOTHING)
-    tested = np.isin(pool.owners, held)
+    tested = np.isin(data.owners, held)
     if not tested.any():
         return Trial(solver, NOTHING)
-    state = pool.fit(columns, solver, held).solution.state
-    said = attention_of(pool.rows(columns, tested), state.importances).apply(state.values)[:, 0]
-    truth = pool.scores[tested]
-    missed = (truth - said) ** 2
-    spread = (truth - pool.scores[~tested].mean()) ** 2
-    which = np.unique(pool.owners[tested], return_inverse=True)[1]
-    found = judged(
-        missed / len(truth),
+    state = data.fit(columns, solver, held).solution.state
+    attention = attention_of(data.rows(columns, tested), state.importances)
+    predicted = attention.apply(state.values)[:, 0]
+    truth = data.scores[tested]
+    squared = (truth - predicted) ** 2
+    spread = (truth - data.scores[~tested].mean()) ** 2
+    document = np.unique(data.owners[tested], return_inverse=True)[1]
+    quality = judged(
+        squared / len(truth),
         spread / len(truth),
         largest=float(np.abs(truth).max()),
-        rmse=float(np.sqrt(missed.mean())),
-        kin=which.astype(np.int32),
+        rmse=float(np.sqrt(squared.mean())),
+        kin=document.astype(np.int32),
     )
-    return Trial(solver, found)
+    return Trial(solver, quality)

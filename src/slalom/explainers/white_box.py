@@ -1,7 +1,7 @@
-"""Methods that look into the model: gradients, attention, relevance.
+"""White-box methods: gradients, attention, relevance.
 
-Knows how the inside of a classifier is asked for and how token scores become unit scores; what
-is computed from it stands in gradients.py and attention.py.
+Knows how a classifier's internals are reached and how token scores become unit scores; the
+scores themselves are computed in gradients.py and attention.py.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,17 +20,15 @@ from slalom.explanation import Explanation
 if TYPE_CHECKING:
     from torch import Tensor
 
-Scorer = Callable[[Internals, Case], tuple[FloatArray, int]]  # unit scores, tokens asked
+Scorer = Callable[[Internals, Case], tuple[FloatArray, int]]  # unit scores, tokens computed
 
-RESOLUTION = 1e-6  # single precision, over gradients of the order of 1
-ROUNDING = (
-    "all scores are rounding errors: behind a layer norm the mean of a gradient is 0 by nature"
-)
+RESOLUTION = 1e-6  # of single precision, for gradients of the order of 1
+ROUNDING = "all scores are rounding errors: before a layer norm the mean of a gradient is 0"
 
 
 @dataclass(frozen=True)
 class WhiteBox:
-    """One of the methods; `additive` scores are log-odds that units take with them when they go."""
+    """One of the methods; `additive` scores are log-odds that are lost when units are removed."""
 
     name: str
     summary: str
@@ -61,7 +59,7 @@ class WhiteBox:
 
 
 def outcomes(case: Case) -> list[Outcome]:
-    """What is differentiated: the target's log-odds, or the centred logit of every class."""
+    """The functions that are differentiated: the target's log-odds, or every centred logit."""
     independent = is_independent(case.classifier)
     if case.target.index is not None:
         return [lambda logits: log_odds(case.target, logits, independent=independent)]
@@ -75,7 +73,7 @@ def outcomes(case: Case) -> list[Outcome]:
 
 
 def log_odds(target: Target, logits: "Tensor", *, independent: bool) -> "Tensor":
-    """Target.scores, differentiable: (n, n_classes) → (n,)."""
+    """`Target.scores` in torch: (n, n_classes) → (n,)."""
     index = target.index
     assert index is not None
     if independent or logits.shape[1] == 1:
@@ -85,7 +83,7 @@ def log_odds(target: Target, logits: "Tensor", *, independent: bool) -> "Tensor"
 
 
 def summed(columns: Sequence["Tensor"], units: IntArray, case: Case) -> FloatArray:
-    """Token scores added up over each unit: (n_units,), or (n_units, n_classes) for all."""
+    """Token scores summed over each unit: (n_units,), or (n_units, n_classes) for all classes."""
     table = np.zeros((case.document.n_units, len(columns)))
     shown = units >= 0
     for column, tokens in enumerate(columns):
