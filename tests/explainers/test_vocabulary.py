@@ -138,7 +138,7 @@ def test_rare_tokens_share_an_entry(monkeypatch: pytest.MonkeyPatch) -> None:
     assert made.quality.notes == ("40 tokens in fewer than 2 documents share one entry",)
     every = slalom.explain_vocabulary(classifier(), texts, least_documents=1)
     assert len(every) == 70
-    monkeypatch.setattr(vocabulary_fit, "MOST", 20)
+    monkeypatch.setattr(vocabulary_fit, "MAX_ENTRIES", 20)
     few = slalom.explain_vocabulary(classifier(), TEXTS)
     assert len(few) <= 20
     assert "share one entry" in few.quality.notes[0]
@@ -245,7 +245,7 @@ def test_what_cannot_be_done(settings: dict[str, Any], message: str) -> None:
 
 
 def test_a_prior_for_another_question(vocabulary: Vocabulary) -> None:
-    with pytest.raises(InputError, match="speaks of 'yes', not of 'no'"):
+    with pytest.raises(InputError, match="made for the target 'yes', not 'no'"):
         slalom.explain(classifier(), TEXTS[0], vocabulary.method(), target="no")
     other = slalom.FunctionClassifier(asked_words, labels=["a", "b"], gives="logits")
     with pytest.raises(InputError, match="labels no, yes"):
