@@ -29,7 +29,10 @@ from slalom.web import jobs, models, server
 from slalom.web.limits import Limits
 
 ROOT = Path(__file__).parent.parent
-IN_WORDS = {2: "two", 3: "three", 4: "four", 5: "five", 8: "eight", 20: "twenty", 100: "hundred"}
+IN_WORDS = {2: "two", 3: "three", 4: "four", 5: "five", 7: "seven", 8: "eight"} | {
+    20: "twenty",
+    100: "hundred",
+}
 FACTS, LIMITS = facts.Facts(), Limits()
 
 
@@ -52,6 +55,10 @@ CLAIMS = [
     ),
     ("README.md", f"*high* from {HIGH_TRUST}, *fair* from {FAIR_TRUST}, else *low*"),
     ("README.md", f"a fit to {IN_WORDS[folds.N_FOLDS - 1]} quarters of them"),
+    (
+        "README.md",
+        f"to {IN_WORDS[folds.N_FOLDS_OF_FEW - 1]} eighths where there are at most {folds.FEW}",
+    ),
     ("docs/reading.md", f"*high* from {HIGH_TRUST}, *fair* from {FAIR_TRUST}, else *low*"),
     ("docs/reading.md", f"measured for the strongest {IN_WORDS[FACTS.max_removals]} words"),
     ("docs/interactions.md", f"`n_queries=` bounds the search ({interactions.N_QUERIES} by"),

@@ -7,7 +7,14 @@ import pytest
 
 from slalom.surrogates.slalom.descent import descend
 from slalom.surrogates.slalom.fit import SlalomSurrogate
-from slalom.surrogates.slalom.folds import N_FOLDS, _rows, folds_of, without_folds
+from slalom.surrogates.slalom.folds import (
+    FEW,
+    N_FOLDS,
+    N_FOLDS_OF_FEW,
+    _rows,
+    folds_of,
+    without_folds,
+)
 from slalom.surrogates.slalom.model import Anchor, SlalomModel
 from slalom.surrogates.slalom.path import Strengths
 from slalom.surrogates.slalom.problem import Solution, attention_of, project
@@ -42,6 +49,14 @@ def test_the_whole_and_the_empty_text_are_never_left_out(fitted):
     folds = folds_of(fitted[0])
     assert list(folds[:2]) == [-1, -1]
     assert set(folds[2:]) == set(range(N_FOLDS))
+
+
+@pytest.mark.parametrize(("n_drawn", "n_folds"), [(FEW, N_FOLDS_OF_FEW), (FEW + 1, N_FOLDS)])
+def test_few_rows_are_left_out_fewer_at_a_time(fitted, n_drawn, n_folds):
+    judged = np.arange(len(fitted[0].scores)) < n_drawn
+    folds = folds_of(replace(fitted[0], judged=judged))
+    np.testing.assert_array_equal(np.unique(folds[judged]), np.arange(n_folds))
+    assert np.ptp(np.bincount(folds[judged])) <= 1
 
 
 def test_rows_left_out_say_nothing(fitted):

@@ -17,7 +17,8 @@ from slalom.surrogates.rows import Rows
 from slalom.surrogates.slalom.descent import descend
 from slalom.surrogates.slalom.problem import Parts, Problem, Ridges, Solution, attention_of, project
 
-N_FOLDS = 4
+N_FOLDS, N_FOLDS_OF_FEW = 4, 8
+FEW = 250  # rows at most: a fit without a quarter of them would be too poor to judge by
 N_STEPS, TOLERANCE = 5, 1e-6
 N_FINE_STEPS, FINE = 8, 1e-12
 CLOSE = 1e-4  # mean square of the residuals, of the spread: single precision would show
@@ -27,14 +28,15 @@ def folds_of(problem: Problem) -> IntArray:
     """(n,) the fold of each row; −1: never left out. Queries were drawn at random: in turn."""
     drawn = np.ones(len(problem.scores), bool) if problem.judged is None else problem.judged
     folds = np.full(len(drawn), -1, dtype=np.int32)
-    folds[drawn] = np.arange(int(drawn.sum())) % N_FOLDS
+    n_drawn = int(drawn.sum())
+    folds[drawn] = np.arange(n_drawn) % (N_FOLDS if n_drawn > FEW else N_FOLDS_OF_FEW)
     return folds
 
 
 def without_folds(problem: Problem, solution: Solution, folds: IntArray) -> FloatArray:
     """(n_folds, n, n_columns) what fits without each fold say of all rows."""
     end = _End.of(problem, solution)
-    found = [_without(end, folds != fold) for fold in range(N_FOLDS)]
+    found = [_without(end, folds != fold) for fold in range(folds.max() + 1)]
     return np.stack(found).astype(np.float64)
 
 
