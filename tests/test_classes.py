@@ -9,6 +9,7 @@ import torch
 from rich.console import Console
 
 import slalom
+from slalom.classifiers.base import target_of
 from slalom.classifiers.huggingface.classifier import HuggingFaceClassifier
 from slalom.errors import InputError, UnknownNameError
 from slalom.explanation import Explanation
@@ -165,6 +166,10 @@ def test_targets_the_model_does_not_have() -> None:
         explained(classes(), "glat")
     with pytest.raises(InputError, match=r"target 3 is out of range: .* 0 to 2 \(sad, glad, mad\)"):
         explained(classes(), 3)
+    two = np.zeros(2)
+    assert target_of(7, ("0", "7"), two) == target_of("7", ("0", "7"), two)  # no class has number 7
+    with pytest.raises(InputError, match="target 1 is a label and the number of another class"):
+        target_of(1, ("1", "2"), two)
     for wrong in (-1, True, 1.5):
         with pytest.raises(InputError, match="target"):
             explained(classes(), wrong)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from sklearn.feature_extraction.text import CountVectorizer
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.naive_bayes import MultinomialNB
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
@@ -177,6 +177,14 @@ def test_a_machine_without_probabilities() -> None:
     assert (scores[:, 0] == 0).all()
     three = make_pipeline(CountVectorizer(), LinearSVC()).fit(TEXTS, ["a", "b", "c", "a"])
     np.testing.assert_allclose(as_classifier(three)(TEXTS), three.decision_function(TEXTS))
+
+
+def test_a_regression_is_told_how_to_be_explained() -> None:
+    fitted = make_pipeline(CountVectorizer(), Ridge()).fit(TEXTS, [1.0, 2.0, 3.0, 5.0])
+    with pytest.raises(InputError, match=r'FunctionClassifier\(it\.predict, gives="logits"\)'):
+        as_classifier(fitted)
+    scores = FunctionClassifier(fitted.predict, gives="logits")(TEXTS)
+    np.testing.assert_allclose(scores[:, 1] - scores[:, 0], fitted.predict(TEXTS))
 
 
 def test_a_plain_function() -> None:

@@ -37,7 +37,7 @@ def data(tmp_path):
 def test_it_explains_a_file_and_says_what_it_did(run, data, tmp_path):
     status, out, err = run(data, tmp_path / "out", "--queries", 40, "--id-column", "key")
     assert status == 0
-    assert "7 texts in" in out
+    assert "6 of 7 texts in" in out
     assert "1 line without a text to explain: line 7: not valid JSON" in err
     assert "1 text could not be explained" in err
     table = parquet.read_table(tmp_path / "out/part-000000.parquet")
@@ -59,6 +59,7 @@ def test_wrong_use_is_one_sentence_and_status_2(run, data, tmp_path):
     for arguments, sentence in (
         ((data,), "Missing argument 'OUTPUT'"),
         ((tmp_path / "none.csv", out), "no such file or folder"),
+        ((data, data), "reviews.jsonl is a file: name a folder"),
         ((data, out, "--text-column", "body"), "its columns are text, key, stars, group"),
         ((data, out, "--target", "ugly"), "expected one of bad, good"),
         ((data, out, "--target", "all"), "a corpus has one target"),

@@ -177,6 +177,15 @@ def test_help_and_version(run: Run) -> None:
     assert "--too-long" in run("explain", "--help")[1]
 
 
+def test_no_command_is_described_by_half_a_sentence(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    listed = run("--help")[1].partition("Commands:")[2]
+    assert len(listed.strip().splitlines()) == 6
+    assert "..." not in listed
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [

@@ -281,7 +281,7 @@ def test_a_poor_fit_is_warned_about_once():
         ({"n_queries": 2.5}, "whole number"),
         ({"n_queries": 3}, "at least 10"),
         ({"seed": -1}, "seed"),
-        ({"units": "letter"}, "letter"),
+        ({"units": "letter"}, "'letter': expected one of token, word, sentence, phrase"),
         ({"too_long": "cut"}, "cut"),
         ({"method": "slalom-analytic", "n_queries": 19}, "needs"),
     ],

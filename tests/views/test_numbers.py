@@ -1,8 +1,9 @@
 """Numbers are rounded, and never over a bar that they do not reach."""
 
+import numpy as np
 import pytest
 
-from slalom.views.numbers import r2, r2_percent
+from slalom.views.numbers import digits, number, r2, r2_percent
 
 
 @pytest.mark.parametrize(
@@ -25,3 +26,11 @@ def test_r2(share: float, shown: str, percent: str) -> None:
 
 def test_unknown() -> None:
     assert r2(None) == "–"
+
+
+@pytest.mark.parametrize(
+    ("scores", "shown"),
+    [([0.5, -2.0], "+0.50"), ([0.019], "+0.019"), ([4e-6], "+0.0000040"), ([3e-10], " 0.00")],
+)
+def test_a_column_shows_its_largest_score_and_no_rounding(scores: list[float], shown: str) -> None:
+    assert number(scores[0], digits(np.array(scores))) == shown

@@ -130,6 +130,8 @@ def test_what_is_exact_is_not_called_an_estimate() -> None:
     exact = replace(explanation, quality=replace(explanation.quality, trust="exact"))
     assert "shapley, removal and alone are the classifier’s answers" in trust_lines(exact)[0]
     assert not any("the fit says" in line for line in trust_lines(exact))
+    assert not any("RMSE" in fact for fact in reading.facts(exact))
+    assert any("RMSE" in fact for fact in reading.facts(explanation))
 
 
 @pytest.mark.parametrize(

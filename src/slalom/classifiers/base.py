@@ -145,6 +145,8 @@ def target_of(
     if isinstance(wanted, bool) or not isinstance(wanted, (int, np.integer)):
         raise InputError(f"target must be a label, an index, 'all' or None, not {wanted!r}")
     if str(wanted) in labels and list(labels).index(str(wanted)) != wanted:
+        if wanted >= len(labels):  # no class has this number: the label is meant
+            return Target(list(labels).index(str(wanted)), str(wanted))
         raise InputError(
             f"target {wanted} is a label and the number of another class: "
             f"give the label as a str, {str(wanted)!r}, or another number"
@@ -169,7 +171,8 @@ def checked_text(text: object) -> Text:
             "and many texts to explain_many"
         )
     if not isinstance(text, str):
-        raise InputError(f"the text must be a str, not {type(text).__name__}")
+        pair = ": a pair is a tuple of two texts" if isinstance(text, tuple) else ""
+        raise InputError(f"the text must be a str, not {type(text).__name__}{pair}")
     if not text.strip():
         raise InputError("the text is empty: give at least one word to explain")
     return _encodable(text)

@@ -107,6 +107,12 @@ def as_classifier(thing: Any) -> Classifier:
         return _from_estimator(thing, thing.decision_function, gives="logits")
     if callable(thing):
         return FunctionClassifier(thing)
+    if hasattr(thing, "predict"):
+        raise InputError(
+            f"a {type(thing).__name__} with predict alone gives no probabilities: if it predicts "
+            'numbers, give slalom.FunctionClassifier(it.predict, gives="logits"), '
+            "and its score is the number"
+        )
     raise InputError(
         f"{_briefly(thing)} is not a classifier: give slalom.load(…), a transformers or "
         "scikit-learn pipeline, or a function from a list of texts to probabilities"

@@ -39,7 +39,7 @@ MEASURED = "UNI,REM"
 COMPARED = "slalom,slalom-fast,lime,kernel-shap,leave-one-out,integrated-gradients,attention-lrp"
 
 
-@click.command()
+@click.command(short_help="Explain a text with several methods side by side.")
 @click.argument("text", required=False)
 @click.option("--file", metavar="FILE", help="Read the text from a file.")
 @MODEL

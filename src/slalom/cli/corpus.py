@@ -39,7 +39,7 @@ class CorpusGroup(click.Group):
         return super().parse_args(ctx, args if named else ["explain", *args])
 
 
-@click.group(cls=CorpusGroup)
+@click.group(cls=CorpusGroup, short_help="Explain every row of files, into Parquet; report, diff.")
 def corpus() -> None:
     """Explain every row of a table: JSON lines, CSV or Parquet in, Parquet out."""
 
@@ -198,9 +198,10 @@ def _say(summary: "Summary") -> None:
         failed = "1 text" if summary.n_failed == 1 else f"{summary.n_failed} texts"
         complain(f"{failed} could not be explained; the first: {summary.first_problem}")
     rows = "1 text" if summary.n_rows == 1 else f"{summary.n_rows} texts"
+    explained = f"{summary.n_rows - summary.n_failed} of " if summary.n_failed else ""
     click.echo(
-        f"{rows} in {summary.folder}: {summary.n_queries} queries, {summary.n_tokens} tokens, "
-        f"{summary.seconds:.1f} s of explaining"
+        f"{explained}{rows} in {summary.folder}: {summary.n_queries} queries, "
+        f"{summary.n_tokens} tokens, {summary.seconds:.1f} s of explaining"
     )
     if summary.n_failed == summary.n_rows:
         raise InputError(f"no text could be explained: {summary.first_problem}")

@@ -35,7 +35,7 @@ EVALUATED = "slalom,slalom-local,slalom-fast,lime,kernel-shap,linear"
 MEASURED = "UNI,WIDE,REM,deletion,insertion"
 
 
-@click.command()
+@click.command(short_help="Measure methods on many texts: quality beside cost.")
 @click.option("--data", required=True, metavar="FILE", help="Texts: .jsonl or .csv (.gz).")
 @click.option(
     "--out", required=True, metavar="DIR", help="Where results go; resumes what is there."

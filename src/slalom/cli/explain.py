@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 WIDEST = 100  # columns; longer lines are hard to read
 
 
-@click.command()
+@click.command(short_help="Explain what a classifier says of a text, or of a table of texts.")
 @click.argument("text", required=False)
 @click.option("--file", "file", metavar="FILE", help="A text, or a table with one text per row.")
 @click.option("--text-column", default="text", show_default=True, help="Of a table.")

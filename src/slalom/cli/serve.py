@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 BUNDLED = "bundled"
 
 
-@click.command()
+@click.command(short_help="Explain in the browser, and try what happens without a word.")
 @click.option(
     "--model",
     "models",

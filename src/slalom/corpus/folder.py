@@ -82,6 +82,8 @@ class RunFolder:
             record = json.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             return None
+        except NotADirectoryError as problem:
+            raise FileError(f"{self.path} is a file: name a folder") from problem
         except (OSError, ValueError) as problem:
             raise FileError(f"cannot read {path}: {problem}") from problem
         if not isinstance(record, dict) or record.get("format") != FORMAT:

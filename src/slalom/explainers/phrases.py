@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from slalom.classifiers.base import Classifier, Units
+from slalom.classifiers.base import UNIT_KINDS, Classifier, Units
 from slalom.classifiers.cached import CachedClassifier
 from slalom.document import Document, FloatArray, Queries, queries_from_masks
-from slalom.errors import BudgetError, Setting, counted
+from slalom.errors import BudgetError, Setting, UnknownNameError, counted
 from slalom.explainers.base import Explainer, TargetName, ask
 from slalom.explainers.case import Case, case_of
 from slalom.explainers.cost_recorder import CostRecorder
@@ -89,6 +89,8 @@ def by_phrases(method: Explainer, units: Units, too_long: str) -> tuple[Explaine
     """The method and the units it is given: words, where phrases are wanted."""
     if isinstance(units, str) and units == PHRASE:
         return ByPhrases(method, too_long), "word"
+    if isinstance(units, str) and units not in UNIT_KINDS:
+        raise UnknownNameError("unit kind", units, (*UNIT_KINDS, PHRASE))
     return method, units
 
 

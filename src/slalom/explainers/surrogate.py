@@ -225,7 +225,8 @@ def _check_budget(document: Document, n_queries: int | None) -> None:
     needed = min(LEAST_QUERIES, 2 ** min(document.n_units, 30) - (not document.has_empty_query))
     if n_queries is not None and n_queries < needed:
         raise BudgetError(
-            f"{counted(n_queries, 'query')} are too few for {counted(document.n_units, 'unit')}: "
+            f"{counted(n_queries, 'query')} {'is' if n_queries == 1 else 'are'} too few "
+            f"for {counted(document.n_units, 'unit')}: "
             f"allow at least {needed}, or leave ",
             Setting("n_queries"),
             " out",

@@ -9,6 +9,8 @@ from slalom.document import FloatArray
 from slalom.errors import counted as counted
 from slalom.explanation import FAIR_TRUST, HIGH_TRUST
 
+ROUNDING = 1e-7  # log-odds: what 32 bits leave of a difference of 0
+
 
 def number(score: float, decimals: int = 2) -> str:
     """Three digits or so, always with its sign."""
@@ -28,7 +30,7 @@ def margin(error: float, decimals: int = 2) -> str:
 def digits(scores: FloatArray) -> int:
     """How many decimals a column of scores needs for its largest to be seen."""
     peak = float(np.abs(scores).max(initial=0.0))
-    return 2 if peak >= 0.1 or peak == 0 else min(1 - floor(np.log10(peak)), 9)
+    return 2 if peak >= 0.1 or peak < ROUNDING else 1 - floor(np.log10(peak))
 
 
 def percent(share: float) -> str:

@@ -289,7 +289,8 @@ def facts(explanation: Explanation) -> list[str]:
     """The small print: method, fit and cost."""
     quality = explanation.quality
     fit = [] if quality.r2 is None else [f"R² {r2(quality.r2)}"]
-    miss = [] if quality.rmse is None else [f"RMSE {quality.rmse:.2f}"]
+    missing = quality.rmse is None or quality.trust == "exact"  # what is exact misses nothing
+    miss = [] if missing else [f"RMSE {quality.rmse:.2f}"]
     asked = counted(quality.n_queries, "query")
     return [explanation.method, *fit, *miss, asked]
 

@@ -190,7 +190,7 @@ def test_it_pickles_and_has_a_name() -> None:
         ([["a", "b"]], "an array of numbers"),
         ([{"label": "x"}], "an array of numbers"),
         (None, "."),
-        ([[2.0, -1.0]], 'not probabilities: give gives="logits"'),
+        ([[2.0, -1.0]], r'not probabilities: .*FunctionClassifier\(f, gives="logits"\)'),
         ([[0.9, 0.9]], "sum to 1.8, not 1"),
         ([[0.2, 0.3, 0.5]], r"expected \(1, 2\)"),
     ],
@@ -209,6 +209,15 @@ def test_a_function_that_raises() -> None:
     assert isinstance(caught.value.__cause__, KeyError)
 
 
+def test_a_function_that_complains_at_length() -> None:
+    def wordy(texts: list[str]) -> np.ndarray:
+        raise ValueError("expected 2D array" + ", got 'a text'" * 500)
+
+    with pytest.raises(ClassifierError, match="wordy raised ValueError: expected 2D array") as told:
+        FunctionClassifier(wordy)(["x"])
+    assert len(str(told.value)) < 500
+
+
 @pytest.mark.parametrize(
     ("text", "units", "message"),
     [
@@ -222,6 +231,8 @@ def test_a_function_that_raises() -> None:
         ("a b", "token", "no tokens: its units are word, sentence or spans"),
         ("a b", "line", "unknown unit kind 'line'"),
         ("a b", [(0, 5)], "out of range"),
+        ("a b", 5, "token, word, sentence or a list of spans, not 5"),
+        (("a", "b", "c"), None, "not tuple: a pair is a tuple of two texts"),
     ],
 )
 def test_texts_and_units_that_cannot_be_used(text: Any, units: Any, message: str) -> None:

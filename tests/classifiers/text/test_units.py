@@ -1,5 +1,6 @@
 from time import process_time
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 
@@ -109,6 +110,11 @@ def test_a_span_may_not_cut_a_token_nor_be_without_one() -> None:
         spanned_runs("film", [Run(0, 1, 0, 4)], [(0, 2), (2, 4)])
     with pytest.raises(InputError, match="holds no token"):
         spanned_runs("a\x00", [Run(0, 1, 0, 1)], [(0, 1), (1, 2)])
+
+
+def test_spans_may_be_made_by_numpy() -> None:
+    spans = np.array([[0, 3], [4, 8]])
+    assert caller_cuts(["the film"], list(spans)) == [[(0, 3), (4, 8)]]
 
 
 @pytest.mark.parametrize(

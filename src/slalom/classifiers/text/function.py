@@ -17,6 +17,7 @@ from slalom.errors import ClassifierError, InputError, UnknownNameError
 
 GIVES = ("probabilities", "logits")
 CLIP = 1e-6
+LONGEST = 400  # characters of another library's complaint
 
 
 class FunctionClassifier:
@@ -122,12 +123,18 @@ class FunctionClassifier:
         except Exception as problem:
             given = " (it was given pairs)" if any(isinstance(t, tuple) for t in texts) else ""
             raise ClassifierError(
-                f"{self.name} raised {type(problem).__name__}: {problem}{given}"
+                f"{self.name} raised {type(problem).__name__}: {_briefly(problem)}{given}"
             ) from problem
         table = _table(answer, n_texts=len(texts), name=self.name)
         if self.gives == "logits":
             return np.hstack([np.zeros_like(table), table]) if table.shape[1] == 1 else table
         return _log_probabilities(table, name=self.name)
+
+
+def _briefly(problem: Exception) -> str:
+    """The beginning of it: some libraries put every text they were given into their message."""
+    told = str(problem)
+    return told if len(told) <= LONGEST else f"{told[: LONGEST - 1].rstrip()}…"
 
 
 def _numbers(n_classes: int) -> tuple[str, ...]:
@@ -156,7 +163,7 @@ def _log_probabilities(table: FloatArray, *, name: str) -> FloatArray:
     if table.min(initial=0) < -1e-9 or table.max(initial=1) > 1 + 1e-6:
         raise ClassifierError(
             f"{name} returned {table.min():.3g} to {table.max():.3g}, which are not probabilities: "
-            'give gives="logits" if these are logits'
+            'if these are logits, wrap it: slalom.FunctionClassifier(f, gives="logits")'
         )
     if table.shape[1] == 1:
         table = np.hstack([1 - table, table])

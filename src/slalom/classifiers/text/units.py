@@ -7,8 +7,9 @@ lies before it (spaces, line breaks, and tokens made of nothing else) goes with 
 import re
 import unicodedata
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
+from numbers import Integral
 from typing import NamedTuple
 
 from slalom.classifiers.base import UNIT_KINDS, Units
@@ -119,10 +120,10 @@ def caller_cuts(sides: Sequence[str], spans: Sequence[Sequence[int]]) -> list[li
     expected = "(start, end)" if len(sides) == 1 else "(side, start, end)"
     cuts: list[list[Cut]] = [[] for _ in sides]
     for span in spans:
-        numbers = tuple(span) if isinstance(span, Sequence) and not isinstance(span, str) else ()
-        if len(numbers) != 1 + len(sides) or not all(isinstance(n, int) for n in numbers):
+        numbers = tuple(span) if isinstance(span, Iterable) and not isinstance(span, str) else ()
+        if len(numbers) != 1 + len(sides) or not all(isinstance(n, Integral) for n in numbers):
             raise InputError(f"the span {span!r} is not of the form {expected}")
-        side, start, end = numbers if len(sides) == 2 else (0, *numbers)
+        side, start, end = map(int, numbers if len(sides) == 2 else (0, *numbers))
         if not 0 <= side < len(sides):
             raise InputError(f"the span {span!r} names side {side}: a pair has sides 0 and 1")
         if not 0 <= start < end <= len(sides[side]):
@@ -151,6 +152,9 @@ def cuts_of(text: Text, units: Units) -> list[list[Cut]]:
         return [sentence_cuts(side) for side in sides]
     if units is None or isinstance(units, str):
         raise UnknownNameError("unit kind", units, UNIT_KINDS)
+    if not isinstance(units, Iterable):
+        kinds = ", ".join(UNIT_KINDS)
+        raise InputError(f"units must be one of {kinds} or a list of spans, not {units!r}")
     return caller_cuts(sides, units)
 
 
