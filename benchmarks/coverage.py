@@ -6,9 +6,11 @@
 
 Error bars: the share of units whose 90 % interval holds the classifier's own answer (85–95 % is
 right): Shapley values by many random orders, whose own noise is allowed for; `removal` and
-`alone` where they were not measured, by asking. Trust: leave-one-out R² against R² on 1000
-queries that were never fitted (within 0.05 is right). `--words 14` explains the first 14 words
-of each review. Rows hold what was said, its error and the truth; `--shown` reads them again.
+`alone` where they were not measured, by asking. Beside it stands how far an interval reaches to
+either side, in units of what the truths of a text spread by: one that says nothing holds all.
+Trust: leave-one-out R² against R² on 1000 queries that were never fitted (within 0.05 is right).
+`--words 14` explains the first 14 words of each review. Rows hold what was said, its error and
+the truth; `--shown` reads them again.
 """
 
 import argparse
@@ -75,6 +77,12 @@ def hits(row: dict[str, list[float]]) -> BoolArray:
     return np.asarray(np.abs(said - truth) <= NOMINAL * error)
 
 
+def reach_of(row: dict[str, Any]) -> float:
+    """How far intervals reach to either side, of the truth's spread or of what `row` says it is."""
+    spread = row.get("spread", float(np.std(row["truth"])))
+    return float(NOMINAL * np.mean(row["error"]) / max(spread, 1e-9))
+
+
 def fresh_r2(subject: Subject) -> float:
     """R² on subsets drawn like the fitted ones, with another seed, that were not fitted.
 
@@ -96,9 +104,10 @@ def shown(rows: list[Row]) -> None:
         each = [hits(row[name]) for row in rows if row[name]["said"]]
         if each:
             every, worst = np.concatenate(each), min(float(hit.mean()) for hit in each)
+            reach = np.mean([reach_of(row[name]) for row in rows if len(row[name]["said"]) > 1])
             print(
                 f"{name:8s} {np.mean(every):.3f} of {len(every)} units of {len(each)} texts held "
-                f"by a 90 % interval, {worst:.2f} of the worst text"
+                f"by a 90 % interval (± {reach:.2f} spreads), {worst:.2f} of the worst text"
             )
     gaps = [row["r2"] - row["fresh"] for row in rows if row["r2"] is not None]
     if gaps:

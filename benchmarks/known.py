@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.coverage import NOMINAL, hits
+from benchmarks.coverage import hits, reach_of
 from slalom.document import FloatArray
 from slalom.samplers.base import random_subsets
 from slalom.surrogates.base import Fit
@@ -119,8 +119,8 @@ def shown(name: str, rows: list[Row]) -> None:
     parts = []
     for read_out in NAMES:
         held = np.mean([hits(row[read_out]) for row in rows])
-        half = [NOMINAL * np.mean(row[read_out]["error"]) / row[read_out]["spread"] for row in rows]
-        parts.append(f"{read_out} {held:.2f} ({np.mean(half):.1f})")
+        reach = np.mean([reach_of(row[read_out]) for row in rows])
+        parts.append(f"{read_out} {held:.2f} ({reach:.1f})")
     print(f"{name:24s} {len(rows)} models: {', '.join(parts)}", flush=True)
 
 
