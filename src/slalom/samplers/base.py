@@ -1,7 +1,7 @@
-"""What a sampler is: it knows positions, never tokens, and says which questions to ask.
+"""What a sampler is: it chooses the queries of a document and knows positions, never tokens.
 
-Every sampler returns at most `n_queries` rows, all different, the full text first. Rows of
-weight 0 are asked (the full text tells the predicted class) but not fitted.
+Every sampler returns at most `n_queries` rows, the full text first. Rows of weight 0 are asked
+(the full text tells the predicted class) but not fitted.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from slalom.document import BoolArray, Document, FloatArray, Queries
 
 BLOCK = 100  # rows drawn at a time
-ROUNDS = 20  # how often a sampler draws again to replace repeats before it gives up
+MAX_ROUNDS = 20  # of drawing again to replace repeated rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,8 +24,8 @@ class Samples:
 
     queries: Queries  # (n, width)
     weights: FloatArray  # (n,)
-    complete: bool = False  # True: every subset there is; no query is left to generalise to
-    n_alike: FloatArray | None = None  # (n,) rows of its size that such a design asks for
+    complete: bool = False  # True: these are all subsets, so nothing is left to generalise to
+    n_alike: FloatArray | None = None  # (n,) expected number of distinct rows of the row's size
 
 
 class Sampler(Protocol):
@@ -35,35 +35,36 @@ class Sampler(Protocol):
 def distinct_rows(
     fixed: NDArray[Any], draw: Callable[[int], NDArray[Any]], n_rows: int
 ) -> NDArray[Any]:
-    """The fixed rows, then drawn ones that differ from all before: up to n_rows in all.
+    """The fixed rows, then drawn ones that differ from all before: at most n_rows in all.
 
-    Drawn in blocks of one size, so that a larger design begins with the smaller one's rows.
+    Always drawn in blocks of BLOCK rows, so that a larger design of one seed begins with the rows
+    of a smaller one.
     """
     blocks = [fixed[:n_rows]]
-    kept = {key: at for at, key in enumerate(row_keys(blocks[0]))}
+    first = {key: at for at, key in enumerate(row_keys(blocks[0]))}  # a row → where it came first
     n_drawn = len(blocks[0])
-    for _ in range(ROUNDS * (1 + n_rows // BLOCK)):
-        if len(kept) >= n_rows:
+    for _ in range(MAX_ROUNDS * (1 + n_rows // BLOCK)):
+        if len(first) >= n_rows:
             break
         blocks.append(draw(BLOCK))
         for at, key in enumerate(row_keys(blocks[-1]), n_drawn):
-            kept.setdefault(key, at)
+            first.setdefault(key, at)
         n_drawn += BLOCK
-    return np.concatenate(blocks)[list(kept.values())[:n_rows]]
+    return np.concatenate(blocks)[list(first.values())[:n_rows]]
 
 
 def row_keys(rows: NDArray[Any]) -> list[bytes]:
-    """Each row as bytes: equal rows, equal bytes."""
-    whole = np.ascontiguousarray(rows)
-    if not whole.size:
-        return [b""] * len(whole)
-    entry = np.dtype((np.void, whole.shape[1] * whole.itemsize))
-    keys: list[Any] = whole.view(entry).ravel().tolist()
+    """The bytes of each row, to tell rows apart."""
+    contiguous = np.ascontiguousarray(rows)
+    if not contiguous.size:
+        return [b""] * len(contiguous)
+    row = np.dtype((np.void, contiguous.shape[1] * contiguous.itemsize))
+    keys: list[Any] = contiguous.view(row).ravel().tolist()
     return keys
 
 
 def random_subsets(sizes: NDArray[np.int_], n_units: int, rng: np.random.Generator) -> BoolArray:
-    """One random subset of each size: the `size` smallest of random keys."""
+    """One random subset of each size: the units with the `size` smallest random keys."""
     keys = rng.random((len(sizes), n_units))
     limits = np.column_stack([np.sort(keys, axis=1), np.ones(len(sizes))])  # keys are below 1
     return np.asarray(keys < limits[np.arange(len(sizes)), sizes][:, None])
@@ -79,6 +80,6 @@ def all_subsets(n_units: int) -> BoolArray:
 
 
 def are_all_subsets(masks: BoolArray, document: Document) -> bool:
-    """Whether these subsets, all different, are all there are to ask."""
+    """Whether these distinct subsets are all that can be asked."""
     n_subsets = 1 << document.n_units
     return len(masks) == n_subsets - (not document.has_empty_query)

@@ -1,8 +1,8 @@
-"""What other methods ask: LIME, KernelSHAP, Shapley values by permutations.
+"""The designs of other methods: LIME, KernelSHAP, Shapley values by permutations.
 
 LimeMasks     LIME's random removals and weights
 Coalitions    KernelSHAP's subsets and complements
-Permutations  units joining one by one in random orders
+Permutations  prefixes of random orders of the units
 """
 
 from dataclasses import dataclass
@@ -13,35 +13,31 @@ import numpy as np
 
 from slalom.document import BoolArray, Document, FloatArray, queries_from_masks
 from slalom.errors import BudgetError
-from slalom.samplers.base import ROUNDS, Samples, are_all_subsets, random_subsets
+from slalom.samplers.base import MAX_ROUNDS, Samples, are_all_subsets, random_subsets
 
-PAIRED_FROM = 4  # rows per unit
+PAIRED_FROM = 4  # rows per unit: with fewer, complements would use up the budget
 
 
 @dataclass(frozen=True)
 class LimeMasks:
-    """LIME's questions: a uniform number of units removed, near texts weighing more.
+    """LIME's design: a uniform number of units removed, texts near the original weighing more.
 
     With k of n units kept the cosine distance is d = 1 − √(k/n) and the weight exp(−d²/2b²);
-    what is drawn several times is asked once and weighs as often.
+    a subset that is drawn several times is asked once, with the sum of the weights.
     """
 
     bandwidth: float = 0.25
 
     def sample(self, document: Document, n_queries: int, rng: np.random.Generator) -> Samples:
         n_units = document.n_units
-        fewest = 0 if document.has_empty_query else 1
-
-        def draw(n: int) -> BoolArray:
-            return random_subsets(
-                rng.integers(fewest, max(n_units, fewest + 1), size=n), n_units, rng
-            )
-
-        drawn = np.vstack([np.ones((1, n_units), dtype=bool), draw(n_queries - 1)])
-        masks, times = np.unique(drawn, axis=0, return_counts=True)
-        masks, times = masks[::-1], times[::-1]  # the full text first
+        min_kept = 0 if document.has_empty_query else 1
+        n_kept = rng.integers(min_kept, max(n_units, min_kept + 1), size=n_queries - 1)
+        full = np.ones((1, n_units), dtype=bool)
+        drawn = np.vstack([full, random_subsets(n_kept, n_units, rng)])
+        masks, n_draws = np.unique(drawn, axis=0, return_counts=True)
+        masks, n_draws = masks[::-1], n_draws[::-1]  # the full text first
         distances = 1.0 - np.sqrt(masks.mean(axis=1))
-        weights = times * np.exp(-(distances**2) / (2 * self.bandwidth**2))
+        weights = n_draws * np.exp(-(distances**2) / (2 * self.bandwidth**2))
         return Samples(
             queries_from_masks(masks), weights, complete=are_all_subsets(masks, document)
         )
@@ -49,12 +45,12 @@ class LimeMasks:
 
 @dataclass(frozen=True)
 class Coalitions:
-    """KernelSHAP's questions: a subset and its complement, sizes drawn ∝ 1/(k (n − k)).
+    """KernelSHAP's design: a subset and its complement, sizes drawn ∝ 1/(k (n − k)).
 
-    Sizes that the budget covers wholly are asked wholly, the outermost first; the rest are
-    drawn, their weights the number of times they came up. The full and the empty text have
-    weight 0: they are constraints. A complement brings no equation of its own for an additive
-    model: where fewer than PAIRED_FROM rows per unit are left to draw, subsets come alone.
+    Sizes whose subsets the budget covers are enumerated, the smallest and largest first; the other
+    subsets are drawn and weighted by how often they were drawn. The full and the empty text have
+    weight 0: they are constraints. To an additive model a complement adds no equation: where fewer
+    than PAIRED_FROM rows per unit are left to draw, subsets are drawn without complements.
     """
 
     def sample(self, document: Document, n_queries: int, rng: np.random.Generator) -> Samples:
@@ -67,26 +63,31 @@ class Coalitions:
                 f"KernelSHAP asks the full and the empty text and was given {n_queries} query: "
                 "allow a few hundred"
             )
-        masks, weights, smallest = self._whole_sizes(n_units, n_queries - len(ends))
+        masks, weights, smallest = self._enumerated(n_units, n_queries - len(ends))
         left = n_queries - len(ends) - len(masks)
         if left > 1 and 2 * smallest <= n_units:
-            drawn, times = self._drawn(n_units, smallest, left, rng)
+            drawn, n_draws = self._drawn(n_units, smallest, left, rng)
             sizes = np.arange(smallest, n_units - smallest + 1)
             mass = (1.0 / (sizes * (n_units - sizes))).sum()
-            masks, weights = [*masks, *drawn], [*weights, *(mass * times / times.sum())]
+            masks, weights = [*masks, *drawn], [*weights, *(mass * n_draws / n_draws.sum())]
         rows = np.array([*ends, *masks])
-        fitted = np.append(np.zeros(len(ends)), weights)
-        return Samples(queries_from_masks(rows), fitted, complete=are_all_subsets(rows, document))
+        all_weights = np.append(np.zeros(len(ends)), weights)
+        complete = are_all_subsets(rows, document)
+        return Samples(queries_from_masks(rows), all_weights, complete=complete)
 
-    def _whole_sizes(self, n_units: int, budget: int) -> tuple[list[BoolArray], list[float], int]:
-        """Every subset of the outer sizes that the budget would repeat anyway."""
+    def _enumerated(self, n_units: int, budget: int) -> tuple[list[BoolArray], list[float], int]:
+        """All subsets of the sizes that are expected often enough, and the first size that is not.
+
+        A size and its complement are enumerated when as many draws of them are expected as there
+        are such subsets.
+        """
         masks: list[BoolArray] = []
         weights: list[float] = []
         for size in range(1, n_units // 2 + 1):
             sizes = {size, n_units - size}
             inner = np.arange(size, n_units - size + 1)
-            chance = len(sizes) / (size * (n_units - size))
-            expected = (budget - len(masks)) * chance / (1.0 / (inner * (n_units - inner))).sum()
+            mass = len(sizes) / (size * (n_units - size))
+            expected = (budget - len(masks)) * mass / (1.0 / (inner * (n_units - inner))).sum()
             n_subsets = comb(n_units, size)
             if expected < n_subsets * len(sizes) * (1 - 1e-9):
                 return masks, weights, size
@@ -101,30 +102,30 @@ class Coalitions:
     def _drawn(
         self, n_units: int, smallest: int, n_rows: int, rng: np.random.Generator
     ) -> tuple[list[BoolArray], FloatArray]:
-        """Subsets until n_rows differ, and how often each came up."""
+        """Up to n_rows distinct subsets, and how often each was drawn."""
         paired = n_rows >= PAIRED_FROM * n_units
         sizes = np.arange(smallest, n_units - smallest + 1)
-        chances = 1.0 / (sizes * (n_units - sizes))
-        found: dict[bytes, BoolArray] = {}
-        times: dict[bytes, int] = {}
-        for _ in range(ROUNDS):
-            drawn = rng.choice(sizes, size=n_rows, p=chances / chances.sum())
+        probabilities = 1.0 / (sizes * (n_units - sizes))
+        distinct: dict[bytes, BoolArray] = {}
+        n_draws: dict[bytes, int] = {}
+        for _ in range(MAX_ROUNDS):
+            drawn = rng.choice(sizes, size=n_rows, p=probabilities / probabilities.sum())
             for mask in random_subsets(drawn, n_units, rng):
                 rows = (mask, ~mask) if paired else (mask,)
-                if len(found) + len(rows) > n_rows and mask.tobytes() not in found:
-                    return list(found.values()), np.array(list(times.values()), dtype=float)
+                if len(distinct) + len(rows) > n_rows and mask.tobytes() not in distinct:
+                    return list(distinct.values()), np.array(list(n_draws.values()), dtype=float)
                 for row in rows:
-                    found.setdefault(row.tobytes(), row)
-                    times[row.tobytes()] = times.get(row.tobytes(), 0) + 1
-        return list(found.values()), np.array(list(times.values()), dtype=float)
+                    distinct.setdefault(row.tobytes(), row)
+                    n_draws[row.tobytes()] = n_draws.get(row.tobytes(), 0) + 1
+        return list(distinct.values()), np.array(list(n_draws.values()), dtype=float)
 
 
 @dataclass(frozen=True)
 class Permutations:
-    """Units join one by one in a random order, then in its reverse; shown in document order.
+    """Units are added one by one in a random order, then in its reverse.
 
-    Rows are the full text, the empty one where it can be asked, then chains of sizes
-    1 … n − 1. Chains may meet in the same subset, which is asked once.
+    Rows are the full text, the empty one where it can be asked, then chains of nested subsets of
+    the sizes 1 … n − 1. Two chains may contain the same subset, which is asked once.
     """
 
     def sample(self, document: Document, n_queries: int, rng: np.random.Generator) -> Samples:

@@ -1,4 +1,4 @@
-"""Short sequences of units, repeats allowed: the cheapest questions, and the closed forms'.
+"""Short sequences of units, repeats allowed: the cheapest queries, and those of closed forms.
 
 ShortSequences        a few units drawn with replacement
 SingletonsAndPairs    what the anchor-free closed form needs
@@ -18,8 +18,8 @@ from slalom.samplers.base import Samples, distinct_rows
 class ShortSequences:
     """Sequences of given lengths over the distinct units, drawn with replacement.
 
-    With `singletons` every distinct unit is also asked alone and doubled, and the empty
-    query once: without them the anchor cannot be told from the units.
+    With `singletons` every distinct unit is also asked alone and doubled, and the empty query
+    once: without them the anchor is not identified.
     """
 
     lengths: tuple[int, ...] = (2, 3)
@@ -27,12 +27,12 @@ class ShortSequences:
 
     def sample(self, document: Document, n_queries: int, rng: np.random.Generator) -> Samples:
         firsts = np.unique(document.features, return_index=True)[1].astype(np.int32)
-        parts = []
+        sequences = []
         if self.singletons:
             empty = [[END]] if document.has_empty_query else []
             alone = [[unit] for unit in firsts]
-            parts = [*empty, *alone, *([unit, unit] for unit in firsts)][: n_queries - 1]
-        fixed = _rows(parts, max(self.lengths))
+            sequences = [*empty, *alone, *([unit, unit] for unit in firsts)][: n_queries - 1]
+        fixed = _rows(sequences, max(self.lengths))
 
         def draw(n: int) -> Queries:
             drawn = rng.choice(firsts, size=(n, max(self.lengths)))
@@ -42,16 +42,15 @@ class ShortSequences:
 
         if n_queries < 2:
             raise BudgetError("short sequences beside the full text take at least 2 queries")
-        shorts = distinct_rows(fixed, draw, n_queries - 1)
-        return _after_full(document, shorts)
+        return _after_full(document, distinct_rows(fixed, draw, n_queries - 1))
 
 
 @dataclass(frozen=True)
 class SingletonsAndPairs:
     """Every distinct unit alone, and paired with two references: 3m − 3 queries.
 
-    One reference would do (2m − 1 queries) but for the units that say what it says: those
-    need the other, and which they are is not known before asking.
+    One reference would do (2m − 1 queries) but for units with the same value as the reference:
+    they need the other one, and which they are is not known beforehand.
     """
 
     def sample(self, document: Document, n_queries: int, rng: np.random.Generator) -> Samples:
@@ -89,14 +88,15 @@ def _closed_form(
     return _after_full(document, _rows([*alone, *together], 2))
 
 
-def _after_full(document: Document, shorts: Queries) -> Samples:
+def _after_full(document: Document, sequences: Queries) -> Samples:
     """Put the full text first, at weight 0: it tells the predicted class and is not fitted."""
-    queries = stack([document.full(), shorts])
-    return Samples(queries, np.append(0.0, np.ones(len(shorts))))
+    queries = stack([document.full(), sequences])
+    return Samples(queries, np.append(0.0, np.ones(len(sequences))))
 
 
-def _rows(parts: list[list[int]], width: int) -> Queries:
-    rows = np.full((len(parts), width), END, dtype=np.int32)
-    for row, part in zip(rows, parts, strict=True):
-        row[: len(part)] = part
+def _rows(sequences: list[list[int]], width: int) -> Queries:
+    """Sequences of different lengths as one matrix, padded with END."""
+    rows = np.full((len(sequences), width), END, dtype=np.int32)
+    for row, sequence in zip(rows, sequences, strict=True):
+        row[: len(sequence)] = sequence
     return rows

@@ -1,9 +1,9 @@
-"""Questions about parts of a text: random subsets of every size, or all but a few units.
+"""Queries that show a part of the text: random subsets of every size, or all but a few units.
 
-SubsetSizes     random subsets of every size, order kept: one word to the whole text
-Deletions       the text less a few units: what happens near the document
-SingleRemovals  the text less each of its units
-AllSubsets      every subset there is: what exact Shapley values need
+SubsetSizes     random subsets of every size, from one word to the whole text, in text order
+Deletions       the text without a few random units: the neighbourhood of the document
+SingleRemovals  the text without each of its units
+AllSubsets      all 2ⁿ subsets, which exact Shapley values need
 """
 
 from dataclasses import dataclass
@@ -22,21 +22,21 @@ from slalom.samplers.base import (
     random_subsets,
 )
 
-MANY = 10**12  # subsets of one size: none of them is drawn twice
+MAX_COUNTED = 10**12  # with more subsets of one size none is drawn twice: the number is irrelevant
 
 
 @dataclass(frozen=True)
 class SubsetSizes:
     """Random subsets whose sizes are uniform, log-uniform or a mixture of both.
 
-    The full text is always there, the empty query where it can be asked, and every distinct
-    unit alone, which costs next to nothing. Where the budget covers all subsets, they are all
-    asked and nothing is left to chance. Of a short text small and large subsets would be drawn
-    again and again; asked once, one that would be drawn λ times weighs λ / (1 − exp −λ).
+    The full text is always included, the empty query where it can be asked, and every distinct
+    unit alone, which is cheap. Where the budget covers all subsets, they are all asked and nothing
+    is drawn. In a short text the few very small and very large subsets would be drawn repeatedly;
+    asked once, a subset that is expected λ times gets the weight λ / (1 − exp −λ).
     """
 
-    log_uniform: float = 0.5  # share of the queries whose size is log-uniform
-    singles: float = 0.5  # of the queries, at most, show one unit alone; 0: none on purpose
+    log_uniform: float = 0.5  # fraction of the drawn sizes that is log-uniform, else uniform
+    singles: float = 0.5  # maximal fraction of the queries reserved for units alone
 
     def sample(self, document: Document, n_queries: int, rng: np.random.Generator) -> Samples:
         n_units = document.n_units
@@ -46,66 +46,67 @@ class SubsetSizes:
         if n_units < 31 and 2**n_units - (not document.has_empty_query) <= n_queries:
             masks = all_subsets(n_units)
             masks = masks if document.has_empty_query else masks[:-1]
-            draws, ways = self._draws(masks, n_queries)
-            return Samples(queries_from_masks(masks), draws / ways, complete=True, n_alike=ways)
-        fixed += self._alone(document, n_queries, rng)
+            expected, n_subsets = self._expected_draws(masks, n_queries)
+            weights = expected / n_subsets
+            return Samples(queries_from_masks(masks), weights, complete=True, n_alike=n_subsets)
+        alone = self._alone(document, n_queries, rng)
 
         def draw(n: int) -> BoolArray:
-            logs = np.exp(rng.uniform(0.0, np.log(n_units + 1), size=n))
-            even = rng.integers(1, n_units + 1, size=n)
-            sizes = np.where(rng.random(n) < self.log_uniform, logs, even).astype(int)
+            log_uniform = np.exp(rng.uniform(0.0, np.log(n_units + 1), size=n))
+            uniform = rng.integers(1, n_units + 1, size=n)
+            sizes = np.where(rng.random(n) < self.log_uniform, log_uniform, uniform).astype(int)
             return random_subsets(np.minimum(sizes, n_units), n_units, rng)
 
-        masks = distinct_rows(np.array(fixed), draw, n_queries)
-        draws, ways = self._draws(masks, n_queries)
-        n_alike = -np.expm1(-draws / ways) * ways  # draws, less those that come up again
-        weights = draws / n_alike
-        n_alike[masks.sum(axis=1) == 1] = max(1, len(fixed) - 2)
+        masks = distinct_rows(np.array([*fixed, *alone]), draw, n_queries)
+        expected, n_subsets = self._expected_draws(masks, n_queries)
+        n_alike = -np.expm1(-expected / n_subsets) * n_subsets  # expected distinct draws
+        weights = expected / n_alike
+        n_alike[masks.sum(axis=1) == 1] = max(1, len(alone))
         return Samples(queries_from_masks(masks), weights, n_alike=n_alike)
 
     def _alone(
         self, document: Document, n_queries: int, rng: np.random.Generator
     ) -> list[BoolArray]:
-        """Distinct units by themselves, in a random order where there is no room for all."""
+        """Masks of distinct units by themselves, a random choice where there is no room for all."""
         firsts = np.unique(document.features, return_index=True)[1]
         room = int(self.singles * n_queries)
         kept = firsts if len(firsts) <= room else rng.permutation(firsts)[:room]
         return list(np.eye(document.n_units, dtype=bool)[kept])
 
-    def _draws(self, masks: BoolArray, n_draws: int) -> tuple[FloatArray, FloatArray]:
-        """How many rows of each one's size would be drawn, and how many subsets have that size.
+    def _expected_draws(self, masks: BoolArray, n_draws: int) -> tuple[FloatArray, FloatArray]:
+        """For each row: the expected number of draws of its size, and of subsets of that size.
 
-        The empty one, which is never drawn, counts like the full one.
+        The empty subset, which is never drawn, is treated like the full one.
         """
         n_units = masks.shape[1]
         sizes = np.arange(1, n_units + 1)
-        logs = np.log((sizes + 1) / sizes) / np.log(n_units + 1)
-        chances = self.log_uniform * logs + (1 - self.log_uniform) / n_units
-        ways = _ways(n_units)
+        log_uniform = np.log((sizes + 1) / sizes) / np.log(n_units + 1)
+        probabilities = self.log_uniform * log_uniform + (1 - self.log_uniform) / n_units
         shown = masks.sum(axis=1)
         at = np.where(shown == 0, n_units, shown) - 1
-        return n_draws * chances[at], ways[at]
+        return n_draws * probabilities[at], _subsets_by_size(n_units)[at]
 
 
 @cache
-def _ways(n_units: int) -> FloatArray:
-    """How many subsets there are of the sizes 1 … n, as far as it matters."""
-    return np.array([float(min(comb(n_units, size), MANY)) for size in range(1, n_units + 1)])
+def _subsets_by_size(n_units: int) -> FloatArray:
+    """How many subsets have the sizes 1 … n, at most MAX_COUNTED each."""
+    numbers = [min(comb(n_units, size), MAX_COUNTED) for size in range(1, n_units + 1)]
+    return np.array(numbers, dtype=np.float64)
 
 
 @dataclass(frozen=True)
 class Deletions:
-    """The text less up to `max_deleted` units, gaps closed, order kept."""
+    """The text without up to `max_deleted` random units, in text order."""
 
     max_deleted: int = 10
 
     def sample(self, document: Document, n_queries: int, rng: np.random.Generator) -> Samples:
         n_units = document.n_units
-        fewest_kept = 0 if document.has_empty_query else 1
-        most = min(self.max_deleted, n_units - fewest_kept)
+        min_kept = 0 if document.has_empty_query else 1
+        max_deleted = min(self.max_deleted, n_units - min_kept)
 
         def draw(n: int) -> BoolArray:
-            return random_subsets(n_units - rng.integers(0, most + 1, size=n), n_units, rng)
+            return random_subsets(n_units - rng.integers(0, max_deleted + 1, size=n), n_units, rng)
 
         masks = distinct_rows(np.ones((1, n_units), dtype=bool), draw, n_queries)
         ones = np.ones(len(masks))
@@ -114,7 +115,7 @@ class Deletions:
 
 @dataclass(frozen=True)
 class SingleRemovals:
-    """The full text, and the text less each of its units: n + 1 queries."""
+    """The full text, and the text without each of its units: n + 1 queries."""
 
     def sample(self, document: Document, n_queries: int, rng: np.random.Generator) -> Samples:
         n_units = document.n_units
@@ -134,7 +135,7 @@ class SingleRemovals:
 
 @dataclass(frozen=True)
 class AllSubsets:
-    """Every subset with its Shapley weight: 2ⁿ queries, so for a handful of units."""
+    """Every subset with its Shapley kernel weight: 2ⁿ queries, so for a handful of units."""
 
     def sample(self, document: Document, n_queries: int, rng: np.random.Generator) -> Samples:
         n_units = document.n_units
@@ -148,6 +149,6 @@ class AllSubsets:
         masks = all_subsets(n_units)
         masks = masks if document.has_empty_query else masks[:-1]
         sizes = masks.sum(axis=1)
-        ways = np.array([comb(n_units, size) * size * (n_units - size) for size in sizes])
-        weights = np.where(ways > 0, 1.0 / np.maximum(ways, 1), 0.0)
+        inverse = np.array([comb(n_units, size) * size * (n_units - size) for size in sizes])
+        weights = np.where(inverse > 0, 1.0 / np.maximum(inverse, 1), 0.0)  # 0: constraints
         return Samples(queries_from_masks(masks), weights, complete=True)
