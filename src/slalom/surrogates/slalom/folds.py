@@ -14,12 +14,20 @@ import numpy as np
 
 from slalom.document import BoolArray, FloatArray, IntArray
 from slalom.surrogates.rows import Rows
-from slalom.surrogates.slalom.descent import descend
-from slalom.surrogates.slalom.problem import Parts, Problem, Ridges, Solution, attention_of, project
+from slalom.surrogates.slalom.descent import descend, slide
+from slalom.surrogates.slalom.problem import (
+    Parts,
+    Problem,
+    Ridges,
+    Solution,
+    State,
+    attention_of,
+    project,
+)
 
 N_FOLDS, N_FOLDS_OF_FEW = 4, 8
 FEW = 250  # rows at most: a fit without a quarter of them would be too poor to judge by
-N_STEPS, TOLERANCE = 5, 1e-6
+N_STEPS, TOLERANCE = 7, 1e-6  # in single precision
 N_FINE_STEPS, FINE = 8, 1e-12
 CLOSE = 1e-4  # mean square of the residuals, of the spread: single precision would show
 
@@ -55,17 +63,17 @@ class _End:
             return cls(problem, importances, ridges)
         return cls(problem.single, importances.astype(np.float32), ridges.single)
 
-    def limits(self) -> tuple[int, float]:
-        """Steps at most, and the fall of the objective that ends them."""
-        fine = self.importances.dtype == np.float64
-        return (N_FINE_STEPS, FINE) if fine else (N_STEPS, TOLERANCE)
+    def without(self, kept: BoolArray) -> State:
+        """The fit to these rows alone."""
+        rows, ridges = _rows(self.problem, kept), self.ridges
+        state = project(rows, self.importances, ridges)
+        if self.importances.dtype == np.float64:
+            return descend(rows, state, ridges, n_steps=N_FINE_STEPS, tolerance=FINE)
+        return slide(rows, state, ridges, n_steps=N_STEPS, tolerance=TOLERANCE)
 
 
 def _without(end: _End, kept: BoolArray) -> FloatArray:
-    problem, rows = end.problem, _rows(end.problem, kept)
-    state = project(rows, end.importances, end.ridges)
-    at_most, tolerance = end.limits()
-    state = descend(rows, state, end.ridges, n_steps=at_most, tolerance=tolerance)
+    problem, state = end.problem, end.without(kept)
     attended = attention_of(problem.counts, state.importances).apply(state.values)
     return np.asarray(attended + problem.fixed @ state.effects)
 

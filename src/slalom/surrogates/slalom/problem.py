@@ -85,8 +85,10 @@ class Problem:
 
     @cached_property
     def rooted_fixed(self) -> FloatArray:
-        """Π^½ E."""
-        return np.asarray(self.fixed * np.reshape(self.roots, (-1, 1)))
+        """Π^½ E, in the problem's own precision."""
+        if isinstance(self.roots, float):
+            return self.fixed
+        return np.asarray(self.fixed * self.roots[:, None])
 
     @cached_property
     def fixed_gram(self) -> FloatArray:
@@ -296,8 +298,8 @@ def eliminated(
     problem: Problem, state: State, ridges: Ridges, *, slopes: Slopes, lower: FloatArray
 ) -> Curvature:
     """What is left for the importances; `lower` is G's root under these ridges."""
-    schur, gradient = _pull(problem, state, ridges)
-    schur += slopes.bent
+    schur = _stiffness(problem, ridges) + slopes.bent
+    gradient = _pull(problem, state, ridges)
     halves = []
     for crossed in slopes.crossed:
         half = halved(lower, crossed)
@@ -326,8 +328,7 @@ def slopes_of(problem: Problem, state: State, *, full: bool = False) -> Slopes:
         if full:
             once, twice = once - pull, twice - 2 * pull * said
         first = state.attention.gram(state.attention.times(once, 1.0))
-        pulled = values * state.attention.apply_transposed(pull)
-        pulled -= state.attention.apply_transposed(pull * said)  # Bᵀ Π r
+        pulled = _pulled(state, values, said, pull)
         cross[:k] = state.gram[:k, :k] * values - first
         cross[k:] = state.gram[k:, :k] * values
         cross[k:] -= state.attention.apply_transposed(problem.fixed * by_row).T
@@ -340,6 +341,22 @@ def slopes_of(problem: Problem, state: State, *, full: bool = False) -> Slopes:
     return Slopes(crossed, bent, downhill)
 
 
+def downhill(problem: Problem, state: State, ridges: Ridges) -> FloatArray:
+    """(k,) the gradient alone, which takes no products of matrices."""
+    found = _pull(problem, state, ridges)
+    columns = zip(state.values.T, state.attended.T, state.residuals.T, strict=True)
+    for values, said, left in columns:
+        level = float(values.mean())
+        found = found + _pulled(state, values - level, said - level, problem.weights * left)
+    return found
+
+
+def _pulled(state: State, values: FloatArray, said: FloatArray, pull: FloatArray) -> FloatArray:
+    """Bᵀ Π r of one column."""
+    attention = state.attention
+    return values * attention.apply_transposed(pull) - attention.apply_transposed(pull * said)
+
+
 def _strayed(problem: Problem, importances: FloatArray) -> FloatArray:
     """How far importances are from their prior, both in the gauge."""
     strayed = problem.centred(importances) - problem.importance_prior
@@ -347,16 +364,26 @@ def _strayed(problem: Problem, importances: FloatArray) -> FloatArray:
     return strayed
 
 
-def _pull(problem: Problem, state: State, ridges: Ridges) -> tuple[FloatArray, FloatArray]:
-    """What the ridges add to S and to the gradient; like the fit, shifts do not move them."""
+def _pull(problem: Problem, state: State, ridges: Ridges) -> FloatArray:
+    """What the ridges add to the gradient; like the fit, shifts do not move them."""
+    pull = ridges.importances * _strayed(problem, state.importances)
+    return np.asarray(pull.sum() * _share(problem, pull) - pull)
+
+
+def _stiffness(problem: Problem, ridges: Ridges) -> FloatArray:
+    """(k, k) what they add to S."""
     strengths = ridges.importances
-    pull = strengths * _strayed(problem, state.importances)
-    features = np.ones(problem.n_features, pull.dtype)
-    share = problem.padded(features / problem.n_features)
+    share = _share(problem, strengths)
     turned = share[:, None] * (strengths.sum() / 2 * share - strengths)
     schur = turned + turned.T
     diagonal_of(schur)[:] += strengths
-    return schur, np.asarray(pull.sum() * share - pull)
+    return schur
+
+
+def _share(problem: Problem, like: FloatArray) -> FloatArray:
+    """(k,) of each feature in their mean, which the gauge takes away."""
+    features = np.ones(problem.n_features, like.dtype)
+    return problem.padded(features / problem.n_features)
 
 
 def _gauged(problem: Problem, schur: FloatArray) -> FloatArray:
