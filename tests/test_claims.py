@@ -80,7 +80,7 @@ CLAIMS = [
     ("docs/chat.md", f"is given up after {chat.ENOUGH_TO_JUDGE} answers"),
     ("docs/chat.md", f"`concurrency` requests run at once ({default(CHAT, 'concurrency')})"),
     ("docs/chat.md", f"up to `retries` times ({default(CHAT, 'retries')})"),
-    ("docs/chat.md", f"estimated at {IN_WORDS[chat.BYTES_A_TOKEN]} bytes per token"),
+    ("docs/chat.md", f"estimated at {IN_WORDS[chat.BYTES_PER_TOKEN]} bytes per token"),
     ("docs/corpus.md", f"from {IN_WORDS[cost.SAMPLE]} documents rehearsed"),
     ("docs/corpus.md", f"| `schema_version` | {SCHEMA_VERSION} |"),
     ("docs/evaluate.md", f"without the top {SHARES} % of the units"),

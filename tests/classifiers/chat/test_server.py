@@ -21,6 +21,7 @@ from chat_servers import (
     odds,
     polite,
 )
+from slalom.classifiers.chat.server import public_address
 from slalom.errors import BudgetError, ClassifierError
 
 pytestmark = pytest.mark.usefixtures("quick")
@@ -235,4 +236,16 @@ def test_a_wrong_key_is_one_sentence_without_the_key():
 def test_a_password_in_the_address_is_not_shown():
     url = "http://user:pass@localhost:1/v1"
     classifier = slalom.ChatClassifier("m", LABELS, base_url=url)
-    assert "pass" not in repr(classifier) + classifier.server.place
+    assert "pass" not in repr(classifier) + classifier.server.address
+
+
+@pytest.mark.parametrize(
+    ("url", "address"),
+    [
+        ("https://user:key@host:8000/v1/?token=1", "https://host:8000/v1"),
+        ("http://[::1]:8000/v1", "http://[::1]:8000/v1"),
+        ("http://host", "http://host"),
+    ],
+)
+def test_an_address_is_shown_as_it_is_less_what_is_secret(url, address):
+    assert public_address(url) == address

@@ -1,9 +1,10 @@
-"""From what a chat server said to one logit per label.
+"""From the reply of a chat server to one logit per label.
 
-A label's logit is the log-probability that its answer is begun: summed over the spellings that
-do so (" pos", "Pos", "positive" for the answer "positive"). A label that is not among the listed
-candidates is *censored*; it gets a bound, the smaller of the lowest listed log-probability and
-the log of the mass that is left. Samples are counted and smoothed: (n_label + 1) / (n + n_labels).
+A label's logit is the log-probability that its answer is begun, summed over the tokens that begin
+it (" pos", "Pos", "positive" for the answer "positive"). A label without such a token among the
+listed candidates is *censored*: its logit is an upper bound, the smaller of the lowest listed
+log-probability and the log of the remaining mass. Samples are counted with Laplace smoothing,
+(n_label + 1) / (n + n_labels).
 """
 
 import math
@@ -13,8 +14,8 @@ from dataclasses import dataclass
 from slalom.classifiers.chat.replies import Candidates, Samples
 from slalom.errors import ClassifierError, InputError
 
-LEAST_MASS = 1e-6  # rounded log-probabilities say nothing about less
-LEAST_PREFIX = 3  # bytes: "pos" begins "positive", but "I" does not begin "irrelevant"
+MIN_MASS = 1e-6  # listed probabilities are rounded: a smaller remainder is not known
+MIN_PREFIX = 3  # bytes: "pos" begins "positive", but "I" does not begin "irrelevant"
 
 
 @dataclass(frozen=True)
@@ -37,22 +38,21 @@ class Spellings:
     """What the model says for each label, and which token begins which of them."""
 
     answers: tuple[str, ...]
-    fold: bool  # case does not matter, as no two answers differ in it alone
+    ignore_case: bool  # no two answers differ in case alone
 
     def owners(self, token: str) -> list[int]:
         """The labels whose answer begins with this token."""
-        begun = self._seen(token)
-        if not begun:
+        prefix = self._normalised(token)
+        if not prefix:
             return []
-        whole = [at for at, answer in enumerate(self.answers) if self._seen(answer) == begun]
-        if whole or len(begun.encode()) < LEAST_PREFIX:
-            return whole
-        return [
-            at for at, answer in enumerate(self.answers) if self._seen(answer).startswith(begun)
-        ]
+        answers = [self._normalised(answer) for answer in self.answers]
+        equal = [at for at, answer in enumerate(answers) if answer == prefix]
+        if equal or len(prefix.encode()) < MIN_PREFIX:
+            return equal
+        return [at for at, answer in enumerate(answers) if answer.startswith(prefix)]
 
-    def _seen(self, text: str) -> str:
-        return text.strip().casefold() if self.fold else text.strip()
+    def _normalised(self, text: str) -> str:
+        return text.strip().casefold() if self.ignore_case else text.strip()
 
 
 def spellings_of(labels: Mapping[str, str]) -> Spellings:
@@ -66,15 +66,15 @@ def spellings_of(labels: Mapping[str, str]) -> Spellings:
         if not isinstance(label, str) or not isinstance(answer, str) or not answer.strip():
             raise InputError(f"label {label!r} has no answer to look for: {answer!r}")
     answers = tuple(answer.strip() for answer in labels.values())
-    fold = len({answer.casefold() for answer in answers}) == len(set(answers))
-    spellings = Spellings(answers, fold)
+    ignore_case = len({answer.casefold() for answer in answers}) == len(set(answers))
+    spellings = Spellings(answers, ignore_case)
     _check_first_words(labels, spellings)
     return spellings
 
 
 def _check_first_words(labels: Mapping[str, str], spellings: Spellings) -> None:
     first = [answer.split()[0].casefold() for answer in spellings.answers]
-    if not spellings.fold:
+    if not spellings.ignore_case:
         first = [answer.split()[0] for answer in spellings.answers]
     names = list(labels)
     for one, begin in enumerate(first):
@@ -93,7 +93,7 @@ def _shared(one: str, other: str, token: str) -> InputError:
 def answer_from_candidates(candidates: Candidates, spellings: Spellings) -> Answer:
     """Log-probabilities summed by label; a missing label gets a bound and is marked."""
     mass = [0.0] * len(spellings.answers)
-    unclear, shared = 0.0, ""
+    ambiguous, shared = 0.0, ""
     listed = 0.0
     for token, logprob in candidates.tokens:
         probability = math.exp(min(logprob, 0.0))
@@ -102,12 +102,12 @@ def answer_from_candidates(candidates: Candidates, spellings: Spellings) -> Answ
         if len(owners) == 1:
             mass[owners[0]] += probability
         elif owners:
-            unclear, shared = unclear + probability, token
-    if unclear > sum(mass):
+            ambiguous, shared = ambiguous + probability, token
+    if ambiguous > sum(mass):
         one, other, *_ = spellings.owners(shared)
         raise _shared(spellings.answers[one], spellings.answers[other], shared)
     lowest = min(logprob for _, logprob in candidates.tokens)
-    bound = min(lowest, math.log(max(1.0 - listed, LEAST_MASS)))
+    bound = min(lowest, math.log(max(1.0 - listed, MIN_MASS)))
     return Answer(
         tuple(math.log(p) if p > 0 else bound for p in mass),
         tuple(p <= 0 for p in mass),
@@ -116,7 +116,7 @@ def answer_from_candidates(candidates: Candidates, spellings: Spellings) -> Answ
 
 
 def answer_from_samples(samples: Samples, spellings: Spellings) -> Answer:
-    """Smoothed shares of the samples that name a label; others say nothing."""
+    """Smoothed shares of the samples that name a label; the other samples are not counted."""
     counts = [0] * len(spellings.answers)
     for text in samples.texts:
         owners = spellings.owners(text)

@@ -1,8 +1,8 @@
 """A hard limit on requests and tokens, shared by the threads that spend them.
 
-Nobody knows what a request costs before it is answered, so the most it can cost is set aside
-first and the change given back after. A thread that finds too little left waits for the change
-of the others before it gives up.
+The cost of a request is not known before it is answered, so an upper bound is reserved first and
+replaced by the actual cost afterwards. A thread that finds too little left waits until the others
+have released what they did not need before it gives up.
 """
 
 from collections.abc import Iterator
@@ -15,8 +15,8 @@ from slalom.errors import BudgetError, InputError
 
 
 @dataclass
-class Payment:
-    """What one request may cost at most; `tokens` is set to what it did cost."""
+class Reservation:
+    """An upper bound on the cost of one request; the holder sets `tokens` to the actual cost."""
 
     tokens: int
 
@@ -32,29 +32,29 @@ class Budget:
         self.max_tokens = max_tokens
         self.n_requests = 0
         self.n_tokens = 0
-        self._set_aside = 0
+        self._reserved = 0
         self._in_flight = 0
         self._changed = Condition()
 
     @contextmanager
-    def paying(self, most: int) -> Iterator[Payment]:
+    def reserve(self, most: int) -> Iterator[Reservation]:
         """One request that costs at most this many tokens, or a BudgetError before it is sent."""
-        payment = Payment(most)
+        reservation = Reservation(most)
         with self._changed:
             while not self._fits(most):
                 if not self._in_flight or self._requests_left() < 1:
                     raise BudgetError(self._spent())
                 self._changed.wait()
             self.n_requests += 1
-            self._set_aside += most
+            self._reserved += most
             self._in_flight += 1
         try:
-            yield payment
+            yield reservation
         finally:
             with self._changed:
-                self._set_aside -= most
+                self._reserved -= most
                 self._in_flight -= 1
-                self.n_tokens += payment.tokens
+                self.n_tokens += reservation.tokens
                 self._changed.notify_all()
 
     def _requests_left(self) -> float:
@@ -63,7 +63,7 @@ class Budget:
     def _fits(self, most: int) -> bool:
         if self._requests_left() < 1:
             return False
-        return self.max_tokens is None or self.n_tokens + self._set_aside + most <= self.max_tokens
+        return self.max_tokens is None or self.n_tokens + self._reserved + most <= self.max_tokens
 
     def _spent(self) -> str:
         used = f"{self.n_requests} requests and {self.n_tokens} tokens were used"
@@ -75,4 +75,4 @@ class Budget:
         return {name: value for name, value in self.__dict__.items() if name != "_changed"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _changed=Condition(), _set_aside=0, _in_flight=0)
+        self.__dict__.update(state, _changed=Condition(), _reserved=0, _in_flight=0)

@@ -23,10 +23,10 @@ from slalom.classifiers.text.function import FunctionClassifier
 from slalom.document import Document, FloatArray, Queries, Text
 from slalom.errors import BudgetError, ClassifierError, InputError
 
-BYTES_A_TOKEN = 4  # about, in most languages and vocabularies
-TEMPLATE = 24  # tokens of a chat template with its usual system message, about
+BYTES_PER_TOKEN = 4  # about, in most languages and vocabularies
+TYPICAL_TEMPLATE = 24  # tokens of a chat template with its usual system message, about
 ENOUGH_TO_JUDGE = 16  # answers after which a model that names no label is given up
-PLACE = "{text}"
+PLACEHOLDER = "{text}"
 
 
 class ChatClassifier:
@@ -75,11 +75,13 @@ class ChatClassifier:
             timeout=timeout,
         )
         self.cache = DiskCache(cache)
-        self._way: AnswerStrategy = ByLogprobs() if n_samples is None else BySampling(n_samples)
+        self._strategy: AnswerStrategy = (
+            ByLogprobs() if n_samples is None else BySampling(n_samples)
+        )
         self._words = FunctionClassifier(self.__call__, labels=self._labels, gives="logits")
 
     def __repr__(self) -> str:
-        return f"ChatClassifier({self.server.model!r}, base_url={self.server.place!r})"
+        return f"ChatClassifier({self.server.model!r}, base_url={self.server.address!r})"
 
     @property
     def name(self) -> str:
@@ -102,11 +104,12 @@ class ChatClassifier:
                 "a chat model does not show its tokens: its units are word, sentence or spans"
             )
         document = self._words.split(text, units, too_long=too_long)
-        each = self._way.n_requests(None)
+        per_query = self._strategy.n_requests(None)
+        sizes = [per_query * _estimated_tokens(unit) for unit in document.units]
         return replace(
             document,
-            sizes=np.array([each * _tokens(unit) for unit in document.units], dtype=np.int32),
-            overhead=each * (_tokens(self.prompt) + TEMPLATE),
+            sizes=np.array(sizes, dtype=np.int32),
+            overhead=per_query * (_estimated_tokens(self.prompt) + TYPICAL_TEMPLATE),
         )
 
     def seen(self, document: Document, queries: Queries) -> list[Hashable]:
@@ -118,15 +121,15 @@ class ChatClassifier:
         return np.split(scores, np.cumsum([len(part) for part in texts])[:-1]) if texts else []
 
     def remarks(self, document: Document, queries: Queries, logits: FloatArray) -> tuple[str, ...]:
-        return self._way.remarks(list(self._known(self._texts(document, queries)).values()))
+        return self._strategy.remarks(list(self._known(self._texts(document, queries)).values()))
 
     def unpaid(self, document: Document, queries: Queries) -> tuple[int, int]:
         """The requests and tokens that these queries would take now, at most."""
         keys = [self._key(text) for text in self._texts(document, queries)]
         stored = self.cache.read(keys)
-        requests = np.array([self._way.n_requests(stored.get(key)) for key in keys], dtype=int)
-        a_request = document.n_tokens(queries) / self._way.n_requests(None)
-        return int(requests.sum()), round(float(requests @ a_request))
+        requests = np.array([self._strategy.n_requests(stored.get(key)) for key in keys], dtype=int)
+        tokens_per_request = document.n_tokens(queries) / self._strategy.n_requests(None)
+        return int(requests.sum()), round(float(requests @ tokens_per_request))
 
     def __call__(self, texts: Sequence[str]) -> FloatArray:
         if isinstance(texts, str):
@@ -141,21 +144,21 @@ class ChatClassifier:
         return [str(text) for text in self._words.seen(document, queries)]
 
     def _shown(self, text: str) -> str:
-        return self.prompt.replace(PLACE, text)
+        return self.prompt.replace(PLACEHOLDER, text)
 
     def _key(self, text: str) -> str:
-        """Labels are not in it: they are read off the reply, and another reading is free."""
+        """Labels are no part of it: with other labels the stored replies are read anew."""
         server = self.server
-        return key_of("1", server.place, server.model, self._way.key, self._shown(text))
+        return key_of("1", server.address, server.model, self._strategy.key, self._shown(text))
 
     def _known(self, texts: Sequence[str]) -> dict[str, Answer]:
-        """Answers that are complete, by text."""
+        """The answers that the cache holds in full, by text."""
         keys = {text: self._key(text) for text in texts}
         stored = self.cache.read(keys.values())
         return {
-            text: self._way.answer(stored[key], self._spellings)
+            text: self._strategy.answer(stored[key], self._spellings)
             for text, key in keys.items()
-            if key in stored and not self._way.n_requests(stored[key])
+            if key in stored and not self._strategy.n_requests(stored[key])
         }
 
     def _ask_missing(self, texts: Sequence[str]) -> None:
@@ -182,16 +185,16 @@ class ChatClassifier:
     def _ask(self, session: Session, text: str) -> Answer:
         key = self._key(text)
         stored = self.cache.read([key]).get(key)
-        if self._way.n_requests(stored):  # another process may have asked meanwhile
-            for reply in self._way.ask(session, self._shown(text), stored):
+        if self._strategy.n_requests(stored):  # another process may have asked meanwhile
+            for reply in self._strategy.ask(session, self._shown(text), stored):
                 self.cache.write(key, reply)
                 stored = reply
         assert stored is not None  # nothing was missing, or it was asked for
-        return self._way.answer(stored, self._spellings)
+        return self._strategy.answer(stored, self._spellings)
 
     @contextmanager
     def _kept(self, texts: Sequence[str]) -> Iterator[None]:
-        """A failure says what is not lost."""
+        """Errors raised inside say how many answers are kept."""
         try:
             yield
         except (BudgetError, ClassifierError) as problem:
@@ -212,13 +215,14 @@ def checked_prompt(prompt: str | None, labels: Mapping[str, str]) -> str:
             for label, answer in labels.items()
         ]
         listed = ", ".join(answers[:-1]) + " or " + answers[-1]
-        return f"Classify the text. Answer with {listed}, nothing else.\n\nText: {PLACE}\n\nAnswer:"
-    if not isinstance(prompt, str) or PLACE not in prompt:
+        instruction = f"Classify the text. Answer with {listed}, nothing else."
+        return f"{instruction}\n\nText: {PLACEHOLDER}\n\nAnswer:"
+    if not isinstance(prompt, str) or PLACEHOLDER not in prompt:
         raise InputError(
-            f"the prompt {prompt!r} has no place for the text: write {PLACE} where it belongs"
+            f"the prompt {prompt!r} has no place for the text: write {PLACEHOLDER} where it belongs"
         )
     return prompt
 
 
-def _tokens(text: str) -> int:
-    return max(1, round(len(text.encode()) / BYTES_A_TOKEN))
+def _estimated_tokens(text: str) -> int:
+    return max(1, round(len(text.encode()) / BYTES_PER_TOKEN))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-LONGEST_RETRY_AFTER = 600.0  # seconds; a server that asks for a longer pause is not waited for
+MAX_RETRY_AFTER = 600.0  # seconds; a server that asks for a longer pause is not waited for
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def _refused(problem: Any) -> RequestFailure:
     if status == 429 and "insufficient_quota" in said:
         return RequestFailure(f"has no quota left (429: {said})", retryable=False)
     if status in (408, 409, 425, 429) or status >= 500:
-        patient = pause is None or pause <= LONGEST_RETRY_AFTER
+        patient = pause is None or pause <= MAX_RETRY_AFTER
         asks = "" if patient else f", asks for a pause of {pause:.0f} seconds"
         return RequestFailure(
             f"keeps failing ({status}: {said}{asks})", retryable=patient, pause=pause

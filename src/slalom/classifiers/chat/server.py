@@ -21,9 +21,9 @@ from slalom.classifiers.chat.replies import UnreadableReply, response_of, tokens
 from slalom.errors import ClassifierError, InputError, MissingExtraError, Setting
 
 OPENAI = "https://api.openai.com/v1"
-MOST_CANDIDATES = 20
+MAX_CANDIDATES = 20
 TEMPLATE_TOKENS = 64  # what a chat template adds to a message, at most
-FIRST_PAUSE, LONGEST_PAUSE = 0.5, 60.0  # seconds
+FIRST_PAUSE, MAX_PAUSE = 0.5, 60.0  # seconds
 OPTIONAL = ("n", "seed", "temperature")  # what sampling can do without
 
 
@@ -50,15 +50,15 @@ class Key:
 
 @dataclass
 class ServerCapabilities:
-    """What the server turned out to take; learnt from what it refuses."""
+    """Which parameters the server accepts, learnt from the requests it refuses."""
 
-    candidates: int = MOST_CANDIDATES
+    candidates: int = MAX_CANDIDATES
     length: str = "max_tokens"
     refused: frozenset[str] = frozenset()
     answered: bool = False
 
     def learn(self, refusal: str, sent: dict[str, Any]) -> bool:
-        """Whether the refusal names something that can be asked otherwise."""
+        """Adapt to a refusal; False where it names nothing that could be asked differently."""
         if "max_completion_tokens" in refusal and "max_tokens" in sent:
             self.length = "max_completion_tokens"
             return True
@@ -87,29 +87,18 @@ class ChatServer:
             raise InputError(f"timeout must be more than 0 seconds, not {timeout!r}")
         self.model = model
         self.url = base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI
+        self.address = public_address(self.url)
         self.key = key
         self.budget = budget
         self.timeout = timeout
         self.capabilities = ServerCapabilities()
-        if not urlsplit(self.url).scheme.startswith("http") or not urlsplit(self.url).hostname:
-            raise InputError(
-                Setting("base_url"),
-                f" {self.place!r} is not an address: expected one such as {OPENAI!r}",
-            )
-
-    @property
-    def place(self) -> str:
-        """The address without anything secret that may be in it."""
-        parts = urlsplit(self.url)
-        host = (parts.hostname or "") + (f":{parts.port}" if parts.port else "")
-        return urlunsplit((parts.scheme, host, parts.path.rstrip("/"), "", ""))
 
     @contextmanager
     def session(self, retries: int) -> Iterator["Session"]:
         """Connections for as long as there is something to ask."""
         openai = client_library()
         key = self.key.found()
-        if key is None and self.place == OPENAI:
+        if key is None and self.address == OPENAI:
             raise InputError(
                 "no key: set OPENAI_API_KEY, or name a server that needs none by ",
                 Setting("base_url"),
@@ -118,6 +107,23 @@ class ChatServer:
             api_key=key or "none", base_url=self.url, timeout=self.timeout, max_retries=0
         ) as client:
             yield Session(self, client, retries)
+
+
+def public_address(url: str) -> str:
+    """The address of a server without user, password and query, which may be secret."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:  # an unclosed bracket, or a port that is not a number
+        parts, host, port = urlsplit(""), None, None
+    if host is None or parts.scheme not in ("http", "https"):
+        given = url.rpartition("@")[2].partition("?")[0]
+        raise InputError(
+            Setting("base_url"), f" {given!r} is not an address: expected one such as {OPENAI!r}"
+        )
+    host = f"[{host}]" if ":" in host else host  # IPv6
+    place = host if port is None else f"{host}:{port}"
+    return urlunsplit((parts.scheme, place, parts.path.rstrip("/"), "", ""))
 
 
 def client_library() -> Any:
@@ -129,7 +135,7 @@ def client_library() -> Any:
 
 
 class Session:
-    """Requests over shared connections: one that fails is repeated, a pause is for all."""
+    """Requests over shared connections: failures are retried, and all threads pause together."""
 
     def __init__(self, server: ChatServer, client: Any, retries: int) -> None:
         self.server = server
@@ -140,18 +146,18 @@ class Session:
         self._random = random.Random()  # jitter only: no result depends on it
 
     def complete(self, prompt: str, wanted: dict[str, Any]) -> dict[str, Any]:
-        """One chat completion of one token, asked as often as it takes."""
+        """One chat completion of one token, retried where that may help."""
         failures = 0
         while True:
             self._pause()
             body = self._body(prompt, wanted)
-            with self.server.budget.paying(most_tokens(prompt, body)) as payment:
+            with self.server.budget.reserve(token_bound(prompt, body)) as reservation:
                 outcome = self._send(body)
                 if isinstance(outcome, dict):
                     used = tokens_used(outcome)
-                    payment.tokens = payment.tokens if used is None else used
+                    reservation.tokens = reservation.tokens if used is None else used
                 elif not outcome.billed:
-                    payment.tokens = 0
+                    reservation.tokens = 0
             if isinstance(outcome, dict):
                 self.server.capabilities.answered = True
                 return outcome
@@ -190,11 +196,11 @@ class Session:
             return
         tries = f" (asked {failures} times)" if failures > 1 else ""
         sentence = server.key.removed_from(failure.sentence)
-        raise ClassifierError(f"{server.model} at {server.place} {sentence}{tries}")
+        raise ClassifierError(f"{server.model} at {server.address} {sentence}{tries}")
 
     def _wait_for(self, failure: RequestFailure, failures: int) -> None:
-        """Longer after every failure, never all threads at once, and as long as was asked for."""
-        pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** (failures - 1))
+        """Exponential back-off with jitter, and at least as long as the server asks for."""
+        pause = min(MAX_PAUSE, FIRST_PAUSE * 2.0 ** (failures - 1))
         pause *= self._random.uniform(0.5, 1.0)
         if failure.pause is not None:
             pause = max(pause, failure.pause)
@@ -203,7 +209,7 @@ class Session:
             raise Stopped
 
     def _pause(self) -> None:
-        """Who is told to wait makes the others wait."""
+        """Wait while the server has asked any thread to."""
         while (left := self._not_before - time.monotonic()) > 0:
             if self.stop.wait(left):
                 raise Stopped
@@ -211,6 +217,6 @@ class Session:
             raise Stopped
 
 
-def most_tokens(prompt: str, body: dict[str, Any]) -> int:
-    """A token is at least one byte."""
+def token_bound(prompt: str, body: dict[str, Any]) -> int:
+    """The most tokens that a request can cost: every token is at least one byte."""
     return len(prompt.encode()) + TEMPLATE_TOKENS + int(body.get("n", 1))

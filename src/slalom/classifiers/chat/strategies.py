@@ -1,7 +1,7 @@
-"""Two ways to ask a chat model: for log-probabilities, or for samples where it has none.
+"""Two strategies of asking a chat model: log-probabilities, or samples where it has none.
 
-A way knows what to send and what to make of the reply. Replies are kept as they came, so that
-other labels, or more samples, cost only what is new.
+A strategy knows what to send and how to read the reply. Replies are stored as they came, so that
+other labels cost nothing and more samples only what is new.
 """
 
 import math
@@ -30,17 +30,17 @@ from slalom.errors import ClassifierError, Setting
 
 
 class AnswerStrategy(Protocol):
-    """How one prompt becomes one answer; what is stored is the reply, as JSON."""
+    """How one prompt becomes one answer; `stored` is the reply so far, as JSON."""
 
     @property
-    def key(self) -> str: ...  # replies to different ways are kept apart
+    def key(self) -> str: ...  # keeps the replies of different strategies apart
 
     def n_requests(self, stored: str | None) -> int:
         """How many requests are still needed, at most."""
         ...
 
     def ask(self, session: Session, prompt: str, stored: str | None) -> Iterator[str]:
-        """Send what is missing; gives the whole reply after each request."""
+        """Send what is missing; yields the whole reply after each request."""
         ...
 
     def answer(self, stored: str, spellings: Spellings) -> Answer: ...
@@ -62,7 +62,7 @@ class ByLogprobs:
         candidates = candidates_of(response)
         if candidates is None:
             raise ClassifierError(
-                f"{session.server.model} at {session.server.place} gave no log-probabilities: ",
+                f"{session.server.model} at {session.server.address} gave no log-probabilities: ",
                 "give ",
                 Setting("n_samples", 32),
                 ", say, to count samples instead, with as many requests per query",
@@ -132,6 +132,6 @@ def _samples(stored: str | None) -> Samples:
     return Samples() if stored is None else samples_from_json(stored)
 
 
-def _seed(prompt: str, place: int) -> int:
-    """The same samples in every run, where the server honours seeds; others each time."""
-    return int.from_bytes(sha256(f"{place} {prompt}".encode()).digest()[:4], "big") >> 1
+def _seed(prompt: str, n_before: int) -> int:
+    """The same in every run, but different for every request of a prompt."""
+    return int.from_bytes(sha256(f"{n_before} {prompt}".encode()).digest()[:4], "big") >> 1
