@@ -23,9 +23,13 @@ import numpy as np
 
 import slalom
 from slalom.document import BoolArray, FloatArray
+from slalom.explainers.leftover import PAYS
 from slalom.surrogates.base import Fit, Model
+from slalom.surrogates.slalom.completed import CompletedModel
+from slalom.surrogates.slalom.corrected import CorrectedModel, Correction
 from slalom.surrogates.slalom.model import SlalomModel
-from slalom.surrogates.slalom.nearby import Missed, NearbyModel, know_nearby
+from slalom.surrogates.slalom.nearby import Missed, know_nearby
+from slalom.surrogates.slalom.posterior import MAX_ROWS, Residuals, posterior_of
 from slalom.surrogates.threads import one_thread
 
 N_REVIEWS, N_FITTED = 16, 400
@@ -79,13 +83,38 @@ def subsets(stored: Any, review: int, fitted: str, method: str) -> Row:
     """One review: errors on U and W, the fit's own R², processor seconds."""
     tied = _ties(stored, review, method)
     start = process_time()
-    fit = _fit(method, _masks(stored, review, fitted) @ tied, _scores(stored, review, fitted), tied)
+    shown, scores = _masks(stored, review, fitted), _scores(stored, review, fitted)
+    fit = _fit(method, shown @ tied, scores, tied)
     row: Row = {"r2": fit.r2, "seconds": process_time() - start}
+    added = _posterior(fit, shown, scores, tied)
     for name in "UW":
-        truth = _scores(stored, review, name)
-        said = fit.model.predict(_masks(stored, review, name) @ tied)
+        masks, truth = _masks(stored, review, name), _scores(stored, review, name)
+        said = fit.model.predict(masks @ tied)
+        if added is not None:
+            said = said + added(masks, said)[:, 0]
         row[name] = float(((said - truth) ** 2).mean() / truth.var())
     return row
+
+
+def _posterior(
+    fit: Fit, masks: FloatArray, scores: FloatArray, tied: FloatArray
+) -> Correction | None:
+    """What the method adds to its fit, from the very rows of the fit; None: it does not pay."""
+    model, held_out, judged = fit.model, fit.held_out, fit.judged
+    if not isinstance(model, SlalomModel | CompletedModel) or held_out is None or judged is None:
+        return None
+    sizes, document = masks.sum(axis=1), tied.sum(axis=0)
+    inner = (sizes > 0) & (sizes < masks.shape[1])
+    ends = model.predict(np.stack([np.zeros_like(document), document]))
+    empty = scores[sizes == 0] if (sizes == 0).any() else ends[:1]
+    of_ends = np.append(empty[:1], scores[sizes == masks.shape[1]][:1]) - ends
+    left, judged = (scores - held_out)[inner, None], judged[inner]
+    shapley = tied @ fit.scores["shapley"]
+    rows = masks[inner], left, held_out[inner, None]
+    with one_thread():
+        found = posterior_of(Residuals(*rows, ends[:, None], of_ends[:, None], shapley[:, None]))
+    pays = (found.left_out[judged] ** 2).sum() <= PAYS * (left[judged] ** 2).sum()
+    return found.correction if pays and inner.sum() <= MAX_ROWS else None
 
 
 def deletions(stored: Any, review: int, method: str) -> float:
@@ -107,8 +136,8 @@ def _known_nearby(fit: Fit, shown: BoolArray, scores: FloatArray) -> Model:
     missed = (scores - fit.held_out)[:, None]
     whole = scores[:1, None] - fit.model.predict(shown[:1].astype(float))[:, None]
     none = np.zeros((shown.shape[1], 1))  # no removal was measured
-    left = Missed(shown[:1], whole, shown, missed, none, none[:, 0])
-    return NearbyModel(fit.model, know_nearby(left).nearby)
+    left = Missed(shown[:1], whole, whole, shown, missed, none, none[:, 0])
+    return CorrectedModel(fit.model, None, know_nearby(left).nearby)
 
 
 def _fit(method: str, counts: FloatArray, scores: FloatArray, tied: FloatArray) -> Fit:

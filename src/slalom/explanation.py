@@ -18,8 +18,8 @@ from slalom.surrogates.base import Model
 from slalom.surrogates.gam import GamModel
 from slalom.surrogates.linear import LinearModel
 from slalom.surrogates.slalom.completed import CompletedModel
+from slalom.surrogates.slalom.corrected import CorrectedModel
 from slalom.surrogates.slalom.model import Anchor, SlalomModel
-from slalom.surrogates.slalom.nearby import NearbyModel
 from slalom.surrogates.trees import TreesModel
 
 if TYPE_CHECKING:
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 MODELS = {
     model.kind: model
-    for model in (SlalomModel, CompletedModel, NearbyModel, LinearModel, GamModel, TreesModel)
-}
+    for model in (SlalomModel, CompletedModel, CorrectedModel, LinearModel, GamModel, TreesModel)
+} | {"slalom-nearby": CorrectedModel}  # its name in earlier files
 HIGH_TRUST, FAIR_TRUST = 0.9, 0.6
 CLEAR, LENIENT = 2.0, 0.1  # R² less so many standard errors may fall short of a bar by so much
 Number = float | FloatArray  # a log-odds; one per class where all are explained

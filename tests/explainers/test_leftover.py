@@ -7,7 +7,7 @@ from benchmarks.trust import classifier_of
 import slalom
 import slalom.explainers.surrogate as surrogate
 from slalom.document import FloatArray
-from slalom.surrogates.slalom.kriged_shapley import Answered
+from slalom.surrogates.slalom.posterior import Residuals
 
 N = 20
 TEXT = " ".join(f"w{word}" for word in range(N))
@@ -39,7 +39,7 @@ def test_single_units_and_removals_are_rows_and_the_ends_are_not(monkeypatch):
     monkeypatch.setattr(surrogate, "leftover_of", leftover_of)
     slalom.explain(classifier_of(Pairs(0), N), TEXT, target="yes", n_queries=150)
     (found,) = kept
-    assert isinstance(found.left, Answered)
+    assert isinstance(found.left, Residuals)
     rows, times = np.unique(found.left.present, axis=0, return_counts=True)
     assert (times == 1).all()
     sizes = rows.sum(axis=1)
@@ -61,8 +61,20 @@ def test_shapley_values_are_near_the_true_ones_and_held_by_their_intervals():
     assert np.mean(missed) < 0.01
 
 
-def test_more_rows_than_are_kriged_are_shared_out_too():
+def test_more_rows_than_a_posterior_takes_are_shared_out_too():
     game = Pairs(1)
     found = slalom.explain(classifier_of(game, N), TEXT, target="yes", n_queries=1800)
     assert found.scores["shapley"].sum() == pytest.approx(game.shapley().sum())
     np.testing.assert_allclose(found.scores["shapley"], game.shapley(), atol=0.1)
+
+
+def test_predictions_say_how_words_act_together_and_r2_knows():
+    """A fit of words one by one cannot; the posterior can, and is judged on unseen subsets."""
+    game = Pairs(2)
+    found = slalom.explain(classifier_of(game, N), TEXT, target="yes", n_queries=300)
+    shown = (np.random.default_rng(0).random((500, N)) < 0.5).astype(float)
+    assert found.model is not None
+    true, fitted = game(shown), found.model.fitted.predict(shown)  # type: ignore[attr-defined]
+    missed = ((found.predict(shown) - true) ** 2).mean()
+    assert missed < 0.5 * ((fitted - true) ** 2).mean()
+    assert found.quality.r2 == pytest.approx(1 - missed / true.var(), abs=0.05)

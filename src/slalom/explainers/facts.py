@@ -3,7 +3,7 @@
 After a fit the classifier is asked what it says to the text less each of the units that matter
 most. `removal` and `alone` are then its own answers, and belong to a position, also where equal
 units share a feature; so do Shapley values where every subset was asked. Elsewhere Shapley
-values are those of the fit plus their share of what the fit left (kriged_shapley.py).
+values are those of the fit plus their share of what the fit left (posterior.py).
 """
 
 from collections.abc import Sequence

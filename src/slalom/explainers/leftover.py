@@ -1,31 +1,49 @@
-"""What a fit left of a document's answers: shared out, and carried on near the whole text.
+"""What a fit left of a document's answers: shared out among the units, and added to predictions.
 
 Knows which answers say something about it; how they are put to use is the surrogates' matter
-(kriged_shapley.py, residual_shapley.py, nearby.py). Numbers only go in and come out: workers do
-it where they pay.
+(posterior.py, residual_shapley.py, nearby.py). Numbers only go in and come out: workers do it
+where they pay.
 """
 
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from slalom.document import BoolArray, FloatArray
+from slalom.document import BoolArray, FloatArray, IntArray
 from slalom.explainers.facts import Asked, Facts, strength_of
 from slalom.samplers.base import Samples, row_keys
 from slalom.surrogates.base import Fit, Observations
 from slalom.surrogates.quality import loo_quality
+from slalom.surrogates.slalom.completed import CompletedModel
+from slalom.surrogates.slalom.corrected import CorrectedModel
 from slalom.surrogates.slalom.described import rescaled
-from slalom.surrogates.slalom.kriged_shapley import MOST, Answered, kriged_shares
+from slalom.surrogates.slalom.model import SlalomModel
 from slalom.surrogates.slalom.nearby import Known, Missed, know_nearby
+from slalom.surrogates.slalom.posterior import MAX_ROWS, Residuals, posterior_of
 from slalom.surrogates.slalom.residual_shapley import Left, Shares, residual_shares
+
+PAYS = 0.98  # what the squared error of left-out answers must fall to
+
+
+@dataclass(frozen=True, eq=False)
+class Near:
+    """Answers about the text nearly whole, and those the fit was made from."""
+
+    fitted: SlalomModel | CompletedModel  # over units
+    measured: BoolArray  # (k, n_units) the full text, then single removals
+    answers: FloatArray  # (k, n_columns)
+    drawn: BoolArray  # (n_drawn, n_units) the fit's own rows
+    residuals: FloatArray  # (n_drawn, n_columns) theirs, held out
+    weights: FloatArray  # (n_drawn,) by which they judge; 0: not at all
+    strengths: FloatArray  # (n_units,) by the fit
 
 
 @dataclass(frozen=True, eq=False)
 class Leftover:
     """What is to be worked out of one document; None: there is nothing to say of that."""
 
-    left: Left | Answered | None = None
-    missed: Missed | None = None
+    left: Left | Residuals | None = None
+    near: Near | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,23 +52,67 @@ class Used:
 
     shares: Shares | None = None
     known: Known | None = None
+    model: CorrectedModel | None = None
 
 
 def used(leftover: Leftover) -> Used:
-    missed = leftover.missed
-    return Used(_shares(leftover.left), None if missed is None else know_nearby(missed))
+    left, near = leftover.left, leftover.near
+    if not isinstance(left, Residuals):
+        shares = None if left is None else residual_shares(left)
+        return Used(shares) if near is None else _near(near, shares)
+    posterior = posterior_of(left)
+    if near is None:
+        return Used(posterior.shares)
+    own, of_measured = _rows(near.drawn, left), _rows(near.measured, left)
+    after = near.residuals.copy()
+    after[own >= 0] = posterior.left_out[own[own >= 0]]
+    before, now = (near.weights @ (rows**2).sum(axis=1) for rows in (near.residuals, after))
+    if now > PAYS * before:
+        return _near(near, posterior.shares)
+    left_out = np.zeros_like(near.answers)
+    left_out[of_measured >= 0] = posterior.left_out[of_measured[of_measured >= 0]]
+    model = CorrectedModel(near.fitted, posterior.correction, None)
+    return _near(replace(near, residuals=after), posterior.shares, model, left_out)
 
 
-def _shares(left: Left | Answered | None) -> Shares | None:
-    if left is None:
-        return None
-    return kriged_shares(left) if isinstance(left, Answered) else residual_shares(left)
+def _rows(present: BoolArray, left: Residuals) -> IntArray:
+    """The row of `left` that each subset is; −1: none."""
+    places = {key: at for at, key in enumerate(row_keys(left.present > 0))}
+    return np.array([places.get(key, -1) for key in row_keys(present)], dtype=np.int32)
 
 
-def judged_with(fit: Fit, known: Known | None, seen: Observations) -> Fit:
-    """The fit, judged together with what is known of the text nearly whole."""
-    by = fit.judged
-    if known is None or by is None or known.nearby.own == 0:
+def _near(
+    near: Near,
+    shares: Shares | None,
+    model: CorrectedModel | None = None,
+    left_out: FloatArray | None = None,
+) -> Used:
+    """With what is known of the text nearly whole, on top of the fit or of its correction."""
+    model = model or CorrectedModel(near.fitted, None, None)
+    n_units = near.measured.shape[1]
+    said = model.predict(near.measured.astype(np.float64)).reshape(near.answers.shape)
+    without = model.predict(1.0 - np.eye(n_units)).reshape(n_units, -1)
+    missed = near.answers - said
+    known = know_nearby(
+        Missed(
+            near.measured,
+            missed,
+            missed if left_out is None else left_out,
+            near.drawn,
+            near.residuals,
+            near.answers[0] - without,
+            near.strengths,
+        )
+    )
+    return Used(shares, known, replace(model, nearby=known.nearby))
+
+
+def judged_with(fit: Fit, use: Used, seen: Observations) -> Fit:
+    """The fit, judged together with what was added to it."""
+    by, known, model = fit.judged, use.known, use.model
+    if known is None or model is None or by is None:
+        return fit
+    if model.correction is None and known.nearby.own == 0:
         return fit
     columns = seen.scores.reshape(len(seen.scores), -1)
     weights = seen.weights
@@ -80,7 +142,7 @@ def leftover_of(
     if len(drawn) > len(said):  # queries that read the same were one row of the fit
         drawn = drawn[asked.case.answers.first]
     told = fit.r2 is not None
-    missed = _missed(asked, fit, drawn > 0, residuals) if told and plan.nearby else None
+    near = _answers_near(asked, fit, seen, drawn > 0) if told and plan.nearby else None
     n_alike = samples.n_alike if told and plan.shapley else None
     kept = slice(0 if n_alike is None else None)
     left = Left(
@@ -90,15 +152,15 @@ def leftover_of(
         whole=np.reshape(whole - ends[1], -1),
         empty=np.reshape(np.zeros_like(whole) if empty is None else empty - ends[0], -1),
     )
-    if len(left.present) == 0 or len(drawn) + len(asked.present) > MOST:
-        return Leftover(left, missed)
+    if len(left.present) == 0 or len(drawn) + len(asked.present) > MAX_ROWS:
+        return Leftover(left, near)
     said, ends = said.reshape(residuals.shape), ends.reshape(2, -1)
-    return Leftover(_answered(asked, fit, left, said=said, ends=ends), missed)
+    return Leftover(_residuals(asked, fit, left, said=said, ends=ends), near)
 
 
-def _answered(
+def _residuals(
     asked: Asked, fit: Fit, left: Left, *, said: FloatArray, ends: FloatArray
-) -> Answered:
+) -> Residuals:
     """The rows that were drawn and what was asked besides, the ends apart."""
     features, n_units = asked.case.document.features, asked.present.shape[1]
     known = set(row_keys(left.present > 0))
@@ -109,30 +171,31 @@ def _answered(
     missed_beside = asked.scores[new].reshape(shape) - said_beside
     present = np.vstack([left.present, beside])
     inner = (present.any(axis=1)) & (present.sum(axis=1) < n_units)
-    return Answered(
+    return Residuals(
         present=present[inner],
-        residuals=np.vstack([left.residuals, missed_beside])[inner],
-        said=np.vstack([said, said_beside])[inner],
+        values=np.vstack([left.residuals, missed_beside])[inner],
+        predicted=np.vstack([said, said_beside])[inner],
         ends=ends,
-        missed=np.stack([left.empty, left.whole]),
-        fitted=fit.scores["shapley"][features].reshape(n_units, -1),
+        of_ends=np.stack([left.empty, left.whole]),
+        shapley=fit.scores["shapley"][features].reshape(n_units, -1),
     )
 
 
-def _missed(asked: Asked, fit: Fit, drawn: BoolArray, residuals: FloatArray) -> Missed:
-    """Near the whole text: the text itself, single removals, and the rows that were drawn."""
+def _answers_near(asked: Asked, fit: Fit, seen: Observations, drawn: BoolArray) -> Near | None:
+    """The full text, single removals, and the rows that were drawn."""
     n_units, whole = asked.case.document.n_units, asked.case.score
     model = fit.model.spread(asked.case.document.features)
+    if not isinstance(model, SlalomModel | CompletedModel):
+        return None
     single = asked.present.sum(axis=1) == n_units - 1
-    measured = np.vstack([np.ones((1, n_units), dtype=bool), asked.present[single]])
     answers = np.concatenate([whole[None], asked.scores[single]])
-    missed = answers - model.predict(measured.astype(np.float64))
-    removals = whole - model.predict(1.0 - np.eye(n_units))
-    return Missed(
-        measured,
-        missed.reshape(len(missed), -1),
+    held_out = fit.model.predict(seen.counts) if fit.held_out is None else fit.held_out
+    return Near(
+        model,
+        np.vstack([np.ones((1, n_units), dtype=bool), asked.present[single]]),
+        answers.reshape(len(answers), -1),
         drawn,
-        residuals,
-        removals.reshape(n_units, -1),
+        (seen.scores - held_out).reshape(len(drawn), -1),
+        seen.weights if fit.judged is None else seen.weights * fit.judged,
         strength_of(fit)[asked.case.document.features],
     )

@@ -25,9 +25,6 @@ from slalom.explanation import Explanation
 from slalom.samplers.base import Sampler, Samples
 from slalom.surrogates.base import Fit, Model, Observations, Surrogate
 from slalom.surrogates.pool import fit_all, in_workers, wake_workers, workers_pay
-from slalom.surrogates.slalom.completed import CompletedModel
-from slalom.surrogates.slalom.model import SlalomModel
-from slalom.surrogates.slalom.nearby import NearbyModel
 from slalom.surrogates.threads import one_thread
 
 LEAST_QUERIES = 10  # of any method that fits a model
@@ -136,7 +133,7 @@ class SurrogateExplainer:
         told = zip(fitted.sampled, fitted.fits, fitted.observed, asked, left, strict=True)
         for one, fitting, seen, facts, use in told:
             begun = perf_counter() - fitted.seconds
-            fit = judged_with(fitting, use.known, seen)
+            fit = judged_with(fitting, use, seen)
             case = replace(one.case if facts is None else facts.case, begun=begun)
             found = self._found(one, fit, facts, use)
             explanations.append(case.explanation(found, method=self.name, seed=seed))
@@ -175,7 +172,7 @@ class SurrogateExplainer:
         told = fitted
         if asked is not None:
             told = scores_of(asked, fit, samples, shares=left.shares, known=left.known)
-        model = _model(fit, document, left)
+        model = fit.model.spread(features) if left.model is None else left.model
         exact = told.exact or (
             samples.complete
             and document.has_empty_query
@@ -257,14 +254,6 @@ def _out_of_reach(sampled: Sampled, fit: Fit) -> tuple[str, ...]:
             "speak of much shorter texts, are out of its reach",
         )
     return ()
-
-
-def _model(fit: Fit, document: Document, left: Used) -> Model:
-    """The fit over units, with what is known of the text nearly whole."""
-    model = fit.model.spread(document.features)
-    if left.known is None or not isinstance(model, SlalomModel | CompletedModel):
-        return model
-    return NearbyModel(model, left.known.nearby)
 
 
 def _length_curve(model: Model, n_units: int) -> FloatArray | None:

@@ -18,7 +18,7 @@ EFFECTS = dict(zip(WORDS, np.random.default_rng(7).normal(size=len(WORDS)), stri
 
 
 def fitted(explanation):
-    """The model of the subsets, without what is known of the text nearly whole."""
+    """The fit itself, without its corrections."""
     return getattr(explanation.model, "fitted", explanation.model)
 
 
@@ -174,8 +174,8 @@ def test_all_classes_have_their_remainder(of_all_classes):
     errors = []
     for e in of_all_classes:
         assert isinstance(fitted(e), CompletedModel)
-        said = e.predict(masks)
-        np.testing.assert_allclose(said.sum(axis=1), 0.0, atol=1e-9)
+        np.testing.assert_allclose(e.predict(masks).sum(axis=1), 0.0, atol=1e-9)
+        said = fitted(e).predict(masks.astype(float))
         parts = ((fitted(e).parts.predict(masks.astype(float)) - truth) ** 2).mean()
         errors += [((said - truth) ** 2).mean() / parts]
     assert errors[0] < errors[1] < 1.0

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from slalom.samplers.base import random_subsets
+from slalom.surrogates.slalom.corrected import CorrectedModel
 from slalom.surrogates.slalom.model import Anchor, SlalomModel
-from slalom.surrogates.slalom.nearby import Missed, NearbyModel, know_nearby
+from slalom.surrogates.slalom.nearby import Missed, know_nearby
 
 N = 24
 WHOLE, SINGLE = np.ones((1, N), dtype=bool), ~np.eye(N, dtype=bool)
@@ -20,7 +21,7 @@ def missed(miss, *, n_removals=N, n_drawn=200, seed=0):
     measured = np.vstack([WHOLE, SINGLE[:n_removals]])
     drawn = random_subsets(rng.integers(1, N, size=n_drawn), N, rng)
     of = [miss(part)[:, None] for part in (measured, drawn, WHOLE)]
-    return Missed(measured, of[0], drawn, of[1], np.tile(of[2], (N, 1)), -np.arange(N))
+    return Missed(measured, of[0], of[0], drawn, of[1], np.tile(of[2], (N, 1)), -np.arange(N))
 
 
 def near_the_whole(present):
@@ -110,7 +111,7 @@ def test_with_too_few_rows_the_error_is_the_miss_of_the_weaker_half():
 def model():
     rng = np.random.default_rng(2)
     slalom = SlalomModel(rng.normal(size=N), rng.normal(size=N), Anchor(0.2, 0.1))
-    return NearbyModel(slalom, know_nearby(missed(near_the_whole)).nearby)
+    return CorrectedModel(slalom, None, know_nearby(missed(near_the_whole)).nearby)
 
 
 def test_the_model_is_the_fit_and_what_is_added(model):
@@ -123,7 +124,7 @@ def test_the_model_is_the_fit_and_what_is_added(model):
 
 def test_json_gives_it_back(model):
     shown = random_subsets(np.arange(1, N), N, np.random.default_rng(3)).astype(float)
-    again = NearbyModel.from_json(json.loads(json.dumps(model.to_json())))
+    again = CorrectedModel.from_json(json.loads(json.dumps(model.to_json())))
     np.testing.assert_array_equal(again.predict(shown), model.predict(shown))
 
 
@@ -132,6 +133,7 @@ def test_columns_of_several_classes_are_independent():
     both = replace(
         one,
         of_measured=np.hstack([one.of_measured, -one.of_measured]),
+        left_out=np.hstack([one.left_out, -one.left_out]),
         of_drawn=np.hstack([one.of_drawn, -one.of_drawn]),
         removals=np.hstack([one.removals, -one.removals]),
     )

@@ -17,14 +17,12 @@ each with it left out goes into R².
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from slalom.document import BoolArray, FloatArray, IntArray
-from slalom.surrogates.slalom.completed import CompletedModel
-from slalom.surrogates.slalom.length import LengthCurve
-from slalom.surrogates.slalom.model import Anchor, SlalomModel
+from slalom.document import BoolArray, FloatArray
+from slalom.surrogates.subset_kernel import packed, unpacked
 
 REACH = 1 / 6  # ℓ, of the units of the text
 OWN = 10.0 ** np.arange(-3.0, 1.5, 0.5)  # q
@@ -40,6 +38,7 @@ class Missed:
 
     measured: BoolArray  # (k, n_units) the whole text and single removals
     of_measured: FloatArray  # (k, n_columns) the classifier's answer less the fit's
+    left_out: FloatArray  # (k, n_columns) the same, each as predicted from the others
     drawn: BoolArray  # (m, n_units) subsets that were fitted
     of_drawn: FloatArray  # (m, n_columns) the same, each as predicted from the others
     removals: FloatArray  # (n_units, n_columns) the answer to the text less the fit without a unit
@@ -62,6 +61,22 @@ class Nearby:
         near = np.exp(-apart / self.reach)
         near[:, : self.n_measured] += self.own * (apart[:, : self.n_measured] < 0.5)
         return np.asarray(near @ self.weights)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "points": packed(self.points),
+            "n_units": self.points.shape[1],
+            "weights": self.weights.tolist(),
+            "reach": self.reach,
+            "own": self.own,
+            "n_measured": self.n_measured,
+        }
+
+    @classmethod
+    def from_json(cls, record: dict[str, Any]) -> "Nearby":
+        points = unpacked(record["points"], record["n_units"])
+        weights = np.array(record["weights"], dtype=np.float64)
+        return cls(points, weights, record["reach"], record["own"], record["n_measured"])
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,14 +120,15 @@ def _fitted(missed: Missed) -> tuple[Nearby, FloatArray, FloatArray]:
     outer = np.setdiff1d(np.flatnonzero(sizes < n_units), inner)
     points = np.vstack([missed.measured, missed.drawn[inner]])
     misses = np.vstack([missed.of_measured, missed.of_drawn[inner]])
+    unseen = np.vstack([missed.left_out, missed.of_drawn[inner]])
     best = Nearby(missed.measured, missed.of_measured, NOWHERE, 0.0, k)
-    left_out, of_drawn = misses[1:k], missed.of_drawn
+    left_out, of_drawn = unseen[1:k], missed.of_drawn
     judged = inner[sizes[inner] < n_units - 1]
     if len(judged) < FEWEST:
         return best, left_out, of_drawn
     reach = max(1.0, REACH * n_units)
     values, axes = np.linalg.eigh(_near(points, points, reach))
-    turned, squared = axes.T @ misses, axes**2
+    turned, turned_unseen, squared = axes.T @ misses, axes.T @ unseen, axes**2
     around = _near(missed.drawn[outer], points, reach)
     least = PAYS * _squares(of_drawn[judged])
     beyond = np.flatnonzero(sizes <= n_units / 2)  # where nothing is known, nothing may be harmed
@@ -120,7 +136,7 @@ def _fitted(missed: Missed) -> tuple[Nearby, FloatArray, FloatArray]:
     for own in OWN:
         shrunk = 1.0 / (np.maximum(values, 0.0) + own)
         weights = axes @ (shrunk[:, None] * turned)
-        without = weights / (squared @ shrunk)[:, None]
+        without = axes @ (shrunk[:, None] * turned_unseen) / (squared @ shrunk)[:, None]
         still = missed.of_drawn.copy()
         still[inner], still[outer] = without[k:], missed.of_drawn[outer] - around @ weights
         error = _squares(still[judged])
@@ -143,58 +159,3 @@ def _apart(present: FloatArray, points: BoolArray) -> FloatArray:
     """(m, k) the number of units in which subsets differ."""
     shown = points.astype(np.float64)
     return np.asarray(present.sum(axis=1)[:, None] + shown.sum(axis=1) - 2.0 * present @ shown.T)
-
-
-@dataclass(frozen=True, eq=False)
-class NearbyModel:
-    """A fit over units, and what is known of the text nearly whole."""
-
-    fitted: SlalomModel | CompletedModel
-    nearby: Nearby
-    kind: ClassVar[str] = "slalom-nearby"
-
-    @property
-    def parts(self) -> SlalomModel:
-        return self.fitted if isinstance(self.fitted, SlalomModel) else self.fitted.parts
-
-    @property
-    def anchor(self) -> Anchor | None:
-        return self.fitted.anchor
-
-    @property
-    def length(self) -> LengthCurve | None:
-        return self.fitted.length
-
-    def predict(self, counts: FloatArray) -> FloatArray:
-        said = self.fitted.predict(counts)
-        return np.asarray(said + self.nearby(counts).reshape(said.shape))
-
-    def spread(self, features: IntArray) -> "NearbyModel":
-        near = self.nearby
-        points = near.points[:, features]
-        nearby = Nearby(points, near.weights, near.reach, near.own, near.n_measured)
-        return NearbyModel(self.fitted.spread(features), nearby)
-
-    def to_json(self) -> dict[str, Any]:
-        near = self.nearby
-        return {
-            "fitted": {"kind": self.fitted.kind, **self.fitted.to_json()},
-            "points": [np.packbits(point).tobytes().hex() for point in near.points],
-            "n_units": near.points.shape[1],
-            "weights": near.weights.tolist(),
-            "reach": near.reach,
-            "own": near.own,
-            "n_measured": near.n_measured,
-        }
-
-    @classmethod
-    def from_json(cls, record: dict[str, Any]) -> "NearbyModel":
-        kinds = {model.kind: model for model in (SlalomModel, CompletedModel)}
-        packed = [np.frombuffer(bytes.fromhex(point), np.uint8) for point in record["points"]]
-        points = np.unpackbits(np.stack(packed), axis=1)[:, : record["n_units"]] > 0
-        weights = np.array(record["weights"], dtype=np.float64)
-        fitted = {key: part for key, part in record["fitted"].items() if key != "kind"}
-        return cls(
-            kinds[record["fitted"]["kind"]].from_json(fitted),
-            Nearby(points, weights, record["reach"], record["own"], record["n_measured"]),
-        )

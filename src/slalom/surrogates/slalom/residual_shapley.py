@@ -17,7 +17,7 @@ known beforehand: every √f, the share of its spread, is as likely as any other
 and each counts as much as it makes the residuals likely. The mean over f is the share, pulled
 towards equal ones; the variance, of ψ under each f and between them, is misfit that the fit's
 own errors know nothing of. With few rows hardly any f is ruled out, and it is large.
-Up to some number of rows kriged_shapley.py does better.
+Up to some number of rows posterior.py does better.
 """
 
 from dataclasses import dataclass

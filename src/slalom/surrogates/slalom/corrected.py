@@ -1,0 +1,124 @@
+"""A fit, corrected by what the answers say beyond it: near the full text, and everywhere.
+
+Near the full text by nearby.py; everywhere, where that pays, by a posterior mean (posterior.py):
+
+    F(S) = P(S) + constant + P(S) B + Σ_{i in S} e_i + Σ_T w_T k(S, T)
+
+with P the fit, T the subsets that were asked, and k the kernel of subset_kernel.py.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from slalom.document import BoolArray, FloatArray, IntArray
+from slalom.surrogates.slalom.completed import CompletedModel
+from slalom.surrogates.slalom.length import LengthCurve
+from slalom.surrogates.slalom.model import Anchor, SlalomModel
+from slalom.surrogates.slalom.nearby import Nearby
+from slalom.surrogates.subset_kernel import packed, shapley_of_kernel, subset_kernel, unpacked
+
+
+@dataclass(frozen=True, eq=False)
+class Correction:
+    """What to add to a fit's predictions of subsets of the units."""
+
+    constant: FloatArray  # (n_columns,)
+    slopes: FloatArray  # (n_columns, n_columns) B
+    effects: FloatArray  # (n_units, n_columns) e
+    rates: FloatArray  # (n_units,) of the kernel
+    points: BoolArray  # (n_points, n_units) T
+    weights: FloatArray  # (n_points, n_columns) w
+
+    def __call__(self, present: FloatArray, predicted: FloatArray) -> FloatArray:
+        """(m, n_units) of 0 and 1 and what the fit predicts of them → (m, n_columns)."""
+        columns = predicted[:, None] if predicted.ndim == 1 else predicted
+        near = subset_kernel(present, self.points.astype(np.float64), self.rates)
+        added = self.constant + columns @ self.slopes + present @ self.effects
+        return np.asarray(added + near @ self.weights)
+
+    def shapley(self, fitted: FloatArray) -> FloatArray:
+        """(n_units, n_columns) Shapley values of the correction, given those of the fit."""
+        near = shapley_of_kernel(self.points.astype(np.float64), self.rates)
+        return np.asarray(self.effects + fitted @ self.slopes + near.T @ self.weights)
+
+    def spread(self, features: IntArray) -> "Correction":
+        """The same with one column per unit, given the column of each."""
+        effects, rates, points = self.effects[features], self.rates[features], self.points
+        return replace(self, effects=effects, rates=rates, points=points[:, features])
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "constant": self.constant.tolist(),
+            "slopes": self.slopes.tolist(),
+            "effects": self.effects.tolist(),
+            "rates": self.rates.tolist(),
+            "points": packed(self.points),
+            "weights": self.weights.tolist(),
+        }
+
+    @classmethod
+    def from_json(cls, record: dict[str, Any]) -> "Correction":
+        constant, slopes, effects, rates, weights = (
+            np.array(record[name], dtype=np.float64)
+            for name in ("constant", "slopes", "effects", "rates", "weights")
+        )
+        return cls(
+            constant, slopes, effects, rates, unpacked(record["points"], len(rates)), weights
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class CorrectedModel:
+    """A fit over units, and what the answers say beyond it."""
+
+    fitted: SlalomModel | CompletedModel
+    correction: Correction | None  # None: it does not pay on answers it has not seen
+    nearby: Nearby | None  # of the text nearly whole, on top of it
+    kind: ClassVar[str] = "slalom-corrected"
+
+    @property
+    def parts(self) -> SlalomModel:
+        return self.fitted if isinstance(self.fitted, SlalomModel) else self.fitted.parts
+
+    @property
+    def anchor(self) -> Anchor | None:
+        return self.fitted.anchor
+
+    @property
+    def length(self) -> LengthCurve | None:
+        return self.fitted.length
+
+    def predict(self, counts: FloatArray) -> FloatArray:
+        said = self.fitted.predict(counts)
+        total = said
+        if self.correction is not None:
+            total = total + self.correction(counts, said).reshape(said.shape)
+        if self.nearby is not None:
+            total = total + self.nearby(counts).reshape(said.shape)
+        return total
+
+    def spread(self, features: IntArray) -> "CorrectedModel":
+        correction = self.correction and self.correction.spread(features)
+        nearby = self.nearby and replace(self.nearby, points=self.nearby.points[:, features])
+        return CorrectedModel(self.fitted.spread(features), correction, nearby)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "fitted": {"kind": self.fitted.kind, **self.fitted.to_json()},
+            "correction": self.correction and self.correction.to_json(),
+            "nearby": self.nearby and self.nearby.to_json(),
+        }
+
+    @classmethod
+    def from_json(cls, record: dict[str, Any]) -> "CorrectedModel":
+        """Older files hold what is known of the text nearly whole without a name of its own."""
+        kinds = {model.kind: model for model in (SlalomModel, CompletedModel)}
+        fitted, correction = record["fitted"], record.get("correction")
+        nearby = record.get("nearby", record)
+        return cls(
+            kinds[fitted["kind"]].from_json({k: v for k, v in fitted.items() if k != "kind"}),
+            correction and Correction.from_json(correction),
+            nearby and Nearby.from_json(nearby),
+        )
