@@ -195,9 +195,9 @@ def _whole_effects(problem: Problem, solution: Solution, column: int) -> FloatAr
     """
     m, state = problem.n_features, solution.state
     strayed = (state.values - problem.prior)[:m, column]
-    if problem.parts is None or not problem.parts.direct.size:
-        return np.asarray(strayed)
     by_attention, by_direct, _ = problem.variances
+    if by_attention <= 0 or by_direct <= 0:  # no such part, or nothing that it could tell apart
+        return np.asarray(strayed)
     direct = state.effects[:m, column]
     return np.asarray(strayed + np.sqrt(by_direct / by_attention) * (direct - direct.mean()))
 
