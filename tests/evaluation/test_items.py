@@ -6,7 +6,7 @@ import json
 import pytest
 
 import slalom
-from slalom.evaluation.items import Bad, Item, read_items, summary_of
+from slalom.evaluation.items import Item, SkippedLine, read_items, summary_of
 
 LABELS = ("negative", "positive")
 
@@ -63,7 +63,7 @@ def test_tables_and_compressed_files(tmp_path):
     )
     items, bad = read_items(path, LABELS)
     assert items == [Item(2, "good, really", 1, ((0, 4),)), Item(3, "bad")]
-    assert bad == [Bad(4, "has no 'text'")]
+    assert bad == [SkippedLine(4, "has no 'text'")]
     packed = tmp_path / "reviews.csv.gz"
     packed.write_bytes(gzip.compress(path.read_bytes()))
     assert read_items(packed, LABELS) == (items, bad)
@@ -90,7 +90,7 @@ def test_files_that_are_of_no_use(tmp_path, name, content, message):
 
 
 def test_reasons_are_summed_up():
-    bad = [Bad(number, "empty") for number in range(1, 9)] + [Bad(20, "odd")]
+    bad = [SkippedLine(number, "empty") for number in range(1, 9)] + [SkippedLine(20, "odd")]
     assert summary_of(bad) == [
         "left out 8 lines 1, 2, 3, 4, 5, …: empty",
         "left out line 20: odd",

@@ -26,7 +26,7 @@ from slalom.errors import FileError, InputError, MissingExtraError
 
 if TYPE_CHECKING:
     from slalom.classifiers.base import Classifier
-    from slalom.evaluation.items import Bad, Item
+    from slalom.evaluation.items import Item, SkippedLine
     from slalom.evaluation.rows import Row
     from slalom.evaluation.run import Plan
     from slalom.evaluation.store import Store
@@ -89,7 +89,7 @@ def evaluate(
     if not out:
         raise click.UsageError("--out is empty: name a folder for the results")
     classifier = load(model, device=device)
-    items, bad = read_items(path, classifier.labels)
+    items, skipped = read_items(path, classifier.labels)
     plan = Plan(
         methods=chosen,
         budgets=budgets,
@@ -102,7 +102,7 @@ def evaluate(
     )
     store = Store(Path(out), _settings(classifier, path, plan))
     _work(classifier, items[:documents], plan, store=store, jobs=jobs)
-    _report(store, classifier, plan, data=path, bad=bad)
+    _report(store, classifier, plan, data=path, skipped=skipped)
 
 
 def _settings(classifier: "Classifier", data: Path, plan: "Plan") -> dict[str, Any]:
@@ -138,7 +138,12 @@ def _work(
 
 
 def _report(
-    store: "Store", classifier: "Classifier", plan: "Plan", *, data: Path, bad: "Sequence[Bad]"
+    store: "Store",
+    classifier: "Classifier",
+    plan: "Plan",
+    *,
+    data: Path,
+    skipped: "Sequence[SkippedLine]",
 ) -> None:
     from slalom.evaluation.items import summary_of
     from slalom.evaluation.report import Report
@@ -158,7 +163,7 @@ def _report(
         facts.append(f"the classifier is right about {sum(right.values())} of {len(right)}")
     if len({len(members) for members in groups(rows).values()}) > 1:
         facts.append("not all methods were given the same texts: compare those that were")
-    facts += summary_of(bad)
+    facts += summary_of(skipped)
     report = Report("Methods compared", tuple(rows), metrics, tuple(facts))
     text = report.markdown()
     store.write("report.md", text)
@@ -167,7 +172,7 @@ def _report(
         store.write("table.parquet", parquet(rows, metrics))
     except MissingExtraError as problem:
         complain(f"no table.parquet: {problem}")
-    for sentence in summary_of(bad):
+    for sentence in summary_of(skipped):
         complain(sentence)
     if sys.stdout.isatty():
         _show_table(rows, metrics, store.folder)

@@ -1,4 +1,4 @@
-"""Texts to evaluate on, read from a file; what cannot be used is counted and named.
+"""Texts to evaluate on, read from a file; lines that cannot be used are skipped with a reason.
 
 JSON lines (`.jsonl`) or a table (`.csv`), also compressed (`.gz`). A line has `text` (for a
 pair, a list of two) and may have `label`, one of the model's labels or its number, and
@@ -32,32 +32,32 @@ class Item:
 
 
 @dataclass(frozen=True)
-class Bad:
-    """A line that was left out, and why."""
+class SkippedLine:
+    """A line that was skipped, and why."""
 
     number: int
     reason: str
 
 
-def read_items(path: Path, labels: Sequence[str]) -> tuple[list[Item], list[Bad]]:
-    """Every usable line of a file, and every other with its reason."""
+def read_items(path: Path, labels: Sequence[str]) -> tuple[list[Item], list[SkippedLine]]:
+    """The usable lines of a file, and the skipped ones with their reasons."""
     items: list[Item] = []
-    bad: list[Bad] = []
+    skipped: list[SkippedLine] = []
     for number, record in _records(path):
         try:
             items.append(_item(number, record, labels))
         except InputError as problem:
-            bad.append(Bad(number, str(problem)))
+            skipped.append(SkippedLine(number, str(problem)))
     if not items:
-        first = f": line {bad[0].number}: {bad[0].reason}" if bad else ": it is empty"
-        raise FileError(f"{path} has no line that can be used{first}")
-    return items, bad
+        reason = f"line {skipped[0].number}: {skipped[0].reason}" if skipped else "it is empty"
+        raise FileError(f"{path} has no line that can be used: {reason}")
+    return items, skipped
 
 
-def summary_of(bad: Sequence[Bad]) -> list[str]:
+def summary_of(skipped: Sequence[SkippedLine]) -> list[str]:
     """One sentence per reason, with the lines it concerns."""
     by_reason: dict[str, list[int]] = {}
-    for line in bad:
+    for line in skipped:
         by_reason.setdefault(line.reason, []).append(line.number)
     sentences = []
     for reason, lines in by_reason.items():
@@ -68,7 +68,7 @@ def summary_of(bad: Sequence[Bad]) -> list[str]:
 
 
 def _records(path: Path) -> Iterator[tuple[int, Any]]:
-    """Line number and what stands there; an InputError in its place where it cannot be read."""
+    """Line numbers and records; an InputError in place of a record that cannot be read."""
     kind = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
     if kind not in (".jsonl", ".csv"):
         raise FileError(f"cannot tell what {path} is: expected a file named .jsonl or .csv (.gz)")
@@ -129,7 +129,7 @@ def _rows(table: "csv.DictReader[str]") -> Iterator[dict[Any, Any] | InputError]
 
 
 def _is_text(record: dict[Any, Any]) -> bool:
-    """Whether every byte was one of UTF-8."""
+    """Whether all cells were valid UTF-8: invalid bytes were read as lone surrogates."""
     try:
         "".join(record.values()).encode()
     except UnicodeEncodeError:

@@ -1,7 +1,7 @@
 """Explain and measure: every document with every method at every budget.
 
-An explanation asks the classifier itself, so that its cost is its own; metrics share one
-memory, since most of their questions are the same for every method.
+An explanation queries the classifier directly, so that its cost does not depend on the other
+methods; metrics share one cache, since most of their queries are the same for every method.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -29,7 +29,7 @@ from slalom.metrics.faithfulness import Curve
 from slalom.metrics.subject import Subject, subject_of, unit_scores
 from slalom.metrics.table import CURVES, Metric
 
-DOCUMENTS_PER_CHUNK = 16  # asked together; as many are lost at most where a run is cut off
+DOCUMENTS_PER_CHUNK = 16  # explained together; an interrupted run loses at most so many
 
 
 @dataclass(frozen=True)
@@ -54,21 +54,21 @@ def evaluate(
     done: Collection[Key] = (),
     jobs: int = 1,
 ) -> Iterator[Row]:
-    """Rows as they are finished; those in `done` are not made again.
+    """Rows as they are finished; those in `done` are skipped.
 
-    Documents are asked about together, DOCUMENTS_PER_CHUNK at a time; with several jobs each
-    goes its own way, and they overtake one another.
+    With one job DOCUMENTS_PER_CHUNK documents are batched together; with several each document
+    is the task of a thread, and rows come in any order.
     """
     if jobs == 1:
         for chunk in batched(items, DOCUMENTS_PER_CHUNK):
             yield from _rows(classifier, chunk, plan, done)
         return
-    made: SimpleQueue[Row | Future[None]] = SimpleQueue()
+    finished: SimpleQueue[Row | Future[None]] = SimpleQueue()
     stopped = Event()
 
     def work(item: Item) -> None:
         for row in _rows(classifier, [item], plan, done):
-            made.put(row)
+            finished.put(row)
             if stopped.is_set():
                 return
 
@@ -76,44 +76,44 @@ def evaluate(
     try:
         left = [pool.submit(work, item) for item in items]
         for future in left:
-            future.add_done_callback(made.put)
+            future.add_done_callback(finished.put)
         n_left = len(left)
         while n_left:
-            if isinstance(row := made.get(), Row):
-                yield row
+            if isinstance(result := finished.get(), Row):
+                yield result
             else:
-                row.result()  # raises what ended it
+                result.result()  # raises the error of its thread, if any
                 n_left -= 1
     finally:
         stopped.set()
-        pool.shutdown(cancel_futures=True)  # an interrupt waits for the rows at work, no more
+        pool.shutdown(cancel_futures=True)  # an interrupt waits only for the rows being made
 
 
 def batched(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
-    """Neighbours, a few at a time."""
-    left = iter(items)
-    while chunk := list(islice(left, size)):
+    """Lists of up to `size` consecutive items."""
+    remaining = iter(items)
+    while chunk := list(islice(remaining, size)):
         yield chunk
 
 
 def _rows(
     classifier: Classifier, items: Sequence[Item], plan: Plan, done: Collection[Key]
 ) -> Iterator[Row]:
-    """Every method at every budget on a chunk of texts, each of which is cut once."""
+    """Every method at every budget on a chunk of texts, each of which is split once."""
     texts = [_Text(item, _split(classifier, item, plan)) for item in items]
-    remembered = CachedClassifier(classifier)
+    cached = CachedClassifier(classifier)
     for method in plan.methods:
         for budget in plan.budgets:
             wanted = [text for text in texts if (text.item.number, method.name, budget) not in done]
             results = _explained(classifier, wanted, plan, method=method, budget=budget)
             for text, result in zip(wanted, results, strict=True):
                 key = (text.item.number, method.name, budget)
-                yield _row(remembered, text, result, plan=plan, key=key)
+                yield _row(cached, text, result, plan=plan, key=key)
 
 
 @dataclass(frozen=True, eq=False)
 class _Text:
-    """One text of the file, and how the classifier cuts it or why it cannot."""
+    """One text of the file, and the classifier's split of it or the error."""
 
     item: Item
     document: Document | SlalomError
@@ -206,7 +206,7 @@ def _value(
 
 
 def _agreement(explanation: Explanation, item: Item) -> dict[str, float | None]:
-    """How well strong scores, whatever their sign, meet what people marked."""
+    """How well the absolute scores agree with the spans that people marked."""
     marks = rationale_marks(explanation, item.rationales or ())
     strength = np.abs(unit_scores(explanation))
     found = {

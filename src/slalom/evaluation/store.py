@@ -1,4 +1,4 @@
-"""A folder of results that survives interrupts and full disks, and is taken up where it stopped.
+"""A folder of results that survives interrupts and full disks; the same command resumes it.
 
 settings.json   what every row has in common; a folder with other settings is refused
 rows.jsonl      one line per finished row, written as soon as it is there
@@ -24,7 +24,7 @@ class Store:
         self.folder = folder
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            self._agree(settings)
+            self._check_settings(settings)
             self._rows = {row.key: row for row in self._finished()}
         except OSError as problem:
             raise FileError(f"cannot write to {folder}: {problem.strerror or problem}") from problem
@@ -59,7 +59,8 @@ class Store:
             raise FileError(f"cannot write {path}: {problem.strerror or problem}") from problem
         return path
 
-    def _agree(self, settings: dict[str, Any]) -> None:
+    def _check_settings(self, settings: dict[str, Any]) -> None:
+        """Write them to a new folder; refuse a folder that was made with others."""
         path = self.folder / "settings.json"
         if not path.exists():
             self.write(path.name, json.dumps(settings, indent=1, ensure_ascii=False) + "\n")

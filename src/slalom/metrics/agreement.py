@@ -1,8 +1,8 @@
-"""Does the explanation agree: with people, with Naive Bayes, with itself?
+"""Agreement of explanations with human rationales, with Naive Bayes, and with each other.
 
-auroc, auprc, token_f1   scores against marked units; ties count half, or share their places
-rationale_marks          the units that human rationales (character spans) touch
-naive_bayes, spearman    what a word says on its own, counted over a corpus
+auroc, auprc, token_f1   scores against marked units; ties are averaged over
+rationale_marks          the units that human rationales (character spans) overlap
+naive_bayes, spearman    rank correlation with log-odds counted over a corpus
 stability                rank correlation between runs with different seeds
 """
 
@@ -57,7 +57,7 @@ def token_f1(scores: FloatArray, marks: BoolArray) -> float:
 
 
 def rationale_marks(explanation: Explanation, rationales: Sequence[Span]) -> BoolArray:
-    """Units that share a character with a marked span: words are mapped to tokens this way."""
+    """Which units share a character with a marked span; units may be finer or coarser than it."""
     marks = np.zeros(len(explanation.units), dtype=bool)
     for rationale in rationales:
         *side, start, end = rationale
@@ -78,7 +78,7 @@ def naive_bayes(
     target: int,
     smoothing: float = SMOOTHING,
 ) -> dict[Hashable, float]:
-    """log p(unit | target) / p(unit | rest) for every unit of a corpus, by what it is."""
+    """log p(unit | target) / p(unit | rest) for every distinct unit of a corpus, by its key."""
     if len(texts) != len(labels):
         raise InputError(f"{len(texts)} texts but {len(labels)} labels: give one label per text")
     counts: tuple[dict[Hashable, int], dict[Hashable, int]] = ({}, {})
@@ -102,7 +102,7 @@ def naive_bayes_spearman(
 ) -> float:
     """Rank correlation of an explanation's distinct units with Naive Bayes.
 
-    Importances have no sign: they are held against its absolute values, as in the paper.
+    Importances have no sign: they are compared with its absolute values, as in the paper.
     """
     keys = subject.document.keys
     firsts = {key: unit for unit, key in reversed(list(enumerate(keys))) if key in table}

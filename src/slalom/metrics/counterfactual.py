@@ -1,14 +1,15 @@
-"""What would change its mind: a small set of units whose removal turns the prediction.
+"""Counterfactuals: a small set of units whose removal changes the predicted class.
 
-The explanation says in which order to remove, the classifier is asked until it says something
-else, and then every removed unit that can stay is put back:
+The explanation ranks the removals, the classifier verifies them, and then every removed unit that
+is not needed is put back:
 
-    1  remove, one after the other, what the model says lowers the prediction most
-    2  ask about the strongest units alone and about the first 16 steps of 1, then of 48, of 144 …
-    3  put units back one by one as long as the prediction stays turned
+    1  order the units greedily: remove the one that lowers the model's prediction most, and so on
+    2  ask the classifier about the strongest units alone and about the first 16 prefixes of that
+       order, then about the first 48, 144, …, until one changes the prediction
+    3  put units back one by one as long as the prediction stays changed
 
-Of the set that is found no unit can be put back; that no other set is smaller is not proven.
-Without a classifier steps 2 and 3 ask the model, and the result is a guess and says so.
+The set is minimal (no single unit can be put back) but not proven to be the smallest. Without a
+classifier steps 2 and 3 ask the explanation's model, and the result says that it is unverified.
 """
 
 from collections.abc import Callable
@@ -24,8 +25,8 @@ from slalom.explanation import Explanation
 from slalom.metrics.subject import Subject, masks_without, subject_of, unit_scores
 
 N_NAMED = 10  # words in the sentence
-FIRST_STEPS = 16  # of the order, asked together; three times as many each time
-Margins = Callable[[BoolArray], FloatArray]  # (k, n_units) → (k,): below 0 it is turned
+FIRST_STEPS = 16  # prefixes of the order that are asked together; then three times as many
+Margins = Callable[[BoolArray], FloatArray]  # (k, n_units) → (k,): below 0 the prediction changed
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +81,7 @@ def counterfactual(explanation: Explanation, classifier: Any = None) -> Counterf
     return Counterfactual(
         removed=tuple(sorted(removed)),
         words=tuple(explanation.units[unit] for unit in sorted(removed)),
-        text=_left(explanation, removed),
+        text=_remaining_text(explanation, removed),
         before=case.before,
         after=case.after(logits) if removed else None,
         logits=logits,
@@ -91,7 +92,7 @@ def counterfactual(explanation: Explanation, classifier: Any = None) -> Counterf
 
 @dataclass(frozen=True, eq=False)
 class _Case:
-    """What counts as turned: the target's rank (or its own sign) is another than before."""
+    """What counts as a change: the target is predicted no longer, or is predicted now."""
 
     explanation: Explanation
     target: int
@@ -110,13 +111,13 @@ class _Case:
         return self.side * _lead(logits, self.target, independent=self.explanation.independent)
 
     def guessed(self, kept: BoolArray) -> FloatArray:
-        """What the classifier says of the whole text, moved by what the model says."""
-        whole = np.ones((1, kept.shape[1]), dtype=bool)
-        moved = self._predicted(kept) - self._predicted(whole)
-        return np.asarray(self.margins(self.explanation.logits[None, :]) + self.side * moved)
+        """The classifier's margin of the full text plus the change that the model predicts."""
+        full = np.ones((1, kept.shape[1]), dtype=bool)
+        change = self._predicted(kept) - self._predicted(full)
+        return np.asarray(self.margins(self.explanation.logits[None, :]) + self.side * change)
 
     def order(self, n_steps: int) -> list[int]:
-        """Units as they go: by the model, each after those before it, or by their scores."""
+        """The greedy order of removal by the model; by the scores where there is no model."""
         n_units = len(self.explanation.units)
         if self.explanation.model is None:
             scores = self.side * unit_scores(self.explanation)
@@ -131,13 +132,13 @@ class _Case:
             order.append(unit)
         return order
 
-    def strongest(self, n_most: int) -> list[int]:
-        """The units that matter most on their own, by the model or by their scores."""
+    def strongest(self, n: int) -> list[int]:
+        """The units whose single removal lowers the margin most."""
         n_units = len(self.explanation.units)
         if self.explanation.model is None:
-            return self.order(n_most)
+            return self.order(n)
         alone = self.guessed(masks_without([[unit] for unit in range(n_units)], n_units))
-        return [int(unit) for unit in np.argsort(alone, kind="stable")[:n_most]]
+        return [int(unit) for unit in np.argsort(alone, kind="stable")[:n]]
 
     @property
     def before(self) -> str:
@@ -159,8 +160,8 @@ class _Case:
         return labels[1 - self.target]
 
     def _predicted(self, kept: BoolArray) -> FloatArray:
-        said = self.explanation.predict(kept)
-        return said if said.ndim == 1 else said[:, self.target]
+        predicted = self.explanation.predict(kept)
+        return predicted if predicted.ndim == 1 else predicted[:, self.target]
 
 
 def _lead(logits: FloatArray, target: int, *, independent: bool) -> FloatArray:
@@ -171,15 +172,15 @@ def _lead(logits: FloatArray, target: int, *, independent: bool) -> FloatArray:
 
 
 def _found(case: _Case, margins: Margins, n_removable: int) -> list[int]:
-    """The first set that turns the prediction, the smallest of those asked with it."""
+    """The smallest set of the first batch in which one changes the prediction."""
     n_units, n_steps = len(case.explanation.units), min(FIRST_STEPS, n_removable)
     order = case.order(n_steps)
     tried = [[unit] for unit in case.strongest(n_steps)]
     tried += [order[:size] for size in range(1, len(order) + 1)]
     while tried:
-        turned = np.flatnonzero(margins(masks_without(tried, n_units)) < 0)
-        if len(turned):
-            return min((tried[at] for at in turned), key=len)
+        changed = np.flatnonzero(margins(masks_without(tried, n_units)) < 0)
+        if len(changed):
+            return min((tried[at] for at in changed), key=len)
         longer = case.order(min(3 * len(order), n_removable))
         tried = [longer[:size] for size in range(len(order) + 1, len(longer) + 1)]
         order = longer
@@ -187,13 +188,13 @@ def _found(case: _Case, margins: Margins, n_removable: int) -> list[int]:
 
 
 def _shrunk(removed: list[int], margins: Margins, n_units: int) -> list[int]:
-    """Put back what can be put back, each time the unit that is missed least."""
+    """Put units back while the prediction stays changed, each time the one needed least."""
     while len(removed) > 1:
         smaller = [[other for other in removed if other != unit] for unit in removed]
-        left = margins(masks_without(smaller, n_units))
-        if left.min() >= 0:
+        after = margins(masks_without(smaller, n_units))
+        if after.min() >= 0:
             break
-        removed = smaller[int(np.argmin(left))]
+        removed = smaller[int(np.argmin(after))]
     return removed
 
 
@@ -201,15 +202,15 @@ def _ask(subject: Subject, kept: BoolArray) -> FloatArray:
     return subject.classifier.logits([(subject.document, queries_from_masks(kept))])[0]
 
 
-def _left(explanation: Explanation, removed: list[int]) -> Text:
-    """The text without these units, from its characters."""
+def _remaining_text(explanation: Explanation, removed: list[int]) -> Text:
+    """The text without the characters of these units."""
     sides = [explanation.text] if isinstance(explanation.text, str) else list(explanation.text)
     for unit in sorted(removed, reverse=True):
         *side, start, end = explanation.spans[unit]
         at = side[0] if side else 0
         sides[at] = sides[at][:start].rstrip(" ") + sides[at][end:]  # the gap before it goes too
-    left = [side.lstrip(" ") for side in sides]
-    return left[0] if isinstance(explanation.text, str) else (left[0], left[1])
+    trimmed = [side.lstrip(" ") for side in sides]
+    return trimmed[0] if isinstance(explanation.text, str) else (trimmed[0], trimmed[1])
 
 
 def _listed(words: list[str]) -> str:

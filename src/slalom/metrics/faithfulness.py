@@ -13,9 +13,9 @@
                             they go (Yeh et al. 2019), at the factor ≥ 0 that suits them best,
                             relative to predicting no change; needs no model
 
-Random subsets depend on the seed and the number of units only, so every method is asked the
-same ones. Where the order of units matters and the model is a SLALOM, it is the model's best
-order unless it is a local one, else descending scores, first come first.
+Random subsets depend on the seed and the number of units only, so all methods are compared on the
+same ones. Deletion and insertion follow the order that is best by the explanation's SLALOM, where
+it has one and the method names no primary score; else descending scores, ties in text order.
 """
 
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ N_STEPS = 100
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """The probability of the class along a path from one end of the text to the other."""
+    """The probability of the class along a path from the full to the empty text, or back."""
 
     shares: FloatArray  # (n_steps,) of the units deleted or inserted
     probabilities: FloatArray  # (n_steps,)
@@ -53,7 +53,7 @@ class Curve:
 
 @dataclass(frozen=True, eq=False)
 class RemovalErrors:
-    """Squared errors by how many units went, and those of predicting no change."""
+    """Squared errors by the number of removed units, and those of predicting no change."""
 
     n_removed: NDArray[np.int_]  # (k,)
     squared: FloatArray  # (k,) mean squared error of the predicted change
@@ -74,7 +74,7 @@ def deletion(
     """Delete the units that speak most for the class, step by step."""
     order = _order(subject.explanation, score, inserting=False)
     sizes = _sizes(subject.n_removable, n_steps)
-    return _curve(subject, ~_first(order, sizes), sizes, whole=True)
+    return _curve(subject, ~_first(order, sizes), sizes, from_full=True)
 
 
 def insertion(
@@ -86,7 +86,7 @@ def insertion(
     """Begin with nothing and insert the units that speak most for the class."""
     order = _order(subject.explanation, score, inserting=True)
     sizes = _sizes(subject.n_units, n_steps)
-    return _curve(subject, _first(order, sizes), sizes, whole=False)
+    return _curve(subject, _first(order, sizes), sizes, from_full=False)
 
 
 def comprehensiveness(
@@ -95,7 +95,7 @@ def comprehensiveness(
     score: str | None = None,
     shares: Sequence[float] = ERASER_SHARES,
 ) -> Measure:
-    """How much of the probability goes with the top units."""
+    """The probability lost when the top units are removed."""
     if not subject.n_removable:
         return Measure(float("nan"), 0)
     tops = _tops(shares, subject.n_units, subject.n_removable)
@@ -108,7 +108,7 @@ def sufficiency(
     score: str | None = None,
     shares: Sequence[float] = ERASER_SHARES,
 ) -> Measure:
-    """How much of the probability the top units leave behind when they stand alone."""
+    """The probability lost when only the top units are kept."""
     n_units = subject.n_units
     top = _first(
         _order(subject.explanation, score, inserting=True), _tops(shares, n_units, n_units)
@@ -119,18 +119,17 @@ def sufficiency(
 def removal_error(
     subject: Subject,
     *,
-    most: int = 10,
+    max_removed: int = 10,
     n_each: int = 20,
     seed: int = 0,
 ) -> RemovalErrors:
-    """Remove 1 … `most` random units, `n_each` times each."""
-    masks, true = _removals(subject, most, n_each, seed)
-    said = subject.explanation.predict(masks) - subject.explanation.predict(
-        np.ones((1, subject.n_units), bool)
-    )
+    """Remove 1 … `max_removed` random units, `n_each` times each."""
+    masks, true = _removals(subject, max_removed, n_each, seed)
+    predict = subject.explanation.predict
+    predicted = predict(masks) - predict(np.ones((1, subject.n_units), bool))
     by_size = (len(masks) // n_each, n_each, *true.shape[1:])
     within = tuple(range(1, len(by_size)))
-    squared = ((said - true) ** 2).reshape(by_size).mean(axis=within)
+    squared = ((predicted - true) ** 2).reshape(by_size).mean(axis=within)
     no_change = (true**2).reshape(by_size).mean(axis=within)
     return RemovalErrors(np.arange(1, len(squared) + 1), squared, no_change, subject.n_queries)
 
@@ -139,18 +138,20 @@ def infidelity(
     subject: Subject,
     *,
     score: str | None = None,
-    most: int = 10,
+    max_removed: int = 10,
     n_each: int = 20,
     seed: int = 0,
 ) -> Measure:
-    """The scores of what went, added up, against what changed; over several seeds of a method
-    its mean says how good, its spread how stable the scores are."""
-    masks, true = _removals(subject, most, n_each, seed)
-    said = -(~masks).astype(np.float64) @ unit_scores(subject.explanation, score)
-    power = float((said**2).sum())
-    factor = max(0.0, float((said * true).sum()) / power) if power > 0 else 0.0
-    missed = float(((factor * said - true) ** 2).sum())
-    return Measure(_ratio(missed, float((true**2).sum())), subject.n_queries)
+    """The summed scores of the removed units against the true change, relative to no change.
+
+    Over several seeds of a method the mean measures its quality, the spread its stability.
+    """
+    masks, true = _removals(subject, max_removed, n_each, seed)
+    summed = -(~masks).astype(np.float64) @ unit_scores(subject.explanation, score)
+    power = float((summed**2).sum())
+    factor = max(0.0, float((summed * true).sum()) / power) if power > 0 else 0.0
+    squared = float(((factor * summed - true) ** 2).sum())
+    return Measure(_ratio(squared, float((true**2).sum())), subject.n_queries)
 
 
 def subset_error(
@@ -169,13 +170,13 @@ def subset_error(
         sizes = rng.integers(1, n_units + 1, size=n_subsets)
     masks = _random(np.minimum(sizes, n_units), n_units, seed=seed, stream=2)
     true = subject.scores(masks)
-    missed = float(((subject.explanation.predict(masks) - true) ** 2).sum())
+    squared = float(((subject.explanation.predict(masks) - true) ** 2).sum())
     spread = float(((true - true.mean(axis=0)) ** 2).sum())
-    return Measure(_ratio(missed, spread), subject.n_queries)
+    return Measure(_ratio(squared, spread), subject.n_queries)
 
 
 def removal_spearman(subject: Subject) -> Measure:
-    """Are the units that matter most for the explanation those that matter most alone?"""
+    """Rank correlation of predicted and true effects of removing each unit from the text."""
     n_units = subject.n_units
     if not subject.n_removable:
         return Measure(float("nan"), 0)
@@ -184,29 +185,30 @@ def removal_spearman(subject: Subject) -> Measure:
     if true.ndim != 1:
         raise InputError("this metric ranks for one class: explain one target, not target='all'")
     if subject.explanation.model is None:
-        said = unit_scores(subject.explanation)
+        effects = unit_scores(subject.explanation)
     else:
         predicted = subject.explanation.predict(masks)
-        said = predicted[0] - predicted[1:]
-    return Measure(spearman(said, true[0] - true[1:]), subject.n_queries)
+        effects = predicted[0] - predicted[1:]
+    return Measure(spearman(effects, true[0] - true[1:]), subject.n_queries)
 
 
 def _order(explanation: Explanation, score: str | None, *, inserting: bool) -> NDArray[np.intp]:
-    model = getattr(explanation.model, "parts", explanation.model)  # a remainder has no order
+    model = getattr(explanation.model, "parts", explanation.model)  # SLALOM without a remainder
     score = score or explanation.primary_score
     if score is None and isinstance(model, SlalomModel) and explanation.identified.all():
         return insertion_order(model) if inserting else removal_order(model)
     return np.argsort(-unit_scores(explanation, score), kind="stable")
 
 
-def _sizes(most: int, n_steps: int) -> NDArray[np.int_]:
-    """Evenly spread numbers of units, the last of them `most`."""
-    n_steps = min(n_steps, most)
-    return np.asarray([-(-step * most // n_steps) for step in range(1, n_steps + 1)], dtype=int)
+def _sizes(largest: int, n_steps: int) -> NDArray[np.int_]:
+    """Evenly spaced numbers of units up to `largest`, rounded up."""
+    n_steps = min(n_steps, largest)
+    return np.asarray([-(-step * largest // n_steps) for step in range(1, n_steps + 1)], dtype=int)
 
 
-def _tops(shares: Sequence[float], n_units: int, most: int) -> NDArray[np.int_]:
-    return np.asarray(np.clip(np.ceil(np.array(shares) * n_units), 1, most), dtype=int)
+def _tops(shares: Sequence[float], n_units: int, largest: int) -> NDArray[np.int_]:
+    """The numbers of units that the shares come to, at least 1."""
+    return np.asarray(np.clip(np.ceil(np.array(shares) * n_units), 1, largest), dtype=int)
 
 
 def _first(order: NDArray[np.intp], sizes: NDArray[np.int_]) -> BoolArray:
@@ -216,25 +218,30 @@ def _first(order: NDArray[np.intp], sizes: NDArray[np.int_]) -> BoolArray:
     return np.asarray(ranks < sizes[:, None])
 
 
-def _curve(subject: Subject, masks: BoolArray, sizes: NDArray[np.int_], *, whole: bool) -> Curve:
-    """`whole` says which end the path begins at."""
-    first = np.full((int(whole or subject.document.has_empty_query), subject.n_units), whole)
+def _curve(
+    subject: Subject, masks: BoolArray, sizes: NDArray[np.int_], *, from_full: bool
+) -> Curve:
+    """Probabilities along a path that starts at the full or at the empty text."""
+    has_start = from_full or subject.document.has_empty_query
+    first = np.full((int(has_start), subject.n_units), from_full)
     probabilities = subject.probabilities(np.vstack([first, masks]))
     start = float(probabilities[0]) if len(first) else None
     return Curve(sizes / subject.n_units, probabilities[len(first) :], subject.n_queries, start)
 
 
 def _lost(subject: Subject, masks: BoolArray) -> Measure:
-    whole = np.ones((1, subject.n_units), dtype=bool)
-    probabilities = subject.probabilities(np.vstack([whole, masks]))
+    full = np.ones((1, subject.n_units), dtype=bool)
+    probabilities = subject.probabilities(np.vstack([full, masks]))
     return Measure(float((probabilities[0] - probabilities[1:]).mean()), subject.n_queries)
 
 
-def _removals(subject: Subject, most: int, n_each: int, seed: int) -> tuple[BoolArray, FloatArray]:
-    """What is left when 1 … `most` random units go, `n_each` times each, and the true change."""
+def _removals(
+    subject: Subject, max_removed: int, n_each: int, seed: int
+) -> tuple[BoolArray, FloatArray]:
+    """Masks without 1 … `max_removed` random units, `n_each` of each size, and the true change."""
     n_units = subject.n_units
-    most = min(most, subject.n_removable)
-    masks = ~_random(np.repeat(np.arange(1, most + 1), n_each), n_units, seed=seed, stream=1)
+    sizes = np.arange(1, min(max_removed, subject.n_removable) + 1)
+    masks = ~_random(np.repeat(sizes, n_each), n_units, seed=seed, stream=1)
     return masks, subject.scores(masks) - subject.scores(np.ones((1, n_units), dtype=bool))
 
 
@@ -246,5 +253,5 @@ def _random(sizes: NDArray[np.int_], n_units: int, *, seed: int, stream: int) ->
 
 
 def _ratio(error: float, reference: float) -> float:
-    """A relative error; where there is nothing to explain, it has no value."""
+    """A relative error; NaN where the reference is 0, as there is nothing to explain."""
     return error / reference if reference > 1e-18 else float("nan")

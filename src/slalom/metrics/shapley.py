@@ -1,9 +1,9 @@
-"""How far scores lie from the classifier's Shapley values, relative to their size.
+"""The error of scores against the classifier's Shapley values, relative to their size.
 
-The truth is asked: of up to EXACT_UP_TO units in all subsets, else by letting the units join one
-by one in many random orders and their reverses. Two halves of the orders are two independent
-truths t and t', so that Σ (s − t)(s − t') / Σ t t' is what an endless number of orders would
-give on average: the noise of the truth is not held against the scores.
+The reference is measured: from all subsets of up to EXACT_UP_TO units, else by adding the units one
+by one in random orders and their reverses. Two halves of the orders give two independent estimates
+t and t', so that Σ (s − t)(s − t') and Σ t t' are unbiased for the values with exact t: the noise
+of the reference does not count as an error of the scores.
 """
 
 import numpy as np
@@ -21,13 +21,13 @@ N_ORDERS = 40
 def shapley_error(
     subject: Subject, *, score: str | None = None, n_orders: int = N_ORDERS, seed: int = 0
 ) -> tuple[Measure, float]:
-    """The relative squared error, and what it is relative to: a document's weight in a mean."""
+    """The relative squared error, and its denominator: the weight of a document in a mean."""
     name = score or ("shapley" if "shapley" in subject.explanation.scores else None)
-    said = unit_scores(subject.explanation, name)
+    scores = unit_scores(subject.explanation, name)
     one, other = true_shapley(subject, n_orders=n_orders, seed=seed)
     power = float(one @ other)
-    missed = float((said - one) @ (said - other))
-    value = missed / power if power > 0 else float("nan")
+    squared = float((scores - one) @ (scores - other))
+    value = squared / power if power > 0 else float("nan")
     return Measure(value, subject.n_queries), max(power, 0.0)
 
 
@@ -48,7 +48,7 @@ def true_shapley(
 
 
 def _by_orders(subject: Subject, n_pairs: int, rng: np.random.Generator) -> FloatArray:
-    """The mean of what each unit adds over random orders and their reverses."""
+    """Mean marginal contributions over random orders and their reverses (antithetic pairs)."""
     n_units = subject.n_units
     total = np.zeros(n_units)
     for _ in range(n_pairs):
@@ -62,7 +62,7 @@ def _by_orders(subject: Subject, n_pairs: int, rng: np.random.Generator) -> Floa
 
 
 def _scores(subject: Subject, masks: BoolArray) -> FloatArray:
-    """Of subsets; where the empty text cannot be asked, what the explanation says of it."""
+    """Scores of subsets; the explanation's base score where the empty text cannot be asked."""
     if subject.document.has_empty_query:
         return subject.scores(masks)
     shown = masks.any(axis=1)

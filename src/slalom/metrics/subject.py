@@ -1,7 +1,7 @@
-"""What a metric looks at: an explanation beside the classifier it explains.
+"""What a metric evaluates: an explanation together with the classifier it explains.
 
-Every question of every metric is asked from here, each distinct one once: give several
-metrics the same CachedClassifier and they share its memory.
+All metrics query the classifier through here, each distinct query once: metrics that are given the
+same CachedClassifier share its answers.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from slalom.document import BoolArray, Document, FloatArray, queries_from_masks
 from slalom.errors import InputError, UnknownNameError
 from slalom.explanation import Explanation
 
-SINGLE = ("score", "shapley", "removal")  # the first there is stands for the whole explanation
+SINGLE = ("score", "shapley", "removal")  # the first of these that an explanation has represents it
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Measure:
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """An explanation beside its classifier: answers about subsets, as log-odds of the target."""
+    """An explanation and its classifier, which answers in log-odds of the explained target."""
 
     classifier: CachedClassifier
     explanation: Explanation
@@ -41,12 +41,12 @@ class Subject:
 
     @property
     def n_removable(self) -> int:
-        """How many units can go: all, or all but one where an empty text cannot be read."""
+        """How many units can be removed: all, or all but one where the text cannot be empty."""
         return self.n_units - (not self.document.has_empty_query)
 
     @property
     def n_queries(self) -> int:
-        """What was asked since the subject was made."""
+        """Distinct queries asked since the subject was made."""
         return self.classifier.n_asked - self.asked_before
 
     def scores(self, masks: BoolArray) -> FloatArray:
@@ -68,7 +68,7 @@ class Subject:
 def subject_of(
     classifier: Classifier, explanation: Explanation, document: Document | None = None
 ) -> Subject:
-    """`document` is the explanation's, where it is at hand: else the text is cut again."""
+    """`document` is the explanation's; without it the text is split again."""
     asked = classifier if isinstance(classifier, CachedClassifier) else CachedClassifier(classifier)
     if document is None:
         too_long = "windows" if explanation.windowed else "truncate"
@@ -90,7 +90,7 @@ def masks_without(sets: Sequence[Sequence[int]], n_units: int) -> BoolArray:
 
 
 def unit_scores(explanation: Explanation, name: str | None = None) -> FloatArray:
-    """One score per unit: the named one, else the one the method shows, its own, or Shapley's."""
+    """One score per unit: the named one, else the primary one, else the first of SINGLE."""
     name = name or explanation.primary_score
     if name is None:
         name = next((n for n in SINGLE if n in explanation.scores), None)
