@@ -192,6 +192,8 @@ def test_no_command_is_described_by_half_a_sentence(
         (["explain"], "give one text"),
         (["explain", TEXT, "--file", "x"], "give one text"),
         (["explain", ""], "the text is empty"),
+        (["explain", TEXT, "--json", "x", "--html", "./x"], "name the same file"),
+        (["explain", TEXT, "--dry-run", "--max-error", "0.1"], "a dry run cannot foretell it"),
         (["explain", " \n "], "the text is empty"),
         (["explain", "bad \udcff byte"], "not UTF-8"),
         (["explain", "--file", "does/not/exist"], "cannot read does/not/exist"),
@@ -262,6 +264,25 @@ def test_a_failed_write_leaves_nothing_behind(
     assert "No space left" in err
     assert [path.name for path in tmp_path.iterdir()] == ["x.json"]
     assert file.read_text() == "old"
+
+
+def test_what_is_asked_besides_never_costs_the_explanation(run: Run) -> None:
+    status, out, err = run("explain", TEXT, "--target", "all", "--pairs", "2")
+    assert (status, err) == (
+        2,
+        "slalom: pairs are those of one class: explain one target, not all of them\n",
+    )
+    assert "unit" in out
+    status, out, err = run("explain", TEXT, "--method", "lime", "--scores", "value")
+    assert (status, "unit" in out) == (2, True)
+    assert "unknown score of method 'lime' 'value'" in err
+
+
+def test_what_would_turn_it_is_told_beside_a_result_on_standard_output(run: Run) -> None:
+    status, out, err = run("explain", TEXT, "--json", "-", "--counterfactual")
+    assert status == 0
+    assert json.loads(out)["text"] == TEXT
+    assert "it says" in err or "turns" in err
 
 
 def test_a_device_is_written_to_never_replaced(run: Run) -> None:

@@ -22,7 +22,7 @@ from slalom.cli.typed import (
     text_typed,
     write,
 )
-from slalom.errors import SlalomWarning, UnknownNameError, counted
+from slalom.errors import SlalomError, SlalomWarning, UnknownNameError, counted
 
 if TYPE_CHECKING:
     from slalom.classifiers.base import Classifier
@@ -113,8 +113,9 @@ def explain(
         assert out is not None
         if files or plot_file or scores or pairs or counterfactual:
             raise click.UsageError(f"{file} is a table: all it gives goes to --out")
-        if units == "phrase":
-            raise click.UsageError(f"{file} is a table: --units phrase is for one text at a time")
+        if units == "phrase" or max_error is not None:
+            name = "--units phrase" if units == "phrase" else "--max-error"
+            raise click.UsageError(f"{file} is a table: {name} is for one text at a time")
         from slalom.corpus.explain import Dataset
         from slalom.corpus.work import Recipe
         from slalom.explainers.methods import method_named
@@ -123,6 +124,11 @@ def explain(
         dataset = Dataset(file, Path(out), text_column)
         explain_table(dataset, recipe, typed, target=target, dry_run=dry_run)
         return
+    if dry_run and max_error is not None:
+        raise click.UsageError(
+            "what --max-error asks is found out on the way: --queries bounds it, a dry run cannot "
+            "foretell it"
+        )
     content = text_typed(text, file)
     columns = _columns(scores)
     with _sentences_for_warnings():
@@ -151,20 +157,28 @@ def explain(
             seed=seed,
             progress=True,
         )
-        checked_names(explanation, columns)
-        if pairs is not None:
-            explanation = explanation.with_pairs(pairs, classifier)
-        turned = explanation.counterfactual(classifier).sentence if counterfactual else None
+        turned, problem = None, None
+        shown: tuple[str, ...] = ()
+        try:
+            shown = checked_names(explanation, columns)
+            if pairs is not None:
+                explanation = explanation.with_pairs(pairs, classifier)
+            if counterfactual:
+                turned = explanation.counterfactual(classifier).sentence
+        except SlalomError as failed:  # the explanation stands: it is shown before this is said
+            problem = failed
     if json_file is not None:
         write(json_file, _json(explanation))
     if html_file is not None:
         write(html_file, _html(explanation))
     if picture is not None:
-        picture(explanation, columns)
+        picture(explanation, shown)
     if STANDARD not in files:
-        _show(explanation, columns)
-        if turned is not None:
-            click.echo(f"\n{turned}")
+        _show(explanation, shown)
+    if turned is not None:
+        click.echo(turned if STANDARD in files else f"\n{turned}", err=STANDARD in files)
+    if problem is not None:
+        raise problem
 
 
 def _cost(

@@ -4,6 +4,7 @@ Wrong use ends with one sentence on standard error and status 2; nothing is impo
 is needed, so that `slalom --help` answers at once.
 """
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -21,6 +22,7 @@ from slalom.cli.typed import complain
 from slalom.errors import SlalomError
 
 WRONG_USE, INTERRUPTED, PIPE_CLOSED = 2, 130, 1
+FULL = (errno.ENOSPC, errno.EDQUOT)  # files say so themselves: this is standard output
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -38,9 +40,20 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     except (click.Abort, KeyboardInterrupt):
         status = INTERRUPTED
     except BrokenPipeError:  # the reader has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         status = PIPE_CLOSED
+    except OSError as problem:
+        if problem.errno not in FULL:
+            raise
+        complain(f"cannot write to standard output: {problem.strerror}")
+        _drop_output()
+        status = WRONG_USE
     sys.exit(status)
+
+
+def _drop_output() -> None:
+    """What is still to be written has no reader: Python must not try again as it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @click.group(

@@ -103,6 +103,9 @@ def files_typed(json_file: str | None, html_file: str | None) -> list[str]:
     files = [name for name in (json_file, html_file) if name is not None]
     if files.count(STANDARD) > 1:
         raise click.UsageError("only one of --json and --html can go to standard output")
+    places = [Path(name).resolve() for name in files]
+    if len(set(places)) < len(places) and not is_device(places[0]):
+        raise click.UsageError("--json and --html name the same file: give each its own")
     for name in files:
         check_writable(name)
     return files

@@ -55,7 +55,7 @@ def interactions(
     if k < 1:
         raise InputError(Setting("k"), f" must be at least 1, not {k}")
     if explanation.target_index is None:
-        raise InputError("pairs are those of one class: explain one target, not target='all'")
+        raise InputError("pairs are those of one class: explain one target, not all of them")
     subject = None if classifier is None else subject_of(as_classifier(classifier), explanation)
     scores = _fitted_scores(explanation) if subject is None else subject.scores
     has_empty = subject is None or subject.document.has_empty_query
