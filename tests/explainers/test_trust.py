@@ -82,7 +82,7 @@ def test_misfit_buys_no_importances():
     """Negations are misfit to an average; importances let go for them came out as 14 ± 22."""
     text = "This film is not bad at all, and the cast was never boring."
     found = slalom.explain(slalom.load(), text)
-    assert 0.8 < found.quality.r2 < 0.95
+    assert 0.8 < found.quality.r2 < 0.98
     assert found.errors["importance"].max() < 4.5
 
 

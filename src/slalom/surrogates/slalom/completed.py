@@ -4,8 +4,8 @@ Values, importances and shares are those of the parts. Prediction, removal, alon
 values are those of everything together: Shapley values of the parts and of the trees are
 exact, those of the response surface come from many orders of joining on the model itself.
 Where the remainder does not pay on rows it has not seen, the fit is that of the parts. A row is
-judged by parts and a remainder that have not seen its fold: that is a little too strict, where
-parts that had seen all other rows (left_out.py) would look better than they are on long texts.
+judged by parts, and a remainder if there is one, that have not seen its fold: with many rows that
+is a little too strict, where leave-one-out from one factorisation (left_out.py) is too hopeful.
 """
 
 from collections.abc import Iterator
@@ -19,9 +19,9 @@ from slalom.surrogates.base import Fit
 from slalom.surrogates.boosted import Ground, Growth
 from slalom.surrogates.permuted_shapley import Orders, Said, permuted_shapley
 from slalom.surrogates.quality import loo_quality
-from slalom.surrogates.remainder import LEAST_ROWS, Described, Remainder, fit_remainder
+from slalom.surrogates.remainder import Described, Remainder, fit_remainder
 from slalom.surrogates.response import Response
-from slalom.surrogates.slalom.described import described
+from slalom.surrogates.slalom.described import described, rescaled
 from slalom.surrogates.slalom.fit import SlalomSurrogate
 from slalom.surrogates.slalom.folds import folds_of, without_folds
 from slalom.surrogates.slalom.length import LengthCurve
@@ -119,10 +119,10 @@ class CompletedSurrogate:
         fit = self.parts.told(solved, counts, scores, document_counts=document_counts)
         problem, folds = solved.problem, folds_of(solved.problem)
         drawn = folds >= 0
-        if fit.r2 is None or problem.complete or drawn.sum() < LEAST_ROWS:
+        if fit.r2 is None or problem.complete:
             return fit
         without = without_folds(problem, solved.solution, folds) @ solved.back.T
-        rows = np.flatnonzero(solved.used)[drawn]
+        rows = np.flatnonzero(solved.used)[drawn].astype(np.int32)
         truth, said = (
             part.reshape(len(counts), -1)[rows] for part in (scores, fit.model.predict(counts))
         )
@@ -139,40 +139,48 @@ class CompletedSurrogate:
             for column in range(truth.shape[1])
         ]
         found = [fit_remainder(one, grower) for one in shown]
+        by_parts, weights = np.stack([one.held_out() for one in shown], axis=1), shown[0].weights
         if all(remainder.is_nothing for remainder in found):
-            return fit
+            return _judged(fit, by_parts, scores, rows=rows, weights=weights)
         model = _model(fit, found, centred=len(solved.back) > solved.back.shape[1])
-        assert fit.judged is not None
-        by_parts = np.stack([one.held_out() for one in shown], axis=1)
         added = np.stack([left.unseen for left in found], axis=1) - by_parts
-        unseen = by_parts + model.balanced(added)
-        judged = loo_quality(
-            truth - unseen,
-            truth,
-            weights=problem.weights[drawn],
-            n_parameters=0,
-            by=fit.judged[rows],
-        )
         everything = model.predict(counts)
-        held_out = everything.reshape(len(counts), -1).copy()
-        held_out[rows] = unseen
+        held_out = replace(fit, model=model, held_out=everything)
+        judged = _judged(
+            held_out, by_parts + model.balanced(added), scores, rows=rows, weights=weights
+        )
         return replace(
-            fit,
-            model=model,
+            judged,
             scores={**fit.scores, **_read_outs(fit, model, document_counts)},
-            r2=judged.r2,
-            r2_error=judged.r2_error,
-            rmse=judged.rmse,
-            held_out=held_out.reshape(scores.shape),
             parts=described(
                 model.parts,
                 counts[rows],
                 truth,
-                weights=problem.weights[drawn],
+                weights=weights,
                 r2=judged.r2,
                 added=(everything - fit.model.predict(counts))[rows],
             ),
         )
+
+
+def _judged(
+    fit: Fit, unseen: FloatArray, scores: FloatArray, *, rows: IntArray, weights: FloatArray
+) -> Fit:
+    """The fit, judged by what was said of these rows, unseen: (n_rows, n_classes)."""
+    assert fit.judged is not None
+    assert fit.held_out is not None
+    truth = scores.reshape(len(scores), -1)[rows]
+    found = loo_quality(truth - unseen, truth, weights=weights, n_parameters=0, by=fit.judged[rows])
+    held_out = fit.held_out.reshape(len(scores), -1).copy()
+    held_out[rows] = unseen
+    return replace(
+        fit,
+        r2=found.r2,
+        r2_error=found.r2_error,
+        rmse=found.rmse,
+        held_out=held_out.reshape(scores.shape),
+        parts=rescaled(fit.parts, found.r2),
+    )
 
 
 @dataclass(frozen=True)
