@@ -30,7 +30,7 @@ import slalom
 
 SAYS = {"great": 2.0, "fine": 1.0, "dull": -1.0, "awful": -2.0}
 WORDS = (*SAYS, *"a the film end with song story of no one here very".split())
-LONGEST = 70  # words
+MAX_WORDS = 70  # words
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def write_quick(path: Path, n_documents: int) -> None:
 def write_reviews(path: Path, data: Path, n_documents: int) -> None:
     with (gzip.open if data.suffix == ".gz" else open)(data, "rt") as lines, path.open("w") as file:
         for line in lines:
-            if len(json.loads(line)["text"].split()) <= LONGEST:
+            if len(json.loads(line)["text"].split()) <= MAX_WORDS:
                 file.write(line)
                 n_documents -= 1
             if not n_documents:

@@ -1,16 +1,14 @@
-"""How many queries a vocabulary saves: fresh-query error of explanations with and without it.
+"""How many queries a vocabulary saves: error on held-out queries with and without it as a prior.
 
-    python -m benchmarks.vocabulary_prior reviews.csv[.xz] --documents 800
+    python -m benchmarks.vocabulary_prior --data FOLDER [--documents 800] [--judged 24]
 
-A vocabulary is made from some texts of the file (a column `text`), then other texts are
-explained at several budgets, from scratch and from the vocabulary. Both are judged on queries
-that neither has seen: the squared error over the variance of the scores, mean and median over
-texts.
+A vocabulary is made from some test reviews, then others are explained at several budgets, from
+scratch and from the vocabulary. Both are evaluated on the same random subsets of two units and
+more, which none of them was fitted to but by chance: squared error over the variance of the
+scores, mean and median over reviews.
 """
 
 import argparse
-import csv
-import lzma
 import warnings
 from pathlib import Path
 from typing import Any
@@ -18,24 +16,26 @@ from typing import Any
 import numpy as np
 
 import slalom
-from slalom.document import Document, FloatArray
-from slalom.samplers.subsets import SubsetSizes
+from benchmarks.reviews import reviews
+from slalom.classifiers.cached import CachedClassifier
+from slalom.document import BoolArray, Document, FloatArray, queries_from_masks
+from slalom.samplers.base import random_subsets
 
 BUDGETS = (25, 50, 100, 200, 400)
-FRESH = 300  # queries to be judged on
+N_HELD_OUT = 300  # queries
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("file", type=Path)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--data", type=Path, help="a folder with reviews (docs/models.md)")
     parser.add_argument("--documents", type=int, default=800, help="texts of the vocabulary")
-    parser.add_argument("--judged", type=int, default=20, help="texts that are explained")
-    parser.add_argument("--queries", type=int, default=20, help="a text of the vocabulary")
+    parser.add_argument("--judged", type=int, default=24, help="texts that are explained")
+    parser.add_argument("--queries", type=int, default=20, help="per text of the vocabulary")
     parser.add_argument("--vocabulary", type=Path, help="keep the vocabulary here, or read it")
     given = parser.parse_args()
     warnings.simplefilter("ignore", slalom.SlalomWarning)
-    texts = _texts(given.file)
-    classifier: Any = slalom.load()
+    classifier: Any = CachedClassifier(slalom.load())
+    texts = reviews(classifier, given.data, given.documents + given.judged)
     if given.vocabulary and given.vocabulary.exists():
         vocabulary = slalom.Vocabulary.read(given.vocabulary)
     else:
@@ -52,12 +52,12 @@ def main() -> None:
     errors = {name: np.zeros((given.judged, len(BUDGETS))) for name in ("slalom", "from it")}
     for row, text in enumerate(texts[given.documents : given.documents + given.judged]):
         document = classifier.split(text)
-        masks, truth = _fresh(classifier, document)
+        masks, truth = _held_out(classifier, document)
         for column, budget in enumerate(BUDGETS):
             for name, method in (("slalom", "slalom"), ("from it", vocabulary.method())):
                 e = slalom.explain(classifier, text, method, target=1, n_queries=budget)
-                misses = (e.predict(masks) - truth) ** 2
-                errors[name][row, column] = misses.mean() / truth.var()
+                squared = (e.predict(masks) - truth) ** 2
+                errors[name][row, column] = squared.mean() / truth.var()
     print("queries       ", *(f"{budget:7d}" for budget in BUDGETS))
     for name, table in errors.items():
         print(f"{name:14s}", *(f"{mean:7.3f}" for mean in table.mean(axis=0)))
@@ -66,21 +66,18 @@ def main() -> None:
     print("better on     ", *(f"{share:6.0%} " for share in better))
 
 
-def _fresh(classifier: Any, document: Document) -> tuple[FloatArray, FloatArray]:
-    """Random subsets of all sizes, and the log-odds that the classifier gives them."""
-    queries = SubsetSizes().sample(document, FRESH, np.random.default_rng(12345)).queries
-    masks = np.zeros((len(queries), document.n_units))
-    rows, columns = np.nonzero(queries < document.n_units)
-    masks[rows, queries[rows, columns]] = 1
-    (logits,) = classifier.logits([(document, queries)])
+def _held_out(classifier: Any, document: Document) -> tuple[BoolArray, FloatArray]:
+    """Random subsets of uniform and log-uniform sizes, and the classifier's log-odds.
+
+    Not single units nor the whole text, which every explanation has asked.
+    """
+    rng, n_units = np.random.default_rng(12345), document.n_units
+    log_uniform = np.exp(rng.uniform(np.log(2), np.log(n_units), size=N_HELD_OUT)).astype(int)
+    uniform = rng.integers(2, n_units, size=N_HELD_OUT)
+    sizes = np.where(rng.random(N_HELD_OUT) < 0.5, log_uniform, uniform)
+    masks = random_subsets(sizes, n_units, rng)
+    (logits,) = classifier.logits([(document, queries_from_masks(masks))])
     return masks, logits[:, 1] - logits[:, 0]
-
-
-def _texts(file: Path) -> list[str]:
-    opened = lzma.open if file.suffix == ".xz" else open
-    with opened(file, "rt", encoding="utf-8") as lines:
-        texts = [row["text"] for row in csv.DictReader(lines)]
-    return [texts[at] for at in np.random.default_rng(0).permutation(len(texts))]
 
 
 if __name__ == "__main__":

@@ -86,7 +86,7 @@ def measure(given: argparse.Namespace) -> None:
         )
     if given.device == "cpu":
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
-    ends = float("inf") if given.minutes is None else time.time() + 60 * given.minutes
+    deadline = float("inf") if given.minutes is None else time.time() + 60 * given.minutes
     bench = Bench(
         SCALES[given.scale],
         given.data,
@@ -94,10 +94,10 @@ def measure(given: argparse.Namespace) -> None:
         given.device,
         given.seed,
         given.jobs,
-        ends,
+        deadline,
         given.models,
     )
-    bench.begin({n: part for e in entries.values() for n, part in e.needed(bench).items()})
+    bench.run({n: part for e in entries.values() for n, part in e.needed(bench).items()})
     without = []
     for name, entry in entries.items():
         try:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from experiments.bench import Bench, Part
 from experiments.classifiers import model_parts
-from experiments.reviews import Ask, described_parts, parts, people_parts
+from experiments.reviews import Ask, described_parts, people_parts, review_parts
 
 OWN = ("slalom-eff", "slalom-fidel", "slalom")
 RIVALS = ("lime", "kernel-shap", "attention-lrp", "integrated-gradients", "gradient-input")
@@ -64,7 +64,7 @@ def paper_models(bench: Bench) -> dict[str, Part]:
 
 
 def all_models(bench: Bench) -> dict[str, Part]:
-    return model_parts((*bench.scale.all_models, *bench.scale.kept_back), bench)
+    return model_parts((*bench.scale.all_models, *bench.scale.held_out_models), bench)
 
 
 def yelp_models(bench: Bench) -> dict[str, Part]:
@@ -84,18 +84,18 @@ def paper_parts(bench: Bench) -> dict[str, Part]:
     """The paper's three models with every method of tables 2a, 2c, 9 and removal."""
     methods = dict.fromkeys((*OWN, *RIVALS, *REMOVAL))
     asks = [a for model in bench.scale.models for a in asked(model, methods, bench.scale.budget)]
-    return parts(tuple(asks), bench)
+    return review_parts(asks)
 
 
 def fidelity_parts(bench: Bench) -> dict[str, Part]:
     """Every method with few questions, and the plain ones with many."""
     scale = bench.scale
     budget = min(N_FEW, scale.budget)
-    models = (*scale.all_models, *scale.kept_back)
+    models = (*scale.all_models, *scale.held_out_models)
     asks = [a for method in FIDELITY for model in models for a in asked(model, (method,), budget)]
     if scale.many is not None:
         asks += [(model, method, scale.many) for method in PLAIN for model in models]
-    return described_parts(tuple(asks), bench)
+    return described_parts(asks)
 
 
 def sample_parts(bench: Bench) -> dict[str, Part]:
@@ -106,23 +106,23 @@ def sample_parts(bench: Bench) -> dict[str, Part]:
     few = [budget for budget in scale.budgets if budget <= scale.budget]
     asks += [(scale.models[0], "slalom-eff", budget) for budget in scale.budgets]
     asks += [(scale.models[0], "slalom", budget) for budget in few]
-    return parts(tuple(asks), bench)
+    return review_parts(asks)
 
 
 def tfidf_parts(bench: Bench) -> dict[str, Part]:
-    return parts(tuple(asked("tfidf", TFIDF, bench.scale.budget)), bench)
+    return review_parts(asked("tfidf", TFIDF, bench.scale.budget))
 
 
 def yelp_parts(bench: Bench) -> dict[str, Part]:
     methods = ("slalom-eff", "lime", "kernel-shap")
     asks = [a for m in bench.scale.yelp_models for a in asked(m, methods, bench.scale.budget)]
-    return people_parts(tuple(asks), bench)
+    return people_parts(asks)
 
 
 def larger_parts(bench: Bench) -> dict[str, Part]:
     asks = [a for m in bench.scale.larger for a in asked(m, ("slalom-eff",), bench.scale.budget)]
-    return people_parts(tuple(asks), bench)
+    return people_parts(asks)
 
 
 def human_parts(bench: Bench) -> dict[str, Part]:
-    return people_parts(tuple(asked("bundled", HUMAN, min(N_FEW, bench.scale.budget))), bench)
+    return people_parts(asked("bundled", HUMAN, min(N_FEW, bench.scale.budget)))

@@ -1,9 +1,9 @@
-"""Where experiments run: sizes, folders, device, and the parts that are already done.
+"""Runs experiments in parts: sizes, folders, device, and the parts that are already done.
 
-An experiment is cut into named parts, each of which gives a JSON record; several experiments may
-share a part, and a part may wait for others (the model it explains). Finished parts are appended
-to one file, a line each, so that an interrupted run goes on where it stopped, and several
-processes can be at work. A part that fails is told and left out; the others go on.
+An experiment consists of named parts, each of which gives a JSON record; several experiments may
+share a part, and a part may depend on others (the model it explains). Finished parts are appended
+to one file, a line each, so that an interrupted run resumes where it stopped, and several processes
+can work at once. A part that fails is reported and left out; the others go on.
 """
 
 import json
@@ -30,11 +30,11 @@ FILE = "parts.jsonl"
 
 @dataclass(frozen=True)
 class Part:
-    """One piece of work; of several those with a lower `turn` are begun first."""
+    """One piece of work; parts with a lower `rank` start first."""
 
-    work: Callable[["Bench"], Record]  # a function of a module, so that it travels
-    turn: float = 0.0
-    after: tuple[str, ...] = ()  # parts that come before it, where they are made at all
+    work: Callable[["Bench"], Record]  # picklable: a function of a module, or a partial of one
+    rank: float = 0.0
+    after: tuple[str, ...] = ()  # parts that must be finished before it, if they are run at all
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Bench:
     device: str | None = None
     seed: int = 0
     jobs: int = 1
-    ends: float = field(default=float("inf"))  # time.time() at which what runs is stopped
+    deadline: float = field(default=float("inf"))  # time.time() at which running parts are stopped
     models: Path | None = None  # where trained models are kept; None: beside the results
 
     @property
@@ -57,21 +57,21 @@ class Bench:
         return f"{self.scale.name}/{self.seed}/{part}"
 
     def finished(self, parts: Mapping[str, Part]) -> dict[str, Record]:
-        """The records of these parts: read, or made now and kept; without those that failed."""
-        self.begin(parts)
+        """Run the parts that are missing; the records of all but those that failed."""
+        self.run(parts)
         return self.found(parts)
 
     def found(self, parts: Iterable[str]) -> dict[str, Record]:
-        """The records of those parts that are kept."""
+        """The records of those parts that are stored."""
         done = self.kept()
         return {name: done[self.key(name)] for name in parts if self.key(name) in done}
 
-    def begin(self, parts: Mapping[str, Part]) -> None:
-        """Make and keep what is not there."""
+    def run(self, parts: Mapping[str, Part]) -> None:
+        """Run the parts that are missing and store their records."""
         done = self.kept()
-        turns = sorted(parts.items(), key=lambda item: item[1].turn)
-        left = {name: part for name, part in turns if self.key(name) not in done}
-        if left and time.time() > self.ends:
+        ranked = sorted(parts.items(), key=lambda item: item[1].rank)
+        left = {name: part for name, part in ranked if self.key(name) not in done}
+        if left and time.time() > self.deadline:
             print(f"no time was left for {len(left)} of {len(parts)} parts", flush=True)
             return
         for n_done, (name, made) in enumerate(_made(self, left), start=1):
@@ -86,7 +86,7 @@ class Bench:
         return {key: line["record"] for key, line in self._lines().items()}
 
     def origins(self, parts: Iterable[str]) -> list[Origin]:
-        """Where the kept ones of these parts were made, each place once."""
+        """The distinct origins of the stored ones of these parts."""
         lines = self._lines()
         found = [lines[key]["origin"] for name in parts if (key := self.key(name)) in lines]
         distinct = {json.dumps(origin, sort_keys=True): origin for origin in found}
@@ -114,7 +114,7 @@ class Bench:
 
 
 class _TimeUp(BaseException):
-    """No Exception: what keeps the errors of single texts and goes on would keep it too."""
+    """Not an Exception: code that catches the errors of single texts must not catch it."""
 
 
 def named(name: str, known: Mapping[str, Any]) -> Any:
@@ -127,27 +127,28 @@ Made = Iterator[tuple[str, Record | str]]  # a part's name; its record, or what 
 
 
 def _made(bench: Bench, parts: Mapping[str, Part]) -> Made:
-    """As they come; what waits for a part that failed fails too."""
-    make = _alone if bench.jobs == 1 or len(parts) < 2 else _together
+    """Results as they come; a part that depends on a failed one fails too."""
+    run = _in_this_process if bench.jobs == 1 or len(parts) < 2 else _in_workers
     failed: set[str] = set()
-    for name, made in make(bench, parts, failed):
+    for name, made in run(bench, parts, failed):
         if isinstance(made, str):
             failed.add(name)
         yield name, made
 
 
-def _alone(bench: Bench, parts: Mapping[str, Part], failed: set[str]) -> Made:
+def _in_this_process(bench: Bench, parts: Mapping[str, Part], failed: set[str]) -> Made:
     for name, part in parts.items():
         lacking = failed.intersection(part.after)
         yield name, _lacks(lacking) if lacking else _timed(part, bench)
 
 
-def _together(bench: Bench, parts: Mapping[str, Part], failed: set[str]) -> Made:
-    fresh = multiprocessing.get_context("spawn")  # CUDA does not survive a fork
+def _in_workers(bench: Bench, parts: Mapping[str, Part], failed: set[str]) -> Made:
+    spawn = multiprocessing.get_context("spawn")  # CUDA does not survive a fork
     alone = replace(bench, jobs=1)
     waiting, running = dict(parts), {}
-    told = (bench.jobs, os.getpid())
-    with ProcessPoolExecutor(bench.jobs, fresh, _begun, told) as pool, _ended_when_interrupted():
+    arguments = (bench.jobs, os.getpid())
+    pool = ProcessPoolExecutor(bench.jobs, spawn, _start_worker, arguments)
+    with pool, _terminated_when_interrupted():
         while waiting or running:
             unfinished = {*waiting, *running.values()}
             for name, part in list(waiting.items()):
@@ -172,11 +173,11 @@ def _lacks(names: set[str]) -> str:
 
 
 def _timed(part: Part, bench: Bench) -> Record | str:
-    if time.time() > bench.ends:
+    if time.time() > bench.deadline:
         return "no time was left to begin it"
     start = time.perf_counter()
     try:
-        with _stopped_at(bench.ends), warnings.catch_warnings():
+        with _stopped_at(bench.deadline), warnings.catch_warnings():
             warnings.simplefilter("ignore", SlalomWarning)  # a table says how poor a fit is
             record = part.work(bench)
     except _TimeUp:
@@ -184,16 +185,16 @@ def _timed(part: Part, bench: Bench) -> Record | str:
     except (SlalomError, FileNotFoundError) as problem:  # what the user can change
         return str(problem)
     except Exception as problem:
-        if bench.ends == float("inf"):
+        if bench.deadline == float("inf"):
             raise
         return repr(problem)
     return {**record, "seconds": round(time.perf_counter() - start, 2)}
 
 
 @contextmanager
-def _stopped_at(ends: float) -> Iterator[None]:
-    """_TimeUp is raised inside, where this time comes before the work is done."""
-    if ends == float("inf"):
+def _stopped_at(deadline: float) -> Iterator[None]:
+    """Raises _TimeUp inside when the deadline passes."""
+    if deadline == float("inf"):
         yield
         return
 
@@ -201,7 +202,7 @@ def _stopped_at(ends: float) -> Iterator[None]:
         raise _TimeUp
 
     before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, max(0.1, ends - time.time()))
+    signal.setitimer(signal.ITIMER_REAL, max(0.1, deadline - time.time()))
     try:
         yield
     finally:
@@ -210,8 +211,8 @@ def _stopped_at(ends: float) -> Iterator[None]:
 
 
 @contextmanager
-def _ended_when_interrupted() -> Iterator[None]:
-    """Leaving early, for Ctrl-C say, ends the workers: nobody would keep what they still make."""
+def _terminated_when_interrupted() -> Iterator[None]:
+    """On an error or Ctrl-C the workers are terminated: their results would be lost anyway."""
     try:
         yield
     except BaseException:
@@ -220,13 +221,13 @@ def _ended_when_interrupted() -> Iterator[None]:
         raise
 
 
-def _begun(jobs: int, parent: int) -> None:
-    """A worker's start: it ends with its parent, even where that was killed."""
-    threading.Thread(target=_follow, args=(parent,), daemon=True).start()
+def _start_worker(jobs: int, parent: int) -> None:
+    threading.Thread(target=_exit_with_parent, args=(parent,), daemon=True).start()
     _share_cores(jobs)
 
 
-def _follow(parent: int) -> None:
+def _exit_with_parent(parent: int) -> None:
+    """A parent that was killed cannot terminate its workers."""
     while os.getppid() == parent:
         time.sleep(0.5)
     os._exit(1)

@@ -17,7 +17,7 @@ def fidelity(records: Records) -> Table:
     rows: list[tuple[Cell, ...]] = []
     n_reviews = max((len(record["documents"]) for record in records.values()), default=0)
     for model in models_of(records):
-        told = f"{model} (kept back)" if model in PAPER.kept_back else model
+        told = f"{model} (kept back)" if model in PAPER.held_out_models else model
         for record in of_model(records, model):
             rows.append((told, record["method"], str(record["budget"]), *_numbers(record)))
     return Table(

@@ -16,12 +16,12 @@ from training.synthetic import (
     END,
     KINDS,
     LINEAR,
-    LONGEST,
+    MAX_LENGTH,
     Ids,
     Linear,
     as_texts,
     relu_net,
-    taught,
+    trained_transformer,
     word_counts,
     word_tokenizer,
 )
@@ -32,13 +32,13 @@ from experiments.bench import Bench, Part, Record
 Floats = NDArray[np.float64]
 Answer = Callable[[Ids], Floats]  # sequences → log-odds
 WORD = "perfect"
-TIMES = tuple(range(1, LONGEST + 1))  # of one word in figure 3
+TIMES = tuple(range(1, MAX_LENGTH + 1))  # of one word in figure 3
 EXPLAINED = (1, 2, 3, 4, 6, 8, 10, 12, 14)  # of one word in figure 6, where all subsets are asked
 SHOWN = 150  # points of a scatter that are kept
 COLLAPSED = 0.25  # spread of the log-odds below which a model has learned nothing
-MOST_TRIES = 3
+MAX_ATTEMPTS = 3
 PAIR = ("perfect", "good")  # figure 1
-NOTHING = np.full((1, LONGEST), END)
+NOTHING = np.full((1, MAX_LENGTH), END)
 
 
 def parts(bench: Bench) -> dict[str, Part]:
@@ -59,9 +59,9 @@ def parts(bench: Bench) -> dict[str, Part]:
 def measured(bench: Bench, *, kind: str, depth: int, number: int) -> Record:
     """Train one transformer, again with another seed where it collapsed, and measure it."""
     truth, collapsed = Linear(), []
-    for attempt in range(MOST_TRIES):
+    for attempt in range(MAX_ATTEMPTS):
         seed = bench.seed + number + 100 * attempt
-        model = taught(truth, kind, depth, bench.scale.linear, seed=seed)
+        model = trained_transformer(truth, kind, depth, bench.scale.linear, seed=seed)
         tokenizer = word_tokenizer(truth.words, with_cls=kind != "gpt2")
         classifier = slalom.HuggingFaceClassifier(model, tokenizer)
         answer = partial(asked, classifier)
@@ -114,7 +114,7 @@ def asked(classifier: Any, sequences: Ids) -> Floats:
 def repeated(answer: Answer) -> list[float]:
     """The log-odds of k × "perfect", k = 1 … 30."""
     place = Linear().words.index(WORD)
-    columns = np.arange(LONGEST)
+    columns = np.arange(MAX_LENGTH)
     rows = np.where(columns < np.array(TIMES)[:, None], place, END)
     return _short(answer(rows))
 
@@ -122,7 +122,7 @@ def repeated(answer: Answer) -> list[float]:
 def pair(answer: Answer) -> list[float]:
     """The log-odds of two words, each alone and both together."""
     one, other = (Linear().words.index(word) for word in PAIR)
-    rows = np.full((3, LONGEST), END)
+    rows = np.full((3, MAX_LENGTH), END)
     rows[0, 0], rows[1, 0], rows[2, :2] = one, other, (one, other)
     return _short(answer(rows))
 
@@ -135,7 +135,7 @@ def shapley(answer: Answer, *, empty: float) -> list[float]:
 
     def logits(texts: list[str]) -> Floats:
         words = [text.split() for text in texts]
-        rows = np.full((len(words), LONGEST), END)
+        rows = np.full((len(words), MAX_LENGTH), END)
         for row, found in zip(rows, words, strict=True):
             row[: len(found)] = [Linear().words.index(word) for word in found]
         scores = np.full(len(rows), empty)

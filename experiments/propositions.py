@@ -17,7 +17,7 @@ Records = Mapping[str, Record]
 LENGTHS = tuple(range(1, 31))
 TOKEN, CLS = 7, 2  # any two
 CASES = ("no positions", "no positions, after [CLS]", "positions")
-N_WORDS, LONGEST, N_SEQUENCES = 40, 60, 200
+N_WORDS, MAX_LENGTH, N_SEQUENCES = 40, 60, 200
 SIZES = ((1, 1), (4, 1), (1, 6), (2, 2))  # heads, layers
 METHODS = {"slalom-analytic": False, "slalom-eff": False, "slalom": True}  # name → anchored
 
@@ -112,7 +112,7 @@ def constructed(bench: Bench, *, n_heads: int, n_layers: int) -> Record:
         table = SlalomModel(values, importances, Anchor(0.4, 0.5) if anchored else None)
         bert = bert_of(words, table, n_heads=n_heads, n_layers=n_layers)
         classifier = slalom.HuggingFaceClassifier(*bert)
-        drawn = [rng.integers(0, N_WORDS, rng.integers(1, LONGEST)) for _ in range(N_SEQUENCES)]
+        drawn = [rng.integers(0, N_WORDS, rng.integers(1, MAX_LENGTH)) for _ in range(N_SEQUENCES)]
         counts = np.array([np.bincount(row, minlength=N_WORDS) for row in drawn])
         logits = classifier([" ".join(words[place] for place in row) for row in drawn])
         e = slalom.explain(classifier, " ".join(words), method, target="positive", units="word")
@@ -153,8 +153,8 @@ def construction(records: Records) -> Table:
         rows=tuple(rows),
         notes=(
             f"Largest differences: of the log-odds over {N_SEQUENCES} random sequences of up to "
-            f"{LONGEST - 1} words, of the table over {N_WORDS} words. For slalom the table has an "
-            "anchor, which [CLS] gets.",
+            f"{MAX_LENGTH - 1} words, of the table over {N_WORDS} words. For slalom the table has "
+            "an anchor, which [CLS] gets.",
         ),
         panels=panels,
     )

@@ -22,8 +22,8 @@ from experiments import (
     synthetic_tables,
     uses,
 )
-from experiments import reviews as review_parts
 from experiments.bench import Bench, Part, Record
+from experiments.reviews import sign_flipped_parts
 from experiments.table import Table
 from slalom.errors import SlalomError
 
@@ -52,12 +52,12 @@ class Entry:
         return self.table(*records)
 
     def run(self, bench: Bench) -> Table:
-        bench.begin(self.needed(bench))
+        bench.run(self.needed(bench))
         return self.made(bench)
 
 
 LINEAR, TOLD, DRAWN = linear_data.parts, slalom_data.parts, slalom_data.drawn_parts
-CURVES = (asks.paper_parts, review_parts.turned_parts)
+CURVES = (asks.paper_parts, sign_flipped_parts)
 
 
 def synthetic(summary: str, parts: tuple[Parts, ...], table: Callable[..., Table]) -> Entry:

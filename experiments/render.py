@@ -14,8 +14,8 @@ from experiments.claims import CLAIMS
 from experiments.store import Result
 from experiments.table import Cell, Map, Number, Panel, Series, Table
 
-MOST_LABELLED = 14  # lines of a figure that a legend can hold
-MOST_POINTS = 2500
+MAX_IN_LEGEND = 14  # lines of a figure that a legend can hold
+MAX_SVG_POINTS = 2500
 WIDTH, HEIGHT = 4.4, 3.2  # of a panel, inches
 
 
@@ -102,7 +102,7 @@ def _format(table: Table) -> str:
     """Few points are drawn as they are, many as a picture."""
     panels = [panel for panel in table.panels if isinstance(panel, Panel)]
     n_points = sum(len(series.x) for panel in panels for series in panel.series)
-    return "svg" if n_points <= MOST_POINTS else "png"
+    return "svg" if n_points <= MAX_SVG_POINTS else "png"
 
 
 def draw(table: Table, path: Path) -> None:
@@ -139,7 +139,7 @@ def _panel(axes: object, panel: Panel) -> None:
     axes.set(title=panel.title, xlabel=panel.x_label, ylabel=panel.y_label)  # type: ignore[attr-defined]
     if panel.log:
         _log(axes)
-    if 1 < len(panel.series) <= MOST_LABELLED:
+    if 1 < len(panel.series) <= MAX_IN_LEGEND:
         axes.legend(fontsize=6)  # type: ignore[attr-defined]
 
 

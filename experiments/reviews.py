@@ -1,11 +1,12 @@
-"""Explanations of reviews, measured: what tables 2a, 2c, 9, 10, 12, removal and fidelity read.
+"""Metrics of explanations of reviews: the records of tables 2a, 2c, 9, 10, 12, removal, fidelity.
 
-One part per classifier, method and budget explains the same reviews and measures every score of
+One part per classifier, method and budget explains the same reviews and evaluates every score of
 the explanations: deletion and insertion (mean of 1 − p), rank correlation with Naive Bayes, and,
 where the method has a model, its errors on subsets and removals in log-odds of the predicted
 class. Gradients are of the predicted class's log-odds.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from typing import Any
@@ -35,32 +36,25 @@ SCORES = ("alone", "value", "importance", "linearised", "removal", "shapley", "s
 Ask = tuple[str, str, int | None]  # classifier, method, budget
 
 
-def parts(asks: tuple[Ask, ...], bench: Bench) -> dict[str, Part]:
+def review_parts(asks: Sequence[Ask]) -> dict[str, Part]:
+    return _parts("reviews", measured, asks)
+
+
+def described_parts(asks: Sequence[Ask]) -> dict[str, Part]:
+    return _parts("described", described, asks)
+
+
+def people_parts(asks: Sequence[Ask]) -> dict[str, Part]:
+    return _parts("people", compared_with_people, asks)
+
+
+def _parts(prefix: str, work: Callable[..., Record], asks: Sequence[Ask]) -> dict[str, Part]:
+    """One part per ask, in this order, each after the training of its classifier."""
     return {
-        f"reviews/{model}/{method}/{budget or 'own'}": Part(
-            partial(measured, model=model, method=method, budget=budget), turn, needs(model)
+        f"{prefix}/{model}/{method}/{budget or 'own'}": Part(
+            partial(work, model=model, method=method, budget=budget), rank, needs(model)
         )
-        for turn, (model, method, budget) in enumerate(asks)
-    }
-
-
-def described_parts(asks: tuple[Ask, ...], bench: Bench) -> dict[str, Part]:
-    return {
-        f"described/{model}/{method}/{budget}": Part(
-            partial(described, model=model, method=method, budget=budget), turn, needs(model)
-        )
-        for turn, (model, method, budget) in enumerate(asks)
-    }
-
-
-def people_parts(asks: tuple[Ask, ...], bench: Bench) -> dict[str, Part]:
-    return {
-        f"people/{model}/{method}/{budget or 'own'}": Part(
-            partial(held_against_people, model=model, method=method, budget=budget),
-            turn,
-            needs(model),
-        )
-        for turn, (model, method, budget) in enumerate(asks)
+        for rank, (model, method, budget) in enumerate(asks)
     }
 
 
@@ -91,7 +85,7 @@ def measured(bench: Bench, *, model: str, method: str, budget: int | None) -> Re
 
 
 def described(bench: Bench, *, model: str, method: str, budget: int | None) -> Record:
-    """How well a method's model describes the classifier, and in which order its units matter."""
+    """The errors of a method's model, and deletion and insertion in its best order."""
     classifier, numbers = classifier_of(bench, model), []
     for explanation in explained(bench, (model, method, budget), bench.scale.n_described):
         subject = subject_of(classifier, explanation)
@@ -102,7 +96,7 @@ def described(bench: Bench, *, model: str, method: str, budget: int | None) -> R
 
 
 def explained(bench: Bench, ask: Ask, n_documents: int) -> list[Any]:
-    """Explanations of the first reviews, half as many of slow models; without what failed."""
+    """Explanations of the first reviews, half as many of slow models; failures are left out."""
     model, method, budget = ask
     n_texts = max(2, n_documents // 2) if model.startswith(SLOW) else n_documents
     explanations = slalom.explain_many(
@@ -121,18 +115,18 @@ def explained(bench: Bench, ask: Ask, n_documents: int) -> list[Any]:
     return found
 
 
-def turned_parts(bench: Bench) -> dict[str, Part]:
+def sign_flipped_parts(bench: Bench) -> dict[str, Part]:
     return {
         f"turned/{model}/{method}": Part(
-            partial(turned, model=model, method=method), after=needs(model)
+            partial(sign_flipped, model=model, method=method), after=needs(model)
         )
         for model in bench.scale.models
         for method in GRADIENTS
     }
 
 
-def turned(bench: Bench, *, model: str, method: str) -> Record:
-    """Gradients times the sign of the class, as the published code has them: wrong for one."""
+def sign_flipped(bench: Bench, *, model: str, method: str) -> Record:
+    """Gradients times the sign of the class, as in the published code: wrong for one class."""
     classifier, found = classifier_of(bench, model), []
     for text in documents(bench):
         explanation = slalom.explain(classifier, text, method, too_long="truncate")
@@ -175,7 +169,7 @@ def _errors(subject: Subject, seed: int) -> Record:
     }
 
 
-def held_against_people(bench: Bench, *, model: str, method: str, budget: int | None) -> Record:
+def compared_with_people(bench: Bench, *, model: str, method: str, budget: int | None) -> Record:
     """Agreement of every score with the words that all annotators marked."""
     from experiments.people import marked_reviews
 
@@ -201,9 +195,9 @@ def held_against_people(bench: Bench, *, model: str, method: str, budget: int | 
         numbers: Record = {}
         for score in SCORES:
             if score in explanation.scores:
-                said = unit_scores(explanation, score)
-                said = said if score == "importance" else np.abs(said)
-                numbers[score] = [_short(f(said, marks)) for f in (auroc, auprc, token_f1)]
+                strength = unit_scores(explanation, score)
+                strength = strength if score == "importance" else np.abs(strength)
+                numbers[score] = [_short(f(strength, marks)) for f in (auroc, auprc, token_f1)]
         found.append(numbers)
         right.append(bool(np.argmax(explanation.logits) == review.label))
     return {

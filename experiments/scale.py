@@ -1,4 +1,4 @@
-"""How much of everything: tiny (tests), small (a CI run on two cores), paper (one GPU)."""
+"""The sizes of all experiments: tiny (tests), small (two cores), paper (one GPU)."""
 
 from dataclasses import dataclass, replace
 
@@ -12,8 +12,8 @@ class Scale:
     depths: tuple[int, ...]
     n_seeds: int  # of models on synthetic data, where the paper gives ±
     linear: TrainingConfig
-    slalom: TrainingConfig  # told the truth
-    drawn: TrainingConfig  # the paper's labels
+    slalom: TrainingConfig  # on true log-odds
+    drawn: TrainingConfig  # on labels drawn from them, as in the paper
     slalom_depths: tuple[int, ...]
     n_new: int  # samples that surrogates are fitted to
     vocabularies: tuple[int, ...]
@@ -24,13 +24,13 @@ class Scale:
     n_counted: int  # reviews that Naive Bayes counts over
     n_documents: int  # explained
     words: tuple[int, int]  # bounds of their lengths
-    budget: int  # questions per review
+    budget: int  # queries per review
     budgets: tuple[int, ...]  # of table 12
     models: tuple[str, ...]  # the paper's three
     all_models: tuple[str, ...]  # of fidelity
-    kept_back: tuple[str, ...]  # of fidelity too: nothing was chosen by looking at these
+    held_out_models: tuple[str, ...]  # of fidelity too: nothing was tuned on these
     n_described: int  # reviews of fidelity
-    many: int | None  # questions of fidelity's rivals that are also given more than the others
+    many: int | None  # a larger budget that fidelity's plain methods are also given
     yelp_models: tuple[str, ...]
     larger: tuple[str, ...]
     # runtime
@@ -58,7 +58,7 @@ PAPER = Scale(
     budgets=(500, 1000, 2000, 5000, 10_000),
     models=("distilbert-2", "bert-2", "gpt2-2"),
     all_models=("bundled", "minilm-6", "bert-2", "distilbert-2", "gpt2-2", "bloom-2", "mamba-1"),
-    kept_back=("bert-4", "bloom-1"),
+    held_out_models=("bert-4", "bloom-1"),
     n_described=24,
     many=5000,
     yelp_models=("yelp-distilbert-1", "yelp-bert-1", "yelp-gpt2-1"),
@@ -86,7 +86,7 @@ SMALL = Scale(
     budgets=(100, 300),
     models=("distilbert-2", "bert-2", "gpt2-2"),
     all_models=("bundled", "bert-2"),
-    kept_back=(),
+    held_out_models=(),
     n_described=4,
     many=None,
     yelp_models=("yelp-bert-1",),

@@ -19,11 +19,11 @@ from training.config import TrainingConfig
 from training.synthetic import (
     END,
     KINDS,
-    LONGEST,
+    MAX_LENGTH,
     Ids,
     Slalom,
     as_texts,
-    taught,
+    trained_transformer,
     word_counts,
     word_tokenizer,
 )
@@ -76,7 +76,7 @@ def recovered(
     """Train a model on a SLALOM, fit a SLALOM to it in two ways, compare with the truth."""
     source, seed = truth(n_words), bench.seed + number
     config = bench.scale.drawn if drawn else _steady(bench.scale.slalom, depth)
-    model = taught(source, kind, depth, config, seed=seed)
+    model = trained_transformer(source, kind, depth, config, seed=seed)
     tokenizer = word_tokenizer(source.words, with_cls=kind != "gpt2")
     classifier = slalom.HuggingFaceClassifier(model, tokenizer)
     rng = np.random.default_rng(20_000 + seed)
@@ -118,13 +118,13 @@ def _answers(classifier: Any, source: Slalom, sequences: Ids) -> Floats:
 
 
 def _alone(n_words: int) -> Ids:
-    rows = np.full((n_words, LONGEST), END)
+    rows = np.full((n_words, MAX_LENGTH), END)
     rows[:, 0] = np.arange(n_words)
     return rows
 
 
 def _pairs(source: Slalom, n_pairs: int, rng: np.random.Generator) -> Ids:
-    rows = np.full((n_pairs, LONGEST), END)
+    rows = np.full((n_pairs, MAX_LENGTH), END)
     rows[:, :2] = rng.integers(len(source.words), size=(n_pairs, 2))
     return rows
 
@@ -133,7 +133,7 @@ def _closed_form(classifier: Any, source: Slalom) -> Any:
     """SLALOM-analytic: of a text that holds every word, 2 |V| − 1 questions of one or two words."""
 
     def answers(texts: list[str]) -> Floats:  # of the text itself the model reads the beginning
-        return np.asarray(classifier([" ".join(text.split()[:LONGEST]) for text in texts]))
+        return np.asarray(classifier([" ".join(text.split()[:MAX_LENGTH]) for text in texts]))
 
     short = slalom.FunctionClassifier(answers, labels=["0", "1"], gives="logits")
     return slalom.explain(short, " ".join(source.words), "slalom-analytic", target=1).model
@@ -146,7 +146,7 @@ def _compared(found: Any, source: Slalom, fresh: Ids, bench: Bench) -> Record:
     rng = np.random.default_rng(30_000 + bench.seed)
     by_context = []
     for context in CONTEXTS:
-        rows = np.full((500, LONGEST), END)
+        rows = np.full((500, MAX_LENGTH), END)
         rows[:, :context] = rng.integers(len(source.words), size=(500, context))
         said = found.predict(word_counts(rows, len(source.words)))
         by_context.append(_missed(said, source.log_odds(rows)))

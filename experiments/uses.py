@@ -29,7 +29,7 @@ from slalom.metrics.agreement import spearman
 Records = Mapping[str, Record]
 PROMPT = "Is this review positive? Answer 1 for yes, 0 for no.\n\n{text}"
 N_JOINED = 15
-MOST_ADDED = 20
+MAX_ADDED = 20
 N_SHOWN = 8  # of the words, in the table
 HARMLESS = 0.35  # of a Naive-Bayes weight: below, a word says nothing by itself
 
@@ -190,9 +190,9 @@ def case_study(bench: Bench, *, model: str) -> Record:
         record["sides"].append(
             {
                 "side": side,
-                "words": words[:MOST_ADDED],
+                "words": words[:MAX_ADDED],
                 "n_reviews": len(others),
-                "flipped": [flips(classifier, text, words[:MOST_ADDED], sign) for text in others],
+                "flipped": [flips(classifier, text, words[:MAX_ADDED], sign) for text in others],
                 "at_random": [
                     flips(classifier, text, _plain(vocabulary, k), sign)
                     for k, text in enumerate(others)
@@ -228,7 +228,7 @@ def _plain(vocabulary: Mapping[str, float], seed: int) -> list[str]:
     """As many harmless words, drawn at random."""
     words = [word for word, weight in vocabulary.items() if abs(weight) < HARMLESS]
     rng = np.random.default_rng(seed)
-    return [words[at] for at in rng.permutation(len(words))[:MOST_ADDED]]
+    return [words[at] for at in rng.permutation(len(words))[:MAX_ADDED]]
 
 
 def flips(classifier: Any, text: str, words: list[str], sign: int) -> int | None:
@@ -278,7 +278,7 @@ def case_table(records: Records) -> Table:
         differs=("Models of our own training; the paper shows one flipped review.",),
         notes=(
             f"Words of {N_JOINED} joined reviews by exp(s)·v (SLALOM-eff), without those whose "
-            f"Naive-Bayes weight exceeds {HARMLESS}; up to {MOST_ADDED} of them are put before "
+            f"Naive-Bayes weight exceeds {HARMLESS}; up to {MAX_ADDED} of them are put before "
             "every review of the other class, one after the other. Each added word is a try. "
             "Smoothing draws the weights of rare words to 0, so that some which do say something "
             "(incomprehensible) count as harmless; random words come from the same list.",

@@ -74,7 +74,7 @@ MANY_PARAMETERS = {  # the public edge: what people type
     ("explainers/methods.py", "explain_each"),
     ("explainers/vocabulary_fit.py", "explain_vocabulary"),
 }
-MOST_LINES, MOST_PARAMETERS = 400, 6
+MAX_LINES, MAX_PARAMETERS = 400, 6
 JUNK_DRAWERS = {"utils", "util", "helpers", "helper", "common", "misc"}
 MAY_PRINT: set[str] = set()
 
@@ -222,7 +222,7 @@ def test_signatures_are_small_and_plain(source: Path) -> None:
         names = [a.arg for a in (*taken.posonlyargs, *taken.args, *taken.kwonlyargs)]
         n_parameters = len([name for name in names if name not in ("self", "cls")])
         if (inside(source), function.name) not in MANY_PARAMETERS:
-            assert n_parameters <= MOST_PARAMETERS, f"{where} takes {n_parameters} parameters"
+            assert n_parameters <= MAX_PARAMETERS, f"{where} takes {n_parameters} parameters"
 
 
 def test_nothing_prints_but_the_command_line(source: Path) -> None:
@@ -249,7 +249,7 @@ def test_files_are_short_and_named_after_what_they_hold(folder: str) -> None:
     for path in sources(ROOT / folder):
         where = path.relative_to(ROOT).as_posix()
         n_lines = len(path.read_text(encoding="utf-8").splitlines())
-        assert n_lines <= MOST_LINES, f"{where} has {n_lines} lines: it holds more than one thing"
+        assert n_lines <= MAX_LINES, f"{where} has {n_lines} lines: it holds more than one thing"
         assert path.stem not in JUNK_DRAWERS, f"{where}: name it after what it holds"
 
 

@@ -49,7 +49,7 @@ LINEAR = {  # word: (weight, probability)
     "bad": (-1.0, 1 / 20),
     "worst": (-1.5, 1 / 20),
 }
-LONGEST = 30
+MAX_LENGTH = 30
 DEPTHS = (1, 2, 6, 12)
 KINDS = ("bert", "distilbert", "gpt2")
 PAD, CLS, UNK = 0, 1, 2  # before the words in every vocabulary here
@@ -59,11 +59,11 @@ Ids = NDArray[np.int64]
 
 
 class Truth(Protocol):
-    """What a data set knows of itself."""
+    """A synthetic data set: its vocabulary, its distribution, and the true log-odds."""
 
     @property
     def words(self) -> tuple[str, ...]: ...
-    def draw(self, n_samples: int, rng: Generator) -> Ids: ...  # (n, LONGEST), rows end with END
+    def draw(self, n_samples: int, rng: Generator) -> Ids: ...  # (n, MAX_LENGTH), rows end with END
     def log_odds(self, sequences: Ids) -> NDArray[np.float64]: ...  # (n,)
 
 
@@ -72,9 +72,9 @@ class Linear:
     words: tuple[str, ...] = tuple(LINEAR)
 
     def draw(self, n_samples: int, rng: Generator) -> Ids:
-        lengths = np.maximum(1, rng.binomial(LONGEST, 0.5, size=n_samples))
+        lengths = np.maximum(1, rng.binomial(MAX_LENGTH, 0.5, size=n_samples))
         chances = [chance for _, chance in LINEAR.values()]
-        return ended(rng.choice(len(LINEAR), size=(n_samples, LONGEST), p=chances), lengths)
+        return truncated(rng.choice(len(LINEAR), size=(n_samples, MAX_LENGTH), p=chances), lengths)
 
     def log_odds(self, sequences: Ids) -> NDArray[np.float64]:
         weights = np.array([*(weight for weight, _ in LINEAR.values()), 0.0])  # END is the last
@@ -88,12 +88,12 @@ class Slalom:
     importances: NDArray[np.float64]
 
     def draw(self, n_samples: int, rng: Generator) -> Ids:
-        lengths = rng.integers(1, LONGEST + 1, size=n_samples)
-        return ended(rng.integers(len(self.words), size=(n_samples, LONGEST)), lengths)
+        lengths = rng.integers(1, MAX_LENGTH + 1, size=n_samples)
+        return truncated(rng.integers(len(self.words), size=(n_samples, MAX_LENGTH)), lengths)
 
     def log_odds(self, sequences: Ids) -> NDArray[np.float64]:
-        loud = np.append(self.importances, -np.inf)[sequences]  # (n, LONGEST)
-        weights = np.exp(loud - loud.max(axis=1, keepdims=True))
+        logits = np.append(self.importances, -np.inf)[sequences]  # (n, MAX_LENGTH)
+        weights = np.exp(logits - logits.max(axis=1, keepdims=True))
         return (weights * self.values[sequences]).sum(axis=1) / weights.sum(axis=1)
 
     def first(self, n_words: int) -> "Slalom":
@@ -101,7 +101,8 @@ class Slalom:
         return Slalom(self.words[:n_words], self.values[:n_words], self.importances[:n_words])
 
 
-def ended(sequences: Ids, lengths: Ids) -> Ids:
+def truncated(sequences: Ids, lengths: Ids) -> Ids:
+    """The first `length` words of each sequence, then END."""
     return np.where(np.arange(sequences.shape[1]) < lengths[:, None], sequences, END)
 
 
@@ -114,7 +115,7 @@ def slalom_truth(bench: Bench, n_words: int = 200) -> Slalom:
         chosen = rng.choice(len(bayes.words), size=n_words, replace=False)
         values = 2 * bayes.weights[chosen]
         importances = 5 * np.abs(values) ** 1.5 + 0.5 * rng.standard_normal(n_words)
-        words = [bayes.words[place] for place in chosen]
+        words = [bayes.words[number] for number in chosen]
         path.parent.mkdir(parents=True, exist_ok=True)
         content = {"words": words, "values": list(values), "importances": list(importances)}
         path.write_text(json.dumps(content))
@@ -125,7 +126,7 @@ def slalom_truth(bench: Bench, n_words: int = 200) -> Slalom:
 
 
 def draw_labelled(truth: Truth, n_samples: int, rng: Generator) -> tuple[Ids, Ids]:
-    """Sequences (n, LONGEST) and labels (n,)."""
+    """Sequences (n, MAX_LENGTH) and labels (n,)."""
     sequences = truth.draw(n_samples, rng)
     chances = 1 / (1 + np.exp(-truth.log_odds(sequences)))
     return sequences, (rng.random(n_samples) < chances).astype(np.int64)
@@ -160,7 +161,7 @@ def transformer(
     if (folder / "record.json").exists():
         return folder
     started = time.monotonic()
-    model = taught(truth, kind, n_layers, config, seed=bench.seed)
+    model = trained_transformer(truth, kind, n_layers, config, seed=bench.seed)
     with_cls = kind in ENCODERS
     sequences, labels = draw_labelled(truth, 2000, np.random.default_rng(bench.seed + 1))
     scores = log_odds(logits_of(model), as_documents(sequences, with_cls), model.device)
@@ -172,13 +173,13 @@ def transformer(
     return folder
 
 
-def taught(
+def trained_transformer(
     truth: Truth, kind: str, n_layers: int, config: TrainingConfig, *, seed: int
 ) -> PreTrainedModel:
-    """A transformer with random weights that has seen fresh samples of a truth."""
+    """A transformer trained from scratch on fresh samples of a synthetic data set."""
     torch.manual_seed(seed)
     n_tokens = len(truth.words) + N_SPECIAL
-    size = Size(n_layers, config.width, config.n_heads, n_tokens, context=LONGEST + 2)
+    size = Size(n_layers, config.width, config.n_heads, n_tokens, context=MAX_LENGTH + 2)
     model = ARCHITECTURES[kind](size).to(best_device())  # type: ignore[arg-type]
     if config.regress:
         without_dropout(model)
@@ -193,8 +194,8 @@ def taught(
         if config.regress:
             for group in optimiser.param_groups:
                 group["lr"] = config.learning_rate * warm_cosine(step / n_steps, warmup=0.05)
-            told = torch.tensor(truth.log_odds(sequences), dtype=torch.float32)
-            loss = mse_loss(logits[:, 1] - logits[:, 0], told.to(model.device))
+            targets = torch.tensor(truth.log_odds(sequences), dtype=torch.float32)
+            loss = mse_loss(logits[:, 1] - logits[:, 0], targets.to(model.device))
         else:
             loss = cross_entropy(logits, torch.tensor(labels).to(model.device))
         descend(model, optimiser, loss)
@@ -213,7 +214,7 @@ def as_documents(sequences: Ids, with_cls: bool) -> list[list[int]]:
 
 
 def as_texts(truth: Truth, sequences: Ids) -> list[str]:
-    return [" ".join(truth.words[place] for place in row if place != END) for row in sequences]
+    return [" ".join(truth.words[word] for word in row if word != END) for row in sequences]
 
 
 def relu_net(width: int, config: TrainingConfig = NET, seed: int = 0) -> nn.Sequential:
@@ -231,8 +232,8 @@ def relu_net(width: int, config: TrainingConfig = NET, seed: int = 0) -> nn.Sequ
 
 
 def word_counts(sequences: Ids, n_words: int) -> NDArray[np.float64]:
-    """(n, LONGEST) → (n, n_words)."""
-    places = np.where(sequences == END, n_words, sequences)
-    cells = np.arange(len(places))[:, None] * (n_words + 1) + places
-    counts = np.bincount(cells.ravel(), minlength=len(places) * (n_words + 1))
-    return counts.reshape(len(places), n_words + 1)[:, :n_words].astype(np.float64)
+    """(n, MAX_LENGTH) → (n, n_words)."""
+    columns = np.where(sequences == END, n_words, sequences)  # the last one is dropped again
+    cells = np.arange(len(columns))[:, None] * (n_words + 1) + columns
+    counts = np.bincount(cells.ravel(), minlength=len(columns) * (n_words + 1))
+    return counts.reshape(len(columns), n_words + 1)[:, :n_words].astype(np.float64)

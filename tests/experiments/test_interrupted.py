@@ -18,6 +18,7 @@ def test_a_run_that_is_stopped_leaves_no_worker_behind(tmp_path, how):
         [sys.executable, str(SCRIPT), str(tmp_path)],
         env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         start_new_session=True,
+        preexec_fn=interruptible,
         stderr=subprocess.DEVNULL,
     )
     try:
@@ -28,6 +29,11 @@ def test_a_run_that_is_stopped_leaves_no_worker_behind(tmp_path, how):
     finally:
         for pid in living(run.pid):
             os.kill(pid, signal.SIGKILL)
+
+
+def interruptible():
+    """A shell starts what it runs in the background deaf to SIGINT, and children inherit that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def within(seconds, condition):

@@ -75,14 +75,14 @@ def test_parts_are_made_in_their_turn_and_once(tmp_path, capsys):
 
 
 def test_a_part_that_fails_is_told_and_the_others_go_on(tmp_path, capsys):
-    bench = Bench(TINY, out=tmp_path, ends=4e9)
+    bench = Bench(TINY, out=tmp_path, deadline=4e9)
     assert set(bench.finished({"bad": Part(broken), "good": Part(quick, 1)})) == {"good"}
     assert "bad failed: ValueError('broken')" in capsys.readouterr().out
 
 
 def test_after_its_time_only_what_is_there_counts(tmp_path, capsys):
     Bench(TINY, out=tmp_path).finished({"one": Part(quick)})
-    late = Bench(TINY, out=tmp_path, ends=0.0)
+    late = Bench(TINY, out=tmp_path, deadline=0.0)
     assert set(late.finished({"one": Part(quick), "two": Part(quick)})) == {"one"}
     assert "no time was left for 1 of 2 parts" in capsys.readouterr().out
 
@@ -102,14 +102,14 @@ def errors_kept(bench):
 
 def test_work_that_keeps_errors_and_goes_on_is_stopped_in_time(tmp_path, capsys):
     started = time.time()
-    bench = Bench(TINY, out=tmp_path, ends=started + 1)
+    bench = Bench(TINY, out=tmp_path, deadline=started + 1)
     assert not bench.finished({"long": Part(errors_kept)})
     assert "long failed: time was up" in capsys.readouterr().out
     assert time.time() - started < 10
 
 
 def test_what_waits_for_a_part_that_failed_is_not_tried(tmp_path, capsys):
-    bench = Bench(TINY, out=tmp_path, ends=4e9)
+    bench = Bench(TINY, out=tmp_path, deadline=4e9)
     parts = {"model": Part(broken), "asks": Part(quick, 1, after=("model", "kept long ago"))}
     assert not bench.finished(parts)
     assert "asks failed: it needs model, which failed" in capsys.readouterr().out
