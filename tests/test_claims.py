@@ -85,7 +85,7 @@ CLAIMS = [
     ("docs/corpus.md", f"| `schema_version` | {SCHEMA_VERSION} |"),
     ("docs/evaluate.md", f"without the top {SHARES} % of the units"),
     ("docs/evaluate.md", f"all subsets of up to {shapley.EXACT_UP_TO} units"),
-    ("docs/evaluate.md", f"else {shapley.N_ORDERS} orders in which units join"),
+    ("docs/evaluate.md", f"else {shapley.N_ORDERS} random orders in which units are added"),
     ("docs/page.md", f"`http://127.0.0.1:{server.PORT}/`"),
     ("docs/page.md", f"appears after {jobs.ROUGH} questions"),
     ("docs/page.md", f"the server stops at the next {models.CHUNK} questions"),

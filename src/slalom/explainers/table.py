@@ -23,7 +23,7 @@ from slalom.surrogates.slalom.completed import CompletedSurrogate
 from slalom.surrogates.slalom.fit import SlalomSurrogate
 from slalom.surrogates.slalom.solvers import Adam, LevenbergMarquardt
 
-AS_THE_DATA_SAY = LevenbergMarquardt(bounded=False)  # the paper's own models
+UNBOUNDED_RIDGES = LevenbergMarquardt(bounded=False)  # of the paper's own models
 
 METHODS: dict[str, Explainer] = {
     method.name: method
@@ -38,7 +38,7 @@ METHODS: dict[str, Explainer] = {
         ),
         SurrogateExplainer(
             "slalom-boosted",
-            "slalom and what its parts leave over: a bent response, words that act together",
+            "slalom and boosted trees on its residuals, for words that act together",
             SubsetSizes(),
             CompletedSurrogate(trees=True),
             QueryBudget(minimum=300, per_unit=5, maximum=2000),
@@ -58,7 +58,7 @@ METHODS: dict[str, Explainer] = {
             "slalom-fast",
             "SLALOM with anchor over single units and short sequences: the cheapest",
             ShortSequences(singletons=True),
-            SlalomSurrogate(parts=False),  # three units say nothing of what many add up to
+            SlalomSurrogate(parts=False),  # three units at a time do not identify length effects
             QueryBudget(minimum=200, per_unit=8, maximum=5000),
             facts=Facts(max_removals=0, shapley=False, nearby=False),
         ),
@@ -66,14 +66,14 @@ METHODS: dict[str, Explainer] = {
             "slalom-eff",
             "the paper's SLALOM-eff: no anchor, short sequences",
             ShortSequences(),
-            SlalomSurrogate(anchored=False, solver=AS_THE_DATA_SAY),
+            SlalomSurrogate(anchored=False, solver=UNBOUNDED_RIDGES),
             QueryBudget(minimum=500, per_unit=20, maximum=5000),
         ),
         SurrogateExplainer(
             "slalom-fidel",
             "the paper's SLALOM-fidel: no anchor, deletions of up to 5 units",
             Deletions(5),
-            SlalomSurrogate(anchored=False, solver=AS_THE_DATA_SAY),
+            SlalomSurrogate(anchored=False, solver=UNBOUNDED_RIDGES),
             QueryBudget(minimum=500, per_unit=20, maximum=5000),
         ),
         SurrogateExplainer(
@@ -121,7 +121,7 @@ METHODS: dict[str, Explainer] = {
         ),
         SurrogateExplainer(
             "lime",
-            "LIME: ridge regression on random removals, near texts weighing more",
+            "LIME: ridge regression on random removals, weighted by nearness to the text",
             LimeMasks(),
             LinearSurrogate(ridges=(1.0,)),
             QueryBudget(minimum=500, per_unit=20, maximum=5000),
@@ -153,7 +153,7 @@ METHODS: dict[str, Explainer] = {
         ),
         SurrogateExplainer(
             "leave-one-out",
-            "occlusion: how the score changes when one unit goes",
+            "occlusion: how the score changes when one unit is removed",
             SingleRemovals(),
             Occlusion(),
             QueryBudget(minimum=2, per_unit=2, maximum=10**6),
@@ -161,7 +161,7 @@ METHODS: dict[str, Explainer] = {
         ),
         WhiteBox(
             "gradient-mean",
-            "mean of the gradient by a token's embedding",
+            "mean of the gradient with respect to a token's embedding",
             partial(gradients.gradient, read=gradients.mean),
         ),
         WhiteBox(
@@ -182,7 +182,7 @@ METHODS: dict[str, Explainer] = {
         ),
         WhiteBox(
             "integrated-gradients",
-            "gradients summed up on the way from the masked text to the text",
+            "gradients integrated on the straight line from the masked text to the text",
             gradients.integrated_gradients,
             additive=True,
         ),
@@ -209,14 +209,14 @@ METHODS: dict[str, Explainer] = {
         ),
         WhiteBox(
             "attention-gradient",
-            "what happens as the model looks away from a token: one backward pass",
+            "effect of less attention on a token, in all layers: one backward pass",
             attention.mask_gradient,
             additive=True,
         ),
         Control("random", "control: random scores", at_random),
         Control(
             "constant",
-            "control: no unit matters, every subset scores what the full text does",
+            "control: no unit matters, every subset scores as the full text",
             all_zero,
             additive=True,
         ),

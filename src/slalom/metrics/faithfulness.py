@@ -1,17 +1,17 @@
-"""Does the classifier do what the explanation says?
+"""Faithfulness: does the classifier behave as the explanation predicts?
 
-    deletion, insertion     probability of the class as the highest-scored units go, or come;
+    deletion, insertion     probability of the class as the top units are removed, or added;
                             AOPC = mean of 1 − p (Leemann et al.): deletion high, insertion low
     comprehensiveness       p(all) − p(without the top share), mean over shares (ERASER): high
     sufficiency             p(all) − p(the top share alone), likewise: low
-    removal_error           predicted against true change when 1 … 10 random units go, relative
-                            to predicting no change: 1.00 is as good as saying nothing
+    removal_error           predicted against true change without 1 … 10 random units, relative
+                            to predicting no change
     subset_error            predicted against true log-odds of random subsets, relative to
                             predicting their mean
     removal_spearman        rank correlation of predicted and true effects of single removals
     infidelity              summed scores of 1 … 10 random units against the true change when
-                            they go (Yeh et al. 2019), at the factor ≥ 0 that suits them best,
-                            relative to predicting no change; needs no model
+                            they are removed (Yeh et al. 2019), times the factor ≥ 0 that suits
+                            them best, relative to predicting no change; needs no model
 
 Random subsets depend on the seed and the number of units only, so all methods are compared on the
 same ones. Deletion and insertion follow the order that is best by the explanation's SLALOM, where

@@ -19,15 +19,15 @@ from slalom.metrics.faithfulness import (
 from slalom.metrics.shapley import shapley_error
 from slalom.metrics.subject import Subject, subject_of
 
-Weighed = Callable[[Subject, int], tuple[float, float]]  # and the seed → value and weight
+Weighed = Callable[[Subject, int], tuple[float, float]]  # subject, seed → value, weight
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A named number; `better` says which end of it is good.
+    """A named number; `better` says whether high or low values are good.
 
-    In a mean over documents each counts by its weight: where nearly nothing changes when
-    units go, an error relative to that nothing says little.
+    Means over documents are weighted by the denominators of relative errors: where removals change
+    nearly nothing, an error relative to that change means little.
     """
 
     name: str  # as it is typed and stored
@@ -78,21 +78,21 @@ METRICS: dict[str, Metric] = {
         Metric(
             "REM",
             "removal error (1–10 units)",
-            "of the predicted change when random units go; 1 is predicting no change",
+            "of the predicted change when random units are removed; 1 is predicting no change",
             "lower",
             _removal,
         ),
         Metric(
             "deletion",
             "deletion",
-            "AOPC: mean of 1 − p as the top units go",
+            "AOPC: mean of 1 − p as the top units are removed",
             "higher",
             _alike(lambda s, _: deletion(s).aopc),
         ),
         Metric(
             "insertion",
             "insertion",
-            "AOPC: mean of 1 − p as the top units come",
+            "AOPC: mean of 1 − p as the top units are added",
             "lower",
             _alike(lambda s, _: insertion(s).aopc),
         ),
@@ -120,14 +120,14 @@ METRICS: dict[str, Metric] = {
         Metric(
             "shapley-error",
             "Shapley error",
-            "of the scores against the classifier's Shapley values; 1 is saying 0 of every unit",
+            "of the scores against the classifier's Shapley values; 1 is scoring every unit 0",
             "lower",
             _shapley,
         ),
         Metric(
             "infidelity",
             "infidelity",
-            "error of summed scores when 1 to 10 random units go; 1 is predicting no change",
+            "error of summed scores when random units are removed; 1 is predicting no change",
             "lower",
             _alike(lambda s, seed: infidelity(s, seed=seed).value),
         ),
