@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import slalom
-from slalom.classifiers.base import says
+from slalom.classifiers.base import text_logits
 from slalom.classifiers.cached import CachedClassifier
 from slalom.document import Document, features_of
 
-TEXT = "a truly great film although the end is dull and rather long for what it says"
+TEXT = "a truly great film although the end is dull and rather long for what it text_logits"
 
 
 @dataclass
@@ -74,8 +74,8 @@ def test_every_black_box_method_explains_it(method):
 
 def test_it_is_asked_for_whole_texts_without_a_call_of_its_own():
     classifier = ByHand()
-    assert says(classifier, ["great", "dull dull"])[:, 1].tolist() == [2.0, -6.0]
-    assert says(classifier, []).shape == (0, 2)
+    assert text_logits(classifier, ["great", "dull dull"])[:, 1].tolist() == [2.0, -6.0]
+    assert text_logits(classifier, []).shape == (0, 2)
     assert CachedClassifier(classifier)(["great"])[:, 1].tolist() == [2.0]
 
 

@@ -1,7 +1,7 @@
-"""What every classifier offers: cut a text into units, and answer queries about it.
+"""What every classifier offers: split a text into units, and answer queries about it.
 
 A classifier knows tokens, special tokens, prompts, devices and batches. It does not know
-which method asks. Scores of a target are log-odds and are computed here, once, for all.
+which method asks. The scores of a target are log-odds; `Target` computes them from logits.
 """
 
 from collections.abc import Hashable, Sequence
@@ -15,14 +15,14 @@ from slalom.errors import ClassifierError, InputError, UnknownNameError
 
 UNIT_KINDS = ("token", "word", "sentence")
 TOO_LONG = ("error", "truncate", "windows")
-LARGEST = 1e30  # of a score: tables and trees keep 32 bits, which end at 3e38
+MAX_SCORE = 1e30  # tables and trees keep 32 bits, whose range ends at 3e38
 Units = str | Sequence[Span] | None
 
 
 class Classifier(Protocol):
     """What every classifier must have: Hugging Face models, functions, models behind an API.
 
-    What one may have besides stands below; whoever asks for it says what its absence means.
+    Optional members are read by the functions below, which also say what their absence means.
     """
 
     @property
@@ -43,9 +43,9 @@ class Classifier(Protocol):
 
 
 class Delegating(Protocol):
-    """A classifier around another: passes on whatever it does not do itself.
+    """A classifier that wraps another and passes on what it does not do itself.
 
-    Optional abilities are passed on too, those that nobody has thought of yet included.
+    `__getattr__` passes on optional members too, whatever they are.
     """
 
     classifier: Classifier
@@ -65,12 +65,12 @@ class Delegating(Protocol):
         return self.classifier.seen(document, queries)
 
     def __call__(self, texts: Sequence[Text]) -> FloatArray:
-        return says(self.classifier, texts)
+        return text_logits(self.classifier, texts)
 
-    def __getattr__(self, ability: str) -> Any:
-        if ability.startswith("__") or "classifier" not in vars(self):  # while it is unpickled
-            raise AttributeError(ability)
-        return getattr(self.classifier, ability)
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or "classifier" not in vars(self):  # while it is unpickled
+            raise AttributeError(name)
+        return getattr(self.classifier, name)
 
 
 def is_independent(classifier: Classifier) -> bool:
@@ -79,7 +79,7 @@ def is_independent(classifier: Classifier) -> bool:
 
 
 def knows_labels(classifier: Classifier) -> bool:
-    """Whether `labels` can be had without asking anything: its `knows_labels`, else True."""
+    """Whether `labels` is known without a query: its `knows_labels`, else True."""
     return bool(getattr(classifier, "knows_labels", True))
 
 
@@ -97,12 +97,12 @@ def remarks_on(
 
 
 def unpaid(classifier: Classifier, document: Document, queries: Queries) -> tuple[int, int] | None:
-    """Requests and tokens that these queries would take now, at most; None: they cost no money."""
-    price = getattr(classifier, "unpaid", None)
-    return None if price is None else price(document, queries)
+    """Requests and tokens that these queries would cost now, at most; None: they are free."""
+    cost = getattr(classifier, "unpaid", None)
+    return None if cost is None else cost(document, queries)
 
 
-def says(classifier: Classifier, texts: Sequence[Text]) -> FloatArray:
+def text_logits(classifier: Classifier, texts: Sequence[Text]) -> FloatArray:
     """(n, n_classes) logits of whole texts, by its `__call__` where it has one."""
     if callable(classifier):
         return np.asarray(classifier(texts), dtype=np.float64)
@@ -160,7 +160,7 @@ def target_of(
 
 
 def checked_text(text: object) -> Text:
-    """The text itself, or a sentence about why it cannot be explained."""
+    """The text itself, or an InputError that says why it cannot be explained."""
     if isinstance(text, tuple) and len(text) == 2 and all(isinstance(side, str) for side in text):
         if not text[0].strip() and not text[1].strip():
             raise InputError("both sides of the pair are empty: give at least one word")
@@ -179,7 +179,7 @@ def checked_text(text: object) -> Text:
 
 
 def _encodable(text: str) -> str:
-    """Half a surrogate pair is not a character: no tokenizer, file or page accepts it."""
+    """The text, unless it has a lone surrogate, which no tokenizer, file or page accepts."""
     try:
         text.encode()
     except UnicodeEncodeError as problem:
@@ -191,7 +191,7 @@ def _encodable(text: str) -> str:
 
 
 def checked_logits(logits: object, *, n_queries: int, n_classes: int, name: str) -> FloatArray:
-    """The answers as float64, or a sentence about what is wrong with them."""
+    """The answers as float64, or a ClassifierError that says what is wrong with them."""
     try:
         answers = np.asarray(logits, dtype=np.float64)
     except (TypeError, ValueError) as problem:
@@ -207,9 +207,9 @@ def checked_logits(logits: object, *, n_queries: int, n_classes: int, name: str)
             f"{name} returned NaN or infinity for {n_bad} of {n_queries} texts: "
             "a classifier must give finite scores for every text"
         )
-    if np.abs(answers).max(initial=0.0) > LARGEST:
+    if np.abs(answers).max(initial=0.0) > MAX_SCORE:
         raise ClassifierError(
             f"{name} returned scores of {np.abs(answers).max():.0e}: no fit works with numbers "
-            f"beyond {LARGEST:.0e}, divide them by a constant"
+            f"beyond {MAX_SCORE:.0e}, divide them by a constant"
         )
     return answers

@@ -1,7 +1,7 @@
-"""A classifier that is never asked the same thing twice.
+"""A cache around a classifier: no query is asked twice.
 
-Two queries are the same when the classifier reads the same (`seen`), within one call, across
-documents and across calls. Answers are kept in memory, the newest `limit` of them.
+Two queries are equal when the classifier reads the same for both (`seen`), within one call, across
+documents and across calls. Answers are kept in memory, the `limit` most recently used of them.
 """
 
 from collections.abc import Hashable, Sequence
@@ -17,7 +17,7 @@ from slalom.errors import InputError
 
 
 def distinct(seen: Sequence[Hashable]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Where each distinct entry occurs first, and which of them each entry is."""
+    """Where each distinct entry occurs first, and the number of each entry among the distinct."""
     numbers: dict[Hashable, int] = {}
     inverse = np.array([numbers.setdefault(entry, len(numbers)) for entry in seen], dtype=np.intp)
     first = np.zeros(len(numbers), dtype=np.intp)
@@ -26,14 +26,14 @@ def distinct(seen: Sequence[Hashable]) -> tuple[NDArray[np.intp], NDArray[np.int
 
 
 class CachedClassifier(Delegating):
-    """Any classifier, with a memory; safe to use from several threads."""
+    """Any classifier with a cache of its answers; safe to use from several threads."""
 
     def __init__(self, classifier: Classifier, limit: int | None = None) -> None:
         if limit is not None and limit < 1:
             raise InputError(f"limit must be at least 1 answer, or None for no limit, not {limit}")
         self.classifier = classifier
         self.limit = limit
-        self._answers: dict[Hashable, FloatArray] = {}  # oldest first
+        self._answers: dict[Hashable, FloatArray] = {}  # least recently used first
         self._n_asked = 0
         self._lock = RLock()
 
@@ -44,19 +44,19 @@ class CachedClassifier(Delegating):
 
     def logits(self, asked: Sequence[tuple[Document, Queries]]) -> list[FloatArray]:
         seen = [self.classifier.seen(document, queries) for document, queries in asked]
-        with self._lock:  # held while asking: a second thread waits for the answer
+        with self._lock:  # held while asking, so that two threads do not ask the same
             known = {
                 entry: self._answers[entry]
                 for row in seen
                 for entry in row
                 if entry in self._answers
             }
-            known |= self._fresh(asked, seen, known)
-            self._keep(known)
+            known |= self._ask_unknown(asked, seen, known)
+            self._store(known)
         width = len(self.labels)
         return [np.array([known[entry] for entry in row]).reshape(len(row), width) for row in seen]
 
-    def _fresh(
+    def _ask_unknown(
         self,
         asked: Sequence[tuple[Document, Queries]],
         seen: Sequence[Sequence[Hashable]],
@@ -79,9 +79,9 @@ class CachedClassifier(Delegating):
         self._n_asked += len(entries)
         return dict(zip(entries, answers, strict=True))
 
-    def _keep(self, known: dict[Hashable, FloatArray]) -> None:
+    def _store(self, known: dict[Hashable, FloatArray]) -> None:
         for entry, answer in known.items():
-            self._answers.pop(entry, None)  # what was used last is dropped last
+            self._answers.pop(entry, None)  # and insert it again, as the most recently used
             self._answers[entry] = answer
         while self.limit is not None and len(self._answers) > self.limit:
             del self._answers[next(iter(self._answers))]

@@ -11,7 +11,7 @@ from itertools import islice
 from time import perf_counter
 from typing import IO, Any
 
-from slalom.classifiers.base import Classifier, says
+from slalom.classifiers.base import Classifier, text_logits
 from slalom.corpus.folder import RunFolder
 from slalom.corpus.layout import Layout
 from slalom.corpus.plan import Shard
@@ -146,14 +146,16 @@ class Worker:
         found = [result for part in parts for result in part]
         errors = [result for result in found if isinstance(result, SlalomError)]
         if not all(isinstance(error, InputError) for error in errors):
-            says(self.classifier, ["a"])  # raises where nothing is answered any more: the run ends
+            text_logits(
+                self.classifier, ["a"]
+            )  # raises where nothing is answered any more: the run ends
         return [
             result if isinstance(result, Explanation) else Failed(document.text, str(result))
             for document, result in zip(documents, found, strict=True)
         ]
 
     def _commit(self, shard: Shard) -> Receipt:
-        """Words first, rows last: the name of the rows says that all is there."""
+        """Words first, rows last: the name of the rows text_logits that all is there."""
         pieces = [path for path, _ in self.folder.finished_pieces(shard.name)]
         words = WordSums()
         for path in pieces:
@@ -171,7 +173,7 @@ class Worker:
 
 
 def receipt_of(folder: RunFolder, name: str) -> Receipt:
-    """What a finished shard says of itself."""
+    """What a finished shard text_logits of itself."""
     from pyarrow import parquet
 
     found = parquet.read_schema(folder.shard(name)).metadata[KEPT]
