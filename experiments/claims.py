@@ -110,7 +110,9 @@ def table_2b(table: Table) -> Finding:
 def table_13(table: Table) -> Finding:
     v, s, lin = (column(table, at) for at in (1, 2, 3))
     told = f"s {spread(s)}, exp(s)·v {spread(lin)}, v {spread(v)}"
-    return judged(sum(value > 0.6 for value in lin), 2 * len(lin)), told
+    right = [value > 0.6 for value in lin]
+    right += [value > 0.6 for value in s[:1]] + [value < 0.5 for value in s[1:]]  # BLOOM, Mamba
+    return judged(sum(right), len(right)), told
 
 
 def curves(*, higher: bool) -> Callable[[Table], Finding]:

@@ -36,6 +36,12 @@ def test_a_verdict_follows_the_numbers(own, verdict):
     assert CLAIMS["table-6"].found(found)[0] == verdict
 
 
+@pytest.mark.parametrize(("of_mamba", "verdict"), [(0.32, AGREES), (0.6, IN_PART)])
+def test_the_papers_own_numbers_of_larger_models_agree_with_it(of_mamba, verdict):
+    found = table(("bloom-1", 0.6, 0.71, 0.70), ("mamba-1", 0.6, of_mamba, 0.70))
+    assert CLAIMS["table-13"].found(found)[0] == verdict
+
+
 def test_models_told_the_truth_and_models_with_labels_are_told_apart():
     found = table(("1", 0.001, 0.002, 0.003), ("1, labels drawn", 8.0, 9.0, 10.0))
     verdict, told = CLAIMS["table-7"].found(found)
