@@ -1,6 +1,7 @@
 """Servers with bad manners: what is repeated, given up and learnt; budgets and keys."""
 
 import pickle
+import re
 import time
 from collections import Counter
 from threading import Lock
@@ -22,6 +23,7 @@ from chat_servers import (
     polite,
 )
 from slalom.classifiers.chat.server import public_address
+from slalom.cli.typed import as_typed
 from slalom.errors import BudgetError, ClassifierError
 
 pytestmark = pytest.mark.usefixtures("quick")
@@ -166,9 +168,19 @@ def test_the_budget_on_requests_is_hard_and_what_was_paid_is_kept(double, tmp_pa
 
 
 def test_the_budget_on_tokens_is_hard(double):
-    with pytest.raises(BudgetError, match=r"budget of 900 tokens does not allow another"):
+    with pytest.raises(BudgetError, match=r"budget of 900 tokens does not allow another") as ended:
         explained(chat(double, max_tokens_total=900))
+    assert re.search(r"kept as long as this classifier is \(cache=\"FILE\" would", str(ended.value))
+    assert "(--cache FILE would keep them" in ended.value.told(as_typed)
     assert 15 <= len(double.requests) <= 30  # 30 tokens each, the last ones held back
+
+
+def test_where_nothing_is_kept_nothing_is_said_of_it():
+    with (
+        ChatDouble(BAD["500"]) as double,
+        pytest.raises(ClassifierError, match=r"(?s)^(?!.*answers are)"),
+    ):
+        chat(double, retries=1)([TEXT])
 
 
 def test_failed_requests_count_as_requests():

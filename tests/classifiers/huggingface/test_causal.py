@@ -265,7 +265,7 @@ def test_load_of_a_model_that_is_no_language_model(tmp_path: Path) -> None:
         (LABELS, "Verdict:", "has 0 places for the text"),
         (LABELS, "{text} {text}", "has 2 places for the text"),
         (LABELS, 7, "prompt must be a str, not int"),
-        ({"positive": " great"}, PROMPT, "there are 1 labels: two or more"),
+        ({"positive": " great"}, PROMPT, "two labels or more are needed .* not 1"),
         ([" bad", " great"], PROMPT, "labels must map names to answers"),
         ({"a": 0, "b": 1}, PROMPT, "labels must map names to answers"),
         ({"a": "", "b": " bad"}, PROMPT, "the answer '' has no tokens"),

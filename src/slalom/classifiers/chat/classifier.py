@@ -21,7 +21,7 @@ from slalom.classifiers.chat.strategies import AnswerStrategy, ByLogprobs, BySam
 from slalom.classifiers.disk_cache import DiskCache, key_of
 from slalom.classifiers.text.function import FunctionClassifier
 from slalom.document import Document, FloatArray, Queries, Text
-from slalom.errors import BudgetError, ClassifierError, InputError
+from slalom.errors import BudgetError, ClassifierError, InputError, Setting
 
 BYTES_PER_TOKEN = 4  # about, in most languages and vocabularies
 TYPICAL_TEMPLATE = 24  # tokens of a chat template with its usual system message, about
@@ -198,13 +198,18 @@ class ChatClassifier:
         try:
             yield
         except (BudgetError, ClassifierError) as problem:
-            known = len(self._known(texts))
-            kept = f"{known} of {len(texts)} answers are"
-            where = f"in the cache {self.cache.path}" if self.cache.path else "kept by this object"
-            advice = "" if self.cache.path else " (cache=FILE would keep them for the next run)"
-            more = "; raise the limit to go on" if isinstance(problem, BudgetError) else ""
-            kept = f"; {kept} {where} and are not asked again{advice}{more}"
-            raise type(problem)(*problem.args, kept) from None  # the cause may quote the key
+            kept = self._told_of_kept(len(self._known(texts)), len(texts))
+            more = ("; raise the limit to go on",) if isinstance(problem, BudgetError) else ()
+            raise type(problem)(*problem.args, *kept, *more) from None  # a cause may quote the key
+
+    def _told_of_kept(self, known: int, n_texts: int) -> tuple[str | Setting, ...]:
+        if not known:
+            return ()
+        answers = f"; {known} of {n_texts} answers are"
+        if self.cache.path:
+            return (f"{answers} in the cache {self.cache.path} and are not asked again",)
+        kept = f"{answers} kept as long as this classifier is (", Setting("cache", "FILE")
+        return *kept, " would keep them for the next run)"
 
 
 def checked_prompt(prompt: str | None, labels: Mapping[str, str]) -> str:

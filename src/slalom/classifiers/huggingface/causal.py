@@ -188,7 +188,7 @@ def _checked_answers(labels: object) -> dict[str, str]:
         )
     if len(labels) < 2:
         raise InputError(
-            f"there are {len(labels)} labels: two or more are needed to compare their answers"
+            f"two labels or more are needed to compare their answers, not {len(labels)}"
         )
     return dict(labels)
 
