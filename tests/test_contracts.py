@@ -275,6 +275,8 @@ def test_a_decoder_that_cannot_read_nothing(method, text):
         return
     found = slalom.explain(decoder, text, method, n_queries=2**14 if method[0] == "e" else 200)
     assert np.isfinite(one_score(found)).all()
+    if getattr(found.model, "anchor", None) is not None:
+        assert any("cannot read an empty text" in note for note in found.quality.notes)
 
 
 @pytest.mark.parametrize("method", ["slalom", "slalom-local", "slalom-fast"])

@@ -25,6 +25,7 @@ from slalom.explanation import Explanation
 from slalom.samplers.base import Sampler, Samples
 from slalom.surrogates.base import Fit, Model, Observations, Surrogate
 from slalom.surrogates.pool import fit_all, in_workers, wake_workers, workers_pay
+from slalom.surrogates.shapley_estimates import FITTED_EMPTY
 from slalom.surrogates.threads import one_thread
 
 LEAST_QUERIES = 10  # of any method that fits a model
@@ -179,7 +180,7 @@ class SurrogateExplainer:
             and getattr(self.surrogate, "exact_over_all", False)
         )
         every = ALL_ASKED.format(sampled.case.answers.n_queries)
-        notes = (every,) if exact else (*fit.notes, *_out_of_reach(sampled, fit))
+        notes = (*fit.notes, *_without_empty(document, fit), *_out_of_reach(sampled, fit))
         return Found(
             scores=told.scores,
             errors=told.errors,
@@ -188,7 +189,7 @@ class SurrogateExplainer:
             r2=fit.r2,
             rmse=fit.rmse,
             r2_error=fit.r2_error,
-            notes=notes,
+            notes=(every,) if exact else notes,
             primary_score=self.primary_score,
             measured=told.measured,
             determined=None if fit.determined is None else fit.determined[features],
@@ -228,6 +229,12 @@ def _check_budget(document: Document, n_queries: int | None) -> None:
             Setting("n_queries"),
             " out",
         )
+
+
+def _without_empty(document: Document, fit: Fit) -> tuple[str, ...]:
+    """Shapley values and `alone` begin at an answer that no one can ask for."""
+    anchored = getattr(fit.model, "anchor", None) is not None
+    return (FITTED_EMPTY,) if anchored and not document.has_empty_query else ()
 
 
 def _out_of_reach(sampled: Sampled, fit: Fit) -> tuple[str, ...]:

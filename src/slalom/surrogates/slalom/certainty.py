@@ -129,7 +129,7 @@ def _covariances(
         own[:, :n] = gram_inverse @ (design * noise[:, [column]]).T
         start = n + k + len(part) * column
         own[:, start : start + len(part)] = gram_inverse * pull_linear
-        by_column.append(_direct_in_gauge(problem, own - part @ moved))
+        by_column.append(_in_gauge(problem, own - part @ moved))
     by_class = np.tensordot(contrasts, np.stack(by_column), axes=1)  # (n_classes, k + n_fixed, …)
     influences = (np.vstack([own, moved]) for own in by_class)
     return tuple(influence @ influence.T for influence in influences)
@@ -183,7 +183,7 @@ def _together(
             _far(_whole_effects(problem, solution, column) ** 2, shrunk),
             _as_values(problem, solution, column, own[:, column]) / np.sqrt(3.0),
         )
-        by_class = contrasts @ _direct_in_gauge(problem, own).T
+        by_class = contrasts @ _in_gauge(problem, own).T
         pulled.append(size * np.hstack([by_class, np.tile(moved, (len(contrasts), 1))]))
     return np.stack(pulled, axis=-1)
 
@@ -221,11 +221,15 @@ def _far(squares: FloatArray, shrunk: FloatArray) -> float:
     return float(np.sqrt(squares.sum() / max(free, LEAST_FREE * squares.size)))
 
 
-def _direct_in_gauge(problem: Problem, influence: FloatArray) -> FloatArray:
-    """Direct effects sum to 0; only the ridges know of their sum."""
+def _in_gauge(problem: Problem, influence: FloatArray) -> FloatArray:
+    """Direct effects sum to 0; without an answer to the empty text the curve begins at one unit.
+
+    Only the ridges know of that sum, and of the step from nothing to one unit: it is the anchor's.
+    """
     if problem.parts is not None:
         k, m = problem.counts.shape[1], problem.parts.direct.shape[1]
         influence[k : k + m] -= influence[k : k + m].mean(axis=0)
+        influence[k + m] *= problem.grounded
     return influence
 
 

@@ -130,12 +130,7 @@ class SlalomSurrogate:
             held_out=held_out.reshape(scores.shape),
             length_errors=None
             if judged.r2 is None
-            else length_errors(
-                model,
-                np.arange(document_counts.sum() + 1.0),
-                sure,
-                grounded=problem.grounded,
-            ),
+            else length_errors(model, np.arange(document_counts.sum() + 1.0), sure),
             judged=_placed(solved, by),
             parts=described(
                 model,
@@ -168,6 +163,8 @@ class SlalomSurrogate:
         common = self._common(counts, columns, weights, document_counts)
         counts, columns, weights = counts[used], columns[used], weights[used]
         values, importance_prior = self._believed(common, counts)
+        if self.anchored:
+            values[-1] = _of_nothing(counts, columns, common)
         shown = np.hstack([counts, np.ones((len(counts), 1))]) if self.anchored else counts
         return Problem(
             Rows.of(shown),
@@ -215,6 +212,13 @@ class SlalomSurrogate:
         if rows.any():
             return np.asarray(scores[rows].mean(axis=0))
         return np.asarray(weights @ scores / weights.sum())
+
+
+def _of_nothing(counts: FloatArray, columns: FloatArray, common: FloatArray) -> FloatArray:
+    """(n_columns,) what nothing would say: not asked, it is guessed to be what one unit says."""
+    sizes = counts.sum(axis=1)
+    alone = columns[sizes == 1]
+    return common if (sizes == 0).any() or not len(alone) else np.asarray(alone.mean(axis=0))
 
 
 def _placed(solved: Solved, by: BoolArray) -> BoolArray:

@@ -118,11 +118,11 @@ class ByLeaveOneOut:
 
     def solve(self, problem: Problem) -> Solution:
         if problem.complete:
-            ridges = replace(self.start, common=ASKED_ALL).ridges(problem)
+            ridges = _firm(problem, replace(self.start, common=ASKED_ALL).ridges(problem), 1.0)
             state = _begin(problem, ridges, self.first_steps)
         else:
             found = self.search(problem)
-            ridges = found.strengths.ridges(problem)
+            ridges = _firm(problem, found.strengths.ridges(problem), found.error)
             state = project(problem, problem.in_gauge(found.importances), ridges)
         state = descend(problem, state, ridges, n_steps=self.max_steps, tolerance=self.tolerance)
         return Solution(state, ridges)
@@ -202,6 +202,18 @@ def judge(problem: Problem, residuals: FloatArray) -> float:
     if not len(weights):
         return 0.0
     return float(weights @ (residuals[judged] ** 2).sum(axis=1) / weights.sum())
+
+
+def _firm(problem: Problem, ridges: Ridges, error: float) -> Ridges:
+    """An anchor without an answer of its own: misfit does not buy it more than the scores' spread.
+
+    Error over ridge is the variance that the prior expects, and the unit is that spread.
+    """
+    if problem.grounded or not problem.anchored:
+        return ridges
+    values = ridges.values.copy()
+    values[-1] = max(float(values[-1]), error)
+    return replace(ridges, values=values)
 
 
 def _is_mild(problem: Problem) -> bool:

@@ -54,21 +54,16 @@ def standard_errors(
     return {name: _shaped(name, np.stack(e, axis=-1), model) for name, e in errors.items()}
 
 
-def length_errors(
-    model: SlalomModel, sizes: FloatArray, sure: Certainty, *, grounded: bool
-) -> FloatArray | None:
+def length_errors(model: SlalomModel, sizes: FloatArray, sure: Certainty) -> FloatArray | None:
     """Of the length curve at these sizes, in its shape; None where the model has no such curve.
 
     What all values have in common may as well be the curve's.
-    Without an answer to the empty text, not `grounded`, the step from nothing to the first unit
-    is the anchor's: the curve says nothing of it.
     """
     if model.length is None:
         return None
     first = len(model.importances) + (model.anchor is not None)
     first += 0 if model.direct is None else len(model.importances)
     across = ramps(sizes, model.length.sizes)
-    across[:, 0] *= grounded
     rises = slice(first, first + across.shape[1])
     variances = [
         ((across @ covariance[rises, rises]) * across).sum(axis=1)
