@@ -169,7 +169,10 @@ def table_10(table: Table) -> Finding:
         return NONE, "not measured"
     shap, lime, own = deletion[:3]
     right = [own > max(shap, lime) - SLACK, insertion[2] < min(insertion[:2]) + SLACK]
-    told = f"deletion {own:.3f} against {lime:.3f} (LIME) and {shap:.3f} (SHAP); insertion level"
+    told = (
+        f"deletion {own:.3f} against {lime:.3f} (LIME) and {shap:.3f} (SHAP); "
+        f"insertion {insertion[2]:.3f} against {insertion[1]:.3f} and {insertion[0]:.3f}"
+    )
     return judged(sum(right), 2), told
 
 
