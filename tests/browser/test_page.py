@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from servers import Served, Slow, models, served
+from slalom.web.models import Model, Models
 
 TEXT = "A great film with an awful end and a slow start."
 Opened = Callable[..., Page]
@@ -283,3 +284,18 @@ def test_nothing_is_wider_than_a_narrow_window(live: Opened) -> None:
     page.get_by_role("button", name="find the best order").click()
     expect(page.locator(".path").first).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_folders_are_called_by_their_last_part_unless_two_share_it(
+    open_page: Callable[..., Page],
+) -> None:
+    classifier = models().every[0].classifier
+    names = ("/a/long/way/to/bert", "run-1/gpt", "org/gpt")
+    given = Models(tuple(Model(name, classifier) for name in names))
+    with served(given) as running:
+        page = open_page(running.url + "/")
+        page.wait_for_selector("body.ready")
+        shown = page.get_by_label("model").locator("option")
+        expect(shown).to_have_text(["bert", "run-1/gpt", "org/gpt"])
+        explain(page)
+        expect(page.locator(".sentence")).to_contain_text("The classifier says")

@@ -80,7 +80,7 @@
     bridge: (record, view) =>
       [
         `Each unit’s fair share, from the empty text to the classifier’s answer, in ${record.explained.measure}${record.percent && !record.competing ? " and per cent" : ""}.`,
-        view.bridge.some(({ kind }) => kind === "length") ? " Length: what the sheer number of words adds." : "",
+        view.bridge.some(({ kind }) => kind === "length") ? " Length: what the sheer number of words adds, told apart from the shares of the units." : "",
         view.bridge.some(({ kind }) => kind === "open") ? " Left open: what these shares do not explain." : "",
       ].join(""),
     plane: slalom.planeCaption,

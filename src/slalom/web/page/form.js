@@ -9,6 +9,10 @@
   const select = (options, chosen, change) =>
     element("select", { change }, options.map(([value, title]) => element("option", { value, selected: value === chosen }, title)));
 
+  // A folder by its last part, which fits in, unless two models share it.
+  const last = (name) => name.split("/").filter(Boolean).pop() ?? name;
+  const called = (name, models) => (models.filter((other) => last(other.name) === last(name)).length > 1 ? name : last(name));
+
   // `known` has models and methods; the form's `state()` is what the API is asked.
   live.form = (known, given, act) => {
     const pair = Array.isArray(given.text);
@@ -17,7 +21,7 @@
     text.value = pair ? given.text[0] : given.text ?? "";
     second.value = pair ? given.text[1] : "";
     second.hidden = !pair;
-    const model = select(known.models.map(({ name }) => [name, name]), given.model, () => retarget());
+    const model = select(known.models.map(({ name }) => [name, called(name, known.models)]), given.model, () => retarget());
     const target = select([]);
     const method = select(known.methods.map(({ name }) => [name, name]), given.method ?? "slalom", () => describe());
     const summary = element("p", { class: "hint" });
