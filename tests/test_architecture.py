@@ -1,6 +1,7 @@
 """The map of ARCHITECTURE.md, kept true: which part may import which, and what no file may do."""
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -37,7 +38,6 @@ TORCH = (
     "classifiers/load.py",
     "explainers/gradients.py",
     "explainers/attention.py",
-    "surrogates/slalom/batched.py",
     "theory/",
 )
 HOMES = {  # a library and the only places that may import it
@@ -271,3 +271,15 @@ def test_the_checks_see_through_functions_and_packages(tmp_path: Path) -> None:
     assert seen == {("scipy", True, False), ("torch", True, True), ("torch.nn", False, False)}
     assert _target("slalom.views", "reading") == "slalom.views.reading"
     assert _target("slalom.errors", "InputError") == "slalom.errors"
+
+
+def test_the_map_names_every_module() -> None:
+    """Each under the part it belongs to."""
+    tree = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").partition("src/slalom/\n")[2]
+    sections = dict(re.findall(r"^  (\w+)(?:/|\.py)(.*?)(?=^  \w|^\w|^```)", tree, re.M | re.S))
+    for path in PACKAGE.rglob("*.py"):
+        part, *inner = path.relative_to(PACKAGE).with_suffix("").parts
+        assert part in sections or part == "__init__", f"{part} is not on the map"
+        if inner and inner[-1] != "__init__":
+            known = re.findall(r"\w+", sections[part])
+            assert inner[-1] in known, f"{part} has no {inner[-1]} on the map"
