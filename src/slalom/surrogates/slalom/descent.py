@@ -4,8 +4,8 @@ Far from the optimum the true second derivatives are those of a function that is
 and a step that heeds them is short: Gauss–Newton's comes within a hundredth in three or four.
 Near it, where residuals bend what is left, true ones arrive in two and Gauss–Newton in ten.
 
-Where the optimum is close and a few digits of it are enough (the same rows but a fold), Gauss–
-Newton's system is made once, and what the steps find out about it (s how far, y how the gradient
+Where the optimum is close and a few digits of it are enough (a first trial, all rows but a fold),
+Gauss–Newton's system is made once, and what the steps find out about it (s how far, y how the gradient
 fell) turns it into a better one, BFGS's: a step then takes a third of the time of Newton's.
 """
 
@@ -26,7 +26,7 @@ from slalom.surrogates.slalom.problem import (
 )
 
 STEP_BOUND = 2.0
-NEAR = 0.03  # relative fall of the objective below which true second derivatives take over
+NEAR = 0.03  # relative fall of the objective below which another way down takes over
 DAMPING = 1e-3  # of a first step
 SHORTER, N_SHORTER = 0.3, 6  # of a step that went uphill, so many times at most
 LEAST = 1e-14  # what a step promises, of the objective, below which it is not worth taking
@@ -91,6 +91,22 @@ class Secant(NamedTuple):
         """Whether it tells anything: upwards, beyond rounding."""
         size = float(np.linalg.norm(self.step) * np.linalg.norm(self.fall))
         return float(self.step @ self.fall) > 1e-10 * size
+
+
+def approach(
+    problem: Problem, state: State, ridges: Ridges, *, n_steps: int, tolerance: float
+) -> State:
+    """From afar to a few digits: Gauss–Newton's steps as long as they lead far, then a slide."""
+    damping = DAMPING
+    for _ in range(n_steps):
+        before = state.objective
+        state, damping = step_down(problem, state, ridges, damping=damping, full=False)
+        fall = before - state.objective
+        if fall <= tolerance * before:
+            return state
+        if fall <= NEAR * before:
+            break
+    return slide(problem, state, ridges, n_steps=n_steps, tolerance=tolerance)
 
 
 def slide(

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from slalom.document import FloatArray
-from slalom.surrogates.slalom.descent import descend
+from slalom.surrogates.slalom.descent import approach, descend
 from slalom.surrogates.slalom.left_out import Linearised
 from slalom.surrogates.slalom.problem import (
     Problem,
@@ -229,7 +229,7 @@ def _judged(problem: Problem, strengths: Strengths, ridges: Ridges, state: State
 def _begin(problem: Problem, ridges: Ridges, n_steps: int) -> State:
     """From the prior, where the anchor is as loud as a unit."""
     state = project(problem, problem.importance_prior, ridges)
-    return descend(problem, state, ridges, n_steps=n_steps, tolerance=PLATEAU, near=False)
+    return approach(problem, state, ridges, n_steps=n_steps, tolerance=PLATEAU)
 
 
 @dataclass(frozen=True)
