@@ -1,6 +1,8 @@
 """Questions of several chunks, answered together; each call once, whatever breaks."""
 
+from concurrent.futures import ThreadPoolExecutor
 from multiprocessing import Pipe
+from time import sleep
 
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ import pytest
 import slalom
 from slalom.classifiers.base import Delegating
 from slalom.errors import ClassifierError
+from slalom.explainers import desk as module
 from slalom.explainers.desk import Answered, Call, Came, Waiter, desk
 
 
@@ -42,6 +45,15 @@ def came(waiter):
     while not waiter.coming.empty():
         found.append(waiter.coming.get())
     return found
+
+
+def test_there_is_one_desk_whichever_thread_is_first(monkeypatch):
+    opened = module._opened
+    opened.cache_clear()
+    monkeypatch.setattr(module.os, "urandom", lambda n: sleep(0.05) or bytes(n))
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(lambda _: desk(), range(4)))
+    assert len({id(one) for one in found}) == 1
 
 
 def test_who_asks_the_same_classifier_is_answered_in_one_go():

@@ -26,6 +26,8 @@ WORKERS_AT_MOST = 512  # that may call at the same moment
 TURNS = 2  # one answers while the next puts its questions together; others gather more of them
 Question = Sequence[tuple[Document, Queries]]
 
+_opening = Lock()
+
 
 @dataclass(frozen=True)
 class Line:
@@ -193,9 +195,14 @@ def _nobody_waits() -> SlalomError:
     return ClassifierError("the work was given up: nobody waits for these answers")
 
 
-@cache
 def desk() -> Desk:
-    """The one of this process."""
+    """The one of this process, whichever thread asks first."""
+    with _opening:
+        return _opened()
+
+
+@cache
+def _opened() -> Desk:
     key = os.urandom(16)
     opened = Desk(Listener(backlog=WORKERS_AT_MOST, authkey=key), key)
     Thread(target=opened.welcome, daemon=True, name="slalom-desk").start()
@@ -203,7 +210,11 @@ def desk() -> Desk:
 
 
 if hasattr(os, "register_at_fork"):  # threads do not survive a fork
-    os.register_at_fork(after_in_child=desk.cache_clear)
+    os.register_at_fork(
+        before=_opening.acquire,
+        after_in_parent=_opening.release,
+        after_in_child=lambda: (_opened.cache_clear(), _opening.release()),
+    )
 
 
 @cache

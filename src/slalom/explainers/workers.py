@@ -113,8 +113,8 @@ def _has_outline(classifier: Any, document: Document) -> bool:
 def _by_workers(classifier: Any, task: Task) -> list[Result]:
     outline = replace(classifier.outline, name=classifier.name, labels=tuple(classifier.labels))
     plain, told = _unwatched(classifier)
-    waiter = Waiter(plain, task.keep_errors)
-    with desk().line(waiter) as line:
+    waiter, here = Waiter(plain, task.keep_errors), desk()
+    with here.line(waiter) as line:
         asking = Asking(outline, line)
         futures = [submit(_explained_there, (asking, part)) for part in task.parts(PER_WORKER)]
         try:
@@ -124,7 +124,7 @@ def _by_workers(classifier: Any, task: Task) -> list[Result]:
             while n_open:
                 came = waiter.coming.get()
                 if isinstance(came, Came):
-                    desk().answer(waiter)
+                    here.answer(waiter)
                 elif isinstance(came, Answered):
                     told(came.n_queries)
                 else:

@@ -5,8 +5,8 @@ and a step that heeds them is short: Gauss–Newton's comes within a hundredth i
 Near it, where residuals bend what is left, true ones arrive in two and Gauss–Newton in ten.
 
 Where the optimum is close and a few digits of it are enough (a first trial, all rows but a fold),
-Gauss–Newton's system is made once, and what the steps find out about it (s how far, y how the gradient
-fell) turns it into a better one, BFGS's: a step then takes a third of the time of Newton's.
+Gauss–Newton's system is made once, and what the steps find out about it (s how far, y how the
+gradient fell) turns it into a better one, BFGS's: a step takes a third of the time of Newton's.
 """
 
 from collections.abc import Sequence
