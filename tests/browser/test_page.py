@@ -299,3 +299,4 @@ def test_folders_are_called_by_their_last_part_unless_two_share_it(
         expect(shown).to_have_text(["bert", "run-1/gpt", "org/gpt"])
         explain(page)
         expect(page.locator(".sentence")).to_contain_text("The classifier says")
+        page.close()  # before its server goes
