@@ -1,7 +1,7 @@
 """Classifiers by name, by folder, or from whatever the caller already has.
 
-Nothing heavy is imported here before it is needed; what a thing is, is told from what it
-offers and from the module its class comes from.
+Nothing heavy is imported here before it is needed: objects are recognised by their attributes and
+by the module their class comes from.
 """
 
 import socket
@@ -114,13 +114,13 @@ def as_classifier(thing: Any) -> Classifier:
             "and its score is the number"
         )
     raise InputError(
-        f"{_briefly(thing)} is not a classifier: give slalom.load(…), a transformers or "
+        f"{_short_repr(thing)} is not a classifier: give slalom.load(…), a transformers or "
         "scikit-learn pipeline, or a function from a list of texts to probabilities"
     )
 
 
 def _complete(thing: Any) -> Classifier:
-    """A class of the caller's own must say who it is."""
+    """A class of the caller's own must also have `labels` and `name`."""
     lacking = [name for name in ("labels", "name") if not _has(thing, name)]
     if lacking:
         raise InputError(
@@ -131,13 +131,13 @@ def _complete(thing: Any) -> Classifier:
 
 
 def _has(thing: object, name: str) -> bool:
-    """Without asking for it: the labels of a function may cost a query."""
+    """Without reading the attribute: the labels of a function may cost a query."""
     return hasattr(type(thing), name) or name in getattr(thing, "__dict__", {})
 
 
-def _briefly(thing: object) -> str:
-    told = repr(thing)
-    return told if len(told) <= 60 and "\n" not in told else f"a {type(thing).__name__}"
+def _short_repr(thing: object) -> str:
+    full = repr(thing)
+    return full if len(full) <= 60 and "\n" not in full else f"a {type(thing).__name__}"
 
 
 def _comes_from(thing: object, module: str) -> bool:
@@ -165,14 +165,14 @@ def _from_estimator(estimator: Any, f: Callable[[list[str]], Any], *, gives: str
 
 
 def _pretrained(name: str, form: Any, kind: str) -> tuple[Any, Any]:
-    """Model and tokenizer, or one sentence about why they cannot be read."""
+    """Model and tokenizer, or a FileError that says in one sentence why they cannot be read."""
     from transformers import AutoTokenizer
 
     folder = Path(name).expanduser()
     if not name or (_looks_like_a_path(name) and not folder.is_dir()):
         raise FileError(f"there is no folder {name!r}: give a folder that holds a model")
     source = str(folder) if folder.is_dir() else name
-    local = folder.is_dir() or not _hub_is_there()
+    local = folder.is_dir() or not _hub_is_reachable()
     try:
         with _quiet():
             model, found = form.from_pretrained(
@@ -212,8 +212,8 @@ def _looks_like_a_path(name: str) -> bool:
     return name.startswith(("/", ".", "~", "\\")) or name.count("/") > 1 or "\\" in name
 
 
-def _hub_is_there() -> bool:
-    """Without a network only the cache is read: the hub's client would try for half a minute."""
+def _hub_is_reachable() -> bool:
+    """Whether the hub's address resolves; if not, its client would retry for half a minute."""
     from huggingface_hub.constants import ENDPOINT
 
     if getproxies():
@@ -237,29 +237,29 @@ def _moved(model: Any, device: str | None) -> Any:
         raise InputError(
             f"cannot use the device {device!r}: {_first_sentence(problem)}"
         ) from problem
-    return _wide(moved)
+    return _full_precision_on_cpu(moved)
 
 
-def _wide(model: Any) -> Any:
-    """A CPU computes 16 bits many times slower than 32, and no better."""
+def _full_precision_on_cpu(model: Any) -> Any:
+    """Models in 16 bits are many times slower on a CPU than in 32."""
     import torch
 
-    narrow = (torch.float16, torch.bfloat16)
+    half = (torch.float16, torch.bfloat16)
     if getattr(model, "is_quantized", False):  # transformers refuses to convert these
         return model
     on_cpu = all(weight.device.type == "cpu" for weight in model.parameters())
-    if on_cpu and any(weight.dtype in narrow for weight in model.parameters()):
+    if on_cpu and any(weight.dtype in half for weight in model.parameters()):
         return model.float()
     return model
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """No progress bars and no advice while loading, and no random number used up."""
+    """Loading without progress bars and advice, and without touching the random state."""
     import torch
-    from transformers.utils import logging as spoken
+    from transformers.utils import logging as transformers_logging
 
-    logging: Any = spoken
+    logging: Any = transformers_logging
     verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
     logging.disable_progress_bar()

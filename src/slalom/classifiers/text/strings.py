@@ -1,8 +1,8 @@
-"""Queries as plain text: what a function is shown, to the last space.
+"""Queries as plain text: exactly what a function is shown, spaces included.
 
-This part knows characters and gaps. A unit brings the gap before it; where it has none and its
-neighbour changed, one space; text between the caller's spans is always shown. The two sides
-of a pair are put together separately.
+A unit brings the whitespace before it; where there is none and the unit before it is another than
+in the text, one space. Text between the caller's spans is always shown. The two sides of a pair
+are built separately.
 """
 
 from collections.abc import Sequence
@@ -29,10 +29,10 @@ from slalom.errors import InputError
 
 @dataclass(frozen=True, eq=False)
 class Strings:
-    """One text's pieces in order: units, and text between them that is always shown."""
+    """The pieces of one text in order: units, and text between them that is always shown."""
 
     whole: str
-    shown: NDArray[np.object_]  # (3 · n_pieces + 1,): with its gap, after a space, bare; nothing
+    shown: NDArray[np.object_]  # (3 · n_pieces + 1,): with its gap, after a space, bare; then ""
     has_gap: BoolArray  # (n_pieces,)
     slots: IntArray  # (n_units,) how many fixed pieces come before
     pieces: NDArray[np.int64]  # unit and fixed numbers of `in_place` → piece, or −1
@@ -48,7 +48,7 @@ class Strings:
 
 
 def document_of_strings(text: Text, units: str | Sequence[Span]) -> Document:
-    """Words, sentences or the caller's spans of a text or a pair."""
+    """A text or a pair split into words, sentences or the caller's spans."""
     sides = (text,) if isinstance(text, str) else text
     cuts = cuts_of(text, units)
     owned = [(side, cut) for side, row in enumerate(cuts) for cut in row]
@@ -116,7 +116,7 @@ def _strings(text: str, cuts: Sequence[Cut]) -> Strings:
 
 
 def _texts(strings: Strings, queries: Queries) -> list[str]:
-    if not strings.n_units:  # a side that is frozen, or empty
+    if not strings.n_units:  # a side without spans, or empty
         return [strings.whole] * len(queries)
     pieces = strings.pieces[in_place(strings.slots, strings.n_fixed, queries)]
     order = np.argsort(pieces < 0, axis=1, kind="stable")
@@ -124,13 +124,13 @@ def _texts(strings: Strings, queries: Queries) -> list[str]:
     before = np.pad(pieces[:, :-1], ((0, 0), (1, 0)), constant_values=-1)
     n_pieces = len(strings.has_gap)
     form = np.where(strings.has_gap[pieces] | (before == pieces - 1), 0, 1)
-    form[:, 0] = np.where(pieces[:, 0] == 0, 0, 2)  # a text does not begin with an inner gap
+    form[:, 0] = np.where(pieces[:, 0] == 0, 0, 2)  # no text begins with the gap of a later piece
     shown = strings.shown[np.where(pieces < 0, -1, form * n_pieces + pieces)]
     texts = ["".join(row) for row in shown.tolist()]
     if not strings.tail:
         return texts
     lengths = (pieces >= 0).sum(axis=1)
-    closes = (lengths > 0) & (pieces[np.arange(len(pieces)), lengths - 1] == n_pieces - 1)
+    ends_text = (lengths > 0) & (pieces[np.arange(len(pieces)), lengths - 1] == n_pieces - 1)
     return [
-        text + strings.tail if close else text for text, close in zip(texts, closes, strict=True)
+        text + strings.tail if ends else text for text, ends in zip(texts, ends_text, strict=True)
     ]

@@ -1,7 +1,7 @@
-"""Cutting a text into words, sentences or the caller's spans, and tokens into units.
+"""Splits a text into words, sentences or the caller's spans, and groups tokens into units.
 
-This part knows characters and token offsets, nothing of models. A unit is never blank: what
-lies before it (spaces, line breaks, and tokens made of nothing else) goes with it.
+This part knows characters and token offsets, nothing of models. A unit is never blank: the
+whitespace before it, and tokens of nothing but whitespace, belong to it.
 """
 
 import re
@@ -18,7 +18,7 @@ from slalom.errors import InputError, UnknownNameError
 
 Cut = tuple[int, int]  # start and end of some characters
 
-# One letter per character, so that a plain regular expression can read any script:
+# Every character is mapped to the letter of its class, so that one pattern fits all scripts:
 # s space, w letter, d digit, c letter of a script without spaces, m mark or invisible sign,
 # j joins letters, p joins digits, z zero-width joiner, r half a flag, e emoji or symbol, o other.
 WORDS = re.compile(
@@ -77,7 +77,7 @@ def _kind(character: str) -> str:
 
 
 class _Kinds(dict[int, str]):
-    """Code point → its letter, found out when first met: what `str.translate` looks up."""
+    """Code point → the letter of its class, computed on first use; for `str.translate`."""
 
     def __missing__(self, code: int) -> str:
         return self.setdefault(code, _kind(chr(code)))
@@ -87,7 +87,7 @@ _kinds = _Kinds()
 
 
 def word_cuts(text: str) -> list[Cut]:
-    """Words, and every other visible sign on its own; together they hold all but the spaces."""
+    """Words, and every other visible character on its own; only whitespace is left out."""
     shape = text.translate(_kinds)
     return [match.span() for match in WORDS.finditer(shape)]
 
@@ -110,13 +110,13 @@ def _ends(text: str, match: re.Match[str]) -> bool:
 
 
 def stripped(text: str, start: int, end: int) -> Cut:
-    """The same characters without the spaces around them."""
+    """The same span without the whitespace at its ends."""
     inside = text[start:end]
     return start + len(inside) - len(inside.lstrip()), end - len(inside) + len(inside.rstrip())
 
 
 def caller_cuts(sides: Sequence[str], spans: Sequence[Sequence[int]]) -> list[list[Cut]]:
-    """The caller's spans, one list per side, or a sentence about what is wrong with them."""
+    """The caller's spans, one list per side; an InputError says what is wrong with them."""
     expected = "(start, end)" if len(sides) == 1 else "(side, start, end)"
     cuts: list[list[Cut]] = [[] for _ in sides]
     for span in spans:
@@ -158,7 +158,7 @@ def cuts_of(text: Text, units: Units) -> list[list[Cut]]:
     return caller_cuts(sides, units)
 
 
-class Run(NamedTuple):  # a text has hundreds: a dataclass takes three times as long to make
+class Run(NamedTuple):  # hundreds per text: a dataclass takes three times as long to create
     """Consecutive tokens that are shown or removed together, and the characters they stand for."""
 
     first: int
@@ -169,15 +169,15 @@ class Run(NamedTuple):  # a text has hundreds: a dataclass takes three times as 
 
 
 def token_runs(text: str, offsets: Sequence[Cut], first: int) -> list[Run]:
-    """One run per token; tokens that share a character are one, blank ones go with the next."""
+    """One run per token; tokens that share a character are one, blank ones join the next."""
     runs: list[Run] = []
     begin = first
     for position, (left, right) in enumerate(offsets, first):
         inside = text[left:right]
         if not inside or inside.isspace():
             continue
-        visible = len(inside.strip()) == len(inside)  # of most tokens: nothing to take off
-        start, end = (left, right) if visible else stripped(text, left, right)
+        is_stripped = len(inside.strip()) == len(inside)  # as most tokens are
+        start, end = (left, right) if is_stripped else stripped(text, left, right)
         if runs and start < runs[-1].end:
             runs[-1] = runs[-1]._replace(last=position + 1, end=max(end, runs[-1].end))
         else:
@@ -196,7 +196,7 @@ def _touched(run: Run, cuts: Sequence[Cut]) -> tuple[int, int]:
 
 
 def grouped_runs(runs: Sequence[Run], cuts: Sequence[Cut]) -> list[Run]:
-    """Runs under their words or sentences; a token that spans two of them makes these one."""
+    """Runs grouped by word or sentence; a token that spans two of them joins the two."""
     groups: list[Run] = []
     reached = low = 0
     for run in runs:
@@ -215,7 +215,7 @@ def grouped_runs(runs: Sequence[Run], cuts: Sequence[Cut]) -> list[Run]:
 
 
 def spanned_runs(text: str, runs: Sequence[Run], cuts: Sequence[Cut]) -> list[Run]:
-    """Runs under the caller's spans; what lies outside of all spans is always shown."""
+    """Runs grouped by the caller's spans; what lies outside of all spans is always shown."""
     groups: list[Run] = []
     owner = None
     for run in runs:
