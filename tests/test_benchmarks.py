@@ -3,6 +3,7 @@
 import runpy
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -36,3 +37,17 @@ def test_they_start_from_the_checkout() -> None:
         [sys.executable, "-c", imports], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+FAULTS = tomllib.loads((ROOT / "benchmarks" / "faults.toml").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_deliberate_fault_fits_the_code_and_its_tests_exist(name: str) -> None:
+    fault = FAULTS[name]
+    source = (ROOT / "src" / "slalom" / fault["file"]).read_text(encoding="utf-8")
+    assert source.count(fault["before"]) == 1, "the line was changed: change it in faults.toml too"
+    for test in fault["tests"]:
+        file, _, function = test.partition("::")
+        assert (ROOT / file).exists()
+        assert not function or f"def {function.partition('[')[0]}(" in (ROOT / file).read_text()
