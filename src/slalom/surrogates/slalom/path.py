@@ -130,7 +130,7 @@ class ByLeaveOneOut:
     def search(self, problem: Problem) -> Trial:
         """In single precision as long as there are ridges worth the name."""
         first = self._afresh(problem.single if _is_mild(problem) else problem, self.start)
-        best = self._leap(problem, first, problem.importance_prior)
+        best = self._leap(problem, first, first.importances)
         if best.error <= EXACT:
             return best
         best = self._either(best, _value, 4.0)
