@@ -12,7 +12,7 @@ from pathlib import Path
 
 TESTS = Path(__file__).parents[1] / "tests"
 HEAVY = ("scipy.stats", "scipy.linalg", "sklearn.metrics", "torch", "lightgbm")
-OWN = {"slalom", "benchmarks", "experiments", "training"}  # loaded by the children alone
+OWN = {"slalom", "benchmarks", "experiments", "training", "tests"}  # loaded by the children alone
 
 
 def load_libraries() -> None:
