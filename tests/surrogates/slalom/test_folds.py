@@ -48,15 +48,16 @@ def refitted(problem, kept, ridges):
 def test_the_whole_and_the_empty_text_are_never_left_out(fitted):
     folds = folds_of(fitted[0])
     assert list(folds[:2]) == [-1, -1]
-    assert set(folds[2:]) == set(range(N_FOLDS))
+    assert set(folds[2:]) == set(range(N_FOLDS_OF_FEW))
 
 
 @pytest.mark.parametrize(("n_drawn", "n_folds"), [(FEW, N_FOLDS_OF_FEW), (FEW + 1, N_FOLDS)])
 def test_few_rows_are_left_out_fewer_at_a_time(fitted, n_drawn, n_folds):
-    judged = np.arange(len(fitted[0].scores)) < n_drawn
-    folds = folds_of(replace(fitted[0], judged=judged))
+    judged = np.arange(n_drawn + 5) < n_drawn
+    folds = folds_of(replace(fitted[0], scores=np.zeros((n_drawn + 5, 1)), judged=judged))
     np.testing.assert_array_equal(np.unique(folds[judged]), np.arange(n_folds))
     assert np.ptp(np.bincount(folds[judged])) <= 1
+    assert (folds[~judged] == -1).all()
 
 
 def test_rows_left_out_say_nothing(fitted):
@@ -73,6 +74,6 @@ def test_without_a_fold_is_a_refit(fitted):
     problem, solution = fitted
     folds = folds_of(problem)
     found = without_folds(problem, solution, folds)
-    for fold in range(N_FOLDS):
+    for fold in range(N_FOLDS_OF_FEW):
         said, _ = refitted(problem, folds != fold, solution.ridges)
         np.testing.assert_allclose(found[fold], said, atol=1e-5)

@@ -26,7 +26,7 @@ from slalom.surrogates.slalom.problem import (
 )
 
 N_FOLDS, N_FOLDS_OF_FEW = 4, 8
-FEW = 250  # rows at most: a fit without a quarter of them would be too poor to judge by
+FEW = 600  # rows at most: a fit without a quarter of them would be too poor to judge by
 N_STEPS, TOLERANCE = 7, 1e-6  # in single precision
 N_FINE_STEPS, FINE = 8, 1e-12
 CLOSE = 1e-4  # mean square of the residuals, of the spread: single precision would show
