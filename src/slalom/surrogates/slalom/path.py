@@ -130,7 +130,7 @@ class ByLeaveOneOut:
     def search(self, problem: Problem) -> Trial:
         """In single precision as long as there are ridges worth the name."""
         first = self._afresh(problem.single if _is_mild(problem) else problem, self.start)
-        best = self._leap(problem, first, first.importances)
+        best = self._leap(problem, first)
         if best.error <= EXACT:
             return best
         best = self._either(best, _value, 4.0)
@@ -146,13 +146,17 @@ class ByLeaveOneOut:
         best = down
         if first.error <= NEARLY:  # it was tried
             return best
-        return self._leap(problem, best, best.importances)
+        return self._leap(problem, best)
 
-    def _leap(self, problem: Problem, best: Trial, importances: FloatArray) -> Trial:
-        """Nearly exact data show their worth only once the ridges are all but gone."""
+    def _leap(self, problem: Problem, best: Trial) -> Trial:
+        """Nearly exact data show their worth only once the ridges are all but gone.
+
+        It begins where the best trial ended: from the prior, without ridges, the last digits of
+        the scores decide where a descent ends.
+        """
         if best.error > NEARLY:
             return best
-        trial = self._afresh(problem, replace(self.start, common=LEAP), importances)
+        trial = self._afresh(problem, replace(self.start, common=LEAP), best.importances)
         if trial.error > PAYS * best.error:
             return best
         down = self._walk(trial, _common, 1 / 10, PAYS)
