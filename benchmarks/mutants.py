@@ -47,7 +47,7 @@ ENOUGH = 0.9  # share of faults that must be killed
 SECONDS = 400  # of a processor, for the tests of one fault: one that hangs them is noticed too
 ENOUGH_TESTS = (15.0, 60.0)  # seconds, as measured while lines were watched: at first, in all
 Tests = tuple[str, ...]  # files, folders or single tests, run together
-Told = tuple[str, str, str]  # file, line before, line after: what a fault is, wherever it stands
+Key = tuple[str, str, str]  # file, line before, line after: what a fault is, wherever it stands
 Covered = dict[str, dict[str, float]]  # "file:line" → the tests that run it and their seconds
 
 
@@ -64,7 +64,7 @@ class Fault:
     line: int | None = None  # None: `before` stands once in the file
 
     @property
-    def told(self) -> Told:
+    def key(self) -> Key:
         return self.file, self.before.strip(), self.after.strip()
 
     def apply(self, package: Path) -> None:
@@ -89,7 +89,7 @@ def main() -> None:
     killers = _kept(given.out, again=given.again)
     os.environ["OMP_NUM_THREADS"] = "1"
     load_libraries()
-    todo = with_tests([f for f in faults if f.told not in killers], given.watched)
+    todo = with_tests([f for f in faults if f.key not in killers], given.watched)
     if not given.sound:
         _check_unharmed(todo)
     with ThreadPoolExecutor(given.jobs) as pool:
@@ -98,13 +98,13 @@ def main() -> None:
             fault, killer = running[done], done.result()
             word = "killed " if killer else "SURVIVES"
             print(f"{word}  {fault.name}  {killer or ''}", flush=True)
-            killers[fault.told] = killer
+            killers[fault.key] = killer
             if given.out:
                 _keep(given.out, fault, killer)
-    sys.exit(_told(faults, [fault for fault in faults if not killers[fault.told]]) < ENOUGH)
+    sys.exit(_report(faults, [fault for fault in faults if not killers[fault.key]]) < ENOUGH)
 
 
-def _told(faults: list[Fault], alive: list[Fault]) -> float:
+def _report(faults: list[Fault], alive: list[Fault]) -> float:
     """Survivors and why; the share that was killed, of those that a test could notice."""
     for fault in alive:
         print(f"\n{fault.name} in {fault.file}: {fault.reason or 'no test notices'}")
@@ -136,7 +136,7 @@ def _options() -> argparse.ArgumentParser:
     return options
 
 
-def _kept(path: Path | None, *, again: bool) -> dict[Told, str | None]:
+def _kept(path: Path | None, *, again: bool) -> dict[Key, str | None]:
     """What was found before; the last row about a fault holds."""
     if path is None or not path.exists():
         return {}
@@ -147,7 +147,7 @@ def _kept(path: Path | None, *, again: bool) -> dict[Told, str | None]:
 
 
 def _keep(path: Path, fault: Fault, killer: str | None) -> None:
-    row = dict(zip(("file", "before", "after"), fault.told, strict=True), killed_by=killer)
+    row = dict(zip(("file", "before", "after"), fault.key, strict=True), killed_by=killer)
     with path.open("a", encoding="utf-8") as file:
         file.write(json.dumps(row, ensure_ascii=False) + "\n")
 
@@ -185,7 +185,7 @@ def random_faults(n: int, seed: int) -> list[Fault]:
     reasons, drawn = _survivors(), []
     for number, part in enumerate(PARTS):
         share = n * (number + 1) // len(PARTS) - n * number // len(PARTS)
-        drawn.append([replace(f, reason=reasons.get(f.told)) for f in _drawn(part, seed)[:share]])
+        drawn.append([replace(f, reason=reasons.get(f.key)) for f in _drawn(part, seed)[:share]])
     return [fault for fault in chain(*zip_longest(*drawn)) if fault is not None]
 
 
@@ -205,11 +205,11 @@ def _drawn(part: str, seed: int) -> list[Fault]:
         change = min(changes, key=lambda change: chance(file, change.before, change.after))
         name = f"{file}:{line} {change.kind}"
         faults.append(Fault(name, file, change.before, change.after, (), None, line))
-    apart = {fault.told: fault for fault in faults}  # of lines that say the same, the last
-    return sorted(apart.values(), key=lambda fault: chance("which line", *fault.told))
+    apart = {fault.key: fault for fault in faults}  # of lines that say the same, the last
+    return sorted(apart.values(), key=lambda fault: chance("which line", *fault.key))
 
 
-def _survivors() -> dict[Told, str]:
+def _survivors() -> dict[Key, str]:
     listed = tomllib.loads((ROOT / "benchmarks" / "survivors.toml").read_text(encoding="utf-8"))
     return {(e["file"], e["before"], e["after"]): e["reason"] for e in listed.get("survivor", [])}
 
@@ -251,25 +251,25 @@ def _of_file(file: str, found: Covered) -> dict[str, float]:
 def _watched(lines: frozenset[Line]) -> Covered:
     """All tests of the parts, once, without a fault."""
     with _copied() as folder:
-        told = Path(folder) / "found"
+        output = Path(folder) / "found"
         watch = Watch(Path(folder) / "slalom", lines)
         child = multiprocessing.get_context("fork").Process(
-            target=_run_watched, args=(watch, folder, told)
+            target=_run_watched, args=(watch, folder, output)
         )
         child.start()
         child.join()
         if child.exitcode:
             raise SystemExit(f"without any fault the tests end with status {child.exitcode}")
-        return json.loads(told.read_text(encoding="utf-8"))  # type: ignore[no-any-return]
+        return json.loads(output.read_text(encoding="utf-8"))  # type: ignore[no-any-return]
 
 
-def _run_watched(watch: Watch, folder: str, told: Path) -> None:
+def _run_watched(watch: Watch, folder: str, output: Path) -> None:
     status = _pytest(WATCHED, folder, Path(folder) / "output", watch)
     found = {
         f"{file}:{line}": {test: watch.seconds[test] for test in tests}
         for (file, line), tests in watch.found.items()
     }
-    told.write_text(json.dumps(found), encoding="utf-8")
+    output.write_text(json.dumps(found), encoding="utf-8")
     os._exit(status)
 
 
@@ -305,25 +305,25 @@ def _copied() -> Iterator[str]:
 
 def _first_failure(tests: Tests, folder: str) -> str | None:
     """In a process of its own that has the heavy libraries already: loading them takes longest."""
-    told = Path(folder) / "told"
-    child = multiprocessing.get_context("fork").Process(target=_run, args=(tests, folder, told))
+    output = Path(folder) / "output"
+    child = multiprocessing.get_context("fork").Process(target=_run, args=(tests, folder, output))
     child.start()
     child.join()
     if child.exitcode == -signal.SIGXCPU:
         return f"{tests[0]} takes more than {SECONDS} s"
     if child.exitcode == 0:
         return None
-    rows = told.read_text(encoding="utf-8", errors="replace").splitlines()
+    rows = output.read_text(encoding="utf-8", errors="replace").splitlines()
     failed = [row for row in rows if row.startswith(("FAILED", "ERROR"))]
     return failed[0][:160] if failed else f"{tests[0]}: status {child.exitcode}"
 
 
-def _run(tests: Tests, folder: str, told: Path) -> None:
+def _run(tests: Tests, folder: str, output: Path) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS + 5))
-    os._exit(_pytest(tests, folder, told))
+    os._exit(_pytest(tests, folder, output))
 
 
-def _pytest(tests: Tests, folder: str, told: Path, *plugins: object) -> int:
+def _pytest(tests: Tests, folder: str, output: Path, *plugins: object) -> int:
     """The tests against the package in the folder; the status is pytest's."""
     import pytest
 
@@ -331,7 +331,7 @@ def _pytest(tests: Tests, folder: str, told: Path, *plugins: object) -> int:
     sys.path.insert(0, folder)
     os.environ["PYTHONPATH"] = folder  # for processes that tests start
     os.chdir(ROOT)
-    with told.open("wb") as file:
+    with output.open("wb") as file:
         for stream in (1, 2):
             os.dup2(file.fileno(), stream)
         line = ["-q", "-x", "--no-header", "--assert=plain", "-p", "no:cacheprovider", *tests]
