@@ -67,14 +67,14 @@ def learn(
             with half_on_gpu(device):
                 loss = loss_of(model, ids, labels)
             descend(model, optimiser, loss)
-            follow(mean, model, min(schedule.averaging, (step + 1) / (step + 10)))
+            update_average(mean, model, min(schedule.averaging, (step + 1) / (step + 10)))
         if step % schedule.watch_every == 0:
             watch(step, loss.item())
     return means
 
 
 @torch.no_grad()
-def follow(mean: nn.Module, model: nn.Module, kept: float) -> None:
+def update_average(mean: nn.Module, model: nn.Module, kept: float) -> None:
     for slow, fast in zip(mean.parameters(), model.parameters(), strict=True):
         slow.lerp_(fast, 1 - kept)
 

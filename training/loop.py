@@ -1,4 +1,4 @@
-"""Training and measuring of two-class sequence models: knows ids, labels, batches and devices.
+"""Training and evaluation of two-class sequence models: knows ids, labels, batches and devices.
 
 Batches hold texts of similar length up to a number of tokens, padding included; on a GPU matrix
 products run in bfloat16.
@@ -23,7 +23,7 @@ from transformers import PreTrainedModel
 
 Documents = Sequence[Sequence[int]]  # ids, special tokens included
 Forward = Callable[[Tensor, Tensor], Tensor]  # ids, mask (n, width) → logits (n, 2)
-SILENCE = 20.0  # seconds of training between two lines about it
+SECONDS_BETWEEN_REPORTS = 20.0  # of progress, on standard error
 
 
 @dataclass(frozen=True)
@@ -92,9 +92,9 @@ def logits_of(model: PreTrainedModel) -> Forward:
 def fit(
     model: nn.Module, forward: Forward, documents: Documents, labels: Sequence[int], recipe: Recipe
 ) -> float:
-    """Trains in place with cross-entropy, and says how far it is; seconds taken."""
+    """Trains in place with cross-entropy and reports progress; returns the seconds taken."""
     device = next(model.parameters()).device
-    started = said = time.monotonic()
+    started = reported = time.monotonic()
     rng = np.random.default_rng(recipe.seed)
     torch.manual_seed(recipe.seed)
     epochs = [
@@ -113,8 +113,8 @@ def fit(
             logits = forward(ids, mask)
         loss = nn.functional.cross_entropy(logits.float(), target)
         descend(model, optimiser, loss)
-        if (now := time.monotonic()) - said > SILENCE:
-            said, taken = now, now - started
+        if (now := time.monotonic()) - reported > SECONDS_BETWEEN_REPORTS:
+            reported, taken = now, now - started
             line = f"step {step + 1} of {n_steps}, loss {loss.item():.3f}, {taken:.0f} s"
             print(line, file=sys.stderr, flush=True)
     model.eval()
@@ -158,8 +158,8 @@ def length_batches(
         stop = start + max(1, min(n_texts, n_tokens // longest))
         batches.append(order[start:stop])
         start = stop
-    turns = rng.permutation(len(batches)) if rng is not None else range(len(batches))
-    return (batches[turn] for turn in turns)
+    order = rng.permutation(len(batches)) if rng is not None else np.arange(len(batches))
+    return (batches[number] for number in order)
 
 
 def pad(documents: Documents, device: torch.device) -> tuple[Tensor, Tensor]:

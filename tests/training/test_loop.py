@@ -72,7 +72,7 @@ def test_fit_learns_which_token_decides_and_scores_keep_their_order():
 
 
 def test_long_training_says_how_far_it_is(monkeypatch, capsys):
-    monkeypatch.setattr("training.loop.SILENCE", -1.0)
+    monkeypatch.setattr("training.loop.SECONDS_BETWEEN_REPORTS", -1.0)
     model = Bag()
     fit(model, model, [[4, 1], [5, 2]], [0, 1], Recipe(3, 0.05))
     assert "step 3 of 3, loss " in capsys.readouterr().err

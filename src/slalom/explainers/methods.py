@@ -56,11 +56,11 @@ def explain(
     function from a list of texts to class probabilities. `target=None` explains the
     predicted class. `n_queries` bounds how many distinct texts the classifier is shown;
     None lets the method choose by the length of the text. `progress` shows a
-    bar, or is a function called with the queries answered and those there are; what it raises
-    ends the work. With `max_error` the classifier is asked on until no Shapley value has a
-    larger standard error (in log-odds), `n_queries` or 8000 times at most. `units` are words
-    unless it says "token", "sentence", "phrase" (words, and neighbours that act as one put
-    together: two questions per word find them) or gives spans of the text.
+    bar, or is a function called with the number of answered and of planned queries; an error it
+    raises stops the work. With `max_error` queries are added until no Shapley value has a larger
+    standard error (in log-odds), up to `n_queries` or 8000. `units` are words unless it is
+    "token", "sentence", "phrase" (neighbours that act as one are joined: two more queries per word)
+    or a list of spans of the text.
     """
     wanted, units = by_phrases(_sure(method, max_error), units, too_long)
     asked, explainer, request = _checked(classifier, wanted, target, n_queries, seed)
@@ -129,9 +129,9 @@ def explain_each(
     on_error: str = "raise",
     max_error: float | None = None,
 ) -> Iterator[Any]:
-    """As `explain_many`, but each explanation is there as soon as it is finished.
+    """As `explain_many`, but yields each explanation as soon as it is finished.
 
-    `texts` may be endless; with a progress function the texts are read first, to count them.
+    `texts` may be an endless iterator; with `progress` all texts are read first, to count them.
     """
     keep = _keeps(on_error)
     wanted, units = by_phrases(_sure(method, max_error), units, too_long)
@@ -192,7 +192,7 @@ def _explained(
     meter: Meter | None,
     keep: bool = False,
 ) -> list[Result]:
-    """What comes of a chunk; texts that could not even be cut keep their places."""
+    """The results of a chunk; errors of texts that could not be split keep their places."""
     documents = [document for document in chunk if isinstance(document, Document)]
     planned = sum(request.planned(explainer, document) for document in documents)
     part = None if meter is None else meter.part(planned)
@@ -214,7 +214,7 @@ def _checked(
     n_queries: int | None,
     seed: int,
 ) -> tuple[Classifier, Explainer, Request]:
-    """What is wrong is said before anything is asked."""
+    """The classifier, and the request; wrong arguments raise before anything is asked."""
     asked = as_classifier(classifier)
     for name, given, least in (("n_queries", n_queries, 1), ("seed", seed, 0)):
         if given is None and name == "n_queries":
@@ -256,7 +256,7 @@ def _meter(
     explainer: Explainer,
     request: Request,
 ) -> Iterator[Meter | None]:
-    """A function to tell, a bar if a person is watching, or nothing."""
+    """For a progress function, for a bar if a person is watching, or None."""
     total = sum(
         request.planned(explainer, document)
         for document in documents
@@ -283,7 +283,7 @@ def _unread(n_unread: int, n_texts: int) -> str:
 def _warn_of_long_fits(
     documents: Sequence[Document | SlalomError], explainer: Explainer, request: Request
 ) -> None:
-    """A fit of SLALOM costs rows × features²: said before anything is asked."""
+    """A fit of SLALOM costs rows × features²: a long one is announced before anything is asked."""
     if not isinstance(getattr(explainer, "surrogate", None), SlalomSurrogate | CompletedSurrogate):
         return
     readable = [document for document in documents if isinstance(document, Document)]
@@ -300,7 +300,7 @@ def _warn_of_long_fits(
 
 
 def _warn_of_poor_fits(explanations: Sequence[Quality]) -> None:
-    """One warning per call: a fit that describes little must not pass for an explanation."""
+    """One warning per call: a poor fit must not pass for an explanation."""
     low = [quality for quality in explanations if quality.trust == "low"]
     unread = [one for one in low if any(note.endswith(UNREAD) for note in one.notes)]
     if unread:
