@@ -7,7 +7,7 @@ With P(S) the fit's held-out prediction of a subset S of the units, an answer is
 β is free. Units, and their interactions, may differ from the fit the more the more they matter
 in it: with u_i = |φ_i| of the fit over its mean, and variances in units of the noise's,
 
-    ψ_i ~ N(0, a (u_i + .3)²)      q ~ GP(0, c k)      k of subset_kernel.py, λ_i = 3/n √(u_i + .1)
+    ψ_i ~ N(0, a (u_i + .3)²)      q ~ GP(0, c k)      k of subset_kernel.py, λ_i = 3/n (u_i + .1)
 
 a and c are unknown: each pair of a grid is weighted by the likelihood of the answers. The scores
 of the full and the empty text are known exactly. From each component the line between the two,
@@ -171,7 +171,7 @@ class _Interactions:
     @classmethod
     def of(cls, present: FloatArray, matter: FloatArray) -> "_Interactions":
         n_units = present.shape[1]
-        rates = REACH / n_units * np.sqrt(matter + LEAST_INTERACTION)
+        rates = REACH / n_units * (matter + LEAST_INTERACTION)
         ends = _ends(n_units)
         known, values = subset_kernel(ends, ends, rates), shapley_of_kernel(ends, rates)
         towards = subset_kernel(present, ends, rates) @ np.linalg.inv(known)  # (n_rows, 2)
