@@ -76,5 +76,5 @@ def test_predictions_say_how_words_act_together_and_r2_knows():
     assert found.model is not None
     true, fitted = game(shown), found.model.fitted.predict(shown)  # type: ignore[attr-defined]
     missed = ((found.predict(shown) - true) ** 2).mean()
-    assert missed < 0.5 * ((fitted - true) ** 2).mean()
+    assert missed < 0.6 * ((fitted - true) ** 2).mean()
     assert found.quality.r2 == pytest.approx(1 - missed / true.var(), abs=0.05)

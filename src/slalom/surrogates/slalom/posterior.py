@@ -130,9 +130,10 @@ class _Components:
     def correction(self, grid: Grid) -> Correction:
         """The posterior mean, for any subset."""
         given, none = self.given, np.zeros_like(self.residuals)
-        solved = sum((weight * point.solved(at) for weight, point, at in grid), none)
-        by_a = sum((weight * EFFECTS[at] * point.solved(at) for weight, point, at in grid), none)
-        by_c = sum((weight * point.c * point.solved(at) for weight, point, at in grid), none)
+        solved, by_a, by_c = none, none, none
+        for weight, point, at in grid:
+            own = weight * point.solved(at)
+            solved, by_a, by_c = solved + own, by_a + EFFECTS[at] * own, by_c + point.c * own
         slopes = self.scale * self.fit[0].T @ solved
         effects = self.effects[1] @ (self.effects[0].T @ by_a)
         points, weights = self.interactions.weights(given.present, by_c)
@@ -248,21 +249,24 @@ class _GridPoint:
         return np.asarray(-0.5 * (volume + fit) * independent(self.parts.residuals))
 
     @cached_property
-    def inverse_root(self) -> FloatArray:
-        """L⁻¹"""
+    def unwhitened(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """L⁻ᵀ times residuals and effects, and the squares of L⁻¹ summed over its rows."""
         from scipy.linalg.lapack import dtrtri
 
-        return np.asarray(dtrtri(self.root, lower=1)[0])
+        inverse = dtrtri(self.root, lower=1)[0]
+        squares = np.einsum("ij,ij->j", inverse, inverse)
+        return inverse.T @ self.residuals, inverse.T @ self.effects, squares
 
     def solved(self, at: int) -> FloatArray:
         """(n_rows, n_columns) the inverse covariance times the residuals."""
+        residuals, effects, _ = self.unwhitened
         pulls = self.shrunk[at][:, None] * (self.effects.T @ self.residuals)
-        return np.asarray(self.inverse_root.T @ (self.residuals - self.effects @ pulls))
+        return np.asarray(residuals - effects @ pulls)
 
     def left_out(self, at: int) -> FloatArray:
         """(n_rows, n_columns) each residual less its mean given all others."""
-        back = self.inverse_root.T @ self.effects  # (n_rows, n_units)
-        diagonal = (self.inverse_root**2).sum(axis=0) - back**2 @ self.shrunk[at]
+        _, effects, squares = self.unwhitened
+        diagonal = squares - effects**2 @ self.shrunk[at]
         return np.asarray(self.solved(at) / diagonal[:, None])
 
     @cached_property
