@@ -209,11 +209,16 @@ def _opened() -> Desk:
     return opened
 
 
+def _reopen() -> None:
+    _opened.cache_clear()
+    _opening.release()
+
+
 if hasattr(os, "register_at_fork"):  # threads do not survive a fork
     os.register_at_fork(
         before=_opening.acquire,
         after_in_parent=_opening.release,
-        after_in_child=lambda: (_opened.cache_clear(), _opening.release()),
+        after_in_child=_reopen,
     )
 
 

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from tests.surrogates.slalom.test_left_out import converged, problem_of
 
-from slalom.surrogates.slalom import descent
-from slalom.surrogates.slalom.descent import descend, slide
+from slalom.surrogates.slalom.descent import descend, root_at, slide
 from slalom.surrogates.slalom.path import Strengths
 from slalom.surrogates.slalom.problem import curvature, downhill, project
 
@@ -31,20 +30,21 @@ def test_the_gradient_alone_is_that_of_the_whole_system(moved):
 def test_sliding_ends_where_newton_ends(moved):
     problem, ridges, state = moved
     end = descend(problem, state, ridges, n_steps=50, tolerance=1e-14)
-    slid = slide(problem, state, ridges, n_steps=50, tolerance=1e-14)
+    root = root_at(problem, state, ridges)
+    slid = slide(problem, state, ridges, root=root, n_steps=50, tolerance=1e-14)
     assert state.objective - end.objective > 1e-3 * end.objective  # there was something to do
     np.testing.assert_allclose(slid.importances, end.importances, atol=1e-5)
-    some = slide(problem, state, ridges, n_steps=7, tolerance=1e-6)
+    some = slide(problem, state, ridges, root=root, n_steps=7, tolerance=1e-6)
     assert some.objective - end.objective < 1e-3 * (state.objective - end.objective)
 
 
-def test_sliding_makes_one_system_and_never_goes_up(moved, monkeypatch):
+def test_another_system_will_do_and_it_never_goes_up(moved):
     problem, ridges, state = moved
-    made, heights = [], []
-    monkeypatch.setattr(descent, "curvature", lambda *given: made.append(1) or curvature(*given))
-    for n_steps in range(1, 6):
-        made.clear()
-        heights.append(slide(problem, state, ridges, n_steps=n_steps, tolerance=0.0).objective)
-        assert len(made) == 1
-    assert heights == sorted(heights, reverse=True)
-    assert heights[0] < state.objective
+    root = root_at(problem, project(problem, problem.importance_prior, ridges), ridges)
+    heights = [
+        slide(problem, state, ridges, root=root, n_steps=n_steps, tolerance=0.0).objective
+        for n_steps in (1, 2, 3, 5, 30)
+    ]
+    assert [state.objective, *heights] == sorted([state.objective, *heights], reverse=True)
+    end = descend(problem, state, ridges, n_steps=50, tolerance=1e-14)
+    np.testing.assert_allclose(heights[-1], end.objective, rtol=1e-6)

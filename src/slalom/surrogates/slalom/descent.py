@@ -106,15 +106,21 @@ def approach(
             return state
         if fall <= NEAR * before:
             break
-    return slide(problem, state, ridges, n_steps=n_steps, tolerance=tolerance)
+    root = root_at(problem, state, ridges)
+    return slide(problem, state, ridges, root=root, n_steps=n_steps, tolerance=tolerance)
 
 
 def slide(
-    problem: Problem, state: State, ridges: Ridges, *, n_steps: int, tolerance: float
+    problem: Problem,
+    state: State,
+    ridges: Ridges,
+    *,
+    root: FloatArray,
+    n_steps: int,
+    tolerance: float,
 ) -> State:
-    """Downhill from close by, with one system and what its steps tell."""
-    system = curvature(problem, state, ridges)
-    gradient, root = system.gradient, _damped_root(system.schur)
+    """Downhill from close by; `root` is a system's, of this place or one like it."""
+    gradient = downhill(problem, state, ridges)
     secants: list[Secant] = []
     for _ in range(n_steps):
         step = _turned(root, secants, gradient)
@@ -132,8 +138,9 @@ def slide(
     return state
 
 
-def _damped_root(schur: FloatArray) -> FloatArray:
-    """Gauss–Newton's system is convex, but for rounding."""
+def root_at(problem: Problem, state: State, ridges: Ridges) -> FloatArray:
+    """Cholesky's, of Gauss–Newton's system, which is convex but for rounding."""
+    schur = curvature(problem, state, ridges).schur
     scale, damping = np.abs(schur.diagonal()) + 1e-12, DAMPING
     while True:
         damped = schur.copy()

@@ -9,12 +9,13 @@ could stand in for them.
 """
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from slalom.document import BoolArray, FloatArray, IntArray
 from slalom.surrogates.rows import Rows
-from slalom.surrogates.slalom.descent import descend, slide
+from slalom.surrogates.slalom.descent import descend, root_at, slide
 from slalom.surrogates.slalom.problem import (
     Parts,
     Problem,
@@ -27,7 +28,7 @@ from slalom.surrogates.slalom.problem import (
 
 N_FOLDS, N_FOLDS_OF_FEW = 4, 8
 FEW = 600  # rows at most: a fit without a quarter of them would be too poor to judge by
-N_STEPS, TOLERANCE = 7, 1e-6  # in single precision
+N_STEPS, TOLERANCE = 6, 1e-5  # in single precision
 N_FINE_STEPS, FINE = 8, 1e-12
 CLOSE = 1e-4  # mean square of the residuals, of the spread: single precision would show
 
@@ -63,13 +64,20 @@ class _End:
             return cls(problem, importances, ridges)
         return cls(problem.single, importances.astype(np.float32), ridges.single)
 
+    @cached_property
+    def root(self) -> FloatArray:
+        """Of the system of all rows: without a fold it is much the same."""
+        state = project(self.problem, self.importances, self.ridges)
+        return root_at(self.problem, state, self.ridges)
+
     def without(self, kept: BoolArray) -> State:
         """The fit to these rows alone."""
         rows, ridges = _rows(self.problem, kept), self.ridges
         state = project(rows, self.importances, ridges)
         if self.importances.dtype == np.float64:
             return descend(rows, state, ridges, n_steps=N_FINE_STEPS, tolerance=FINE)
-        return slide(rows, state, ridges, n_steps=N_STEPS, tolerance=TOLERANCE)
+        root = self.root
+        return slide(rows, state, ridges, root=root, n_steps=N_STEPS, tolerance=TOLERANCE)
 
 
 def _without(end: _End, kept: BoolArray) -> FloatArray:

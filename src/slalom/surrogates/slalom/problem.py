@@ -377,7 +377,7 @@ def _stiffness(problem: Problem, ridges: Ridges) -> FloatArray:
     turned = share[:, None] * (strengths.sum() / 2 * share - strengths)
     schur = turned + turned.T
     diagonal_of(schur)[:] += strengths
-    return schur
+    return np.asarray(schur)
 
 
 def _share(problem: Problem, like: FloatArray) -> FloatArray:
