@@ -65,6 +65,16 @@ def test_the_words_that_matter_are_found(folder):
         assert example.effect < 0
 
 
+def test_the_page_says_how_many_were_explained_and_how_well(folder):
+    told = survey(folder)
+    head = report(folder).partition("</h1>")
+    assert "41 of 42 documents explained for" in head[0]
+    words = re.findall(r"(exact|high|fair|low) (\d+)", head[2].partition("</p>")[0])
+    assert words == [
+        (w, str(told.trust[w])) for w in ("exact", "high", "fair", "low") if told.trust[w]
+    ]
+
+
 def test_the_page_is_whole_and_escaped(folder):
     page = report(folder, by="group")
     assert "default-src 'none'" in page

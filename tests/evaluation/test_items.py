@@ -92,7 +92,7 @@ def test_files_that_are_of_no_use(tmp_path, name, content, message):
 def test_reasons_are_summed_up():
     bad = [SkippedLine(number, "empty") for number in range(1, 9)] + [SkippedLine(20, "odd")]
     assert summary_of(bad) == [
-        "left out 8 lines 1, 2, 3, 4, 5, …: empty",
+        "left out 8 lines (1, 2, 3, 4, 5, …): empty",
         "left out line 20: odd",
     ]
 

@@ -19,6 +19,7 @@ from slalom.views.numbers import counted, margin, number, percent, probability, 
 from slalom.views.reading import FAINT, FAINTEST, label, visible
 
 MOST_CHARACTERS = 4000  # of a document on the page
+TRUSTED = ("exact", "high", "fair", "low")
 
 
 def report(folder: RunFolder, by: str | None = None) -> str:
@@ -141,9 +142,10 @@ def table(heads: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
 def _head(told: Survey) -> str:
     settings = told.settings
     n_failed = sum(told.problems.values())
-    trust = ", ".join(f"{name} {n}" for name, n in told.trust.most_common())
+    trust = ", ".join(f"{name} {told.trust[name]}" for name in TRUSTED if told.trust[name])
+    some = f"{told.n_rows - n_failed} of " if n_failed else ""
     return (
-        f'<h1 class="sentence">{counted(told.n_rows, "document")} explained for '
+        f'<h1 class="sentence">{some}{counted(told.n_rows, "document")} explained for '
         f"“{escape(label(settings['target']))}”</h1>"
         f'<p class="small">{escape(label(settings["model"]))} · {escape(settings["method"])} · '
         f"trust: {escape(trust)} · {n_failed} could not be explained</p>\n"
@@ -166,7 +168,8 @@ def _words(told: Survey, found: Findings, words: Sequence[int], cards: Cards) ->
         )
         for word in words
     ]
-    return table(["word", "mean effect", "documents", "look at"], lines)
+    order = '<p class="small">Strongest first; a word in few documents counts for less.</p>'
+    return order + table(["word", "mean effect", "documents", "look at"], lines)
 
 
 def _mean(mean: float, error: float) -> str:

@@ -62,8 +62,8 @@ def summary_of(skipped: Sequence[SkippedLine]) -> list[str]:
     sentences = []
     for reason, lines in by_reason.items():
         shown = ", ".join(map(str, lines[:5])) + (", …" if len(lines) > 5 else "")
-        what = "line" if len(lines) == 1 else f"{len(lines)} lines"
-        sentences.append(f"left out {what} {shown}: {reason}")
+        what = f"line {shown}" if len(lines) == 1 else f"{len(lines)} lines ({shown})"
+        sentences.append(f"left out {what}: {reason}")
     return sentences
 
 
