@@ -7,6 +7,7 @@ import pytest
 
 import slalom
 from oracles import TEXT, WORDS, NeverEmpty, slalom_oracle
+from slalom.classifiers.base import Delegating
 from slalom.document import queries_from_masks
 from slalom.surrogates.slalom.fit import SlalomSurrogate
 from slalom.surrogates.slalom.solvers import LevenbergMarquardt
@@ -252,6 +253,24 @@ def test_a_wrong_target_costs_nothing():
     with pytest.raises(slalom.SlalomError, match="neutral"):
         slalom.explain(oracle.classifier, TEXT, target="neutral")
     assert oracle.asked == []
+
+
+class Forgetful(Delegating):
+    """A class of the caller's own that leaves documents out."""
+
+    def __init__(self, answers):
+        self.classifier, self.answers = slalom_oracle().classifier, answers
+
+    def logits(self, asked):
+        return self.answers
+
+
+@pytest.mark.parametrize(("answers", "told"), [([], "returned 0 for"), (None, "returned NoneType")])
+def test_a_classifier_that_leaves_documents_out_is_no_empty_list(answers, told):
+    with pytest.raises(slalom.errors.ClassifierError, match=told):
+        slalom.explain(Forgetful(answers), TEXT)
+    with pytest.raises(slalom.errors.ClassifierError, match=told):
+        slalom.explain_many(Forgetful(answers), [TEXT, TEXT[:90]], progress=False)
 
 
 def test_a_poor_fit_is_warned_about_once():

@@ -178,6 +178,14 @@ def test_all_classes_have_a_column_each_and_what_does_not_fit_is_named() -> None
     assert all(f"class {n}" in three for n in range(3))
     many = shown(made(n_classes=12, all_classes=True))
     assert "no room for shapley class" in many
+    assert " more" in many.partition("no room for")[2].splitlines()[1]
+
+
+def test_classes_that_begin_alike_are_told_apart() -> None:
+    alike = made(n_classes=3, all_classes=True)
+    labels = ("a long name, one", "a long name, two", "quite another name")
+    out = shown(replace(alike, labels=labels))
+    assert all(title in out for title in ("0: a long n…", "1: a long n…", "quite anoth…"))
 
 
 def test_one_score_is_enough() -> None:

@@ -3,7 +3,7 @@
 Each distinct query is asked once, and its tokens and seconds are counted here.
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Protocol
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from slalom.classifiers.base import Classifier, checked_logits, remarks_on
 from slalom.classifiers.cached import distinct
 from slalom.document import Document, FloatArray, Queries, stack
-from slalom.errors import SlalomError
+from slalom.errors import ClassifierError, SlalomError, counted
 from slalom.explanation import Explanation
 
 TargetName = str | int | None
@@ -130,7 +130,14 @@ def _seen(entries: Sequence[Hashable], before: Answers | None) -> _Seen:
 
 def _checked(classifier: Classifier, new: Sequence[tuple[Document, Queries]]) -> list[FloatArray]:
     """The answers, checked: a class of the caller's own may return anything."""
-    answers = classifier.logits([pair for pair in new if len(pair[1])])
+    asked = [pair for pair in new if len(pair[1])]
+    answers = classifier.logits(asked)
+    if not isinstance(answers, Sized) or len(answers) != len(asked):
+        given = len(answers) if isinstance(answers, Sized) else type(answers).__name__
+        raise ClassifierError(
+            f"{classifier.name}.logits returned {given} for {counted(len(asked), 'document')}: "
+            "expected a list with one array for each"
+        )
     labels, name, left = classifier.labels, classifier.name, iter(answers)
     return [
         checked_logits(next(left), n_queries=len(queries), n_classes=len(labels), name=name)

@@ -24,7 +24,8 @@ COLUMNS = ("shapley", "removal", "alone", "importance", "share")
 COLUMNS_NEAR_THE_TEXT = ("removal", "alone", "gradient", "importance")  # for local fits
 LOUDNESS = ("importance", "share")
 COLUMNS_ALL_CLASSES: tuple[str, ...] = ("share", "shapley")
-N_ROWS = 12
+N_ROWS, N_MISSING = 12, 5
+WIDEST_LABEL = 12  # characters of a class above its column
 HALF_BAR = 5  # characters to each side of the axis
 BAR, GAP, NARROWEST_UNIT, WIDEST_UNIT = 2 * HALF_BAR + 1, 2, 12, 24
 FOR = (colours.FOR[0], f"white on {colours.FOR[1]}", f"bold white on {colours.FOR[2]}")
@@ -173,6 +174,8 @@ def _table(
 def _left_out(columns: Sequence[Column], layout: Layout, *, n_rows: int) -> list[str]:
     missing = [] if layout.has_bars else ["bars"]
     missing += [column.title.replace("\n", " ") for column in columns[layout.n_columns :]]
+    if len(missing) > N_MISSING:
+        missing[N_MISSING:] = [f"{len(missing) - N_MISSING} more"]
     weaker = counted(n_rows - N_ROWS, "weaker unit")
     return [
         *([f"… and {weaker}"] if n_rows > N_ROWS else []),
@@ -194,9 +197,19 @@ def _columns(explanation: Explanation, wanted: Sequence[str]) -> list[Column]:
             columns.append(Column(name, scores, errors, name == "share"))
             continue
         for index in np.argsort(-explanation.logits, kind="stable"):  # the likeliest class first
-            title = f"{name}\n{reading.label(explanation.labels[index])[:12]}"
+            title = f"{name}\n{_class_title(explanation, int(index))}"
             columns.append(Column(title, scores[:, index], None))  # errors would crowd out classes
     return columns
+
+
+def _class_title(explanation: Explanation, index: int) -> str:
+    """A label cut short; with its number where others begin alike."""
+    label = reading.label(explanation.labels[index])
+    if len(label) <= WIDEST_LABEL:
+        return label
+    begin = label[: WIDEST_LABEL - 1]
+    alike = sum(reading.label(other).startswith(begin) for other in explanation.labels)
+    return f"{f'{index}: {label}' if alike > 1 else label}"[: WIDEST_LABEL - 1] + "…"
 
 
 def _fitting(longest: int, widths: Sequence[int], width: int) -> Layout:
