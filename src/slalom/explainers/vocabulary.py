@@ -28,7 +28,7 @@ from slalom.surrogates.slalom.model import Anchor
 from slalom.surrogates.threads import one_thread
 
 COLUMNS = ("value", "importance", "documents")
-# Two thirds of the budget of 'slalom': docs/vocabulary.md has the measurement.
+# Two thirds of the budget of 'slalom'; docs/vocabulary.md says what the prior is worth.
 REDUCED_BUDGET = QueryBudget(minimum=200, per_unit=10 / 3, maximum=2000)
 
 
@@ -103,7 +103,7 @@ class Vocabulary:
         )
 
     def method(self) -> "FromVocabulary":
-        """A method for `explain` that starts from this table and needs fewer queries."""
+        """A method for `explain` whose prior means are the values and importances of this table."""
         return FromVocabulary(self)
 
     def prior(self, keys: Sequence[Hashable]) -> Prior:
@@ -188,7 +188,7 @@ class FromVocabulary:
 
     vocabulary: Vocabulary
     name: str = "slalom-prior"
-    summary: str = "'slalom' that starts from a vocabulary: fewer queries"
+    summary: str = "SLALOM whose prior is a vocabulary: for few queries"
     budget: QueryBudget = REDUCED_BUDGET
 
     def explain(

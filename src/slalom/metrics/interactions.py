@@ -1,4 +1,4 @@
-"""Words that act together: the pairs whose joint effect is not the sum of their own, asked.
+"""Words that act together: pairs whose joint effect differs from the sum of their own, measured.
 
 With N the whole text and B the text without two units i and j:
 
