@@ -30,3 +30,8 @@ def test_labels_names_notes_and_words_are_text() -> None:
         assert told in first
     assert "&lt;s&gt;error" in source
     assert first.count("&lt;i&gt;yes&lt;/i&gt;") == 3  # title, heading and the legend
+
+
+def test_methods_head_their_rows() -> None:
+    page = comparison.page([made(), replace(made(), method="lime")], {})
+    assert re.findall(r'<th scope="row">(.*?)</th>', page) == ["slalom", "lime"]

@@ -36,7 +36,7 @@
       record.probabilities.slice(0, N_CLASSES).map(({ label, share, told }) => {
         const bar = element("span", { class: "meter" }, element("span"));
         bar.firstChild.style.width = `${(100 * share).toFixed(1)}%`;
-        return element("li", {}, element("span", {}, label), bar, element("span", {}, told));
+        return element("li", {}, element("span", { title: label }, label), bar, element("span", {}, told));
       }),
       record.probabilities.length > N_CLASSES && element("li", { class: "small" }, `and ${record.probabilities.length - N_CLASSES} less likely`),
     );
