@@ -100,6 +100,9 @@ def test_a_missing_column_names_those_there_are(tmp_path):
     table.write_text("review,stars\na,1\n")
     with pytest.raises(FileError, match="no column 'name': its columns are review, stars"):
         index_file(table, "review", "name")
+    table.write_text("text;stars\na;1\n")
+    with pytest.raises(FileError, match="one column, 'text;stars': put commas between its cells"):
+        index_file(table, "text", None)
 
 
 def test_kinds_of_columns_are_found_over_the_whole_file(tmp_path):

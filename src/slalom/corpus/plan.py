@@ -177,6 +177,12 @@ def _check_columns(
 ) -> None:
     if not columns and kind_of(path) == ".jsonl":
         return
+    if (
+        len(columns) == 1
+        and any(sign in columns[0] for sign in ";\t|")
+        and text_column not in columns
+    ):
+        raise FileError(f"{path} has one column, {columns[0]!r}: put commas between its cells")
     for option, name in (("text_column", text_column), ("id_column", id_column)):
         if name is not None and name not in columns:
             raise FileError(
