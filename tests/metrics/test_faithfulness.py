@@ -229,3 +229,21 @@ def test_words_come_in_the_best_order_for_coming_and_go_in_the_best_for_going():
     left = {text for text in oracle.asked[before:] if 33 <= len(text.split()) < 36}
     kept = {" ".join(WORDS[unit] for unit in sorted(orders[1][size:])) for size in (1, 2, 3)}
     assert left == kept
+
+
+def test_the_order_of_deletion_is_the_best_by_all_that_is_predicted():
+    """A pair that counts only together: the SLALOM in it knows nothing of it, predictions do."""
+    words = [f"w{word}" for word in range(14)]
+    worth = dict(zip(words, np.linspace(0.1, 0.9, 14), strict=True))
+
+    def pair(texts):
+        shown = [set(text.split()) for text in texts]
+        said = [sum(map(worth.get, s)) + 3 * ({"w0", "w1"} <= s) - 5 for s in shown]
+        return np.array([[0.0, score] for score in said])
+
+    classifier = slalom.FunctionClassifier(pair, labels=["no", "yes"], gives="logits")
+    found = slalom.explain(classifier, " ".join(words), target="yes", n_queries=600)
+    subject = subject_of(classifier, found)
+    best = faithfulness.deletion(subject).aopc
+    by_score = [faithfulness.deletion(subject, score=name).aopc for name in faithfulness.RANKED]
+    assert best >= max(by_score) - 1e-9

@@ -14,8 +14,9 @@
                             them best, relative to predicting no change; needs no model
 
 Random subsets depend on the seed and the number of units only, so all methods are compared on the
-same ones. Deletion and insertion follow the order that is best by the explanation's SLALOM, where
-it has one and the method names no primary score; else descending scores, ties in text order.
+same ones. Deletion and insertion follow the order that is best by the explanation's predictions,
+where it has a SLALOM and the method names no primary score: that of the SLALOM itself, or that of
+its Shapley values, removals or gradients; else descending scores, ties in text order.
 """
 
 from collections.abc import Sequence
@@ -34,6 +35,7 @@ from slalom.surrogates.slalom.orders import insertion_order, removal_order
 
 ERASER_SHARES = (0.01, 0.05, 0.1, 0.2, 0.5)
 N_STEPS = 100
+RANKED = ("shapley", "removal", "gradient")  # scores whose order may be the best
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,11 +195,34 @@ def removal_spearman(subject: Subject) -> Measure:
 
 
 def _order(explanation: Explanation, score: str | None, *, inserting: bool) -> NDArray[np.intp]:
+    """The order by a score; without one, of a SLALOM, the best by all that it predicts."""
     model = getattr(explanation.model, "parts", explanation.model)  # SLALOM without a remainder
     score = score or explanation.primary_score
     if score is None and isinstance(model, SlalomModel) and explanation.identified.all():
-        return insertion_order(model) if inserting else removal_order(model)
+        order = insertion_order(model) if inserting else removal_order(model)
+        by_score = [_descending(explanation, name) for name in RANKED if name in explanation.scores]
+        return _best_order(explanation, [order, *by_score], inserting=inserting)
+    return _descending(explanation, score)
+
+
+def _descending(explanation: Explanation, score: str | None) -> NDArray[np.intp]:
     return np.argsort(-unit_scores(explanation, score), kind="stable")
+
+
+def _best_order(
+    explanation: Explanation, orders: Sequence[NDArray[np.intp]], *, inserting: bool
+) -> NDArray[np.intp]:
+    """The order along which the predicted probability falls, or rises, soonest; ties: the first.
+
+    Beyond a few log-odds it matters little how far it goes: a trace of them decides there.
+    """
+    sizes = np.arange(1, len(explanation.units) + 1)
+    means = []
+    for order in orders:
+        first = _first(order, sizes)
+        predicted = explanation.predict(first if inserting else ~first)
+        means.append(float((np.tanh(predicted / 2) / 2 + 1e-6 * predicted).mean()))
+    return orders[int(np.argmax(means) if inserting else np.argmin(means))]
 
 
 def _sizes(largest: int, n_steps: int) -> NDArray[np.int_]:

@@ -23,6 +23,7 @@ from functools import cached_property
 import numpy as np
 
 from slalom.document import FloatArray
+from slalom.surrogates.slalom.cholesky import diagonal_of, halved, root_of
 from slalom.surrogates.slalom.corrected import Correction
 from slalom.surrogates.slalom.residual_shapley import NOTHING, Shares, independent
 from slalom.surrogates.subset_kernel import shapley_of_kernel, shapley_variances, subset_kernel
@@ -213,11 +214,11 @@ class _GridPoint:
 
     @classmethod
     def of(cls, parts: _Components, c: float) -> "_GridPoint":
-        from scipy.linalg import cholesky
-
-        rows = c * parts.interactions.rows + parts.fit[0] @ parts.fit[0].T
-        rows[np.diag_indices_from(rows)] += 1.0
-        root = cholesky(rows, lower=True, overwrite_a=True, check_finite=False)
+        rows = np.multiply(parts.interactions.rows, c)
+        rows += parts.fit[0] @ parts.fit[0].T
+        diagonal_of(rows)[:] += 1.0
+        root = root_of(rows)
+        assert root is not None  # 1 on the diagonal is enough
         effects = _whitened(root, parts.effects[0])
         values, axes = np.linalg.eigh(effects.T @ effects)
         residuals = _whitened(root, parts.residuals)
@@ -253,7 +254,7 @@ class _GridPoint:
         """L⁻ᵀ times residuals and effects, and the squares of L⁻¹ summed over its rows."""
         from scipy.linalg.lapack import dtrtri
 
-        inverse = dtrtri(self.root, lower=1)[0]
+        inverse = np.tril(dtrtri(self.root, lower=1)[0])  # above it root_of leaves leftovers
         squares = np.einsum("ij,ij->j", inverse, inverse)
         return inverse.T @ self.residuals, inverse.T @ self.effects, squares
 
@@ -308,9 +309,7 @@ class _GridPoint:
 
 
 def _whitened(root: FloatArray, rows: FloatArray) -> FloatArray:
-    from scipy.linalg import solve_triangular
-
-    return np.asarray(solve_triangular(root, rows, lower=True, check_finite=False))
+    return halved(root, rows)
 
 
 def _likely(parts: _Components) -> Grid:
