@@ -5,6 +5,7 @@ import pytest
 from benchmarks.trust import classifier_of
 
 import slalom
+import slalom.explainers.leftover as leftover
 import slalom.explainers.surrogate as surrogate
 from slalom.document import FloatArray
 from slalom.surrogates.slalom.posterior import Residuals
@@ -78,3 +79,16 @@ def test_predictions_say_how_words_act_together_and_r2_knows():
     missed = ((found.predict(shown) - true) ** 2).mean()
     assert missed < 0.6 * ((fitted - true) ** 2).mean()
     assert found.quality.r2 == pytest.approx(1 - missed / true.var(), abs=0.05)
+
+
+def test_a_correction_that_spoils_single_removals_is_left_out(monkeypatch):
+    """By the error that removals would have: here it would grow whatever the posterior says."""
+    text, game = TEXT, Pairs(2)
+
+    def corrected() -> bool:
+        found = slalom.explain(classifier_of(game, N), text, target="yes", n_queries=300)
+        return found.model.correction is not None  # type: ignore[union-attr]
+
+    assert corrected()
+    monkeypatch.setattr(leftover, "HARM", 0.0)
+    assert not corrected()

@@ -19,10 +19,11 @@ from slalom.surrogates.slalom.corrected import CorrectedModel
 from slalom.surrogates.slalom.described import rescaled
 from slalom.surrogates.slalom.model import SlalomModel
 from slalom.surrogates.slalom.nearby import Known, Missed, know_nearby
-from slalom.surrogates.slalom.posterior import MAX_ROWS, Residuals, posterior_of
+from slalom.surrogates.slalom.posterior import MAX_ROWS, Posterior, Residuals, posterior_of
 from slalom.surrogates.slalom.residual_shapley import Left, Shares, residual_shares
 
 PAYS = 0.98  # what the squared error of left-out answers must fall to
+HARM = 1.5  # times which the error of removals that were not measured may grow
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,38 +58,52 @@ class Used:
 
 def used(leftover: Leftover) -> Used:
     left, near = leftover.left, leftover.near
-    if not isinstance(left, Residuals):
-        shares = None if left is None else residual_shares(left)
-        return Used(shares) if near is None else _near(near, shares)
-    posterior = posterior_of(left)
-    if near is None:
-        return Used(posterior.shares)
-    own, of_measured = _rows(near.drawn, left), _rows(near.measured, left)
-    after = near.residuals.copy()
-    after[own >= 0] = posterior.left_out[own[own >= 0]]
-    before, now = (near.weights @ (rows**2).sum(axis=1) for rows in (near.residuals, after))
-    if now > PAYS * before:
-        return _near(near, posterior.shares)
-    left_out = np.zeros_like(near.answers)
-    left_out[of_measured >= 0] = posterior.left_out[of_measured[of_measured >= 0]]
+    if isinstance(left, Residuals):
+        posterior = posterior_of(left)
+        shares = posterior.shares
+        return Used(shares, *_better(near, left, posterior)) if near else Used(shares)
+    of_many = None if left is None else residual_shares(left)
+    return Used(of_many, *_finished(near)) if near else Used(of_many)
+
+
+def _better(near: Near, left: Residuals, posterior: Posterior) -> tuple[Known, CorrectedModel]:
+    """The fit or its correction, each with what is known of the text nearly whole on top.
+
+    A correction must pay on left-out answers and do no great harm to single removals, which
+    people try out.
+    """
+    plain, corrected = _finished(near), _corrected(near, left, posterior)
+    before, now = (near.weights @ (k.of_drawn**2).sum(axis=1) for k, _ in (plain, corrected))
+    if now > PAYS * before or _removal_error(corrected) > HARM * _removal_error(plain):
+        return plain
+    return corrected
+
+
+def _removal_error(finished: tuple[Known, CorrectedModel]) -> float:
+    error = finished[0].error
+    return 0.0 if error is None else float(np.linalg.norm(error))
+
+
+def _corrected(near: Near, left: Residuals, posterior: Posterior) -> tuple[Known, CorrectedModel]:
+    residuals, left_out = near.residuals.copy(), np.zeros_like(near.answers)
+    for rows, present in ((residuals, near.drawn), (left_out, near.measured)):
+        at = _rows(present, left)
+        rows[at >= 0] = posterior.left_out[at[at >= 0]]
     model = CorrectedModel(near.fitted, posterior.correction, None)
-    return _near(replace(near, residuals=after), posterior.shares, model, left_out)
+    return _known(replace(near, residuals=residuals), model, left_out)
 
 
-def _rows(present: BoolArray, left: Residuals) -> IntArray:
-    """The row of `left` that each subset is; −1: none."""
-    places = {key: at for at, key in enumerate(row_keys(left.present > 0))}
-    return np.array([places.get(key, -1) for key in row_keys(present)], dtype=np.int32)
+def _finished(near: Near) -> tuple[Known, CorrectedModel]:
+    return _known(near, CorrectedModel(near.fitted, None, None), None)
 
 
-def _near(
-    near: Near,
-    shares: Shares | None,
-    model: CorrectedModel | None = None,
-    left_out: FloatArray | None = None,
-) -> Used:
-    """With what is known of the text nearly whole, on top of the fit or of its correction."""
-    model = model or CorrectedModel(near.fitted, None, None)
+def _known(
+    near: Near, model: CorrectedModel, left_out: FloatArray | None
+) -> tuple[Known, CorrectedModel]:
+    """What is known of the text nearly whole beyond a model, and the model with it.
+
+    `left_out` are residuals of what was measured, where the model has seen it; None: it has not.
+    """
     n_units = near.measured.shape[1]
     said = model.predict(near.measured.astype(np.float64)).reshape(near.answers.shape)
     without = model.predict(1.0 - np.eye(n_units)).reshape(n_units, -1)
@@ -104,7 +119,13 @@ def _near(
             near.strengths,
         )
     )
-    return Used(shares, known, replace(model, nearby=known.nearby))
+    return known, replace(model, nearby=known.nearby)
+
+
+def _rows(present: BoolArray, left: Residuals) -> IntArray:
+    """The row of `left` that each subset is; −1: none."""
+    places = {key: at for at, key in enumerate(row_keys(left.present > 0))}
+    return np.array([places.get(key, -1) for key in row_keys(present)], dtype=np.int32)
 
 
 def judged_with(fit: Fit, use: Used, seen: Observations) -> Fit:
