@@ -26,7 +26,7 @@ import slalom
 from benchmarks.reviews import reviews
 from benchmarks.speed import _short, made_up_texts
 from slalom.classifiers.huggingface import calls
-from slalom.explainers import desk, pipe, workers
+from slalom.explainers import answering, pipe, workers
 from slalom.surrogates import pool
 
 PLACES = {"PER_WORKER": workers, "PER_CORE": pool, "AHEAD": pipe}
@@ -116,7 +116,8 @@ def _set(numbers: dict[str, float]) -> Iterator[None]:
     for name, place in PLACES.items():
         number = numbers.get(name, before[name])
         setattr(place, name, number if name == "PER_CORE" else int(number))
-    desk.desk().turns = Semaphore(int(numbers.get("TURNS", desk.TURNS)))
+    batches = numbers.get("BATCHES_AT_ONCE", answering.BATCHES_AT_ONCE)
+    answering.answer_server().turns = Semaphore(int(batches))
     try:
         yield
     finally:

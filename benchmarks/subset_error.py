@@ -23,12 +23,12 @@ import numpy as np
 
 import slalom
 from slalom.document import BoolArray, FloatArray
-from slalom.explainers.leftover import PAYS
+from slalom.explainers.residuals import MIN_GAIN
 from slalom.surrogates.base import Fit, Model
 from slalom.surrogates.slalom.completed import CompletedModel
 from slalom.surrogates.slalom.corrected import CorrectedModel, Correction
 from slalom.surrogates.slalom.model import SlalomModel
-from slalom.surrogates.slalom.nearby import Missed, know_nearby
+from slalom.surrogates.slalom.nearby import NearResiduals, fit_near
 from slalom.surrogates.slalom.posterior import MAX_ROWS, Residuals, posterior_of
 from slalom.surrogates.threads import one_thread
 
@@ -113,7 +113,7 @@ def _posterior(
     rows = masks[inner], left, held_out[inner, None]
     with one_thread():
         found = posterior_of(Residuals(*rows, ends[:, None], of_ends[:, None], shapley[:, None]))
-    pays = (found.left_out[judged] ** 2).sum() <= PAYS * (left[judged] ** 2).sum()
+    pays = (found.left_out[judged] ** 2).sum() <= MIN_GAIN * (left[judged] ** 2).sum()
     return found.correction if pays and inner.sum() <= MAX_ROWS else None
 
 
@@ -136,8 +136,8 @@ def _known_nearby(fit: Fit, shown: BoolArray, scores: FloatArray) -> Model:
     missed = (scores - fit.held_out)[:, None]
     whole = scores[:1, None] - fit.model.predict(shown[:1].astype(float))[:, None]
     none = np.zeros((shown.shape[1], 1))  # no removal was measured
-    left = Missed(shown[:1], whole, whole, shown, missed, none, none[:, 0])
-    return CorrectedModel(fit.model, None, know_nearby(left).nearby)
+    left = NearResiduals(shown[:1], whole, whole, shown, missed, none, none[:, 0])
+    return CorrectedModel(fit.model, None, fit_near(left).nearby)
 
 
 def _fit(method: str, counts: FloatArray, scores: FloatArray, tied: FloatArray) -> Fit:

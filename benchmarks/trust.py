@@ -25,7 +25,7 @@ from slalom.document import FloatArray
 from slalom.explainers.methods import METHODS
 from slalom.explainers.surrogate import SurrogateExplainer
 from slalom.explanation import HIGH_TRUST
-from slalom.surrogates.quality import unsettled
+from slalom.surrogates.quality import sampled_rows
 
 Score = Callable[[FloatArray], FloatArray]
 LENGTHS = (1, 2, 3, 5, 8, 10, 12, 20, 30, 60, 120, 200)
@@ -173,7 +173,7 @@ def fresh_r2(
     fitted = document.count(
         explainer.sampler.sample(document, explainer.budget(document), rng).queries
     )
-    if not unsettled(fitted).all():
+    if not sampled_rows(fitted).all():
         inner &= counts.sum(axis=1) != 1
     if not inner.any():
         return None

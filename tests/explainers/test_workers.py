@@ -155,9 +155,9 @@ def test_a_killed_worker_is_an_error_and_not_a_wait_without_end(bundled):
 
 def test_who_calls_after_the_end_is_told(bundled):
     """A worker that asks for a chunk nobody waits for gets an answer, not silence."""
-    with workers.desk().line(workers.Waiter(bundled, keep_errors=False)) as line:
+    with workers.answer_server().channel(workers.ChunkQueue(bundled, keep_errors=False)) as line:
         pass
-    asking = workers.Asking(bundled.outline, line)
+    asking = workers.RemoteClassifier(bundled.outline, line)
     document = bundled.split(TEXTS[0])
     with pytest.raises(ClassifierError, match="nobody waits"):
         asking.logits([(document, document.full())])

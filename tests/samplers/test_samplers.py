@@ -150,10 +150,10 @@ def test_every_distinct_unit_is_asked_alone():
     assert (sizes == 1).sum() == 60
     few, _ = sampled(SubsetSizes(), document_of(60), 40)
     assert 20 <= (few.sum(axis=1) == 1).sum() < 40  # half of the queries, and those drawn
-    np.testing.assert_array_equal(samples.n_alike[sizes == 1], 60)
+    np.testing.assert_array_equal(samples.n_of_size[sizes == 1], 60)
     never_empty = document_of(60, has_empty_query=False)
     counts, samples = sampled(SubsetSizes(), never_empty, 500)
-    np.testing.assert_array_equal(samples.n_alike[counts.sum(axis=1) == 1], 60)
+    np.testing.assert_array_equal(samples.n_of_size[counts.sum(axis=1) == 1], 60)
 
 
 def test_what_would_be_drawn_again_weighs_more():

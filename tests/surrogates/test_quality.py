@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from slalom.surrogates.quality import judged, loo_quality, unsettled
+from slalom.surrogates.quality import judged, loo_quality, sampled_rows
 
 
 def test_the_mean_of_the_others_explains_nothing():
@@ -76,11 +76,13 @@ def test_what_was_not_drawn_is_not_ruled_out():
 
 
 def test_rows_that_err_together_count_once():
-    """Ten copies of each row, kin to each other, tell no more than one of them."""
+    """Ten copies of each row, groups to each other, tell no more than one of them."""
     missed, spread = np.random.default_rng(5).random(size=(2, 300))
     alone = judged(missed, spread, largest=1.0, rmse=1.0)
-    kin = np.repeat(np.arange(300, dtype=np.int32), 10)
-    copied = judged(np.repeat(missed, 10), np.repeat(spread, 10), largest=1.0, rmse=1.0, kin=kin)
+    groups = np.repeat(np.arange(300, dtype=np.int32), 10)
+    copied = judged(
+        np.repeat(missed, 10), np.repeat(spread, 10), largest=1.0, rmse=1.0, groups=groups
+    )
     assert copied.r2 == pytest.approx(alone.r2)
     assert copied.r2_error == pytest.approx(alone.r2_error, rel=0.02)
 
@@ -89,9 +91,9 @@ def test_units_that_were_all_asked_alone_do_not_judge_the_fit():
     """No unit alone is still to come; where one was not asked, those that were are a sample."""
     parts = (np.random.default_rng(6).random(size=(40, 12)) < 0.5).astype(float)
     counts = np.vstack([np.eye(12), parts[parts.sum(axis=1) > 1]])
-    np.testing.assert_array_equal(unsettled(counts), counts.sum(axis=1) > 1)
-    assert unsettled(counts[1:]).all()
-    assert unsettled(counts[:15]).all()  # hardly anything else was asked: better than nothing
+    np.testing.assert_array_equal(sampled_rows(counts), counts.sum(axis=1) > 1)
+    assert sampled_rows(counts[1:]).all()
+    assert sampled_rows(counts[:15]).all()  # hardly anything else was asked: better than nothing
 
 
 def test_rows_that_do_not_judge_still_count_as_rows():

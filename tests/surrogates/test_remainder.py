@@ -7,7 +7,7 @@ import pytest
 
 from slalom.surrogates.boosted import Ground
 from slalom.surrogates.permuted_shapley import permuted_shapley
-from slalom.surrogates.remainder import Described, fit_remainder
+from slalom.surrogates.remainder import FoldedRows, fit_remainder
 from slalom.surrogates.response import Response, fit_response, flat
 from slalom.surrogates.slalom.completed import JUDGED, Grown
 from slalom.surrogates.slalom.length import LengthCurve
@@ -22,7 +22,7 @@ def described(scores, counts, ridge=1e-6):
     folds = np.arange(len(scores)) % N_FOLDS
     said = linear(scores, counts, ridge)
     without = [linear(scores, counts, ridge, kept=folds != fold) for fold in range(N_FOLDS)]
-    return Described(
+    return FoldedRows(
         counts, scores, np.ones(len(scores)), said, np.stack(without), folds.astype(np.int32)
     )
 
@@ -136,11 +136,11 @@ def test_a_response_surface_interpolates_and_stays_level():
 def test_a_response_follows_its_misses():
     rng = np.random.default_rng(5)
     said, sizes = rng.normal(size=2000), rng.integers(1, 30, size=2000).astype(float)
-    misses = np.where(said > 0, -0.5 * said, 0.0) + 0.02 * sizes
-    surface = fit_response(said, misses, sizes=sizes, weights=np.ones(2000))
+    residuals = np.where(said > 0, -0.5 * said, 0.0) + 0.02 * sizes
+    surface = fit_response(said, residuals, sizes=sizes, weights=np.ones(2000))
     inside = np.abs(said) < 2
-    assert np.abs(surface(said, sizes) - misses)[inside].max() < 0.25
-    assert ((surface(said, sizes) - misses) ** 2).mean() < 0.02 * misses.var()
+    assert np.abs(surface(said, sizes) - residuals)[inside].max() < 0.25
+    assert ((surface(said, sizes) - residuals) ** 2).mean() < 0.02 * residuals.var()
 
 
 def test_permuted_shapley_values_add_up_and_agree_with_exact_ones():

@@ -19,7 +19,7 @@ from slalom.explainers.case import Case
 from slalom.samplers.base import Samples, are_all_subsets
 from slalom.surrogates.base import Fit
 from slalom.surrogates.shapley_estimates import shapley_of_all
-from slalom.surrogates.slalom.nearby import Known
+from slalom.surrogates.slalom.nearby import NearFit
 from slalom.surrogates.slalom.residual_shapley import Shares
 
 ALL_ASKED = "all {} subsets of the units were asked: what they say is exact"
@@ -151,11 +151,11 @@ def as_fitted(fit: Fit, features: IntArray) -> Scores:
 
 
 def scores_of(
-    asked: Asked, fit: Fit, samples: Samples, *, shares: Shares | None, known: Known | None
+    asked: Asked, fit: Fit, samples: Samples, *, shares: Shares | None, known: NearFit | None
 ) -> Scores:
     """What the fit says of the units, and in its place what the classifier says.
 
-    `shares` and `known` are what came of what the fit left (leftover.py).
+    `shares` and `known` are what came of what the fit left (residuals.py).
     """
     told = as_fitted(fit, asked.case.document.features)
     if known is not None and known.error is not None:

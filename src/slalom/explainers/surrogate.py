@@ -20,7 +20,13 @@ from slalom.explainers.facts import (
     ask_facts,
     scores_of,
 )
-from slalom.explainers.leftover import Leftover, Used, judged_with, leftover_of, used
+from slalom.explainers.residuals import (
+    ResidualResult,
+    ResidualTask,
+    judged_with,
+    residual_task,
+    solve_residuals,
+)
 from slalom.explanation import Explanation
 from slalom.samplers.base import Sampler, Samples
 from slalom.surrogates.base import Fit, Model, Observations, Surrogate
@@ -140,33 +146,35 @@ class SurrogateExplainer:
             explanations.append(case.explanation(found, method=self.name, seed=seed))
         return explanations
 
-    def _used(self, fitted: "Fitted", asked: Sequence[Asked | None]) -> Sequence[Used]:
+    def _used(self, fitted: "Fitted", asked: Sequence[Asked | None]) -> Sequence[ResidualResult]:
         """What comes of what the fits left, by workers where they pay."""
         plan = self.facts
         left = [
-            Leftover()
+            ResidualTask()
             if facts is None or plan is None
-            else leftover_of(plan, facts, fit, samples=self._folded(one), seen=seen)
+            else residual_task(plan, facts, fit, samples=self._folded(one), seen=seen)
             for one, seen, fit, facts in zip(
                 fitted.sampled, fitted.observed, fitted.fits, asked, strict=True
             )
         ]
         pays = len(left) > 1 and workers_pay(fitted.observed)
-        return in_workers(used, left) if pays else [used(one) for one in left]
+        return in_workers(solve_residuals, left) if pays else [solve_residuals(one) for one in left]
 
     def _folded(self, sampled: "Sampled") -> Samples:
         """What is known of each row, for those rows that the fit saw."""
         samples = sampled.samples
-        if not self.tied or samples.n_alike is None:
+        if not self.tied or samples.n_of_size is None:
             return samples
-        return replace(samples, n_alike=samples.n_alike[sampled.case.answers.first])
+        return replace(samples, n_of_size=samples.n_of_size[sampled.case.answers.first])
 
     def _for_fit(self, document: Document, n_queries: int | None) -> int:
         """Queries of the design; of a given number some are kept back for facts."""
         kept_back = 0 if self.facts is None else self.facts.reserved(document, n_queries)
         return (n_queries or self.budget(document)) - kept_back
 
-    def _found(self, sampled: "Sampled", fit: Fit, asked: Asked | None, left: Used) -> Found:
+    def _found(
+        self, sampled: "Sampled", fit: Fit, asked: Asked | None, left: ResidualResult
+    ) -> Found:
         document, samples = sampled.case.document, sampled.samples
         features = document.features
         fitted = as_fitted(fit, features)

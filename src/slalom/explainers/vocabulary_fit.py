@@ -25,7 +25,7 @@ from slalom.explainers.base import TargetName, ask
 from slalom.explainers.vocabulary import Vocabulary
 from slalom.explanation import Quality, trust_of
 from slalom.samplers.subsets import SubsetSizes
-from slalom.surrogates.quality import NOTHING, Judged, judged
+from slalom.surrogates.quality import UNKNOWN, Judged, judged
 from slalom.surrogates.rows import SPARSE_BELOW, Cells, Rows
 from slalom.surrogates.slalom.groups import grouped_errors
 from slalom.surrogates.slalom.model import Anchor
@@ -105,7 +105,7 @@ def explain_vocabulary(
 
 @dataclass(frozen=True)
 class Trial:
-    """A solver and its error on held-out documents; NOTHING where there are too few."""
+    """A solver and its error on held-out documents; UNKNOWN where there are too few."""
 
     solver: LevenbergMarquardt
     judged: Judged
@@ -289,10 +289,10 @@ def _held_out(
     try:
         columns, _ = _columns(others, least)
     except InputError:  # too few documents are left to share a token
-        return Trial(solver, NOTHING)
+        return Trial(solver, UNKNOWN)
     tested = np.isin(data.owners, held)
     if not tested.any():
-        return Trial(solver, NOTHING)
+        return Trial(solver, UNKNOWN)
     state = data.fit(columns, solver, held).solution.state
     attention = attention_of(data.rows(columns, tested), state.importances)
     predicted = attention.apply(state.values)[:, 0]
@@ -305,6 +305,6 @@ def _held_out(
         spread / len(truth),
         largest=float(np.abs(truth).max()),
         rmse=float(np.sqrt(squared.mean())),
-        kin=document.astype(np.int32),
+        groups=document.astype(np.int32),
     )
     return Trial(solver, quality)

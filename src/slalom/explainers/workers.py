@@ -1,10 +1,9 @@
-"""Documents through a method, here or by worker processes whose questions are answered here.
+"""Documents through a method, in this process or in workers whose queries are answered here.
 
-A model on a device answers sooner than one process can think of questions: to draw them, to fit
-and to read scores off takes ten times as long. There each worker runs the method whole, for a
-few documents at a time, with a classifier that sends its questions back (`Asking`, desk.py). The
-same code runs in both places, so what a document is told does not depend on where it was
-explained.
+A GPU answers faster than one process can sample and fit: worker processes each run the whole
+method on a few documents at a time, and send their queries to the process that holds the model
+(`RemoteClassifier`, answering.py). The same code runs in both places, so an explanation does not
+depend on where it was made.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,8 +13,14 @@ from typing import Any
 from slalom.classifiers.base import Classifier, Delegating, runs_elsewhere
 from slalom.document import Document, FloatArray, Queries
 from slalom.errors import SlalomError
+from slalom.explainers.answering import (
+    CallArrived,
+    Channel,
+    ChunkQueue,
+    QueriesAnswered,
+    answer_server,
+)
 from slalom.explainers.base import Explainer, Request, Result
-from slalom.explainers.desk import Answered, Came, Line, Waiter, desk
 from slalom.explainers.pipe import Watched
 from slalom.surrogates.pool import submit, worthwhile
 
@@ -39,15 +44,15 @@ class Task:
         ]
 
 
-class Asking(Delegating):
-    """A classifier in a worker: it knows what would be read, and asks here what is said."""
+class RemoteClassifier(Delegating):
+    """A classifier in a worker: it knows what the model reads, and asks the server for logits."""
 
-    def __init__(self, classifier: Classifier, line: Line) -> None:
+    def __init__(self, classifier: Classifier, channel: Channel) -> None:
         self.classifier = classifier
-        self.line = line
+        self.channel = channel
 
     def logits(self, asked: Sequence[tuple[Document, Queries]]) -> list[FloatArray]:
-        return self.line.ask(asked)
+        return self.channel.ask(asked)
 
 
 def explained(
@@ -112,23 +117,23 @@ def _has_outline(classifier: Any, document: Document) -> bool:
 
 def _by_workers(classifier: Any, task: Task) -> list[Result]:
     outline = replace(classifier.outline, name=classifier.name, labels=tuple(classifier.labels))
-    plain, told = _unwatched(classifier)
-    waiter, here = Waiter(plain, task.keep_errors), desk()
-    with here.line(waiter) as line:
-        asking = Asking(outline, line)
-        futures = [submit(_explained_there, (asking, part)) for part in task.parts(PER_WORKER)]
+    plain, progress = _unwatched(classifier)
+    queue, server = ChunkQueue(plain, task.keep_errors), answer_server()
+    with server.channel(queue) as channel:
+        remote = RemoteClassifier(outline, channel)
+        futures = [submit(_explained_there, (remote, part)) for part in task.parts(PER_WORKER)]
         try:
             for future in futures:
-                future.add_done_callback(waiter.coming.put)
+                future.add_done_callback(queue.events.put)
             n_open = len(futures)
             while n_open:
-                came = waiter.coming.get()
-                if isinstance(came, Came):
-                    here.answer(waiter)
-                elif isinstance(came, Answered):
-                    told(came.n_queries)
+                event = queue.events.get()
+                if isinstance(event, CallArrived):
+                    server.answer(queue)
+                elif isinstance(event, QueriesAnswered):
+                    progress(event.n_queries)
                 else:
-                    came.result()  # what broke is said now
+                    event.result()  # raises what failed
                     n_open -= 1
         finally:
             for future in futures:
@@ -137,12 +142,12 @@ def _by_workers(classifier: Any, task: Task) -> list[Result]:
 
 
 def _unwatched(classifier: Any) -> tuple[Classifier, Callable[[int], object]]:
-    """What all chunks ask, and who is to be told of a chunk's own progress."""
+    """The classifier that all chunks share, and where to report a chunk's own progress."""
     if isinstance(classifier, Watched):
         return classifier.classifier, classifier.part.answered
     return classifier, lambda n_queries: None
 
 
-def _explained_there(given: tuple[Asking, Task]) -> list[Result]:
+def _explained_there(given: tuple[RemoteClassifier, Task]) -> list[Result]:
     classifier, task = given
     return _here(classifier, task)

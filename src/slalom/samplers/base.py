@@ -25,7 +25,7 @@ class Samples:
     queries: Queries  # (n, width)
     weights: FloatArray  # (n,)
     complete: bool = False  # True: these are all subsets, so nothing is left to generalise to
-    n_alike: FloatArray | None = None  # (n,) expected number of distinct rows of the row's size
+    n_of_size: FloatArray | None = None  # (n,) expected number of distinct rows of the row's size
 
 
 class Sampler(Protocol):

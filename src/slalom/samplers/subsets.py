@@ -48,7 +48,7 @@ class SubsetSizes:
             masks = masks if document.has_empty_query else masks[:-1]
             expected, n_subsets = self._expected_draws(masks, n_queries)
             weights = expected / n_subsets
-            return Samples(queries_from_masks(masks), weights, complete=True, n_alike=n_subsets)
+            return Samples(queries_from_masks(masks), weights, complete=True, n_of_size=n_subsets)
         alone = self._alone(document, n_queries, rng)
 
         def draw(n: int) -> BoolArray:
@@ -59,10 +59,10 @@ class SubsetSizes:
 
         masks = distinct_rows(np.array([*fixed, *alone]), draw, n_queries)
         expected, n_subsets = self._expected_draws(masks, n_queries)
-        n_alike = -np.expm1(-expected / n_subsets) * n_subsets  # expected distinct draws
-        weights = expected / n_alike
-        n_alike[masks.sum(axis=1) == 1] = max(1, len(alone))
-        return Samples(queries_from_masks(masks), weights, n_alike=n_alike)
+        n_of_size = -np.expm1(-expected / n_subsets) * n_subsets  # expected distinct draws
+        weights = expected / n_of_size
+        n_of_size[masks.sum(axis=1) == 1] = max(1, len(alone))
+        return Samples(queries_from_masks(masks), weights, n_of_size=n_of_size)
 
     def _alone(
         self, document: Document, n_queries: int, rng: np.random.Generator

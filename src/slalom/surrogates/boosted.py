@@ -15,7 +15,7 @@ import numpy as np
 from slalom.document import FloatArray, IntArray
 from slalom.errors import MissingExtraError
 from slalom.surrogates.base import Fit, unsure
-from slalom.surrogates.quality import loo_quality, unsettled
+from slalom.surrogates.quality import loo_quality, sampled_rows
 from slalom.surrogates.trees import NEVER, Forest, TreesModel, no_trees
 
 DIGITS = 6  # of a leaf, relative to the spread of the scores: files stay small
@@ -83,7 +83,7 @@ class BoostedSurrogate:
             columns,
             weights=share,
             n_parameters=self.n_folds,
-            by=unsettled(counts[used]),
+            by=sampled_rows(counts[used]),
         )
         notes = () if (counts.sum(axis=1) == 0).any() else (FITTED_EMPTY,)
         if judged.r2 is None:

@@ -16,7 +16,7 @@ import numpy as np
 from slalom.document import FloatArray, IntArray
 from slalom.surrogates.base import Fit, unsure
 from slalom.surrogates.linear import BY_LEAVE_ONE_OUT, regress
-from slalom.surrogates.quality import loo_quality, unsettled
+from slalom.surrogates.quality import loo_quality, sampled_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +77,7 @@ class GamSurrogate:
             columns,
             weights=weights[used],
             n_parameters=len(features) + 1,
-            by=unsettled(counts[used]),
+            by=sampled_rows(counts[used]),
         )
         model = _model(
             found.coefficients, found.intercept, document_counts, one_column=scores.ndim == 1

@@ -15,7 +15,7 @@ import numpy as np
 
 from slalom.document import FloatArray, IntArray
 from slalom.surrogates.base import Fit, unsure
-from slalom.surrogates.quality import loo_quality, unsettled
+from slalom.surrogates.quality import loo_quality, sampled_rows
 
 BY_LEAVE_ONE_OUT = tuple(10.0**power for power in range(-6, 5))
 LEAST_LEFT = 1e-12  # of a residual, for rows that alone decide a coefficient
@@ -66,7 +66,7 @@ class LinearSurrogate:
             columns,
             weights=weights[used],
             n_parameters=counts.shape[1] + 1,
-            by=unsettled(counts[used]),
+            by=sampled_rows(counts[used]),
         )
         shape = (len(document_counts), *scores.shape[1:])
         model = LinearModel(

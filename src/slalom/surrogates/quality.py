@@ -2,7 +2,7 @@
 
     R² = 1 − Σ missed / Σ spread        over rows, each with its weight
 
-and how far that figure itself is luck: the standard error of a ratio of two sums over
+and its standard error: that of a ratio of two sums over
 independent rows, whose linear part is Σ (missed − (1 − R²) spread) / Σ spread, and what no
 sample shows because it was not drawn, as if one more row were missed wholly: 1 / n, with n the
 number of rows that would have the spread if it were shared evenly.
@@ -17,7 +17,7 @@ import numpy as np
 
 from slalom.document import BoolArray, FloatArray, IntArray
 
-HANDFUL = 8  # such rows, at least
+MIN_EFFECTIVE_ROWS = 8  # that share the spread
 CONSTANT = 1e-9  # of the largest score: rounding, not spread
 
 
@@ -30,14 +30,15 @@ class Judged:
     rmse: float | None
 
 
-NOTHING = Judged(None, None, None)
+UNKNOWN = Judged(None, None, None)
 
 
-def unsettled(counts: FloatArray) -> BoolArray:
+def sampled_rows(counts: FloatArray) -> BoolArray:
     """(n,) rows of a kind that has others: where every unit was asked alone, no such row."""
     alone = counts.sum(axis=1) == 1
     settled = bool((counts[alone] > 0).any(axis=0).all())
-    return ~alone if settled and (~alone).sum() >= HANDFUL else np.ones(len(counts), dtype=bool)
+    enough = (~alone).sum() >= MIN_EFFECTIVE_ROWS
+    return ~alone if settled and enough else np.ones(len(counts), dtype=bool)
 
 
 def loo_quality(
@@ -59,12 +60,12 @@ def loo_quality(
         residuals, scores, weights = residuals[by], scores[by], weights[by]
     n_rows, n_classes = scores.shape
     if n_rows == 0:
-        return NOTHING
+        return UNKNOWN
     shares = weights / weights.sum()
     missed = shares * (residuals**2).sum(axis=1)
     spread = shares * ((scores - shares @ scores) ** 2).sum(axis=1)
     rmse = float(np.sqrt(missed.sum() / n_classes))
-    if too_few or _carriers(spread) < HANDFUL:
+    if too_few or _effective_rows(spread) < MIN_EFFECTIVE_ROWS:
         return Judged(None, None, rmse)
     alone = n_rows / (n_rows - 1)  # the mean, too, is judged on rows it has not seen
     return judged(missed, spread * alone**2, largest=float(np.abs(scores).max()), rmse=rmse)
@@ -76,25 +77,25 @@ def judged(
     *,
     largest: float,
     rmse: float,
-    kin: IntArray | None = None,
+    groups: IntArray | None = None,
 ) -> Judged:
     """R² of rows, each with what was missed of its spread; None where all scores are alike.
 
-    `largest` is the largest of them; rows of one `kin` (a document, say) err together.
+    `largest` is the largest of them; rows of one group (a document, say) err together.
     """
     total = float(spread.sum())
     if total <= (CONSTANT * max(1.0, largest)) ** 2:
         return Judged(None, None, rmse)
     left = float(missed.sum()) / total
     parts = missed - left * spread
-    if kin is not None:
-        parts = np.bincount(kin, parts).astype(np.float64)
+    if groups is not None:
+        parts = np.bincount(groups, parts).astype(np.float64)
     n = len(parts)
     by_chance = float(np.linalg.norm(parts)) / total * np.sqrt(n / max(1, n - 1))
-    return Judged(1.0 - left, float(np.hypot(by_chance, 1 / _carriers(spread))), rmse)
+    return Judged(1.0 - left, float(np.hypot(by_chance, 1 / _effective_rows(spread))), rmse)
 
 
-def _carriers(spread: FloatArray) -> float:
+def _effective_rows(spread: FloatArray) -> float:
     """How many rows would have the spread if it were shared evenly; without any, all of them."""
     squares = float((spread**2).sum())
     return float(spread.sum()) ** 2 / squares if squares > 0 else float(len(spread))

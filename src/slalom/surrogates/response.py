@@ -16,7 +16,11 @@ from slalom.document import FloatArray
 
 N_LEVELS, N_SIZES = 9, 5  # knots; fewer where there are few rows
 ROWS_PER_KNOT = 10
-BEND, TILT, SHRINK = 0.1, 0.1, 1e-3  # ridges, in units of the rows near a knot
+CURVATURE_RIDGE, SLOPE_RIDGE, LEVEL_RIDGE = (
+    0.1,
+    0.1,
+    1e-3,
+)  # ridges, in units of the rows near a knot
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,10 +31,10 @@ class Response:
     sizes: FloatArray  # (n_sizes,) ascending
     heights: FloatArray  # (n_levels, n_sizes)
 
-    def __call__(self, said: FloatArray, sizes: FloatArray) -> FloatArray:
+    def __call__(self, predicted: FloatArray, sizes: FloatArray) -> FloatArray:
         """What to add to predictions of texts of these sizes: (n,)."""
         by_size = _hats(np.log2(1 + sizes), self._log_sizes) @ self.heights.T  # (n, n_levels)
-        return np.asarray((_hats(said, self.levels) * by_size).sum(axis=1))
+        return np.asarray((_hats(predicted, self.levels) * by_size).sum(axis=1))
 
     @property
     def _log_sizes(self) -> FloatArray:
@@ -54,20 +58,22 @@ def flat() -> Response:
 
 
 def fit_response(
-    said: FloatArray, misses: FloatArray, *, sizes: FloatArray, weights: FloatArray
+    predicted: FloatArray, residuals: FloatArray, *, sizes: FloatArray, weights: FloatArray
 ) -> Response:
-    """The surface through the misses (truth − prediction) of predictions of unseen rows."""
-    few = int(np.clip(len(said) / ROWS_PER_KNOT, 1, N_LEVELS * N_SIZES))
+    """The surface through the residuals (truth − prediction) of predictions of unseen rows."""
+    few = int(np.clip(len(predicted) / ROWS_PER_KNOT, 1, N_LEVELS * N_SIZES))
     n_sizes = min(N_SIZES, max(1, few // N_LEVELS + 1))
-    levels = np.unique(np.quantile(said, np.linspace(0, 1, min(N_LEVELS, few))))
+    levels = np.unique(np.quantile(predicted, np.linspace(0, 1, min(N_LEVELS, few))))
     knots = np.unique(np.quantile(sizes, np.linspace(0.02, 1, n_sizes), method="nearest"))
-    across, along = _hats(said, levels), _hats(np.log2(1 + sizes), np.log2(1 + knots))
-    design = (across[:, :, None] * along[:, None, :]).reshape(len(said), -1)
+    across, along = _hats(predicted, levels), _hats(np.log2(1 + sizes), np.log2(1 + knots))
+    design = (across[:, :, None] * along[:, None, :]).reshape(len(predicted), -1)
     bend, tilt = (np.diff(np.eye(len(x)), n, axis=0) for x, n in ((levels, 2), (knots, 1)))
-    ridge = BEND * np.kron(bend.T @ bend, np.eye(len(knots)))
-    ridge += TILT * np.kron(np.eye(len(levels)), tilt.T @ tilt) + SHRINK * np.eye(len(ridge))
+    ridge = CURVATURE_RIDGE * np.kron(bend.T @ bend, np.eye(len(knots)))
+    ridge += SLOPE_RIDGE * np.kron(np.eye(len(levels)), tilt.T @ tilt) + LEVEL_RIDGE * np.eye(
+        len(ridge)
+    )
     gram = design.T @ (design * weights[:, None]) + weights.sum() / len(ridge) * ridge
-    heights = np.linalg.solve(gram, design.T @ (weights * misses))
+    heights = np.linalg.solve(gram, design.T @ (weights * residuals))
     return Response(levels, knots, heights.reshape(len(levels), len(knots)))
 
 

@@ -158,7 +158,7 @@ def test_leave_one_out_is_what_leaving_one_out_gives(n_classes, parts):
     solver = LevenbergMarquardt(ridges=(0.1, 0.1))
     surrogate = SlalomSurrogate(parts=parts, solver=solver)
     problem = surrogate.problem(counts, scores, weights=np.ones(120), document_counts=np.ones(8))
-    quick = certainty(problem, solver.solve(problem), np.eye(n_classes)).misses
+    quick = certainty(problem, solver.solve(problem), np.eye(n_classes)).residuals
     slow = np.zeros_like(quick)
     refitted = np.arange(0, 120, 3)
     for row in refitted:

@@ -32,7 +32,9 @@ def test_what_is_foretold_of_the_same_ridges_is_what_is_found():
     problem = problem_of()
     ridges = Strengths().ridges(problem)
     near = Linearised(problem, converged(problem, ridges, problem.importance_prior))
-    np.testing.assert_allclose(near.foretold(ridges), near.left_out(ridges).residuals, atol=1e-6)
+    np.testing.assert_allclose(
+        near.predicted_residuals(ridges), near.left_out(ridges).residuals, atol=1e-6
+    )
 
 
 def test_other_ridges_are_foretold_nearly():
@@ -47,8 +49,8 @@ def test_other_ridges_are_foretold_nearly():
             other = Strengths(**{name: getattr(start, name) * factor}).ridges(problem)
             there = Linearised(problem, converged(problem, other, state.importances))
             true = judge(problem, there.left_out(other).residuals) / error - 1
-            foretold = judge(problem, near.foretold(other)) / error - 1
-            assert abs(foretold - true) < max(0.25 * abs(true), 0.01), name
+            predicted_residuals = judge(problem, near.predicted_residuals(other)) / error - 1
+            assert abs(predicted_residuals - true) < max(0.25 * abs(true), 0.01), name
 
 
 def test_single_precision_leads_to_the_same_strengths_and_errors():
@@ -56,7 +58,11 @@ def test_single_precision_leads_to_the_same_strengths_and_errors():
     search = ByLeaveOneOut()
     assert problem.single.fixed.dtype == problem.single.scores.dtype == np.float32
     single, double = (search._afresh(p, Strengths()) for p in (problem.single, problem))
-    assert single.state.gram.dtype == single.near.foretold(single.ridges).dtype == np.float32
+    assert (
+        single.state.gram.dtype
+        == single.near.predicted_residuals(single.ridges).dtype
+        == np.float32
+    )
     assert abs(single.error / double.error - 1) < 1e-3
     solution = search.solve(problem)
     assert solution.state.values.dtype == solution.state.importances.dtype == np.float64

@@ -22,7 +22,7 @@ def left(residual, *, rows=None):
     return Left(
         present=masks[kept].astype(float),
         residuals=scores[kept, None],
-        n_alike=ways[kept],
+        n_of_size=ways[kept],
         whole=scores[:1],
         empty=scores[-1:],
     )

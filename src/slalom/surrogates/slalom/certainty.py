@@ -9,14 +9,14 @@ T is how far the parameters of one kind lie from their prior, as the ridge says 
 (MacKay: over the number that the data determine), whichever is more. Standard errors of
 everything that is read off follow by the delta method.
 
-Values shrink to one score. How far that may be off, they all are in common, and the length curve
-takes it up unseen: H⁻¹ R 1 √T over the values of one column is one more error of theirs and of
-the curve's, of which no answer knows. What only ridges have told apart may as well be values':
+All values shrink to a common score. An error of that score is common to all values, and the
+length curve can absorb it, so that no residual shows it: H⁻¹ R 1 √T over the values of one column
+is one more error of theirs and of the curve's. What only ridges tell apart counts as values':
 
     T = Σ(v − v̄ + direct effects, in values' units)²/γ + (any share of the curve: a third of its²)
 
-How far a unit's value and importance are data: of the posterior covariance of the two, in
-units of the prior's, the larger eigenvalue is what the prior still has to say, and
+How far the data determine a unit's value and importance: one less the larger eigenvalue of the
+posterior covariance of the two, in units of the prior's,
 
     determined              1 − the largest eigenvalue of P^{−½} σ²H⁻¹ P^{−½}, per unit
 """
@@ -31,7 +31,7 @@ from slalom.surrogates.slalom.left_out import LeftOut, left_out
 from slalom.surrogates.slalom.path import judge
 from slalom.surrogates.slalom.problem import Problem, Solution
 
-LEAST_FREE = 0.05  # of the parameters of one kind
+MIN_FREE = 0.05  # of the parameters of one kind
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,9 +42,9 @@ class Certainty:
     """
 
     judged: Judged  # RMSE in the problem's own unit
-    misses: FloatArray  # (n, n_classes) leave-one-out residuals, in the scores' own unit
+    residuals: FloatArray  # (n, n_classes) leave-one-out residuals, in the scores' own unit
     covariances: tuple[FloatArray, ...]  # one (n_parameters, n_parameters) per class
-    together: FloatArray  # (n_classes, n_parameters, n_columns) all values pulled in common
+    common_shift: FloatArray  # (n_classes, n_parameters, n_columns) all values pulled in common
     determined: FloatArray  # (n_features,)
 
 
@@ -63,18 +63,18 @@ def certainty(
     gram_inverse = cho_solve(solution.state.factor, np.eye(size), check_finite=False)
     schur_inverse = cho_solve((left.root, True), np.eye(len(left.root)), check_finite=False)
     inverses = (gram_inverse, schur_inverse)
-    misses = left.residuals
-    left = replace(left, residuals=_like_others(problem, misses))
+    residuals = left.residuals
+    left = replace(left, residuals=_capped_residuals(problem, residuals))
     return Certainty(
-        _quality(problem, misses, len(contrasts), by),
-        misses @ contrasts.T,
+        _quality(problem, residuals, len(contrasts), by),
+        residuals @ contrasts.T,
         _covariances(problem, solution, contrasts, left, inverses),
-        _together(problem, solution, contrasts, left, inverses),
+        _common_shift(problem, solution, contrasts, left, inverses),
         _determined(problem, solution, left, inverses),
     )
 
 
-def _like_others(problem: Problem, misses: FloatArray) -> FloatArray:
+def _capped_residuals(problem: Problem, residuals: FloatArray) -> FloatArray:
     """Rows that are one of a kind miss no more than others do on average.
 
     No other row could stand in for the empty text: predicted without it, it may come out
@@ -82,13 +82,13 @@ def _like_others(problem: Problem, misses: FloatArray) -> FloatArray:
     """
     judged = problem.judged
     if judged is None or judged.all() or not judged.any():
-        return misses
-    typical = np.sqrt(judge(problem, misses))
-    ends = misses[~judged]
+        return residuals
+    typical = np.sqrt(judge(problem, residuals))
+    ends = residuals[~judged]
     length = np.maximum(np.sqrt((ends**2).sum(axis=1, keepdims=True)), 1e-300)
-    calmer = misses.copy()
-    calmer[~judged] = ends * np.minimum(1.0, typical / length)
-    return calmer
+    capped = residuals.copy()
+    capped[~judged] = ends * np.minimum(1.0, typical / length)
+    return capped
 
 
 def _quality(
@@ -153,15 +153,15 @@ def _pulls(
     squares = (moved**2).mean(axis=1)  # over columns
     linear = np.sqrt(noise * ridges.linear)
     for kind in (slice(0, m), slice(k, k + n_direct), slice(k + n_direct + 1, None)):
-        far = _far(squares[kind], ridges.linear[kind] * spread[kind])
+        far = _prior_scale(squares[kind], ridges.linear[kind] * spread[kind])
         linear[kind] = np.maximum(linear[kind], ridges.linear[kind] * far)
     strayed = (state.importances - problem.importance_prior)[:m] ** 2
-    far = _far(strayed, (ridges.importances * schur_inverse.diagonal())[:m])
+    far = _prior_scale(strayed, (ridges.importances * schur_inverse.diagonal())[:m])
     importances = np.sqrt(noise * ridges.importances)
     return linear, np.maximum(importances, ridges.importances * far)
 
 
-def _together(
+def _common_shift(
     problem: Problem,
     solution: Solution,
     contrasts: FloatArray,
@@ -180,7 +180,7 @@ def _together(
         through = ((part[:m] @ schur_inverse) * part[:m]).sum(axis=1)
         shrunk = ridges * (gram_inverse.diagonal()[:m] + through)
         size = np.hypot(
-            _far(_whole_effects(problem, solution, column) ** 2, shrunk),
+            _prior_scale(_total_effects(problem, solution, column) ** 2, shrunk),
             _as_values(problem, solution, column, own[:, column]) / np.sqrt(3.0),
         )
         by_class = contrasts @ _in_gauge(problem, own).T
@@ -188,7 +188,7 @@ def _together(
     return np.stack(pulled, axis=-1)
 
 
-def _whole_effects(problem: Problem, solution: Solution, column: int) -> FloatArray:
+def _total_effects(problem: Problem, solution: Solution, column: int) -> FloatArray:
     """(m,) values less their prior, with the direct effects, in values' units.
 
     Both act through columns of the design: what one lacks in size it makes up in effect.
@@ -213,12 +213,12 @@ def _as_values(problem: Problem, solution: Solution, column: int, pulled: FloatA
     return float(shape @ curve / max(float(shape @ shape), 1e-300))
 
 
-def _far(squares: FloatArray, shrunk: FloatArray) -> float:
+def _prior_scale(squares: FloatArray, shrunk: FloatArray) -> float:
     """How far parameters of one kind lie from their prior, had they not been shrunk."""
     if not squares.size:
         return 0.0
     free = float((1.0 - shrunk).clip(0.0, 1.0).sum())
-    return float(np.sqrt(squares.sum() / max(free, LEAST_FREE * squares.size)))
+    return float(np.sqrt(squares.sum() / max(free, MIN_FREE * squares.size)))
 
 
 def _in_gauge(problem: Problem, influence: FloatArray) -> FloatArray:

@@ -19,7 +19,7 @@ from slalom.surrogates.base import Fit
 from slalom.surrogates.boosted import Ground, Growth
 from slalom.surrogates.permuted_shapley import Orders, Said, permuted_shapley
 from slalom.surrogates.quality import loo_quality
-from slalom.surrogates.remainder import Described, Remainder, fit_remainder
+from slalom.surrogates.remainder import FoldedRows, Remainder, fit_remainder
 from slalom.surrogates.response import Response
 from slalom.surrogates.slalom.described import described, rescaled
 from slalom.surrogates.slalom.fit import SlalomSurrogate
@@ -128,7 +128,7 @@ class CompletedSurrogate:
         )
         grower = Grown.on(counts[rows]) if self.trees else None
         shown = [
-            Described(
+            FoldedRows(
                 counts[rows],
                 truth[:, column],
                 problem.weights[drawn],
@@ -195,13 +195,13 @@ class Grown:
         n_rows, n_features = counts.shape
         return cls(Ground.of(counts), FOR_MANY if n_rows >= MANY_ROWS * n_features else JUDGED)
 
-    def rounds(self, misses: FloatArray, weights: FloatArray) -> Iterator[FloatArray]:
-        return self.ground.rounds(misses, weights=weights, growth=self.judged)
+    def rounds(self, residuals: FloatArray, weights: FloatArray) -> Iterator[FloatArray]:
+        return self.ground.rounds(residuals, weights=weights, growth=self.judged)
 
-    def forest(self, misses: FloatArray, weights: FloatArray, n_rounds: int) -> Forest:
+    def forest(self, residuals: FloatArray, weights: FloatArray, n_rounds: int) -> Forest:
         rate = self.judged.rate / SMALLER
         growth = replace(self.judged, n_trees=SMALLER * n_rounds, rate=rate)
-        return self.ground.forest(misses, weights=weights, growth=growth)
+        return self.ground.forest(residuals, weights=weights, growth=growth)
 
 
 def _model(fit: Fit, found: list[Remainder], *, centred: bool) -> CompletedModel:

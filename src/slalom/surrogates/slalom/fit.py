@@ -6,7 +6,7 @@ import numpy as np
 
 from slalom.document import BoolArray, FloatArray
 from slalom.surrogates.base import Fit, unsure
-from slalom.surrogates.quality import unsettled
+from slalom.surrogates.quality import sampled_rows
 from slalom.surrogates.rows import Rows
 from slalom.surrogates.slalom.certainty import certainty
 from slalom.surrogates.slalom.described import described
@@ -111,12 +111,12 @@ class SlalomSurrogate:
         model = _model(problem, solution, back, document_counts)
         if scores.ndim == 1:
             model = model.column(0)
-        by = unsettled(counts[solved.used])
+        by = sampled_rows(counts[solved.used])
         sure = certainty(problem, solution, back, by)
         judged = sure.judged
         said = model.predict(counts)
         held_out = said.reshape(columns.shape)
-        held_out[solved.used] = columns[solved.used] - sure.misses
+        held_out[solved.used] = columns[solved.used] - sure.residuals
         return Fit(
             model=model,
             scores=read_outs(model, document_counts),

@@ -8,7 +8,7 @@ With H = JᵀΠJ + R at the optimum, split into what is linear and the importanc
 There is no floor under 1 − h: a row that no other row speaks of has a leverage near 1 and a
 residual near 0, and their ratio is what the prior says of it.
 
-A fit that is linearised foretells what other ridges would do: one Gauss–Newton step of all
+A linearised fit predicts what other ridges would do: one Gauss–Newton step of all
 parameters under them, and the leave-one-out error of that linear problem.
 """
 
@@ -70,7 +70,7 @@ class Linearised:
         system = self._system(ridges, self.state.factor[0])
         return self._judged(system, positive_root(system.schur), self.state.residuals)
 
-    def foretold(self, ridges: Ridges) -> FloatArray:
+    def predicted_residuals(self, ridges: Ridges) -> FloatArray:
         """(n, n_columns) leave-one-out residuals after a step to the optimum under others."""
         problem, state = self.problem, self.state
         system = self._system(ridges, factor_of(state.gram, ridges.linear))

@@ -1,14 +1,14 @@
-"""How strongly to shrink: the ridges under which left-out rows are predicted best.
+"""Ridges by leave-one-out error: a coordinate search over four strengths.
 
-A strength is a ridge in units that mean the same for every design: of values, direct effects
-and the length curve it is the prior's word on how much of the scores' spread the part
-explains, ridge = strength × the summed variance of the part's columns; of importances, whose
-own unit is natural, the ridge itself. From one set of strengths that suits most classifiers
-the search walks with one strength at a time, then with all together (exact data lead to no
-ridges at all, noise to a fit that says the mean), as long as the leave-one-out error falls.
-Weaker ridges must pay for themselves: leave-one-out likes them a little too much. Before
-other ridges are tried, the fit that is linearised where it stands foretells what they would
-do, at a fifth of the cost; what is hopeless there is not tried.
+A strength is a ridge in units that mean the same for every design. For values, direct effects
+and the length curve it sets the prior variance, as a share of the scores' variance that the part
+explains: ridge = strength × the summed variance of the part's columns. For importances, whose
+own unit is natural, it is the ridge itself. From one set of strengths that suits most classifiers
+the search moves one strength at a time, then all together (exact data lead to no ridges at all,
+noise to a fit that predicts the mean), as long as the leave-one-out error falls. Weaker ridges
+must gain more than stronger ones: leave-one-out favours them a little too much. Before other
+ridges are tried, one Gauss–Newton step from the current fit predicts their error at a fifth of
+the cost; where that is too high they are not tried.
 """
 
 from dataclasses import dataclass, replace
@@ -26,23 +26,21 @@ from slalom.surrogates.slalom.problem import (
     project,
 )
 
-WEAKEST, STRONGEST = 1e-11, 1e6  # of all strengths together, times those of the start
-NARROW = 1e-2, 1e4  # of one strength, times that of the start
-EASE = 0.4  # an anchor without an answer of its own is pulled this much less than a unit
-FREE = 1e-3  # the ridge on the length curve's first step: a level that all texts share
-ASKED_ALL = 3e-2  # times the start, where every subset was asked: no row is left to predict
-PAYS, HELPS = 0.95, 0.995  # what the error must fall to, for weaker ridges and for stronger
-HOPELESS = 1.01  # times that, where it is only foretold
-MOST, LOUD_BY = 9.0, 6.0  # spreads that misfit may buy: of values, in scores', of importances
-POOR = 0.4  # from which error on all ridges may be too weak; below it they may be too strong
-NEARLY, LEAP = (
-    0.15,
-    1e-5,
-)  # error, or part of it, from which on to leap, and the strengths it leads to
-HARMLESS = 1.02  # where data turn out to be nearly exact only: as strong as they may be
-MILD = 1e3  # spreads that scores may be away for single precision
-PLATEAU = 1e-4  # fall of the objective per step, below which a descent from the prior has arrived
-EXACT = 1e-8  # of the spread: nothing is left to gain
+MIN_STRENGTH, MAX_STRENGTH = 1e-11, 1e6  # of all strengths together, times those of the start
+STRENGTH_BOUNDS = 1e-2, 1e4  # of one strength, times that of the start
+ANCHOR_RIDGE_FACTOR = 0.4  # of an anchor without an answer of its own, relative to a unit
+FIRST_STEP_RIDGE = 1e-3  # on the length curve's first step: a level that all texts share
+ALL_SUBSETS_STRENGTH = 3e-2  # times the start, where every subset was asked
+GAIN_BY_WEAKER, GAIN_BY_STRONGER = 0.95, 0.995  # what the error must fall to, under such ridges
+SKIPPED_ABOVE = 1.01  # times that, where it is only predicted
+MAX_VALUE_SPREAD, MAX_IMPORTANCE_SPREAD = 9.0, 6.0  # that misfit may lead to; in scores' spreads
+POOR_FIT = 0.4  # error above which all ridges may be too weak; below it, too strong
+NEARLY_EXACT = 0.15  # error below which much weaker ridges are tried at once
+NEARLY_EXACT_STRENGTH = 1e-5  # theirs
+TOLERATED_LOSS = 1.02  # of error, for stronger ridges where data are nearly exact
+SINGLE_PRECISION_RANGE = 1e3  # spreads: scores within it are searched in single precision
+FIRST_TOLERANCE = 1e-4  # relative fall of the objective that ends a descent from the prior
+EXACT_FIT = 1e-8  # of the spread: nothing is left to gain
 
 
 @dataclass(frozen=True)
@@ -59,7 +57,7 @@ class Strengths:
         kind = problem.scores.dtype  # in which all of a trial is computed
         ones = problem.padded(np.ones(problem.n_features, kind))
         all_ones = np.ones_like(ones)
-        eased = all_ones if problem.grounded else np.where(ones > 0, ones, EASE)
+        eased = all_ones if problem.grounded else np.where(ones > 0, ones, ANCHOR_RIDGE_FACTOR)
         return Ridges(
             values=value * (ones if problem.grounded else all_ones),
             importances=importance * eased.astype(kind),
@@ -73,7 +71,7 @@ class Strengths:
         direct = np.full(problem.parts.direct.shape[1], self.direct * problem.variances[1])
         length = np.full(problem.parts.length.shape[1], self.length * problem.variances[2])
         ridges = self.common * np.append(direct, length)
-        ridges[len(direct)] = FREE * min(self.common, 1.0)
+        ridges[len(direct)] = FIRST_STEP_RIDGE * min(self.common, 1.0)
         return ridges
 
 
@@ -97,12 +95,13 @@ class Trial:
 
     @property
     def modest(self) -> bool:
-        """Misfit buys no values that spread MOST times as far as the scores, no e⁶ : 1 of weights.
+        """Whether misfit explains no values or importances that spread too far.
 
         Error over ridge is the variance that the prior would then expect.
         """
         value, importance = self.ridges.strengths
-        return value * MOST**2 >= self.error and importance * LOUD_BY**2 >= self.error
+        values_are = value * MAX_VALUE_SPREAD**2 >= self.error
+        return values_are and importance * MAX_IMPORTANCE_SPREAD**2 >= self.error
 
 
 @dataclass(frozen=True)
@@ -118,7 +117,9 @@ class ByLeaveOneOut:
 
     def solve(self, problem: Problem) -> Solution:
         if problem.complete:
-            ridges = _firm(problem, replace(self.start, common=ASKED_ALL).ridges(problem), 1.0)
+            ridges = _firm(
+                problem, replace(self.start, common=ALL_SUBSETS_STRENGTH).ridges(problem), 1.0
+            )
             state = _begin(problem, ridges, self.first_steps)
         else:
             found = self.search(problem)
@@ -131,20 +132,22 @@ class ByLeaveOneOut:
         """In single precision as long as there are ridges worth the name."""
         first = self._afresh(problem.single if _is_mild(problem) else problem, self.start)
         best = self._leap(problem, first)
-        if best.error <= EXACT:
+        if best.error <= EXACT_FIT:
             return best
         best = self._either(best, _value, 4.0)
         if problem.parts is not None:
             best = self._either(best, _direct, 8.0)
         best = self._either(best, _importance, 4.0)
-        if best.error > POOR:
-            return self._walk(best, _common, 10.0, HELPS)
-        down = self._walk(best, _common, 1 / 10, PAYS)
+        if best.error > POOR_FIT:
+            return self._walk(best, _common, 10.0, GAIN_BY_STRONGER)
+        down = self._walk(best, _common, 1 / 10, GAIN_BY_WEAKER)
         if down is not best and best.near.problem is not problem:
             again = self._afresh(problem, best.strengths, best.importances)
-            down = self._walk(again, _common, 1 / 10, PAYS)  # next to no ridges: digits matter
+            down = self._walk(
+                again, _common, 1 / 10, GAIN_BY_WEAKER
+            )  # next to no ridges: digits matter
         best = down
-        if first.error <= NEARLY:  # it was tried
+        if first.error <= NEARLY_EXACT:  # it was tried
             return best
         return self._leap(problem, best)
 
@@ -154,21 +157,23 @@ class ByLeaveOneOut:
         It begins where the best trial ended: from the prior, without ridges, the last digits of
         the scores decide where a descent ends.
         """
-        if best.error > NEARLY:
+        if best.error > NEARLY_EXACT:
             return best
-        trial = self._afresh(problem, replace(self.start, common=LEAP), best.importances)
-        if trial.error > PAYS * best.error:
+        trial = self._afresh(
+            problem, replace(self.start, common=NEARLY_EXACT_STRENGTH), best.importances
+        )
+        if trial.error > GAIN_BY_WEAKER * best.error:
             return best
-        down = self._walk(trial, _common, 1 / 10, PAYS)
+        down = self._walk(trial, _common, 1 / 10, GAIN_BY_WEAKER)
         if down is not trial:
             return down
-        up = self._walk(trial, _common, 10.0, HARMLESS)
+        up = self._walk(trial, _common, 10.0, TOLERATED_LOSS)
         return up if up.modest else best  # misfit is no exact data
 
     def _either(self, best: Trial, move: "Move", factor: float) -> Trial:
         """Down as long as that pays, else up."""
-        down = self._walk(best, move, 1 / factor, PAYS)
-        return self._walk(best, move, factor, HELPS) if down is best else down
+        down = self._walk(best, move, 1 / factor, GAIN_BY_WEAKER)
+        return self._walk(best, move, factor, GAIN_BY_STRONGER) if down is best else down
 
     def _walk(self, best: Trial, move: "Move", factor: float, enough: float) -> Trial:
         """On and on, while the error falls to `enough` of what it was."""
@@ -176,7 +181,7 @@ class ByLeaveOneOut:
         while move.within(best.strengths, factor):
             strengths, most = move.by(best.strengths, factor), enough * best.error
             ridges = strengths.ridges(problem)
-            if judge(problem, best.near.foretold(ridges)) > HOPELESS * most:
+            if judge(problem, best.near.predicted_residuals(ridges)) > SKIPPED_ABOVE * most:
                 break
             state = project(problem, best.state.importances, ridges)
             state = descend(problem, state, ridges, n_steps=self.n_steps, tolerance=1e-3)
@@ -222,7 +227,9 @@ def _firm(problem: Problem, ridges: Ridges, error: float) -> Ridges:
 
 def _is_mild(problem: Problem) -> bool:
     """Whether single precision is enough for a search, and worth it."""
-    return problem.is_large and float(np.abs(problem.scores).max(initial=0.0)) < MILD
+    return (
+        problem.is_large and float(np.abs(problem.scores).max(initial=0.0)) < SINGLE_PRECISION_RANGE
+    )
 
 
 def _judged(problem: Problem, strengths: Strengths, ridges: Ridges, state: State) -> Trial:
@@ -233,7 +240,7 @@ def _judged(problem: Problem, strengths: Strengths, ridges: Ridges, state: State
 def _begin(problem: Problem, ridges: Ridges, n_steps: int) -> State:
     """From the prior, where the anchor is as loud as a unit."""
     state = project(problem, problem.importance_prior, ridges)
-    return approach(problem, state, ridges, n_steps=n_steps, tolerance=PLATEAU)
+    return approach(problem, state, ridges, n_steps=n_steps, tolerance=FIRST_TOLERANCE)
 
 
 @dataclass(frozen=True)
@@ -251,5 +258,7 @@ class Move:
         return bool(self.bounds[0] <= relative <= self.bounds[1])
 
 
-_common = Move("common", (WEAKEST, STRONGEST))
-_value, _direct, _importance = (Move(name, NARROW) for name in ("value", "direct", "importance"))
+_common = Move("common", (MIN_STRENGTH, MAX_STRENGTH))
+_value, _direct, _importance = (
+    Move(name, STRENGTH_BOUNDS) for name in ("value", "direct", "importance")
+)

@@ -44,7 +44,7 @@ def standard_errors(
 ) -> dict[str, FloatArray]:
     """The same shapes as read_outs."""
     errors: dict[str, list[FloatArray]] = {}
-    sureness = zip(_columns(model), sure.covariances, sure.together, strict=True)
+    sureness = zip(_columns(model), sure.covariances, sure.common_shift, strict=True)
     for column, covariance, pull in sureness:
         for name, jacobian in _Reading.of(column, document_counts).jacobians().items():
             variance = _variances(jacobian, covariance)
@@ -68,7 +68,7 @@ def length_errors(model: SlalomModel, sizes: FloatArray, sure: Certainty) -> Flo
     variances = [
         ((across @ covariance[rises, rises]) * across).sum(axis=1)
         + ((across @ pull[rises]) ** 2).sum(axis=1)
-        for covariance, pull in zip(sure.covariances, sure.together, strict=True)
+        for covariance, pull in zip(sure.covariances, sure.common_shift, strict=True)
     ]
     errors = np.sqrt(np.maximum(np.stack(variances, axis=-1), 0.0))
     return np.asarray(errors[:, 0] if model.values.ndim == 1 else errors)

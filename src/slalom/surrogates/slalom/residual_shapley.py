@@ -26,7 +26,7 @@ import numpy as np
 
 from slalom.document import FloatArray
 
-OF_VARIANCE = np.linspace(0.0, 0.98, 25) ** 2  # f
+VARIANCE_FRACTIONS = np.linspace(0.0, 0.98, 25) ** 2  # f
 NOTHING = 1e-24  # of a residual, squared: rounding
 LEAST = 1e-9  # of the largest eigenvalue: a direction that no row speaks of
 
@@ -37,7 +37,7 @@ class Left:
 
     present: FloatArray  # (n_rows, n_units) 0 or 1
     residuals: FloatArray  # (n_rows, n_columns) leave-one-out
-    n_alike: FloatArray  # (n_rows,) rows of its size that the design asks for
+    n_of_size: FloatArray  # (n_rows,) rows of its size that the design asks for
     whole: FloatArray  # (n_columns,) of the full text
     empty: FloatArray  # (n_columns,) of the empty one; 0 where its score is the fit's
 
@@ -58,7 +58,7 @@ def residual_shares(left: Left) -> Shares:
     inner = (sizes > 0) & (sizes < n)
     if not inner.any():
         return Shares(equal, np.zeros_like(equal), np.ones_like(total))
-    weights = 1.0 / (sizes * (n - sizes) * left.n_alike)[inner]
+    weights = 1.0 / (sizes * (n - sizes) * left.n_of_size)[inner]
     root = np.sqrt(weights / weights.mean())[:, None]
     share = sizes[inner, None] / n
     design = left.present[inner] - share  # rows sum to 0: so do the shares
@@ -82,7 +82,10 @@ def _averaged(design: FloatArray, scores: FloatArray) -> tuple[FloatArray, Float
     pulls = axes.T @ (design.T @ scores)  # (n_told, n_columns)
     inside = pulls**2 / values[:, None]
     outside = np.maximum(spread - inside.sum(axis=0), 0.0)
-    rest, shared = 1.0 - OF_VARIANCE[:, None], OF_VARIANCE[:, None] * n_rows / values.sum()
+    rest, shared = (
+        1.0 - VARIANCE_FRACTIONS[:, None],
+        VARIANCE_FRACTIONS[:, None] * n_rows / values.sum(),
+    )
     likely = rest + shared * values  # (n_f, n_told) variances along the axes, in units of σ²
     missed = (1.0 / likely) @ inside + outside / rest  # (n_f, n_columns)
     noise = missed / max(n_rows - 2, 1)  # σ² under each f, its mean had any log σ been as likely
@@ -94,8 +97,10 @@ def _averaged(design: FloatArray, scores: FloatArray) -> tuple[FloatArray, Float
     slopes = shared / likely  # (n_f, n_told)
     mean = (chances @ slopes)[:, None] * pulls
     within = np.einsum("f,fc,ft->tc", chances, noise, rest * slopes)
-    strays = axes @ ((slopes - chances @ slopes)[:, :, None] * pulls)  # (n_f, n_units, n_columns)
-    between = np.einsum("f,fuc->uc", chances, strays**2)
+    deviations = axes @ (
+        (slopes - chances @ slopes)[:, :, None] * pulls
+    )  # (n_f, n_units, n_columns)
+    between = np.einsum("f,fuc->uc", chances, deviations**2)
     return np.asarray(axes @ mean), np.asarray((axes**2) @ within + between)
 
 

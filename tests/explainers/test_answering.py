@@ -10,8 +10,14 @@ import pytest
 import slalom
 from slalom.classifiers.base import Delegating
 from slalom.errors import ClassifierError
-from slalom.explainers import desk as module
-from slalom.explainers.desk import Answered, Call, Came, Waiter, desk
+from slalom.explainers import answering as module
+from slalom.explainers.answering import (
+    Call,
+    CallArrived,
+    ChunkQueue,
+    QueriesAnswered,
+    answer_server,
+)
 
 
 def lengths(texts):
@@ -42,35 +48,39 @@ def called(waiter, text):
 
 def came(waiter):
     found = []
-    while not waiter.coming.empty():
-        found.append(waiter.coming.get())
+    while not waiter.events.empty():
+        found.append(waiter.events.get())
     return found
 
 
-def test_there_is_one_desk_whichever_thread_is_first(monkeypatch):
+def test_there_is_one_server_whichever_thread_is_first(monkeypatch):
     opened = module._opened
     opened.cache_clear()
     monkeypatch.setattr(module.os, "urandom", lambda n: sleep(0.05) or bytes(n))
     with ThreadPoolExecutor(4) as threads:
-        found = list(threads.map(lambda _: desk(), range(4)))
+        found = list(threads.map(lambda _: answer_server(), range(4)))
     assert len({id(one) for one in found}) == 1
 
 
 def test_who_asks_the_same_classifier_is_answered_in_one_go():
     classifier, other = Asked(), Asked()
-    first, second, apart = (Waiter(one, False) for one in (classifier, classifier, other))
-    with desk().line(first), desk().line(second), desk().line(apart):
+    first, second, apart = (ChunkQueue(one, False) for one in (classifier, classifier, other))
+    with (
+        answer_server().channel(first),
+        answer_server().channel(second),
+        answer_server().channel(apart),
+    ):
         ends = [called(first, "good film"), called(second, "bad film"), called(second, "a film")]
         left = called(apart, "good film")
-        desk().answer(first)
+        answer_server().answer(first)
         assert classifier.n_documents == [3]
         alone = Asked()
         for end, text in zip(ends, ("good film", "bad film", "a film"), strict=True):
             document = alone.split(text)
             (said,) = end.recv()
             np.testing.assert_array_equal(said, alone.logits([(document, document.full())])[0])
-        assert came(first) == [Answered(1)]
-        assert came(second) == [Answered(1), Answered(1)]
+        assert came(first) == [QueriesAnswered(1)]
+        assert came(second) == [QueriesAnswered(1), QueriesAnswered(1)]
         assert not left.poll()
     assert "nobody waits" in str(left.recv())
 
@@ -78,21 +88,21 @@ def test_who_asks_the_same_classifier_is_answered_in_one_go():
 @pytest.mark.parametrize("keep_errors", [True, False])
 def test_what_breaks_is_told_where_it_belongs(keep_errors):
     classifier = Asked()
-    sound, broken = Waiter(classifier, keep_errors), Waiter(classifier, keep_errors)
-    with desk().line(sound), desk().line(broken):
+    sound, broken = ChunkQueue(classifier, keep_errors), ChunkQueue(classifier, keep_errors)
+    with answer_server().channel(sound), answer_server().channel(broken):
         good, odd, fine = called(sound, "a film"), called(broken, "odd film"), called(broken, "a")
         calls = [*sound.calls, *broken.calls]  # who is forgotten hangs up
-        desk().answer(sound)
+        answer_server().answer(sound)
         assert not good.poll()  # nobody knows yet whose fault it was
-        assert (came(sound), came(broken)) == ([Came()], [Came(), Came()])
-        desk().answer(sound)
+        assert (came(sound), came(broken)) == ([CallArrived()], [CallArrived(), CallArrived()])
+        answer_server().answer(sound)
         assert isinstance(good.recv(), list)
         if keep_errors:
-            desk().answer(broken)
+            answer_server().answer(broken)
             assert "not this one" in str(odd.recv())
             assert isinstance(fine.recv(), list)
         else:
             with pytest.raises(ClassifierError, match="not this one"):
-                desk().answer(broken)
+                answer_server().answer(broken)
             assert all("nobody waits" in str(end.recv()) for end in (odd, fine))
     assert not any(end.poll() for end in (good, odd, fine)), calls

@@ -1,8 +1,7 @@
-"""What a fit left of a document's answers: shared out among the units, and added to predictions.
+"""Residuals of a fit: shared out among the units, and added to predictions.
 
-Knows which answers say something about it; how they are put to use is the surrogates' matter
-(posterior.py, residual_shapley.py, nearby.py). Numbers only go in and come out: workers do it
-where they pay.
+Knows which answers enter; what is done with them is in the surrogates (posterior.py,
+residual_shapley.py, nearby.py). Takes and returns plain arrays, so that workers can run it.
 """
 
 from dataclasses import dataclass, replace
@@ -18,16 +17,16 @@ from slalom.surrogates.slalom.completed import CompletedModel
 from slalom.surrogates.slalom.corrected import CorrectedModel
 from slalom.surrogates.slalom.described import rescaled
 from slalom.surrogates.slalom.model import SlalomModel
-from slalom.surrogates.slalom.nearby import Known, Missed, know_nearby
+from slalom.surrogates.slalom.nearby import NearFit, NearResiduals, fit_near
 from slalom.surrogates.slalom.posterior import MAX_ROWS, Posterior, Residuals, posterior_of
 from slalom.surrogates.slalom.residual_shapley import Left, Shares, residual_shares
 
-PAYS = 0.98  # what the squared error of left-out answers must fall to
-HARM = 1.5  # times which the error of removals that were not measured may grow
+MIN_GAIN = 0.98  # what the squared error of left-out answers must fall to
+MAX_HARM = 1.5  # times which the error of removals that were not measured may grow
 
 
 @dataclass(frozen=True, eq=False)
-class Near:
+class NearAnswers:
     """Answers about the text nearly whole, and those the fit was made from."""
 
     fitted: SlalomModel | CompletedModel  # over units
@@ -40,51 +39,59 @@ class Near:
 
 
 @dataclass(frozen=True, eq=False)
-class Leftover:
-    """What is to be worked out of one document; None: there is nothing to say of that."""
+class ResidualTask:
+    """What is to be computed for one document; None: not that part of it."""
 
     left: Left | Residuals | None = None
-    near: Near | None = None
+    near: NearAnswers | None = None
 
 
 @dataclass(frozen=True, eq=False)
-class Used:
-    """What came of it."""
+class ResidualResult:
+    """Shares of Shapley values, and the model with its corrections; None: there are none."""
 
     shares: Shares | None = None
-    known: Known | None = None
+    known: NearFit | None = None
     model: CorrectedModel | None = None
 
 
-def used(leftover: Leftover) -> Used:
-    left, near = leftover.left, leftover.near
+def solve_residuals(task: ResidualTask) -> ResidualResult:
+    left, near = task.left, task.near
     if isinstance(left, Residuals):
         posterior = posterior_of(left)
         shares = posterior.shares
-        return Used(shares, *_better(near, left, posterior)) if near else Used(shares)
+        return (
+            ResidualResult(shares, *_better(near, left, posterior))
+            if near
+            else ResidualResult(shares)
+        )
     of_many = None if left is None else residual_shares(left)
-    return Used(of_many, *_finished(near)) if near else Used(of_many)
+    return ResidualResult(of_many, *_finished(near)) if near else ResidualResult(of_many)
 
 
-def _better(near: Near, left: Residuals, posterior: Posterior) -> tuple[Known, CorrectedModel]:
+def _better(
+    near: NearAnswers, left: Residuals, posterior: Posterior
+) -> tuple[NearFit, CorrectedModel]:
     """The fit or its correction, each with what is known of the text nearly whole on top.
 
     A correction must pay on left-out answers and do no great harm to single removals, which
     people try out.
     """
     plain, corrected = _finished(near), _corrected(near, left, posterior)
-    before, now = (near.weights @ (k.of_drawn**2).sum(axis=1) for k, _ in (plain, corrected))
-    if now > PAYS * before or _removal_error(corrected) > HARM * _removal_error(plain):
+    before, now = (near.weights @ (k.drawn_residuals**2).sum(axis=1) for k, _ in (plain, corrected))
+    if now > MIN_GAIN * before or _removal_error(corrected) > MAX_HARM * _removal_error(plain):
         return plain
     return corrected
 
 
-def _removal_error(finished: tuple[Known, CorrectedModel]) -> float:
+def _removal_error(finished: tuple[NearFit, CorrectedModel]) -> float:
     error = finished[0].error
     return 0.0 if error is None else float(np.linalg.norm(error))
 
 
-def _corrected(near: Near, left: Residuals, posterior: Posterior) -> tuple[Known, CorrectedModel]:
+def _corrected(
+    near: NearAnswers, left: Residuals, posterior: Posterior
+) -> tuple[NearFit, CorrectedModel]:
     residuals, left_out = near.residuals.copy(), np.zeros_like(near.answers)
     for rows, present in ((residuals, near.drawn), (left_out, near.measured)):
         at = _rows(present, left)
@@ -93,13 +100,13 @@ def _corrected(near: Near, left: Residuals, posterior: Posterior) -> tuple[Known
     return _known(replace(near, residuals=residuals), model, left_out)
 
 
-def _finished(near: Near) -> tuple[Known, CorrectedModel]:
+def _finished(near: NearAnswers) -> tuple[NearFit, CorrectedModel]:
     return _known(near, CorrectedModel(near.fitted, None, None), None)
 
 
 def _known(
-    near: Near, model: CorrectedModel, left_out: FloatArray | None
-) -> tuple[Known, CorrectedModel]:
+    near: NearAnswers, model: CorrectedModel, left_out: FloatArray | None
+) -> tuple[NearFit, CorrectedModel]:
     """What is known of the text nearly whole beyond a model, and the model with it.
 
     `left_out` are residuals of what was measured, where the model has seen it; None: it has not.
@@ -108,8 +115,8 @@ def _known(
     said = model.predict(near.measured.astype(np.float64)).reshape(near.answers.shape)
     without = model.predict(1.0 - np.eye(n_units)).reshape(n_units, -1)
     missed = near.answers - said
-    known = know_nearby(
-        Missed(
+    known = fit_near(
+        NearResiduals(
             near.measured,
             missed,
             missed if left_out is None else left_out,
@@ -128,33 +135,33 @@ def _rows(present: BoolArray, left: Residuals) -> IntArray:
     return np.array([places.get(key, -1) for key in row_keys(present)], dtype=np.int32)
 
 
-def judged_with(fit: Fit, use: Used, seen: Observations) -> Fit:
+def judged_with(fit: Fit, use: ResidualResult, seen: Observations) -> Fit:
     """The fit, judged together with what was added to it."""
     by, known, model = fit.judged, use.known, use.model
     if known is None or model is None or by is None:
         return fit
-    if model.correction is None and known.nearby.own == 0:
+    if model.correction is None and known.nearby.nugget == 0:
         return fit
     columns = seen.scores.reshape(len(seen.scores), -1)
     weights = seen.weights
-    found = loo_quality(known.of_drawn, columns, weights=weights, n_parameters=0, by=by)
+    found = loo_quality(known.drawn_residuals, columns, weights=weights, n_parameters=0, by=by)
     if found.r2 is None:
         return fit
     parts = rescaled(fit.parts, found.r2)
     return replace(fit, r2=found.r2, r2_error=found.r2_error, rmse=found.rmse, parts=parts)
 
 
-def leftover_of(
+def residual_task(
     plan: Facts, asked: Asked, fit: Fit, *, samples: Samples, seen: Observations
-) -> Leftover:
+) -> ResidualTask:
     """Nothing where the fit has no anchor to stand on, or every subset was asked.
 
     Where neither design nor fit bears out more, equal shares put the sum right, no more.
     """
     if "shapley" not in fit.scores or getattr(fit.model, "anchor", None) is None:
-        return Leftover()
+        return ResidualTask()
     if asked.empty is not None and samples.complete:
-        return Leftover()
+        return ResidualTask()
     document, whole, empty = asked.case.document, asked.case.score, asked.empty
     said = fit.model.predict(seen.counts) if fit.held_out is None else fit.held_out
     ends = fit.model.predict(np.stack([np.zeros_like(seen.document_counts), seen.document_counts]))
@@ -164,19 +171,19 @@ def leftover_of(
         drawn = drawn[asked.case.answers.first]
     told = fit.r2 is not None
     near = _answers_near(asked, fit, seen, drawn > 0) if told and plan.nearby else None
-    n_alike = samples.n_alike if told and plan.shapley else None
-    kept = slice(0 if n_alike is None else None)
+    n_of_size = samples.n_of_size if told and plan.shapley else None
+    kept = slice(0 if n_of_size is None else None)
     left = Left(
         present=drawn[kept],
         residuals=residuals[kept],
-        n_alike=np.zeros(0) if n_alike is None else n_alike,
+        n_of_size=np.zeros(0) if n_of_size is None else n_of_size,
         whole=np.reshape(whole - ends[1], -1),
         empty=np.reshape(np.zeros_like(whole) if empty is None else empty - ends[0], -1),
     )
     if len(left.present) == 0 or len(drawn) + len(asked.present) > MAX_ROWS:
-        return Leftover(left, near)
+        return ResidualTask(left, near)
     said, ends = said.reshape(residuals.shape), ends.reshape(2, -1)
-    return Leftover(_residuals(asked, fit, left, said=said, ends=ends), near)
+    return ResidualTask(_residuals(asked, fit, left, said=said, ends=ends), near)
 
 
 def _residuals(
@@ -202,7 +209,9 @@ def _residuals(
     )
 
 
-def _answers_near(asked: Asked, fit: Fit, seen: Observations, drawn: BoolArray) -> Near | None:
+def _answers_near(
+    asked: Asked, fit: Fit, seen: Observations, drawn: BoolArray
+) -> NearAnswers | None:
     """The full text, single removals, and the rows that were drawn."""
     n_units, whole = asked.case.document.n_units, asked.case.score
     model = fit.model.spread(asked.case.document.features)
@@ -211,7 +220,7 @@ def _answers_near(asked: Asked, fit: Fit, seen: Observations, drawn: BoolArray) 
     single = asked.present.sum(axis=1) == n_units - 1
     answers = np.concatenate([whole[None], asked.scores[single]])
     held_out = fit.model.predict(seen.counts) if fit.held_out is None else fit.held_out
-    return Near(
+    return NearAnswers(
         model,
         np.vstack([np.ones((1, n_units), dtype=bool), asked.present[single]]),
         answers.reshape(len(answers), -1),

@@ -5,7 +5,7 @@ import pytest
 from benchmarks.trust import classifier_of
 
 import slalom
-import slalom.explainers.leftover as leftover
+import slalom.explainers.residuals as residuals
 import slalom.explainers.surrogate as surrogate
 from slalom.document import FloatArray
 from slalom.surrogates.slalom.posterior import Residuals
@@ -32,12 +32,12 @@ class Pairs:
 def test_single_units_and_removals_are_rows_and_the_ends_are_not(monkeypatch):
     kept = []
 
-    def leftover_of(*given, **named):
+    def residual_task(*given, **named):
         kept.append(original(*given, **named))
         return kept[-1]
 
-    original = surrogate.leftover_of
-    monkeypatch.setattr(surrogate, "leftover_of", leftover_of)
+    original = surrogate.residual_task
+    monkeypatch.setattr(surrogate, "residual_task", residual_task)
     slalom.explain(classifier_of(Pairs(0), N), TEXT, target="yes", n_queries=150)
     (found,) = kept
     assert isinstance(found.left, Residuals)
@@ -90,5 +90,5 @@ def test_a_correction_that_spoils_single_removals_is_left_out(monkeypatch):
         return found.model.correction is not None  # type: ignore[union-attr]
 
     assert corrected()
-    monkeypatch.setattr(leftover, "HARM", 0.0)
+    monkeypatch.setattr(residuals, "MAX_HARM", 0.0)
     assert not corrected()

@@ -1,0 +1,232 @@
+"""The process that holds the model answers the queries of all workers, in large batches.
+
+Every chunk of documents has a channel, on which its workers call, and a thread that waits for it.
+A thread whose turn it is answers all calls that have arrived by then, those of its own workers
+and those of others that ask the same classifier: a GPU prefers a few large batches to many small
+ones. Each thread learns how many of its chunk's queries were answered, and what failed.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import count
+from multiprocessing.connection import Client, Connection, Listener
+from queue import SimpleQueue
+from threading import Lock, Semaphore, Thread
+from typing import Any
+
+from slalom.classifiers.base import Classifier
+from slalom.document import Document, FloatArray, Queries
+from slalom.errors import ClassifierError, SlalomError
+
+WORKERS_AT_MOST = 512  # that may call at the same moment
+BATCHES_AT_ONCE = 2  # one is answered while the next is put together; further calls gather
+Pairs = Sequence[tuple[Document, Queries]]
+
+_opening = Lock()
+
+
+@dataclass(frozen=True)
+class Channel:
+    """How a worker reaches the thread that waits for it."""
+
+    address: str
+    key: bytes
+    number: int
+
+    def ask(self, queries: Pairs) -> list[FloatArray]:
+        """The logits from there; an error that was sent back is raised here."""
+        connection = _connected(self.address, self.key)
+        connection.send((self.number, list(queries)))
+        answers: list[FloatArray] | SlalomError = connection.recv()
+        if isinstance(answers, SlalomError):
+            raise answers
+        return answers
+
+
+@dataclass(frozen=True)
+class Call:
+    """The queries of one worker, which waits for the reply."""
+
+    connection: Connection
+    queries: Pairs
+    chunk: "ChunkQueue"
+
+    def reply(self, answers: list[FloatArray] | SlalomError) -> None:
+        if not isinstance(answers, SlalomError):
+            self.chunk.events.put(QueriesAnswered(sum(len(queries) for _, queries in self.queries)))
+        with suppress(OSError):  # the worker is dead, which its future says
+            self.connection.send(answers)
+
+
+@dataclass(frozen=True)
+class QueriesAnswered:
+    """So many queries of a chunk were answered."""
+
+    n_queries: int
+
+
+@dataclass(frozen=True)
+class CallArrived:
+    """A call is there, or was: another thread may have answered it."""
+
+
+@dataclass(eq=False)
+class ChunkQueue:
+    """A chunk of documents: its open calls, and what its thread is to know."""
+
+    classifier: Classifier
+    keep_errors: bool  # a call that cannot be answered gets the error, and no other one does
+    events: "SimpleQueue[CallArrived | QueriesAnswered | Future[Any]]" = field(
+        default_factory=SimpleQueue
+    )
+    calls: list[Call] = field(default_factory=list)
+    alone: bool = False  # a batch failed: its calls are answered one by one, to see which of them
+
+
+@dataclass
+class AnswerServer:
+    """Takes calls from all workers, and answers them in the threads that wait."""
+
+    listener: Listener
+    key: bytes
+    numbers: Iterator[int] = field(default_factory=count)
+    chunks: dict[int, ChunkQueue] = field(default_factory=dict)
+    lock: Lock = field(default_factory=Lock)
+    turns: Semaphore = field(default_factory=lambda: Semaphore(BATCHES_AT_ONCE))
+
+    @contextmanager
+    def channel(self, chunk: ChunkQueue) -> Iterator[Channel]:
+        """For one chunk; calls after its end get an error."""
+        number = next(self.numbers)
+        with self.lock:
+            self.chunks[number] = chunk
+        try:
+            yield Channel(str(self.listener.address), self.key, number)
+        finally:
+            with self.lock:
+                del self.chunks[number]
+            for left in chunk.calls:
+                left.reply(_given_up())
+
+    def answer(self, chunk: ChunkQueue) -> None:
+        """All calls that have arrived when the turn comes, in one batch."""
+        with self.turns:
+            calls = self._take_calls(chunk)
+            if chunk.alone or not calls:
+                _answer_alone(chunk, calls)
+                return
+            try:
+                logits = _logits_of(chunk.classifier, calls)
+            except BaseException as problem:
+                self._put_back(calls)
+                if isinstance(problem, Exception):
+                    return  # each chunk finds out for itself which call failed
+                raise
+        for call, answers in zip(calls, logits, strict=True):
+            call.reply(answers)
+
+    def accept_workers(self) -> None:
+        """For as long as the process lives, a thread for each worker that calls."""
+        while True:
+            connection = self.listener.accept()
+            Thread(target=self._listen, args=(connection,), daemon=True).start()
+
+    def _listen(self, connection: Connection) -> None:
+        while True:
+            try:
+                number, queries = connection.recv()
+            except (EOFError, OSError):  # the worker is gone
+                return
+            with self.lock:
+                chunk = self.chunks.get(number)
+                if chunk is not None:
+                    chunk.calls.append(Call(connection, queries, chunk))
+            if chunk is None:
+                connection.send(_given_up())
+            else:
+                chunk.events.put(CallArrived())
+
+    def _take_calls(self, chunk: ChunkQueue) -> list[Call]:
+        """Its own calls, and those of others who ask the same classifier."""
+        with self.lock:
+            asking = [
+                one
+                for one in self.chunks.values()
+                if one is chunk
+                or (not (chunk.alone or one.alone) and one.classifier is chunk.classifier)
+            ]
+            calls = [call for one in asking for call in one.calls]
+            for one in asking:
+                one.calls.clear()
+        return calls
+
+    def _put_back(self, calls: Sequence[Call]) -> None:
+        with self.lock:
+            for call in calls:
+                call.chunk.alone = True
+                call.chunk.calls.append(call)
+        for call in calls:
+            call.chunk.events.put(CallArrived())
+
+
+def _logits_of(classifier: Classifier, calls: Sequence[Call]) -> list[list[FloatArray]]:
+    logits = iter(classifier.logits([pair for call in calls for pair in call.queries]))
+    return [[next(logits) for _ in call.queries] for call in calls]
+
+
+def _answer_alone(chunk: ChunkQueue, calls: Sequence[Call]) -> None:
+    """Call by call; one that cannot be answered gets the error, and no other one does."""
+    for number, call in enumerate(calls):
+        try:
+            (logits,) = _logits_of(chunk.classifier, [call])
+        except BaseException as problem:
+            if chunk.keep_errors and isinstance(problem, SlalomError):
+                call.reply(problem)
+                continue
+            for left in calls[
+                number:
+            ]:  # each call gets one reply, or the next one would get it too
+                left.reply(_given_up())
+            raise
+        call.reply(logits)
+
+
+def _given_up() -> SlalomError:
+    return ClassifierError("the work was given up: nobody waits for these answers")
+
+
+def answer_server() -> AnswerServer:
+    """The one of this process, whichever thread asks first."""
+    with _opening:
+        return _opened()
+
+
+@cache
+def _opened() -> AnswerServer:
+    key = os.urandom(16)
+    opened = AnswerServer(Listener(backlog=WORKERS_AT_MOST, authkey=key), key)
+    Thread(target=opened.accept_workers, daemon=True, name="slalom-answers").start()
+    return opened
+
+
+def _reopen() -> None:
+    _opened.cache_clear()
+    _opening.release()
+
+
+if hasattr(os, "register_at_fork"):  # threads do not survive a fork
+    os.register_at_fork(
+        before=_opening.acquire,
+        after_in_parent=_opening.release,
+        after_in_child=_reopen,
+    )
+
+
+@cache
+def _connected(address: str, key: bytes) -> Connection:
+    """A worker's own connection, kept while it lives."""
+    return Client(address, authkey=key)
