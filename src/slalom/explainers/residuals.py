@@ -59,14 +59,10 @@ def solve_residuals(task: ResidualTask) -> ResidualResult:
     left, near = task.left, task.near
     if isinstance(left, Residuals):
         posterior = posterior_of(left)
-        shares = posterior.shares
-        return (
-            ResidualResult(shares, *_better(near, left, posterior))
-            if near
-            else ResidualResult(shares)
-        )
-    of_many = None if left is None else residual_shares(left)
-    return ResidualResult(of_many, *_finished(near)) if near else ResidualResult(of_many)
+        better = _better(near, left, posterior) if near else ()
+        return ResidualResult(posterior.shares, *better)
+    shares = None if left is None else residual_shares(left)
+    return ResidualResult(shares, *(_finished(near) if near else ()))
 
 
 def _better(
@@ -112,14 +108,14 @@ def _known(
     `left_out` are residuals of what was measured, where the model has seen it; None: it has not.
     """
     n_units = near.measured.shape[1]
-    said = model.predict(near.measured.astype(np.float64)).reshape(near.answers.shape)
+    predicted = model.predict(near.measured.astype(np.float64)).reshape(near.answers.shape)
     without = model.predict(1.0 - np.eye(n_units)).reshape(n_units, -1)
-    missed = near.answers - said
+    residuals = near.answers - predicted
     known = fit_near(
         NearResiduals(
             near.measured,
-            missed,
-            missed if left_out is None else left_out,
+            residuals,
+            residuals if left_out is None else left_out,
             near.drawn,
             near.residuals,
             near.answers[0] - without,
