@@ -7,7 +7,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from slalom.surrogates.quality import NOTHING
+from slalom.surrogates.quality import UNKNOWN
 from slalom.surrogates.slalom.certainty import Certainty
 from slalom.surrogates.slalom.length import LengthCurve
 from slalom.surrogates.slalom.model import Anchor, SlalomModel
@@ -24,7 +24,7 @@ def random_model(anchor, n_features=6, seed=0):
 def sure_of(direction, together):
     """Unsure along one direction, and of what all values have in common along another."""
     along = np.outer(direction, direction)
-    return Certainty(NOTHING, np.zeros((0, 1)), (along,), together[None, :, None], np.zeros(6))
+    return Certainty(UNKNOWN, np.zeros((0, 1)), (along,), together[None, :, None], np.zeros(6))
 
 
 def with_parts(seed=0, n_units=9.0):
