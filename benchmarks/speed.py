@@ -20,7 +20,7 @@ import argparse
 import json
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
@@ -55,13 +55,18 @@ class Case:
 def main() -> None:
     given = _options().parse_args()
     warnings.simplefilter("ignore", slalom.SlalomWarning)  # random weights explain nothing
+    shown_as_they_come(_rows(given), out=given.out, seconds=given.seconds)
+
+
+def shown_as_they_come(rows: Iterable[dict[str, Any]], *, out: str | None, seconds: float) -> None:
+    """Each row is printed and kept at once; none is begun after so many seconds."""
     begin = perf_counter()
-    for row in _rows(given):
-        print("  ".join(f"{k} {_short(v)}" for k, v in row.items()), flush=True)
-        if given.out:
-            with Path(given.out).open("a", encoding="utf-8") as file:
+    for row in rows:
+        print("  ".join(f"{key} {_short(value)}" for key, value in row.items()), flush=True)
+        if out:
+            with Path(out).open("a", encoding="utf-8") as file:
                 file.write(json.dumps(row) + "\n")
-        if perf_counter() - begin > given.seconds:
+        if perf_counter() - begin > seconds:
             break
 
 

@@ -12,7 +12,6 @@ rehearsal on a machine that has none. A row is begun only while --seconds are no
 """
 
 import argparse
-import json
 import os
 import warnings
 from collections.abc import Callable, Iterator
@@ -24,7 +23,7 @@ from typing import Any
 
 import slalom
 from benchmarks.reviews import reviews
-from benchmarks.speed import _short, made_up_texts
+from benchmarks.speed import made_up_texts, shown_as_they_come
 from slalom.classifiers.huggingface import calls
 from slalom.explainers import answering, pipe, workers
 from slalom.surrogates import pool
@@ -43,14 +42,8 @@ def main() -> None:
         if given.data
         else made_up_texts(classifier, given.documents, 0)
     )
-    begin = perf_counter()
-    for row in _rows(classifier, texts, given):
-        print("  ".join(f"{key} {_short(value)}" for key, value in row.items()), flush=True)
-        if given.out:
-            with Path(given.out).open("a", encoding="utf-8") as file:
-                file.write(json.dumps(row) + "\n")
-        if perf_counter() - begin > given.seconds:
-            break
+    rows = _rows(classifier, texts, given)
+    shown_as_they_come(rows, out=given.out, seconds=given.seconds)
 
 
 def _options() -> argparse.ArgumentParser:

@@ -166,7 +166,10 @@ def residual_task(
     if len(drawn) > len(said):  # queries that read the same were one row of the fit
         drawn = drawn[asked.case.answers.first]
     told = fit.r2 is not None
-    near = _answers_near(asked, fit, seen, drawn > 0) if told and plan.nearby else None
+    near = None
+    if told and plan.nearby:
+        weights = seen.weights if fit.judged is None else seen.weights * fit.judged
+        near = _answers_near(asked, fit, drawn=drawn > 0, residuals=residuals, weights=weights)
     n_of_size = samples.n_of_size if told and plan.shapley else None
     kept = slice(0 if n_of_size is None else None)
     left = Left(
@@ -206,22 +209,21 @@ def _residuals(
 
 
 def _answers_near(
-    asked: Asked, fit: Fit, seen: Observations, drawn: BoolArray
+    asked: Asked, fit: Fit, *, drawn: BoolArray, residuals: FloatArray, weights: FloatArray
 ) -> NearAnswers | None:
-    """The full text, single removals, and the rows that were drawn."""
+    """The full text, single removals, and the rows that were drawn, with their residuals."""
     n_units, whole = asked.case.document.n_units, asked.case.score
     model = fit.model.spread(asked.case.document.features)
     if not isinstance(model, SlalomModel | CompletedModel):
         return None
     single = asked.present.sum(axis=1) == n_units - 1
     answers = np.concatenate([whole[None], asked.scores[single]])
-    held_out = fit.model.predict(seen.counts) if fit.held_out is None else fit.held_out
     return NearAnswers(
         model,
         np.vstack([np.ones((1, n_units), dtype=bool), asked.present[single]]),
         answers.reshape(len(answers), -1),
         drawn,
-        (seen.scores - held_out).reshape(len(drawn), -1),
-        seen.weights if fit.judged is None else seen.weights * fit.judged,
+        residuals,
+        weights,
         strength_of(fit)[asked.case.document.features],
     )

@@ -16,11 +16,8 @@ from slalom.document import FloatArray
 
 N_LEVELS, N_SIZES = 9, 5  # knots; fewer where there are few rows
 ROWS_PER_KNOT = 10
-CURVATURE_RIDGE, SLOPE_RIDGE, LEVEL_RIDGE = (
-    0.1,
-    0.1,
-    1e-3,
-)  # ridges, in units of the rows near a knot
+CURVATURE_RIDGE, SLOPE_RIDGE = 0.1, 0.1  # in units of the rows near a knot
+LEVEL_RIDGE = 1e-3  # likewise
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,9 +66,8 @@ def fit_response(
     design = (across[:, :, None] * along[:, None, :]).reshape(len(predicted), -1)
     bend, tilt = (np.diff(np.eye(len(x)), n, axis=0) for x, n in ((levels, 2), (knots, 1)))
     ridge = CURVATURE_RIDGE * np.kron(bend.T @ bend, np.eye(len(knots)))
-    ridge += SLOPE_RIDGE * np.kron(np.eye(len(levels)), tilt.T @ tilt) + LEVEL_RIDGE * np.eye(
-        len(ridge)
-    )
+    ridge += SLOPE_RIDGE * np.kron(np.eye(len(levels)), tilt.T @ tilt)
+    ridge += LEVEL_RIDGE * np.eye(len(ridge))
     gram = design.T @ (design * weights[:, None]) + weights.sum() / len(ridge) * ridge
     heights = np.linalg.solve(gram, design.T @ (weights * residuals))
     return Response(levels, knots, heights.reshape(len(levels), len(knots)))
