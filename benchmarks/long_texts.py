@@ -20,6 +20,7 @@ from sklearn.pipeline import make_pipeline
 
 import slalom
 from slalom.classifiers.load import as_classifier
+from slalom.explainers.base import Request
 from slalom.explainers.dry_run import dry_run
 from slalom.explainers.splitting import document_of
 
@@ -52,7 +53,7 @@ def _text(rng: np.random.Generator, n_words: int) -> str:
 def _row(model: object, text: str, units: str | None, method: str) -> str:
     classifier, start = as_classifier(model), perf_counter()
     document = document_of(classifier, text, units)
-    dry_run(slalom.METHODS[method], classifier, document, n_queries=None, seed=0)
+    dry_run(slalom.METHODS[method], classifier, document, request=Request())
     foretold, start, worked = perf_counter() - start, perf_counter(), process_time()
     e = slalom.explain(classifier, text, method, units=units)
     seconds, worked = perf_counter() - start, process_time() - worked

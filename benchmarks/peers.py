@@ -34,6 +34,7 @@ from slalom.classifiers.base import Classifier
 from slalom.classifiers.cached import CachedClassifier
 from slalom.classifiers.load import load
 from slalom.document import Document, FloatArray, queries_from_masks
+from slalom.explainers.base import Request
 from slalom.explainers.case import Found, full_texts
 from slalom.explainers.methods import method_named
 from slalom.explanation import Explanation
@@ -84,13 +85,8 @@ class Peer:
 
 def ours(name: str) -> Peer:
     def explain(job: Job) -> Explanation:
-        return method_named(name).explain(
-            job.classifier,
-            [job.document],
-            target=len(job.classifier.labels) - 1,
-            n_queries=job.n_queries,
-            seed=0,
-        )[0]
+        request = Request(len(job.classifier.labels) - 1, job.n_queries)
+        return method_named(name).explain(job.classifier, [job.document], request)[0]
 
     return Peer(name, "ours", name, explain)
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import slalom
+from slalom.explainers.base import Request
 from slalom.explainers.dry_run import Cost, dry_run
 
 TEXT = "A slow start, but a wonderful film with a slow end."
@@ -25,7 +26,7 @@ def classifier(asked):
 
 def foretold(classifier, method, n_queries=None):
     explainer, document = slalom.METHODS[method], classifier.split(TEXT)
-    return dry_run(explainer, classifier, document, n_queries=n_queries, seed=0)
+    return dry_run(explainer, classifier, document, request=Request(n_queries=n_queries))
 
 
 @pytest.mark.filterwarnings("ignore::slalom.errors.SlalomWarning")
@@ -50,5 +51,5 @@ def test_methods_that_look_inside_ask_the_full_text():
     for name in ("gradient", "attention"):
         methods = [method for known, method in slalom.METHODS.items() if name in known]
         assert methods
-        cost = dry_run(methods[0], classifier, document, n_queries=None, seed=0)
+        cost = dry_run(methods[0], classifier, document, request=Request())
         assert cost == Cost(1, int(document.n_tokens(document.full())[0]))

@@ -27,7 +27,7 @@ from slalom.errors import SlalomError, SlalomWarning, UnknownNameError, counted
 if TYPE_CHECKING:
     from slalom.classifiers.base import Classifier
     from slalom.document import Document
-    from slalom.explainers.base import Explainer
+    from slalom.explainers.base import Explainer, Request
     from slalom.explanation import Explanation
 
 WIDEST = 100  # columns; longer lines are hard to read
@@ -132,6 +132,7 @@ def explain(
     content = text_typed(text, file)
     columns = _columns(scores)
     with _sentences_for_warnings():
+        from slalom.explainers.base import Request
         from slalom.explainers.methods import explain, method_named
         from slalom.explainers.phrases import by_phrases
         from slalom.explainers.splitting import document_of
@@ -143,7 +144,8 @@ def explain(
         if dry_run:
             rehearsed, cut = by_phrases(chosen, units, too_long)
             document = document_of(classifier, content, cut, too_long=too_long)
-            click.echo(_cost(rehearsed, classifier, document, n_queries=queries, seed=seed))
+            request = Request(n_queries=queries, seed=seed)
+            click.echo(_cost(rehearsed, classifier, document, request=request))
             return
         explanation = explain(
             classifier,
@@ -182,16 +184,11 @@ def explain(
 
 
 def _cost(
-    method: "Explainer",
-    classifier: "Classifier",
-    document: "Document",
-    *,
-    n_queries: int | None,
-    seed: int,
+    method: "Explainer", classifier: "Classifier", document: "Document", *, request: "Request"
 ) -> str:
     from slalom.explainers.dry_run import dry_run
 
-    cost = dry_run(method, classifier, document, n_queries=n_queries, seed=seed)
+    cost = dry_run(method, classifier, document, request=request)
     if cost.n_requests is None:
         asked, tokens = counted(cost.n_queries, "query"), counted(cost.n_tokens, "token")
         return f"{asked}, {tokens} through {classifier.name}"

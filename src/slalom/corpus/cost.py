@@ -8,6 +8,7 @@ from slalom.corpus.layout import Layout
 from slalom.corpus.plan import Shard
 from slalom.corpus.work import Recipe
 from slalom.errors import InputError
+from slalom.explainers.base import Request
 from slalom.explainers.dry_run import Cost, dry_run
 from slalom.explainers.splitting import document_of
 
@@ -44,6 +45,7 @@ def cost_of(
     """Rehearse the first document of shards spread over the input."""
     n_rows = sum(shard.n_rows for shard in left)
     per_shard = -(-SAMPLE // max(1, min(len(left), SAMPLE)))
+    request = Request(recipe.target, recipe.n_queries, recipe.seed)
     costs: list[Cost] = []
     for shard in left[:: max(1, len(left) // SAMPLE)]:
         n_here = 0
@@ -56,15 +58,7 @@ def cost_of(
             except InputError:
                 continue
             n_here += 1
-            costs.append(
-                dry_run(
-                    recipe.method,
-                    classifier,
-                    document,
-                    n_queries=recipe.n_queries,
-                    seed=recipe.seed,
-                )
-            )
+            costs.append(dry_run(recipe.method, classifier, document, request=request))
     n = max(1, len(costs))
     requests = [cost.n_requests for cost in costs if cost.n_requests is not None]
     return RunCost(

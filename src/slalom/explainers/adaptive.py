@@ -15,7 +15,7 @@ from slalom.classifiers.base import Classifier
 from slalom.classifiers.cached import CachedClassifier
 from slalom.document import Document
 from slalom.errors import InputError, Setting
-from slalom.explainers.base import Explainer, TargetName
+from slalom.explainers.base import Explainer, Request
 from slalom.explainers.cost_recorder import CostRecorder
 from slalom.explanation import Explanation
 
@@ -56,16 +56,10 @@ class UntilSure:
         return MAX_QUERIES
 
     def explain(
-        self,
-        classifier: Classifier,
-        documents: Sequence[Document],
-        *,
-        target: TargetName,
-        n_queries: int | None,
-        seed: int,
+        self, classifier: Classifier, documents: Sequence[Document], request: Request
     ) -> list[Explanation]:
         recorder = CostRecorder(CachedClassifier(classifier))
-        limit = n_queries or MAX_QUERIES
+        limit = request.n_queries or MAX_QUERIES
         sizes = [min(limit, int(FIRST_ROUND * self.method.budget(d))) for d in documents]
         done: dict[int, Explanation] = {}
         start = perf_counter()
@@ -73,7 +67,7 @@ class UntilSure:
             n = min(sizes[at] for at in range(len(documents)) if at not in done)
             now = [at for at in range(len(documents)) if at not in done and sizes[at] == n]
             explained = self.method.explain(
-                recorder, [documents[at] for at in now], target=target, n_queries=n, seed=seed
+                recorder, [documents[at] for at in now], replace(request, n_queries=n)
             )
             for at, explanation in zip(now, explained, strict=True):
                 error = _largest_error(explanation)

@@ -39,13 +39,7 @@ class Explainer(Protocol):
         ...
 
     def explain(
-        self,
-        classifier: Classifier,
-        documents: Sequence[Document],
-        *,
-        target: TargetName,
-        n_queries: int | None,
-        seed: int,
+        self, classifier: Classifier, documents: Sequence[Document], request: "Request"
     ) -> list[Explanation]: ...
 
 

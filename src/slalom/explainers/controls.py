@@ -11,7 +11,7 @@ import numpy as np
 
 from slalom.classifiers.base import Classifier
 from slalom.document import Document, FloatArray
-from slalom.explainers.base import TargetName
+from slalom.explainers.base import Request
 from slalom.explainers.case import Found, full_texts
 from slalom.explanation import Explanation
 
@@ -31,20 +31,14 @@ class Control:
         return 1
 
     def explain(
-        self,
-        classifier: Classifier,
-        documents: Sequence[Document],
-        *,
-        target: TargetName,
-        n_queries: int | None,
-        seed: int,
+        self, classifier: Classifier, documents: Sequence[Document], request: Request
     ) -> list[Explanation]:
         explanations = []
-        for case in full_texts(classifier, documents, target):
-            scores = self.scores((case.document.n_units, *case.score.shape), seed)
+        for case in full_texts(classifier, documents, request.target):
+            scores = self.scores((case.document.n_units, *case.score.shape), request.seed)
             model = case.additive(scores) if self.additive else None
             found = Found({"score": scores}, model=model)
-            explanations.append(case.explanation(found, method=self.name, seed=seed))
+            explanations.append(case.explanation(found, method=self.name, seed=request.seed))
         return explanations
 
 

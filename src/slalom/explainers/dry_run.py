@@ -5,14 +5,14 @@ that the count holds for every method, however it chooses what to ask.
 """
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from slalom.classifiers.base import Classifier, Delegating, unpaid
 from slalom.classifiers.cached import distinct
 from slalom.document import Document, FloatArray, Queries, Text
-from slalom.explainers.base import Explainer
+from slalom.explainers.base import Explainer, Request
 from slalom.explainers.facts import ask_facts
 from slalom.explainers.surrogate import SurrogateExplainer
 from slalom.explainers.white_box import WhiteBox
@@ -30,24 +30,20 @@ class Cost:
 
 
 def dry_run(
-    explainer: Explainer,
-    classifier: Classifier,
-    document: Document,
-    *,
-    n_queries: int | None,
-    seed: int,
+    explainer: Explainer, classifier: Classifier, document: Document, *, request: Request
 ) -> Cost:
     """The cost of `explainer.explain` with the same arguments; nothing is asked.
 
-    Of a method that looks into the model only the reading of the text is counted.
+    Of a method that looks into the model only the reading of the text is counted. Which class is
+    explained makes no difference.
     """
-    stand_in = StandIn(classifier)
+    stand_in, request = StandIn(classifier), replace(request, target=None)
     if isinstance(explainer, WhiteBox):  # it looks into the model, which only the real one has
         stand_in.logits([(document, document.full())])
     elif isinstance(explainer, SurrogateExplainer):
-        _ask_only(explainer, stand_in, document, n_queries=n_queries, seed=seed)
+        _ask_only(explainer, stand_in, document, request=request)
     else:
-        explainer.explain(stand_in, [document], target=None, n_queries=n_queries, seed=seed)
+        explainer.explain(stand_in, [document], request)
     return stand_in.cost()
 
 
@@ -56,19 +52,18 @@ def _ask_only(
     classifier: Classifier,
     document: Document,
     *,
-    n_queries: int | None,
-    seed: int,
+    request: Request,
 ) -> None:
     """Both rounds of questions without the fit between them, which takes the time.
 
     The second round asks about the units that the fit finds strong. How many there are does not
     depend on it; here they are the first ones.
     """
-    sampled = explainer.ask(classifier, [document], target=None, n_queries=n_queries, seed=seed)
+    sampled = explainer.ask(classifier, [document], request)
     if explainer.facts is not None:
         cases = [one.case for one in sampled]
         alike = [_all_alike(case.document.n_features) for case in cases]
-        ask_facts(explainer.facts, classifier, cases, alike, n_queries=n_queries)
+        ask_facts(explainer.facts, classifier, cases, alike, n_queries=request.n_queries)
 
 
 def _all_alike(n_features: int) -> Fit:

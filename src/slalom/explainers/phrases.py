@@ -19,7 +19,7 @@ from slalom.classifiers.base import UNIT_KINDS, Classifier, Units
 from slalom.classifiers.cached import CachedClassifier
 from slalom.document import Document, FloatArray, Queries, queries_from_masks
 from slalom.errors import BudgetError, Setting, UnknownNameError, counted
-from slalom.explainers.base import Explainer, TargetName, ask
+from slalom.explainers.base import Explainer, Request, ask
 from slalom.explainers.case import Case, case_of
 from slalom.explainers.cost_recorder import CostRecorder
 from slalom.explanation import Explanation
@@ -50,27 +50,21 @@ class ByPhrases:
         return len(_neighbours(document)) + self.method.budget(document)
 
     def explain(
-        self,
-        classifier: Classifier,
-        documents: Sequence[Document],
-        *,
-        target: TargetName,
-        n_queries: int | None,
-        seed: int,
+        self, classifier: Classifier, documents: Sequence[Document], request: Request
     ) -> list[Explanation]:
         questions = [(document, _neighbours(document)) for document in documents]
         for document, queries in questions:
-            _check_budget(document, len(queries), n_queries)
+            _check_budget(document, len(queries), request.n_queries)
         recorder = CostRecorder(CachedClassifier(classifier))
         cases = [
-            case_of(recorder, document, answers, target)
+            case_of(recorder, document, answers, request.target)
             for document, answers in zip(documents, ask(recorder, questions), strict=True)
         ]
         explanations: list[Explanation] = []
-        for run in _runs_of_equal_budget(cases, n_queries):
+        for run in _runs_of_equal_budget(cases, request.n_queries):
             phrases = [self._joined(recorder, case) for case in run.cases]
             explained = self.method.explain(
-                recorder, phrases, target=target, n_queries=run.n_queries, seed=seed
+                recorder, phrases, replace(request, n_queries=run.n_queries)
             )
             explanations += [
                 _with_cost(explanation, recorder, case.document, document)

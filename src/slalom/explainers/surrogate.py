@@ -10,7 +10,7 @@ import numpy as np
 from slalom.classifiers.base import Classifier
 from slalom.document import Document, FloatArray
 from slalom.errors import BudgetError, Setting, counted
-from slalom.explainers.base import TargetName, ask
+from slalom.explainers.base import Request, ask
 from slalom.explainers.case import Case, Found, case_of
 from slalom.explainers.facts import (
     ALL_ASKED,
@@ -67,45 +67,35 @@ class SurrogateExplainer:
     only_asks: ClassVar[bool] = True
 
     def explain(
-        self,
-        classifier: Classifier,
-        documents: Sequence[Document],
-        *,
-        target: TargetName,
-        n_queries: int | None,
-        seed: int,
+        self, classifier: Classifier, documents: Sequence[Document], request: Request
     ) -> list[Explanation]:
-        wake_workers([(self._for_fit(d, n_queries), d.n_features) for d in documents])
-        sampled = self.ask(classifier, documents, target=target, n_queries=n_queries, seed=seed)
+        wake_workers([(self._for_fit(d, request.n_queries), d.n_features) for d in documents])
+        sampled = self.ask(classifier, documents, request)
         observed = [self.observations(one) for one in sampled]
         start = perf_counter()
         fits = fit_all(self.surrogate, observed)
         seconds = (perf_counter() - start) / max(1, len(fits))
         fitted = Fitted(sampled, observed, fits, seconds)
-        return self.explanations(classifier, fitted, n_queries=n_queries, seed=seed)
+        return self.explanations(classifier, fitted, request)
 
     def ask(
-        self,
-        classifier: Classifier,
-        documents: Sequence[Document],
-        *,
-        target: TargetName,
-        n_queries: int | None,
-        seed: int,
+        self, classifier: Classifier, documents: Sequence[Document], request: Request
     ) -> list["Sampled"]:
         """The first of two steps: what the classifier says to a sample of queries."""
         for document in documents:
-            _check_budget(document, n_queries)
+            _check_budget(document, request.n_queries)
         documents = [document if self.tied else document.untied() for document in documents]
         samples = [
             self.sampler.sample(
-                document, self._for_fit(document, n_queries), np.random.default_rng(seed)
+                document,
+                self._for_fit(document, request.n_queries),
+                np.random.default_rng(request.seed),
             )
             for document in documents
         ]
         pairs = [(d, s.queries) for d, s in zip(documents, samples, strict=True)]
         return [
-            Sampled(case_of(classifier, document, answers, target), drawn)
+            Sampled(case_of(classifier, document, answers, request.target), drawn)
             for document, drawn, answers in zip(
                 documents, samples, ask(classifier, pairs), strict=True
             )
@@ -122,15 +112,17 @@ class SurrogateExplainer:
         return Observations(counts, scores, weights, at_document)
 
     def explanations(
-        self, classifier: Classifier, fitted: "Fitted", *, n_queries: int | None, seed: int
+        self, classifier: Classifier, fitted: "Fitted", request: Request
     ) -> list[Explanation]:
         """The last step: what the fits say of the units, and the classifier where it is asked."""
         cases = [one.case for one in fitted.sampled]
         asked: Sequence[Asked | None] = [None] * len(cases)
         if self.facts is not None:
-            asked = ask_facts(self.facts, classifier, cases, fitted.fits, n_queries=n_queries)
+            asked = ask_facts(
+                self.facts, classifier, cases, fitted.fits, n_queries=request.n_queries
+            )
         with one_thread():
-            return self._told(fitted, asked, seed=seed)
+            return self._told(fitted, asked, seed=request.seed)
 
     def _told(
         self, fitted: "Fitted", asked: Sequence[Asked | None], *, seed: int

@@ -16,7 +16,7 @@ import numpy as np
 from slalom.classifiers.base import Classifier
 from slalom.document import Document, FloatArray, IntArray
 from slalom.errors import InputError, UnknownNameError
-from slalom.explainers.base import TargetName
+from slalom.explainers.base import Request
 from slalom.explainers.facts import Facts
 from slalom.explainers.surrogate import Fitted, QueryBudget, SurrogateExplainer
 from slalom.explanation import Explanation, Quality
@@ -192,13 +192,7 @@ class FromVocabulary:
     budget: QueryBudget = REDUCED_BUDGET
 
     def explain(
-        self,
-        classifier: Classifier,
-        documents: Sequence[Document],
-        *,
-        target: TargetName,
-        n_queries: int | None,
-        seed: int,
+        self, classifier: Classifier, documents: Sequence[Document], request: Request
     ) -> list[Explanation]:
         """The target is that of the vocabulary, whose values are its log-odds."""
         table = self.vocabulary
@@ -207,9 +201,9 @@ class FromVocabulary:
                 f"the vocabulary is of a classifier with labels {', '.join(table.labels)}, "
                 f"{classifier.name} has {', '.join(classifier.labels)}: make one for it"
             )
-        if target not in (None, table.target, table.target_index):
+        if request.target not in (None, table.target, table.target_index):
             raise InputError(
-                f"the vocabulary was made for the target {table.target!r}, not {target!r}: "
+                f"the vocabulary was made for the target {table.target!r}, not {request.target!r}: "
                 "make another with that target"
             )
         method = SurrogateExplainer(
@@ -220,9 +214,8 @@ class FromVocabulary:
             self.budget,
             facts=Facts(),
         )
-        asked = method.ask(
-            classifier, documents, target=table.target_index, n_queries=n_queries, seed=seed
-        )
+        request = replace(request, target=table.target_index)
+        asked = method.ask(classifier, documents, request)
         observed = [method.observations(one) for one in asked]
         start = perf_counter()
         with one_thread():
@@ -231,7 +224,7 @@ class FromVocabulary:
                 for document, seen in zip(documents, observed, strict=True)
             ]
         fitted = Fitted(asked, observed, fits, (perf_counter() - start) / max(1, len(fits)))
-        found = method.explanations(classifier, fitted, n_queries=n_queries, seed=seed)
+        found = method.explanations(classifier, fitted, request)
         return [self._noted(e, document) for e, document in zip(found, documents, strict=True)]
 
     def _fit(self, document: Document, observed: Observations) -> Fit:

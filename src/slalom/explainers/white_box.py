@@ -13,7 +13,7 @@ import numpy as np
 from slalom.classifiers.base import Classifier, Target, is_independent
 from slalom.classifiers.internals import Internals, Outcome, internals_of
 from slalom.document import Document, FloatArray, IntArray
-from slalom.explainers.base import TargetName
+from slalom.explainers.base import Request
 from slalom.explainers.case import Case, Found, full_texts
 from slalom.explanation import Explanation
 
@@ -39,22 +39,16 @@ class WhiteBox:
         return 1
 
     def explain(
-        self,
-        classifier: Classifier,
-        documents: Sequence[Document],
-        *,
-        target: TargetName,
-        n_queries: int | None,
-        seed: int,
+        self, classifier: Classifier, documents: Sequence[Document], request: Request
     ) -> list[Explanation]:
         inside = internals_of(classifier)
         explanations = []
-        for case in full_texts(classifier, documents, target):
+        for case in full_texts(classifier, documents, request.target):
             scores, n_tokens = self.score(inside, case)
             model = case.additive(scores) if self.additive else None
             notes = (ROUNDING,) if np.abs(scores).max(initial=0.0) < RESOLUTION else ()
             found = Found({"score": scores}, model=model, n_tokens=n_tokens, notes=notes)
-            explanations.append(case.explanation(found, method=self.name, seed=seed))
+            explanations.append(case.explanation(found, method=self.name, seed=request.seed))
         return explanations
 
 

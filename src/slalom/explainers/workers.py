@@ -74,17 +74,8 @@ def _here(classifier: Classifier, task: Task) -> list[Result]:
     """All together; where one of them fails and the others shall not, each for itself."""
     if not task.documents:
         return []
-    request = task.request
     try:
-        return list(
-            task.explainer.explain(
-                classifier,
-                task.documents,
-                target=request.target,
-                n_queries=request.n_queries,
-                seed=request.seed,
-            )
-        )
+        return list(task.explainer.explain(classifier, task.documents, task.request))
     except SlalomError as problem:
         if not task.keep_errors:
             raise

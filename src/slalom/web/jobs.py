@@ -14,6 +14,7 @@ from time import monotonic
 from typing import Any, Protocol
 
 from slalom.document import Document
+from slalom.explainers.base import Request
 from slalom.explainers.phrases import ByPhrases
 from slalom.explainers.splitting import document_of
 from slalom.explainers.white_box import WhiteBox
@@ -155,19 +156,12 @@ class Task:
         self, watched: Watched, document: Document, n_queries: int | None
     ) -> Explanation:
         asked = self.asked
+        request = Request(asked.target, n_queries, asked.seed)
         if not isinstance(asked.method, WhiteBox):
-            return asked.method.explain(
-                watched, [document], target=asked.target, n_queries=n_queries, seed=asked.seed
-            )[0]
+            return asked.method.explain(watched, [document], request)[0]
         watched.tell(0)
         with asked.model.lock:  # it looks inside, and must be alone with the model
-            return asked.method.explain(
-                asked.model.classifier,
-                [document],
-                target=asked.target,
-                n_queries=n_queries,
-                seed=asked.seed,
-            )[0]
+            return asked.method.explain(asked.model.classifier, [document], request)[0]
 
 
 class Bench:

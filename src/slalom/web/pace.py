@@ -10,6 +10,7 @@ from time import monotonic
 
 from slalom.classifiers.base import unpaid
 from slalom.document import Document
+from slalom.explainers.base import Request
 from slalom.explainers.dry_run import dry_run
 from slalom.explainers.surrogate import SurrogateExplainer
 from slalom.web.asked import AskedExplanation
@@ -39,9 +40,8 @@ def plan_of(asked: AskedExplanation, document: Document, limits: Limits) -> Plan
     pace = _pace(asked.model, document)
     if pace is None or not isinstance(asked.method, SurrogateExplainer):
         return Plan(document, n_queries, expected)
-    cost = dry_run(
-        asked.method, asked.model.classifier, document, n_queries=n_queries, seed=asked.seed
-    )
+    request = Request(asked.target, n_queries, asked.seed)
+    cost = dry_run(asked.method, asked.model.classifier, document, request=request)
     plan = Plan(document, n_queries, cost.n_queries, pace * cost.n_tokens)
     return plan if asked.n_queries else _shortened(plan, limits.soon)
 
