@@ -182,8 +182,10 @@ def test_imports_point_down(source: Path) -> None:
         assert own == other or layer(own) > layer(other), f"{where}, which lies above or beside it"
 
 
-def test_no_cycles() -> None:
-    graph = {
+@cache
+def import_graph() -> dict[str, set[str]]:
+    """Each module and those it imports, the few upward imports aside."""
+    return {
         module_of(path): {
             found.module
             for found in imports_of(path)
@@ -193,10 +195,29 @@ def test_no_cycles() -> None:
         for path in sources()
         if module_of(path) != "slalom"
     }
+
+
+def check_no_cycle(graph: dict[str, set[str]], kind: str) -> None:
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as problem:
-        pytest.fail(f"modules import each other in a circle: {' → '.join(problem.args[1])}")
+        pytest.fail(f"{kind} import each other in a circle: {' → '.join(problem.args[1])}")
+
+
+def test_no_cycles() -> None:
+    check_no_cycle(import_graph(), "modules")
+
+
+def test_no_cycles_between_folders() -> None:
+    """A folder and the one around it aside, which share their part."""
+    graph: dict[str, set[str]] = {}
+    for module, imported in import_graph().items():
+        own = module.rpartition(".")[0]
+        others = {one.rpartition(".")[0] for one in imported}
+        graph.setdefault(own, set()).update(
+            other for other in others if not (own.startswith(other) or other.startswith(own))
+        )
+    check_no_cycle(graph, "folders")
 
 
 def test_heavy_libraries_stay_at_the_edge(source: Path) -> None:

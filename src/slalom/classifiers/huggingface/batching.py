@@ -1,12 +1,7 @@
 """From queries to rows of token ids, and from rows to batches of like lengths: integers only.
 
-A frame holds the token ids of a document laid out as
-
-    fixed 0 · slot 0 · fixed 1 · slot 1 · … · fixed k
-
-where every unit lives in one slot and the fixed parts (special tokens, separators, text that
-is never removed) are always shown. One text has one slot, a pair two; text that the caller
-froze splits a slot in two. This part knows no model and no tokenizer.
+A frame holds the token ids of a document, laid out as in classifiers/slots.py. This part knows
+no model and no tokenizer.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from slalom.classifiers.slots import check_units, with_fixed_parts
 from slalom.document import END, IntArray, Queries
-from slalom.errors import InputError
 
 LongArray = NDArray[np.int64]
 TOLERATED_PADDING = 0.05  # share of a batch's tokens
@@ -84,12 +79,12 @@ def assemble(frame: Frame, queries: Queries) -> Rows:
 def _parts(frame: Frame, queries: Queries) -> tuple[NDArray[np.int64], LongArray]:
     """Numbers of the parts that the rows show, end to end, and how many each row has."""
     if frame.n_fixed != 2:
-        placed = in_place(frame.slots, frame.n_fixed, queries)
+        placed = with_fixed_parts(frame.slots, frame.n_fixed, queries)
         shown = placed != frame.n_units + frame.n_fixed
         return placed[shown], shown.sum(axis=1)
     shown = queries != END  # one slot: nothing to sort
     units = queries[shown]
-    _check_units(units, frame.n_units)
+    check_units(units, frame.n_units)
     n_parts = shown.sum(axis=1) + 2
     ends = np.cumsum(n_parts)
     parts = np.empty(len(units) + 2 * len(queries), dtype=np.int64)
@@ -99,30 +94,6 @@ def _parts(frame: Frame, queries: Queries) -> tuple[NDArray[np.int64], LongArray
         between[places] = False
     parts[between] = units
     return parts, n_parts
-
-
-def _check_units(units: NDArray[Any], n_units: int) -> None:
-    unknown = (units < 0) | (units >= n_units)
-    if unknown.any():
-        raise InputError(f"a query shows unit {units[unknown][0]} of a document with {n_units}")
-
-
-def in_place(slots: IntArray, n_fixed: int, queries: Queries) -> NDArray[np.int64]:
-    """Queries with the fixed parts put between the slots: (n_queries, width + n_fixed).
-
-    Units keep their numbers; then come the fixed parts, then nothing at all.
-    """
-    n_units = len(slots)
-    _check_units(queries[queries != END], n_units)
-    nothing = n_units + n_fixed
-    shown = queries.astype(np.int64)
-    shown[queries == END] = nothing
-    fixed = np.tile(np.arange(n_units, nothing), (len(queries), 1))
-    if n_fixed == 2:  # one slot: nothing to sort
-        return np.concatenate([fixed[:, :1], shown, fixed[:, 1:]], axis=1)
-    places = 2 * np.concatenate([slots, np.full(n_fixed + 1, n_fixed)])[shown] + 1
-    order = np.argsort(np.concatenate([places, 2 * (fixed - n_units)], axis=1), kind="stable")
-    return np.take_along_axis(np.concatenate([shown, fixed], axis=1), order, axis=1)
 
 
 def joined(parts: Sequence[Rows]) -> Rows:

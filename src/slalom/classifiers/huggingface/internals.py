@@ -13,11 +13,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from slalom.classifiers.huggingface.batching import Frame, assemble, in_place
+from slalom.classifiers.huggingface.batching import Frame, assemble
 from slalom.classifiers.huggingface.calls import forward_accepts, preserve_settings
 from slalom.classifiers.huggingface.relevance import relevance_rules
 from slalom.classifiers.huggingface.windows import Windowed
 from slalom.classifiers.internals import Outcome
+from slalom.classifiers.slots import with_fixed_parts
 from slalom.document import Document, IntArray
 from slalom.errors import ClassifierError, InputError
 
@@ -47,7 +48,7 @@ class ModelInternals:
 
     def unit_of_token(self, document: Document) -> IntArray:
         frame = _frame(document)
-        parts = in_place(frame.slots, frame.n_fixed, document.full())[0]
+        parts = with_fixed_parts(frame.slots, frame.n_fixed, document.full())[0]
         units = np.repeat(parts, frame.lengths[parts])
         return np.where(units < document.n_units, units, -1).astype(np.int32)
 

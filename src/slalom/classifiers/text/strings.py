@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from slalom.classifiers.huggingface.batching import in_place
+from slalom.classifiers.slots import with_fixed_parts
 from slalom.classifiers.text.units import Cut, cuts_of, stripped
 from slalom.document import (
     END,
@@ -35,7 +35,7 @@ class Strings:
     shown: NDArray[np.object_]  # (3 · n_pieces + 1,): with its gap, after a space, bare; then ""
     has_gap: BoolArray  # (n_pieces,)
     slots: IntArray  # (n_units,) how many fixed pieces come before
-    pieces: NDArray[np.int64]  # unit and fixed numbers of `in_place` → piece, or −1
+    pieces: NDArray[np.int64]  # unit and fixed numbers of `with_fixed_parts` → piece, or −1
     tail: str  # what follows the last piece
 
     @property
@@ -118,7 +118,7 @@ def _strings(text: str, cuts: Sequence[Cut]) -> Strings:
 def _texts(strings: Strings, queries: Queries) -> list[str]:
     if not strings.n_units:  # a side without spans, or empty
         return [strings.whole] * len(queries)
-    pieces = strings.pieces[in_place(strings.slots, strings.n_fixed, queries)]
+    pieces = strings.pieces[with_fixed_parts(strings.slots, strings.n_fixed, queries)]
     order = np.argsort(pieces < 0, axis=1, kind="stable")
     pieces = np.take_along_axis(pieces, order, axis=1)  # (n_queries, width), −1 at the end
     before = np.pad(pieces[:, :-1], ((0, 0), (1, 0)), constant_values=-1)
