@@ -22,14 +22,13 @@ from typing import Any
 import numpy as np
 
 import slalom
-from slalom.document import BoolArray, FloatArray
-from slalom.explainers.residuals import MIN_GAIN
+from slalom.document import FloatArray, IntArray
+from slalom.explainers.facts import strength_of
+from slalom.explainers.residuals import NearAnswers, ResidualTask, solve_residuals
 from slalom.surrogates.base import Fit, Model
 from slalom.surrogates.slalom.completed import CompletedModel
-from slalom.surrogates.slalom.corrected import CorrectedModel, Correction
 from slalom.surrogates.slalom.model import SlalomModel
-from slalom.surrogates.slalom.nearby import NearResiduals, fit_near
-from slalom.surrogates.slalom.posterior import MAX_ROWS, Residuals, posterior_of
+from slalom.surrogates.slalom.posterior import MAX_ROWS, Residuals
 from slalom.surrogates.threads import one_thread
 
 N_REVIEWS, N_FITTED = 16, 400
@@ -86,35 +85,12 @@ def subsets(stored: Any, review: int, fitted: str, method: str) -> Row:
     shown, scores = _masks(stored, review, fitted), _scores(stored, review, fitted)
     fit = _fit(method, shown @ tied, scores, tied)
     row: Row = {"r2": fit.r2, "seconds": process_time() - start}
-    added = _posterior(fit, shown, scores, tied)
+    model = _with_residuals(method, fit, shown, scores, tied)
     for name in "UW":
         masks, truth = _masks(stored, review, name), _scores(stored, review, name)
-        said = fit.model.predict(masks @ tied)
-        if added is not None:
-            said = said + added(masks, said)[:, 0]
-        row[name] = float(((said - truth) ** 2).mean() / truth.var())
+        predicted = model.predict(masks)
+        row[name] = float(((predicted - truth) ** 2).mean() / truth.var())
     return row
-
-
-def _posterior(
-    fit: Fit, masks: FloatArray, scores: FloatArray, tied: FloatArray
-) -> Correction | None:
-    """What the method adds to its fit, from the very rows of the fit; None: it does not pay."""
-    model, held_out, judged = fit.model, fit.held_out, fit.judged
-    if not isinstance(model, SlalomModel | CompletedModel) or held_out is None or judged is None:
-        return None
-    sizes, document = masks.sum(axis=1), tied.sum(axis=0)
-    inner = (sizes > 0) & (sizes < masks.shape[1])
-    ends = model.predict(np.stack([np.zeros_like(document), document]))
-    empty = scores[sizes == 0] if (sizes == 0).any() else ends[:1]
-    of_ends = np.append(empty[:1], scores[sizes == masks.shape[1]][:1]) - ends
-    left, judged = (scores - held_out)[inner, None], judged[inner]
-    shapley = tied @ fit.scores["shapley"]
-    rows = masks[inner], left, held_out[inner, None]
-    with one_thread():
-        found = posterior_of(Residuals(*rows, ends[:, None], of_ends[:, None], shapley[:, None]))
-    pays = (found.left_out[judged] ** 2).sum() <= MIN_GAIN * (left[judged] ** 2).sum()
-    return found.correction if pays and inner.sum() <= MAX_ROWS else None
 
 
 def deletions(stored: Any, review: int, method: str) -> float:
@@ -122,22 +98,57 @@ def deletions(stored: Any, review: int, method: str) -> float:
     masks, truth = _masks(stored, review, "R"), _scores(stored, review, "R")
     whole = _scores(stored, review, "A")[0]
     fitted = np.vstack([np.ones(masks.shape[1]), masks[:N_FITTED]])
-    fit = _fit(method, fitted, np.append(whole, truth[:N_FITTED]), np.eye(masks.shape[1]))
-    model = _known_nearby(fit, fitted > 0, np.append(whole, truth[:N_FITTED]))
-    said = model.predict(masks[N_FITTED:]) - model.predict(fitted[:1])
+    scores, tied = np.append(whole, truth[:N_FITTED]), np.eye(masks.shape[1])
+    fit = _fit(method, fitted, scores, tied)
+    model = _with_residuals(method, fit, fitted, scores, tied)
+    predicted = model.predict(masks[N_FITTED:]) - model.predict(fitted[:1])
     change = truth[N_FITTED:] - whole
-    return float(((said - change) ** 2).sum() / (change**2).sum())
+    return float(((predicted - change) ** 2).sum() / (change**2).sum())
 
 
-def _known_nearby(fit: Fit, shown: BoolArray, scores: FloatArray) -> Model:
-    """With what the method knows of the whole text, in the first row, and the rows near it."""
-    if not isinstance(fit.model, SlalomModel) or fit.held_out is None:
-        return fit.model
-    missed = (scores - fit.held_out)[:, None]
-    whole = scores[:1, None] - fit.model.predict(shown[:1].astype(float))[:, None]
-    none = np.zeros((shown.shape[1], 1))  # no removal was measured
-    left = NearResiduals(shown[:1], whole, whole, shown, missed, none, none[:, 0])
-    return CorrectedModel(fit.model, None, fit_near(left).nearby)
+def _with_residuals(
+    method: str, fit: Fit, masks: FloatArray, scores: FloatArray, tied: FloatArray
+) -> Model:
+    """The model over units, with what the method makes of its residuals; the rows are the fit's."""
+    features = tied.argmax(axis=1).astype(np.int32)
+    model, plan = fit.model.spread(features), getattr(slalom.METHODS[method], "facts", None)
+    if plan is None or not isinstance(model, SlalomModel | CompletedModel):
+        return model
+    assert fit.held_out is not None
+    assert fit.judged is not None
+    whole = masks.all(axis=1)
+    near = NearAnswers(
+        fitted=model,
+        measured=masks[whole][:1] > 0,
+        answers=scores[whole][:1, None],
+        drawn=masks > 0,
+        residuals=(scores - fit.held_out)[:, None],
+        weights=fit.judged.astype(np.float64),
+        strengths=strength_of(fit)[features],
+    )
+    corrects = plan.shapley and len(masks) <= MAX_ROWS
+    left = _residuals(fit, model, masks, scores, features) if corrects else None
+    with one_thread():
+        return solve_residuals(ResidualTask(left, near)).model or model
+
+
+def _residuals(
+    fit: Fit, model: Model, masks: FloatArray, scores: FloatArray, features: IntArray
+) -> Residuals:
+    """Those of the rows, the empty and the whole text apart."""
+    assert fit.held_out is not None
+    sizes, n_units = masks.sum(axis=1), masks.shape[1]
+    inner = (sizes > 0) & (sizes < n_units)
+    ends = model.predict(np.stack([np.zeros(n_units), np.ones(n_units)]))
+    empty = scores[sizes == 0] if (sizes == 0).any() else ends[:1]
+    return Residuals(
+        present=masks[inner],
+        values=(scores - fit.held_out)[inner, None],
+        predicted=fit.held_out[inner, None],
+        ends=ends[:, None],
+        of_ends=(np.append(empty[:1], scores[sizes == n_units][:1]) - ends)[:, None],
+        shapley=fit.scores["shapley"][features, None],
+    )
 
 
 def _fit(method: str, counts: FloatArray, scores: FloatArray, tied: FloatArray) -> Fit:
