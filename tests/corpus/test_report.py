@@ -12,7 +12,7 @@ from slalom.corpus.explain import explain_dataset
 from slalom.corpus.findings import findings
 from slalom.corpus.folder import RunFolder
 from slalom.corpus.report import report
-from slalom.corpus.survey import pairs_of, survey
+from slalom.corpus.survey import pairs_of, survey_of
 from slalom.errors import FileError, InputError
 
 NASTY = "<script>alert(1)</script>"
@@ -30,22 +30,22 @@ def folder(tmp_path_factory):
 
 
 def test_words_are_added_up_over_documents(folder):
-    told = survey(folder)
+    survey = survey_of(folder)
     rows = [row for row in reviews(40) if "great" in row["text"].split()]
-    at = told.words.index("great")
-    assert told.sums.n[at] == len(rows) + 1
-    assert told.sums.mean[at] == pytest.approx(SAYS["great"], abs=0.2)
-    assert (told.n_rows, sum(told.trust.values())) == (42, 41)
-    assert told.problems == {"not valid JSON in UTF-8": 1}
+    at = survey.words.index("great")
+    assert survey.sums.n[at] == len(rows) + 1
+    assert survey.sums.mean[at] == pytest.approx(SAYS["great"], abs=0.2)
+    assert (survey.n_rows, sum(survey.trust.values())) == (42, 41)
+    assert survey.problems == {"not valid JSON in UTF-8": 1}
 
 
 def test_a_word_counts_once_per_document_and_without_regard_to_case():
     row = {"units": ["Great", "film", "great"], "identified": [True] * 3}
     row["scores"] = {"shapley": [1.0, 5.0, 3.0], "share": [0.2, 0.5, 0.3], "importance": None}
     found = pairs_of([row, row], "shapley")
-    told = zip(found.documents, found.word, found.effects, found.louds, strict=True)
-    said = {(int(d), found.words[w]): (e, pytest.approx(loud)) for d, w, e, loud in told}
-    assert said == {
+    pairs = zip(found.documents, found.word, found.effects, found.louds, strict=True)
+    effects = {(int(d), found.words[w]): (e, pytest.approx(loud)) for d, w, e, loud in pairs}
+    assert effects == {
         (document, word): numbers
         for document in (0, 1)
         for word, numbers in {"great": (2.0, 0.75), "film": (5.0, 1.5)}.items()
@@ -53,25 +53,25 @@ def test_a_word_counts_once_per_document_and_without_regard_to_case():
 
 
 def test_the_words_that_matter_are_found(folder):
-    told = survey(folder)
-    found = findings(told)
-    assert [told.words[word] for word in found.agreed] == ["great", "fine"]
-    assert {told.words[word] for word in found.opposed} == {"awful", "dull"}
-    assert {told.words[word] for word in found.strongest[:4]} == set(SAYS)
+    survey = survey_of(folder)
+    found = findings(survey)
+    assert [survey.words[word] for word in found.agreed] == ["great", "fine"]
+    assert {survey.words[word] for word in found.opposed} == {"awful", "dull"}
+    assert {survey.words[word] for word in found.strongest[:4]} == set(SAYS)
     examples = found.examples[found.opposed[0]]
     assert len(examples) > 1
     for example in examples:
-        assert told.words[found.opposed[0]] in example.row["text"]
+        assert survey.words[found.opposed[0]] in example.row["text"]
         assert example.effect < 0
 
 
 def test_the_page_says_how_many_were_explained_and_how_well(folder):
-    told = survey(folder)
+    survey = survey_of(folder)
     head = report(folder).partition("</h1>")
     assert "41 of 42 documents explained for" in head[0]
     words = re.findall(r"(exact|high|fair|low) (\d+)", head[2].partition("</p>")[0])
     assert words == [
-        (w, str(told.trust[w])) for w in ("exact", "high", "fair", "low") if told.trust[w]
+        (w, str(survey.trust[w])) for w in ("exact", "high", "fair", "low") if survey.trust[w]
     ]
 
 
@@ -101,14 +101,14 @@ def test_groups_whose_words_differ_are_shown(tmp_path):
 
     asked = slalom.FunctionClassifier(heard, ["bad", "good"], gives="logits")
     explain_dataset(asked, str(data), tmp_path / "out", method="leave-one-out")
-    told = survey(RunFolder(tmp_path / "out"), "group")
-    first = findings(told).differing[0]
-    assert told.words[first.word] == "movie"
+    survey = survey_of(RunFolder(tmp_path / "out"), "group")
+    first = findings(survey).differing[0]
+    assert survey.words[first.word] == "movie"
     assert max(first.here, first.elsewhere) == pytest.approx(2.0, abs=0.01)
     with pytest.raises(InputError, match="no column 'colour'"):
-        survey(RunFolder(tmp_path / "out"), "colour")
+        survey_of(RunFolder(tmp_path / "out"), "colour")
     with pytest.raises(InputError, match="more than 12 different values"):
-        survey(RunFolder(tmp_path / "out"), "key")
+        survey_of(RunFolder(tmp_path / "out"), "key")
 
 
 def test_two_models_differ_in_the_word_they_disagree_on(folder, tmp_path):

@@ -25,7 +25,7 @@ class Scale:
         return LEFT + (effect - self.low) / (self.high - self.low) * (WIDTH - RIGHT - LEFT)
 
 
-def beeswarm(told: Survey, found: Findings, link: Callable[[int], str | None]) -> str:
+def beeswarm(survey: Survey, found: Findings, link: Callable[[int], str | None]) -> str:
     """The strongest words, one line each; `link` is where a word leads to."""
     words = found.strongest
     effects = [0.0, *(effect for word in words for effect in found.points.get(word, []))]
@@ -34,7 +34,7 @@ def beeswarm(told: Survey, found: Findings, link: Callable[[int], str | None]) -
     height = LINE * (len(words) + 1)
     lines = []
     for at, word in enumerate(words):
-        line = _line(told, word, found.points.get(word, []), LINE * (at + 0.5), scale)
+        line = _line(survey, word, found.points.get(word, []), LINE * (at + 0.5), scale)
         place = link(word)
         lines.append(line if place is None else f'<a href="{place}">{line}</a>')
     return (
@@ -44,17 +44,17 @@ def beeswarm(told: Survey, found: Findings, link: Callable[[int], str | None]) -
     )
 
 
-def _line(told: Survey, word: int, points: Sequence[float], y: float, scale: Scale) -> str:
-    name = label(told.words[word])
+def _line(survey: Survey, word: int, points: Sequence[float], y: float, scale: Scale) -> str:
+    name = label(survey.words[word])
     name = name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"
-    mean = float(told.sums.mean[word])
+    mean = float(survey.sums.mean[word])
     dots = "".join(
         f'<circle cx="{x:.1f}" cy="{y + up:.1f}" r="{RADIUS}" fill="{colour}" fill-opacity=".6"/>'
         for x, up, colour in _swarm(points, scale)
     )
     at = scale.across(mean)
     return (
-        f"<g><title>{escape(name)}: {number(mean)} in the mean of {told.sums.n[word]:.0f} "
+        f"<g><title>{escape(name)}: {number(mean)} in the mean of {survey.sums.n[word]:.0f} "
         f'documents</title><text class="end" x="{LEFT - 12}" y="{y + 4:.0f}">{escape(name)}</text>'
         f'{dots}<path d="M{at:.1f} {y - 9:.0f}v18" stroke="currentColor" stroke-width="2"/></g>'
     )

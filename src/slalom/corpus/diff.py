@@ -15,7 +15,7 @@ import numpy as np
 from slalom.corpus.findings import CLEAR, LEAST_DOCUMENTS
 from slalom.corpus.folder import RunFolder
 from slalom.corpus.report import page, table
-from slalom.corpus.survey import Survey, batches, survey
+from slalom.corpus.survey import Survey, batches, survey_of
 from slalom.errors import InputError
 from slalom.views.numbers import counted, margin, number
 from slalom.views.reading import label
@@ -57,19 +57,19 @@ class Diff:
 
     def facts(self) -> list[str]:
         """What to know, in sentences."""
-        told = [*self.settings] or ["the same settings"]
+        lines = [*self.settings] or ["the same settings"]
         differ = "differs" if len(self.words) == 1 else "differ"
-        told.append(
+        lines.append(
             f"{len(self.words)} of {counted(self.n_words, 'common word')} {differ} by "
             f"{CLEAR:g} standard errors or more{': some may by chance' if self.words else ''}"
         )
         if self.n_documents:
             are = "is" if self.n_flipped == 1 else "are"
-            told.append(
+            lines.append(
                 f"{self.n_flipped} of {counted(self.n_documents, 'document')} {are} on the other "
                 "side of even odds"
             )
-        return told
+        return lines
 
     def word_table(self) -> tuple[list[str], list[list[str]]]:
         heads = ["word", "A", "B", "B−A", "documents A", "documents B"]
@@ -104,24 +104,24 @@ class Diff:
 
 def diff(first: RunFolder, second: RunFolder) -> Diff:
     """Compare two finished runs with the same target."""
-    told = survey(first), survey(second)
-    if told[0].settings["target"] != told[1].settings["target"]:
+    surveys = survey_of(first), survey_of(second)
+    if surveys[0].settings["target"] != surveys[1].settings["target"]:
         raise InputError(
-            f"the runs explain different targets, {told[0].settings['target']!r} and "
-            f"{told[1].settings['target']!r}: their scores cannot be compared"
+            f"the runs explain different targets, {surveys[0].settings['target']!r} and "
+            f"{surveys[1].settings['target']!r}: their scores cannot be compared"
         )
-    if told[0].effect != told[1].effect:
+    if surveys[0].effect != surveys[1].effect:
         raise InputError(
-            f"the runs have no effect in common: {told[0].effect!r} and {told[1].effect!r}; "
+            f"the runs have no effect in common: {surveys[0].effect!r} and {surveys[1].effect!r}; "
             "use methods that give the same score"
         )
-    words, n_words = _words(*told)
-    same_input = told[0].settings["input"] == told[1].settings["input"]
+    words, n_words = _words(*surveys)
+    same_input = surveys[0].settings["input"] == surveys[1].settings["input"]
     rows = list(_odds(first, second)) if same_input else []
     flipped = [one for one in rows if (one.first > 0) != (one.second > 0)]
     apart = [one for one in rows if one.first != one.second]
     moved = sorted(apart, key=lambda one: -abs(one.second - one.first))[:N_SHOWN]
-    return Diff(_differing(*told), words, n_words, len(rows), len(flipped), tuple(moved))
+    return Diff(_differing(*surveys), words, n_words, len(rows), len(flipped), tuple(moved))
 
 
 def _words(first: Survey, second: Survey) -> tuple[tuple[WordDifference, ...], int]:
@@ -163,14 +163,14 @@ def _rows(folder: RunFolder) -> Iterator[dict[str, Any]]:
 
 def _differing(first: Survey, second: Survey) -> tuple[str, ...]:
     names = [name for name in first.settings if name != "input"]
-    told = [
+    differences = [
         f"{name}: {first.settings[name]!r} in A, {second.settings.get(name)!r} in B"
         for name in names
         if first.settings[name] != second.settings.get(name)
     ]
     if first.settings["input"] != second.settings["input"]:
-        told.append("the inputs differ")
-    return tuple(told)
+        differences.append("the inputs differ")
+    return tuple(differences)
 
 
 def _escaped(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> str:

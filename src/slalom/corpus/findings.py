@@ -59,12 +59,12 @@ class Findings:
     doubtful: list[dict[str, Any]] = field(default_factory=list)  # the lowest R² first
 
 
-def findings(told: Survey) -> Findings:
+def findings(survey: Survey) -> Findings:
     """Choose words by their sums, then go through the rows again for what to show of them."""
-    found = choose(told)
+    found = choose(survey)
     chosen = (found.strongest, found.agreed, found.opposed, found.loud)
     wanted = {*chain(*chosen), *(one.word for one in found.differing)}
-    _collect(told, found, {told.words[word]: word for word in wanted})
+    _collect(survey, found, {survey.words[word]: word for word in wanted})
     return found
 
 
@@ -73,8 +73,8 @@ def strength(sums: Sums) -> FloatArray:
     return sums.size / (sums.n + PRIOR_DOCUMENTS)
 
 
-def choose(told: Survey) -> Findings:
-    sums = told.sums
+def choose(survey: Survey) -> Findings:
+    sums = survey.sums
     strong = strength(sums)
     order = np.argsort(-strong, kind="stable")
     strongest = order[:N_WORDS].tolist()
@@ -86,15 +86,15 @@ def choose(told: Survey) -> Findings:
     quiet = sums.size / np.maximum(1, sums.n) <= QUIET * strong.max(initial=0.0)
     candidates = np.flatnonzero(quiet & (mean_loud > 1) & (sums.n >= LEAST_DOCUMENTS))
     loud = candidates[np.argsort(-mean_loud[candidates], kind="stable")][:N_OTHERS].tolist()
-    return Findings(strongest, agreed, opposed, loud, differing(told))
+    return Findings(strongest, agreed, opposed, loud, differing(survey))
 
 
-def differing(told: Survey) -> list[Difference]:
+def differing(survey: Survey) -> list[Difference]:
     """Every group beside all others; a word once, for the group where it stands out most."""
     best: dict[int, tuple[float, Difference]] = {}
-    for name, here in told.groups.items():
-        n = told.sums.n - here.n
-        rest = Sums(n, told.sums.effect - here.effect, told.sums.squared - here.squared)
+    for name, here in survey.groups.items():
+        n = survey.sums.n - here.n
+        rest = Sums(n, survey.sums.effect - here.effect, survey.sums.squared - here.squared)
         error = np.sqrt(here.error**2 + rest.error**2)
         enough = (here.n >= LEAST_DOCUMENTS) & (n >= LEAST_DOCUMENTS)
         gap = np.where(enough, np.abs(here.mean - rest.mean) / np.maximum(error, 1e-9), 0.0)
@@ -107,27 +107,27 @@ def differing(told: Survey) -> list[Difference]:
     return [one for _, one in ranked[:N_OTHERS]]
 
 
-def _collect(told: Survey, found: Findings, wanted: dict[str, int]) -> None:
+def _collect(survey: Survey, found: Findings, wanted: dict[str, int]) -> None:
     rng = np.random.default_rng(0)
     seen = dict.fromkeys(wanted.values(), 0)
     tops: dict[int, list[tuple[float, int, Example]]] = {word: [] for word in wanted.values()}
     doubtful: list[tuple[float, int, dict[str, Any]]] = []
     number = 0
-    for rows in batches(told.folder):
+    for rows in batches(survey.folder):
         explained = [row for row in rows if row["problem"] is None]
         for row in explained:
             number += 1
             r2 = row["quality"]["r2"]
             if row["quality"]["trust"] == "low":
                 _push(doubtful, (-1.0 if r2 is None else -r2, number, row), N_DOUBTFUL)
-        pairs = pairs_of(explained, told.effect)
+        pairs = pairs_of(explained, survey.effect)
         numbers = np.array([wanted.get(word, -1) for word in pairs.words], dtype=np.intp)
         word_of = numbers[pairs.word] if len(numbers) else np.zeros(0, dtype=np.intp)
         for at in np.flatnonzero(word_of >= 0).tolist():
             word, effect = int(word_of[at]), float(pairs.effects[at])
             seen[word] += 1
             _sample(found.points.setdefault(word, []), effect, seen[word], rng)
-            side = 1.0 if told.sums.mean[word] >= 0 else -1.0
+            side = 1.0 if survey.sums.mean[word] >= 0 else -1.0
             number += 1
             example = Example(explained[int(pairs.documents[at])], effect)
             _push(tops[word], (side * effect, number, example), N_EXAMPLES)

@@ -13,7 +13,7 @@ import numpy as np
 from slalom.corpus.beeswarm import beeswarm
 from slalom.corpus.findings import Findings, findings
 from slalom.corpus.folder import RunFolder
-from slalom.corpus.survey import Survey, survey
+from slalom.corpus.survey import Survey, survey_of
 from slalom.views.html import N_SHADES, policy, style
 from slalom.views.numbers import counted, margin, number, percent, probability, r2
 from slalom.views.reading import FAINT, FAINTEST, label, visible
@@ -24,10 +24,10 @@ TRUSTED = ("exact", "high", "fair", "low")
 
 def report(folder: RunFolder, by: str | None = None) -> str:
     """One HTML file about a finished run; `by` is a column of the input to compare groups."""
-    told = survey(folder, by)
-    found = findings(told)
-    cards = Cards(told.effect)
-    target = escape(label(told.settings["target"]))
+    survey = survey_of(folder, by)
+    found = findings(survey)
+    cards = Cards(survey.effect)
+    target = escape(label(survey.settings["target"]))
 
     def place_of(word: int) -> str | None:
         shown = found.examples.get(word)
@@ -36,21 +36,23 @@ def report(folder: RunFolder, by: str | None = None) -> str:
     sections = [
         _section(
             f"The strongest words, for “{target}” to the right, against it to the left",
-            f"<figure>{beeswarm(told, found, place_of)}<figcaption>One point per document; the "
-            f"stroke is a word's mean; a word leads to a document. {_effect_said(told)}"
+            f"<figure>{beeswarm(survey, found, place_of)}<figcaption>One point per document; the "
+            f"stroke is a word's mean; a word leads to a document. {_effect_in_words(survey)}"
             "</figcaption></figure>",
         ),
-        _section(f"Words that speak for “{target}”", _words(told, found, found.agreed, cards)),
-        _section(f"Words that speak against “{target}”", _words(told, found, found.opposed, cards)),
-        _section("Loud without saying anything", _loud(told, found, cards)),
-        _section("Where trust is low", _doubtful(told, found, cards)),
+        _section(f"Words that speak for “{target}”", _words(survey, found, found.agreed, cards)),
+        _section(
+            f"Words that speak against “{target}”", _words(survey, found, found.opposed, cards)
+        ),
+        _section("Loud without saying anything", _loud(survey, found, cards)),
+        _section("Where trust is low", _doubtful(survey, found, cards)),
     ]
     if by is not None:
-        sections.append(_section(f"By {escape(label(by))}", _groups(told, found, cards)))
-    if told.problems:
-        sections.append(_section("What could not be explained", _problems(told)))
+        sections.append(_section(f"By {escape(label(by))}", _groups(survey, found, cards)))
+    if survey.problems:
+        sections.append(_section("What could not be explained", _problems(survey)))
     sections.append(_section("Documents", cards.html()))
-    return page(f"{told.settings['model']} · corpus", _head(told) + "".join(sections))
+    return page(f"{survey.settings['model']} · corpus", _head(survey) + "".join(sections))
 
 
 def page(title: str, body: str) -> str:
@@ -139,31 +141,31 @@ def table(heads: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
     )
 
 
-def _head(told: Survey) -> str:
-    settings = told.settings
-    n_failed = sum(told.problems.values())
-    trust = ", ".join(f"{name} {told.trust[name]}" for name in TRUSTED if told.trust[name])
-    some = f"{told.n_rows - n_failed} of " if n_failed else ""
+def _head(survey: Survey) -> str:
+    settings = survey.settings
+    n_failed = sum(survey.problems.values())
+    trust = ", ".join(f"{name} {survey.trust[name]}" for name in TRUSTED if survey.trust[name])
+    some = f"{survey.n_rows - n_failed} of " if n_failed else ""
     return (
-        f'<h1 class="sentence">{some}{counted(told.n_rows, "document")} explained for '
+        f'<h1 class="sentence">{some}{counted(survey.n_rows, "document")} explained for '
         f"“{escape(label(settings['target']))}”</h1>"
         f'<p class="small">{escape(label(settings["model"]))} · {escape(settings["method"])} · '
         f"trust: {escape(trust)} · {n_failed} could not be explained</p>\n"
     )
 
 
-def _effect_said(told: Survey) -> str:
-    return f"The effect is the score “{escape(told.effect)}”, in log-odds of the target."
+def _effect_in_words(survey: Survey) -> str:
+    return f"The effect is the score “{escape(survey.effect)}”, in log-odds of the target."
 
 
-def _words(told: Survey, found: Findings, words: Sequence[int], cards: Cards) -> str:
+def _words(survey: Survey, found: Findings, words: Sequence[int], cards: Cards) -> str:
     if not words:
         return "<p>None does so clearly.</p>"
     lines = [
         (
-            escape(label(told.words[word])),
-            _mean(told.sums.mean[word], told.sums.error[word]),
-            f"{told.sums.n[word]:.0f}",
+            escape(label(survey.words[word])),
+            _mean(survey.sums.mean[word], survey.sums.error[word]),
+            f"{survey.sums.n[word]:.0f}",
             _links(found, word, cards),
         )
         for word in words
@@ -180,17 +182,17 @@ def _links(found: Findings, word: int, cards: Cards) -> str:
     return " · ".join(cards.link(example.row) for example in found.examples.get(word, []))
 
 
-def _loud(told: Survey, found: Findings, cards: Cards) -> str:
-    if not told.sums.loud.any():
+def _loud(survey: Survey, found: Findings, cards: Cards) -> str:
+    if not survey.sums.loud.any():
         return "<p>The method of this run does not say how loud words are.</p>"
     if not found.loud:
         return "<p>No word in three or more documents is loud and has next to no effect.</p>"
     lines = [
         (
-            escape(label(told.words[word])),
-            f"{told.sums.loud[word] / told.sums.n[word]:.1f} ×",
-            _mean(told.sums.mean[word], told.sums.error[word]),
-            f"{told.sums.n[word]:.0f}",
+            escape(label(survey.words[word])),
+            f"{survey.sums.loud[word] / survey.sums.n[word]:.1f} ×",
+            _mean(survey.sums.mean[word], survey.sums.error[word]),
+            f"{survey.sums.n[word]:.0f}",
             _links(found, word, cards),
         )
         for word in found.loud
@@ -203,8 +205,8 @@ def _loud(told: Survey, found: Findings, cards: Cards) -> str:
     return note + table(["word", "attention", "mean effect", "documents", "look at"], lines)
 
 
-def _doubtful(told: Survey, found: Findings, cards: Cards) -> str:
-    n_low, n = told.trust["low"], sum(told.trust.values())
+def _doubtful(survey: Survey, found: Findings, cards: Cards) -> str:
+    n_low, n = survey.trust["low"], sum(survey.trust.values())
     lead = f"<p>{n_low} of {n} explanations describe the classifier poorly.</p>"
     if not found.doubtful:
         return lead
@@ -215,17 +217,17 @@ def _doubtful(told: Survey, found: Findings, cards: Cards) -> str:
     return lead + table(["document", "R²", "queries"], lines)
 
 
-def _groups(told: Survey, found: Findings, cards: Cards) -> str:
+def _groups(survey: Survey, found: Findings, cards: Cards) -> str:
     lines = [
         (escape(label(name)), f"{n:.0f}", number(total / max(1.0, n)))
-        for name, (n, total) in sorted(told.group_odds.items())
+        for name, (n, total) in sorted(survey.group_odds.items())
     ]
     groups = table(["group", "documents", "mean log-odds"], lines)
     if not found.differing:
         return groups + "<p>No word differs clearly between groups.</p>"
     rows = [
         (
-            escape(label(told.words[one.word])),
+            escape(label(survey.words[one.word])),
             escape(label(one.group)),
             number(one.here),
             number(one.elsewhere),
@@ -242,6 +244,6 @@ def _groups(told: Survey, found: Findings, cards: Cards) -> str:
     return groups + note + table(heads, rows)
 
 
-def _problems(told: Survey) -> str:
-    lines = [(escape(visible(reason)), str(n)) for reason, n in told.problems.most_common(10)]
+def _problems(survey: Survey) -> str:
+    lines = [(escape(visible(reason)), str(n)) for reason, n in survey.problems.most_common(10)]
     return table(["reason", "documents"], lines)

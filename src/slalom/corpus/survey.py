@@ -144,7 +144,7 @@ class _Tally:
             )
 
 
-def survey(folder: RunFolder, by: str | None = None) -> Survey:
+def survey_of(folder: RunFolder, by: str | None = None) -> Survey:
     """Read every row once; `by` is a column to group documents by."""
     settings = finished_settings(folder)
     tally = _Tally(_effect(folder), by)
