@@ -23,8 +23,7 @@ from slalom.explainers.table import METHODS
 from slalom.explanation import FILES
 from slalom.pairs import Interactions
 from slalom.views.record import record as record_of
-from slalom.web import asked as requests
-from slalom.web import what_if
+from slalom.web import requests, what_if
 from slalom.web.jobs import Bench, FindPairs, Made, Patience, Stopped, Task, Work
 from slalom.web.kept import Kept, Shelf
 from slalom.web.limits import Limits, Refusal
@@ -71,7 +70,7 @@ class Api:
 
     async def explain(self, request: "Request") -> "Response":
         record = requests.parsed(await _body(request, self.limits.body))
-        wanted = requests.explanation_asked(record, self.models, self.limits)
+        wanted = requests.explanation_request(record, self.models, self.limits)
         self.bench.check_room()
         streamed = "text/event-stream" in request.headers.get("accept", "")
         task = Task(wanted, self.limits, streamed, Patience(self.limits.seconds))
@@ -86,9 +85,9 @@ class Api:
         """What comes of it, unless the client goes away first."""
 
         async def result() -> Any:
-            async for kind, told in self.bench.work(task):
+            async for kind, content in self.bench.work(task):
                 if kind == "done":
-                    made = told
+                    made = content
             return made
 
         work = asyncio.ensure_future(result())
@@ -100,14 +99,14 @@ class Api:
 
     async def _events(self, task: Task) -> AsyncIterator[str]:
         try:
-            async for kind, told in self.bench.work(task):
-                yield _event(kind, self._shown(told) if isinstance(told, Made) else told)
+            async for kind, content in self.bench.work(task):
+                yield _event(kind, self._shown(content) if isinstance(content, Made) else content)
         except Exception as problem:
-            status, kind, sentence = _told(problem)
+            status, kind, sentence = _refusal_of(problem)
             yield _event("failed", {"status": status, "kind": kind, "error": sentence})
 
     def _shown(self, made: Made) -> dict[str, Any]:
-        kept = Kept(made.explanation, (made.asked.model, made.document))
+        kept = Kept(made.explanation, (made.wanted.model, made.document))
         return {
             "id": self.shelf.keep(kept),
             "record": record_of(made.explanation),
@@ -121,7 +120,7 @@ class Api:
         texts = record.get("texts", [record.get("text")])
         if not isinstance(texts, list) or not 1 <= len(texts) <= self.limits.texts:
             raise Refusal(400, "wrong", f"texts must be a list of 1 to {self.limits.texts} texts")
-        checked = [requests.text_asked(text, self.limits) for text in texts]
+        checked = [requests.text_of(text, self.limits) for text in texts]
         watched = Watched(model)
 
         def logits() -> list[Any]:
@@ -151,7 +150,7 @@ class Api:
             raise Refusal(400, "wrong", "these explanations are not about the same units")
         n_units = len(explanations[0].units)
         removed = requests.positions(record.get("removed"), "removed", n_units)
-        found = await self._soon(lambda: what_if.without(explanations, removed, kept[0].asked))
+        found = await self._soon(lambda: what_if.without(explanations, removed, kept[0].source))
         return _json(found)
 
     async def order(self, request: "Request") -> "Response":
@@ -160,7 +159,7 @@ class Api:
         kept = self.shelf[record.get("explanation")]
         shown = requests.positions([record.get("class", 0)], "class", len(kept.explanation.labels))
         return _json(
-            await self._soon(lambda: what_if.removal_path(kept.explanation, shown[0], kept.asked))
+            await self._soon(lambda: what_if.removal_path(kept.explanation, shown[0], kept.source))
         )
 
     async def pairs(self, request: "Request") -> "Response":
@@ -182,25 +181,25 @@ class Api:
                 shown = {"record": record_of(explanation), "explanation": explanation.to_json()}
             except (IndexError, KeyError, TypeError, ValueError) as problem:
                 raise FileError("this is an explanation file, but damaged") from problem
-            asked = what_if.document_of(explanation, self.models)
-            return {"id": self.shelf.keep(Kept(explanation, asked)), **shown}
+            source = what_if.document_of(explanation, self.models)
+            return {"id": self.shelf.keep(Kept(explanation, source)), **shown}
 
         return _json(await self._soon(opened))
 
     async def methods(self, request: "Request") -> "Response":
-        told = [{"name": name, "summary": method.summary} for name, method in METHODS.items()]
-        return _json({"methods": told})
+        content = [{"name": name, "summary": method.summary} for name, method in METHODS.items()]
+        return _json({"methods": content})
 
     async def list_models(self, request: "Request") -> "Response":
-        told = [
+        content = [
             {"name": m.name, "classifier": m.classifier.name, "labels": list(m.classifier.labels)}
             for m in self.models.every
         ]
-        return _json({"models": told})
+        return _json({"models": content})
 
     async def health(self, request: "Request") -> "Response":
-        told = {"status": "ok", "version": version("slalom-xai"), "kept": len(self.shelf)}
-        return _json({**told, "running": self.bench.n_running, "waiting": self.bench.n_waiting})
+        content = {"status": "ok", "version": version("slalom-xai"), "kept": len(self.shelf)}
+        return _json({**content, "running": self.bench.n_running, "waiting": self.bench.n_waiting})
 
     async def openapi(self, request: "Request") -> "Response":
         return _json(description(self.limits))
@@ -226,13 +225,13 @@ def _answered(answer: Endpoint) -> Endpoint:
         try:
             return await answer(request)
         except Exception as problem:
-            status, kind, sentence = _told(problem)
+            status, kind, sentence = _refusal_of(problem)
             return _json({"error": sentence, "kind": kind}, status)
 
     return endpoint
 
 
-def _told(problem: Exception) -> tuple[int, str, str]:
+def _refusal_of(problem: Exception) -> tuple[int, str, str]:
     if isinstance(problem, Refusal):
         return problem.status, problem.kind, problem.sentence
     if isinstance(problem, Stopped):
@@ -245,13 +244,13 @@ def _told(problem: Exception) -> tuple[int, str, str]:
     return 500, "failed", "something went wrong inside the server; its log says what"
 
 
-def _event(kind: str, told: Any) -> str:
-    return f"event: {kind}\ndata: {json.dumps(told, ensure_ascii=True, allow_nan=False)}\n\n"
+def _event(kind: str, content: Any) -> str:
+    return f"event: {kind}\ndata: {json.dumps(content, ensure_ascii=True, allow_nan=False)}\n\n"
 
 
-def _json(told: Any, status: int = 200) -> "Response":
+def _json(content: Any, status: int = 200) -> "Response":
     from starlette.responses import Response
 
     headers = {"retry-after": "2"} if status == 503 else None
-    body = json.dumps(told, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
+    body = json.dumps(content, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
     return Response(body, status, headers, "application/json")

@@ -20,11 +20,11 @@ from slalom.explainers.splitting import document_of
 from slalom.explainers.white_box import WhiteBox
 from slalom.explanation import Explanation
 from slalom.pairs import Interactions
-from slalom.web.asked import AskedExplanation
 from slalom.web.kept import Kept
 from slalom.web.limits import Limits, Refusal, busy
 from slalom.web.models import Watched
 from slalom.web.pace import plan_of
+from slalom.web.requests import ExplanationRequest
 
 ROUGH = 60  # queries of the first answer
 WORTH_A_ROUGH_ANSWER = 3 * ROUGH  # of the whole budget
@@ -42,7 +42,7 @@ class Made:
 
     explanation: Explanation
     document: Document
-    asked: AskedExplanation
+    wanted: ExplanationRequest
 
 
 class Work(Protocol):
@@ -89,9 +89,9 @@ class FindPairs:
 
     def make(self, say: Say) -> Interactions:
         self.patience.begin()
-        if self.kept.asked is None:
+        if self.kept.source is None:
             raise Refusal(400, "wrong", "the model of this file is not here: it cannot be asked")
-        model, _ = self.kept.asked
+        model, _ = self.kept.source
         watched = Watched(model, lambda n_queries: self.patience.check())
         return self.kept.explanation.interactions(self.k, watched)
 
@@ -100,7 +100,7 @@ class FindPairs:
 class Task:
     """One explanation to be made."""
 
-    asked: AskedExplanation
+    wanted: ExplanationRequest
     limits: Limits
     rough_first: bool
     patience: Patience
@@ -110,10 +110,10 @@ class Task:
         self.patience.stopped.set()
 
     def make(self, say: Say) -> Made:
-        asked = self.asked
+        wanted = self.wanted
         self.patience.begin()
-        classifier = asked.model.classifier
-        document = document_of(classifier, asked.text, asked.units, too_long=asked.too_long)
+        classifier = wanted.model.classifier
+        document = document_of(classifier, wanted.text, wanted.units, too_long=wanted.too_long)
         if document.n_units > self.limits.units:
             raise Refusal(
                 413,
@@ -121,10 +121,10 @@ class Task:
                 f"the text has {document.n_units} units: at most {self.limits.units} are "
                 "explained here; take sentences as units, or fewer words",
             )
-        plan = plan_of(asked, document, self.limits)
+        plan = plan_of(wanted, document, self.limits)
         document, expected = plan.document, plan.expected
         if plan.seconds is not None:
-            say("progress", plan.told())
+            say("progress", plan.as_event())
 
         def tell(n_queries_done: int) -> None:
             self.patience.check()
@@ -132,7 +132,7 @@ class Task:
             if n_queries_done:
                 say("progress", {"done": self.n_asked, "total": max(expected, self.n_asked)})
 
-        watched = Watched(asked.model, tell)
+        watched = Watched(wanted.model, tell)
         if self._starts_rough(expected):
             say("rough", self._made(self._explained(watched, document, ROUGH), document))
             self.n_asked = 0
@@ -141,13 +141,13 @@ class Task:
     def _made(self, explanation: Explanation, document: Document) -> Made:
         """With the document of its units: phrases are found on the way."""
         if document.spans != explanation.spans:
-            classifier, too_long = self.asked.model.classifier, self.asked.too_long
+            classifier, too_long = self.wanted.model.classifier, self.wanted.too_long
             document = classifier.split(explanation.text, explanation.spans, too_long=too_long)
-        return Made(explanation, document, self.asked)
+        return Made(explanation, document, self.wanted)
 
     def _starts_rough(self, n_queries: int) -> bool:
-        is_fitted = not isinstance(self.asked.method, WhiteBox)
-        finds_phrases = isinstance(self.asked.method, ByPhrases)  # a first step of its own
+        is_fitted = not isinstance(self.wanted.method, WhiteBox)
+        finds_phrases = isinstance(self.wanted.method, ByPhrases)  # a first step of its own
         if finds_phrases or not self.rough_first:
             return False
         return is_fitted and n_queries >= WORTH_A_ROUGH_ANSWER
@@ -155,13 +155,13 @@ class Task:
     def _explained(
         self, watched: Watched, document: Document, n_queries: int | None
     ) -> Explanation:
-        asked = self.asked
-        request = Request(asked.target, n_queries, asked.seed)
-        if not isinstance(asked.method, WhiteBox):
-            return asked.method.explain(watched, [document], request)[0]
+        wanted = self.wanted
+        request = Request(wanted.target, n_queries, wanted.seed)
+        if not isinstance(wanted.method, WhiteBox):
+            return wanted.method.explain(watched, [document], request)[0]
         watched.tell(0)
-        with asked.model.lock:  # it looks inside, and must be alone with the model
-            return asked.method.explain(asked.model.classifier, [document], request)[0]
+        with wanted.model.lock:  # it looks inside, and must be alone with the model
+            return wanted.method.explain(wanted.model.classifier, [document], request)[0]
 
 
 class Bench:
@@ -183,8 +183,8 @@ class Bench:
         """What happens to a task, as it happens; leaving early stops it."""
         loop, events = asyncio.get_running_loop(), asyncio.Queue[tuple[str, Any]]()
 
-        def say(kind: str, told: Any) -> None:
-            loop.call_soon_threadsafe(events.put_nowait, (kind, told))
+        def say(kind: str, content: Any) -> None:
+            loop.call_soon_threadsafe(events.put_nowait, (kind, content))
 
         if self._room.locked():
             yield "waiting", {"ahead": self.n_waiting}

@@ -14,7 +14,7 @@ from slalom.web.models import Model
 @dataclass(frozen=True)
 class Kept:
     explanation: Explanation
-    asked: tuple[Model, Document] | None  # None: a file whose model is not here
+    source: tuple[Model, Document] | None  # None: a file whose model is not here
 
 
 class Shelf:

@@ -13,9 +13,9 @@ from slalom.document import Document
 from slalom.explainers.base import Request
 from slalom.explainers.dry_run import dry_run
 from slalom.explainers.surrogate import SurrogateExplainer
-from slalom.web.asked import AskedExplanation
 from slalom.web.limits import Limits
 from slalom.web.models import Model
+from slalom.web.requests import ExplanationRequest
 
 LONG = 500  # tokens; of a longer text is found out first how long it will take
 FEWEST_PER_UNIT = 2  # queries, however long they take
@@ -30,20 +30,20 @@ class Plan:
     expected: int
     seconds: float | None = None  # None: not long
 
-    def told(self) -> dict[str, int]:
+    def as_event(self) -> dict[str, int]:
         return {"done": 0, "total": self.expected, "seconds": round(self.seconds or 0)}
 
 
-def plan_of(asked: AskedExplanation, document: Document, limits: Limits) -> Plan:
-    expected = asked.n_queries or asked.method.budget(document)
-    n_queries = limits.queries if expected > limits.queries else asked.n_queries
-    pace = _pace(asked.model, document)
-    if pace is None or not isinstance(asked.method, SurrogateExplainer):
+def plan_of(wanted: ExplanationRequest, document: Document, limits: Limits) -> Plan:
+    expected = wanted.n_queries or wanted.method.budget(document)
+    n_queries = limits.queries if expected > limits.queries else wanted.n_queries
+    pace = _pace(wanted.model, document)
+    if pace is None or not isinstance(wanted.method, SurrogateExplainer):
         return Plan(document, n_queries, expected)
-    request = Request(asked.target, n_queries, asked.seed)
-    cost = dry_run(asked.method, asked.model.classifier, document, request=request)
+    request = Request(wanted.target, n_queries, wanted.seed)
+    cost = dry_run(wanted.method, wanted.model.classifier, document, request=request)
     plan = Plan(document, n_queries, cost.n_queries, pace * cost.n_tokens)
-    return plan if asked.n_queries else _shortened(plan, limits.soon)
+    return plan if wanted.n_queries else _shortened(plan, limits.soon)
 
 
 def _pace(model: Model, document: Document) -> float | None:

@@ -104,10 +104,10 @@ def _refused(request: "Request", problem: Exception) -> "Response":
 
     status = int(getattr(problem, "status_code", 404))
     path = request.url.path
-    kind, told = (
+    kind, predicate = (
         ("wrong-method", "takes no such method") if status == 405 else ("unknown", "is not")
     )
-    sentence = f"{path} {told} here: /api/openapi.json lists what is"
+    sentence = f"{path} {predicate} here: /api/openapi.json lists what is"
     return JSONResponse({"error": sentence, "kind": kind}, status)
 
 

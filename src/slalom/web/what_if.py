@@ -43,19 +43,19 @@ def answers(
 def without(
     explanations: Sequence[Explanation],
     removed: Sequence[int],
-    asked: tuple[Model, Document] | None,
+    source: tuple[Model, Document] | None,
 ) -> dict[str, Any]:
     """One subset: what the classifier says, if it can be asked, and what each explanation said."""
     first = explanations[0]
     present = np.ones((1, len(first.units)), dtype=bool)
     present[0, list(removed)] = False
-    said = probabilities = None
-    if asked is not None:
-        logits, scores = answers(first, *asked, present)
-        said = np.ravel(scores).tolist()
+    answer = probabilities = None
+    if source is not None:
+        logits, scores = answers(first, *source, present)
+        answer = np.ravel(scores).tolist()
         probabilities = shares(logits[0], independent=first.independent)
     return {
-        "said": said,
+        "said": answer,
         "probabilities": probabilities,
         "predicted": [
             {"method": e.method, "scores": None if e.model is None else _predicted(e, present)}
@@ -101,17 +101,17 @@ def removal_order(explanation: Explanation, shown: int) -> list[int]:
 
 
 def removal_path(
-    explanation: Explanation, shown: int, asked: tuple[Model, Document] | None
+    explanation: Explanation, shown: int, source: tuple[Model, Document] | None
 ) -> dict[str, Any]:
     """The order with its curve: what the model predicts and what the classifier says on the way."""
     order = removal_order(explanation, shown)
-    if asked is not None and not asked[1].has_empty_query:
+    if source is not None and not source[1].has_empty_query:
         order = order[: len(explanation.units) - 1]
     present = np.ones((len(order) + 1, len(explanation.units)), dtype=bool)
     for step, unit in enumerate(order):
         present[step + 1 :, unit] = False
     columns = [explanation.predict(present)]
-    if asked is not None:
-        columns.append(answers(explanation, *asked, present)[1])
+    if source is not None:
+        columns.append(answers(explanation, *source, present)[1])
     paths = [(c if c.ndim == 1 else c[:, shown]).tolist() for c in columns]
-    return {"order": order, "predicted": paths[0], "said": paths[1] if asked is not None else None}
+    return {"order": order, "predicted": paths[0], "said": paths[1] if source is not None else None}

@@ -1,4 +1,4 @@
-"""What a request asks for: JSON in, checked dataclasses out, or a sentence about what is wrong."""
+"""Requests: JSON in, checked dataclasses out, or a sentence about what is wrong."""
 
 import json
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ from slalom.web.models import Model, Models
 
 
 @dataclass(frozen=True)
-class AskedExplanation:
-    """One explanation, as asked for."""
+class ExplanationRequest:
+    """One explanation, as a client wants it."""
 
     model: Model
     text: Text
@@ -41,7 +41,9 @@ def parsed(body: bytes) -> dict[str, Any]:
     return record
 
 
-def explanation_asked(record: dict[str, Any], models: Models, limits: Limits) -> AskedExplanation:
+def explanation_request(
+    record: dict[str, Any], models: Models, limits: Limits
+) -> ExplanationRequest:
     """Every field checked; unknown ones are named, not ignored."""
     check_fields(record, FIELDS)
     units = one_of(record.get("units"), "units", (None, *UNIT_KINDS, PHRASE))
@@ -53,9 +55,9 @@ def explanation_asked(record: dict[str, Any], models: Models, limits: Limits) ->
     if not isinstance(method, str):
         raise _wrong(f"method must be a name, not {method!r}")
     chosen, cut = by_phrases(method_named(method), units, str(too_long))
-    return AskedExplanation(
+    return ExplanationRequest(
         model=models.named(record.get("model")),
-        text=text_asked(record.get("text"), limits),
+        text=text_of(record.get("text"), limits),
         method=chosen,
         target=target,
         units=cut,
@@ -65,7 +67,7 @@ def explanation_asked(record: dict[str, Any], models: Models, limits: Limits) ->
     )
 
 
-def text_asked(given: object, limits: Limits) -> Text:
+def text_of(given: object, limits: Limits) -> Text:
     """One text, or a pair as a list of two."""
     text = tuple(given) if isinstance(given, list) else given
     if given is None:
