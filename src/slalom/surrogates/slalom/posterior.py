@@ -17,6 +17,7 @@ known in closed form, so their posterior mean and variance are exact. The fit's 
 in so far as its residuals remain noise.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -66,13 +67,11 @@ def posterior_of(residuals: Residuals) -> Posterior:
         shares = Shares(parts.shared, open_, np.ones(rows.shape[1]))
         return Posterior(shares, parts.correction([]), rows)
     grid = _likely(parts)
-    total = sum(probability for probability, _, _ in grid)
-    weighted = [(probability / total, point, at) for probability, point, at in grid]
-    left_out = sum(weight * point.left_out(at) for weight, point, at in weighted)
-    return Posterior(_shares(parts, weighted), parts.correction(weighted), np.asarray(left_out))
+    left_out = sum(weight * point.left_out(at) for weight, point, at in grid)
+    return Posterior(_shares(parts, grid), parts.correction(grid), np.asarray(left_out))
 
 
-Grid = list[tuple[float, "_GridPoint", int]]  # probability, a value of c, the number of an a
+Grid = list[tuple[float, "_GridPoint", int]]  # probability, a c with its posterior, number of an a
 
 
 def _shares(parts: "_Components", grid: Grid) -> Shares:
@@ -313,24 +312,38 @@ def _whitened(root: FloatArray, rows: FloatArray) -> FloatArray:
 
 
 def _likely(parts: _Components) -> Grid:
-    """Grid points and their relative probabilities: uphill in c from the middle of the grid."""
+    """The likely points of the grid; each c that is looked at is computed once."""
     points: dict[int, _GridPoint] = {}
 
-    def height(at: int) -> float:
+    def log_likelihoods(at: int) -> FloatArray:
         if at not in points:
             points[at] = _GridPoint.of(parts, float(INTERACTIONS[at]))
-        return float(points[at].log_likelihoods.max())
+        return points[at].log_likelihoods
 
+    return [(weight, points[c], a) for weight, c, a in likely_points(log_likelihoods)]
+
+
+def likely_points(
+    log_likelihoods: Callable[[int], FloatArray],
+) -> list[tuple[float, int, int]]:
+    """Probabilities and numbers of c and a: uphill in c from the middle of the grid.
+
+    `log_likelihoods` has those of every a, given the number of a c.
+    """
     best, top = -1, len(INTERACTIONS) // 2
+    seen: dict[int, FloatArray] = {}
     while top != best:
         best = top
-        near = (at for at in (best, best - 1, best + 1) if 0 <= at < len(INTERACTIONS))
-        top = max(near, key=height)
-    most = height(best)
+        near = [at for at in (best, best - 1, best + 1) if 0 <= at < len(INTERACTIONS)]
+        seen |= {at: log_likelihoods(at) for at in near if at not in seen}
+        top = max(near, key=lambda at: float(seen[at].max()))
+    most = float(seen[best].max())
     grid = [
-        (float(np.exp(likelihood - most)), point, at)
-        for point in points.values()
-        for at, likelihood in enumerate(point.log_likelihoods)
+        (float(np.exp(likelihood - most)), c, a)
+        for c, likelihoods in seen.items()
+        for a, likelihood in enumerate(likelihoods)
     ]
     total = sum(probability for probability, _, _ in grid)
-    return [entry for entry in grid if entry[0] > UNLIKELY * total]
+    likely = [point for point in grid if point[0] > UNLIKELY * total]
+    total = sum(probability for probability, _, _ in likely)
+    return [(probability / total, c, a) for probability, c, a in likely]

@@ -1,0 +1,388 @@
+"""The posterior of posterior.py for many documents at once, in torch, on the device of a model.
+
+The formulas are the same. Every value of c and a is computed, which is less work for a GPU than
+choosing; documents of different sizes are padded: a padded row is noise of variance 1 that no
+other row knows of, a padded unit has no effect and no interaction. Instead of eigenvalues of AᵀA,
+
+    M Mᵀ = I + a AᵀA      (I + a AAᵀ)⁻¹ = I − a A (M Mᵀ)⁻¹ Aᵀ
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from slalom.surrogates.slalom.corrected import Correction
+from slalom.surrogates.slalom.posterior import (
+    EFFECTS,
+    FREE,
+    INTERACTIONS,
+    LEAST_EFFECT,
+    LEAST_INTERACTION,
+    REACH,
+    Posterior,
+    Residuals,
+    likely_points,
+    posterior_of,
+)
+from slalom.surrogates.slalom.residual_shapley import NOTHING, Shares, independent
+from slalom.surrogates.subset_kernel import MASSES, NODES
+
+MAX_NUMBERS = 2**28  # in the largest array of a batch: 2 GB in double precision
+
+Tensor = Any  # torch is not imported where this module is
+
+
+def posteriors_on(device: str, given: Sequence[Residuals]) -> list[Posterior]:
+    """One posterior per document, as posterior_of has it."""
+    import torch
+
+    found: dict[int, Posterior] = {}
+    with torch.inference_mode():
+        for numbers in _batches(given):
+            batch = [given[number] for number in numbers]
+            found.update(zip(numbers, _posteriors(batch, device), strict=True))
+    return [found[number] for number in range(len(given))]
+
+
+def _batches(given: Sequence[Residuals]) -> list[list[int]]:
+    """Documents with as many columns and about as many units; padding them costs little."""
+    batches: list[list[int]] = []
+    shapes = [(one.values.shape[1], one.present.shape[1], len(one.present)) for one in given]
+    for number in sorted(range(len(given)), key=shapes.__getitem__):
+        n_columns, n_units, n_rows = shapes[number]
+        size = max(len(INTERACTIONS) * n_rows**2, len(INTERACTIONS) * len(EFFECTS) * n_units**2)
+        fits = batches and (len(batches[-1]) + 1) * size <= MAX_NUMBERS
+        if fits and shapes[batches[-1][0]][0] == n_columns:
+            batches[-1].append(number)
+        else:
+            batches.append([number])
+    return batches
+
+
+def _posteriors(given: Sequence[Residuals], device: str) -> list[Posterior]:
+    parts = _Components.of(given, device)
+    roots = _Roots.of(parts)
+    likelihoods = roots.log_likelihoods.cpu().numpy()  # (n_documents, n_c, n_a)
+    rows = parts.residuals.cpu().numpy()
+    fewer = [independent(one[: len(doc.values)]) for one, doc in zip(rows, given, strict=True)]
+    grid = [
+        (document, c, a, probability)
+        for document, (likelihood, factor) in enumerate(zip(likelihoods, fewer, strict=True))
+        for probability, c, a in likely_points((factor * likelihood).__getitem__)
+    ]
+    told = _averages(parts, _Points.of(roots, grid))
+    return [
+        posterior_of(one)
+        if (row**2).sum(axis=0).max(initial=0.0) <= NOTHING * len(one.values)
+        else _posterior(one, {name: numbers[at] for name, numbers in told.items()})
+        for at, (one, row) in enumerate(zip(given, rows, strict=True))
+    ]
+
+
+def _posterior(given: Residuals, told: dict[str, Any]) -> Posterior:
+    """A document's share of a batch, without padding."""
+    n_rows, n_units = given.present.shape
+    ends = np.stack([np.zeros(n_units, bool), np.ones(n_units, bool)])
+    return Posterior(
+        Shares(told["shapley"][:n_units], told["variances"][:n_units], told["of_fit"]),
+        Correction(
+            told["constant"],
+            told["slopes"],
+            told["effects"][:n_units],
+            told["rates"][:n_units],
+            np.vstack([ends, given.present > 0]),
+            told["weights"][: n_rows + 2],
+        ),
+        told["left_out"][:n_rows],
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Components:
+    """_Components and _Interactions of posterior.py, a document's along the first axis."""
+
+    n_rows: Tensor  # (B,)
+    ends: Tensor  # (B, 2, n_columns)
+    of_ends: Tensor  # (B, 2, n_columns)
+    residuals: Tensor  # (B, n_rows, n_columns)
+    share: Tensor  # (B, n_units)
+    scale: Tensor  # (B,)
+    fit: tuple[Tensor, Tensor]  # (B, n_rows, n_columns), (B, n_units, n_columns)
+    effects: tuple[Tensor, Tensor]  # (B, n_rows, n_units), (B, n_units, n_units)
+    rates: Tensor  # (B, n_units)
+    towards: Tensor  # (B, n_rows, 2) how rows follow from the ends
+    size: Tensor  # (B,)
+    rows: Tensor  # (B, n_rows, n_rows)
+    with_shapley: Tensor  # (B, n_rows, n_units)
+    of_shapley: Tensor  # (B, n_units)
+
+    @classmethod
+    def of(cls, given: Sequence[Residuals], device: str) -> "_Components":
+        import torch
+
+        present, values, predicted, shapley = (
+            _padded([getattr(one, name) for one in given], device)
+            for name in ("present", "values", "predicted", "shapley")
+        )
+        ends, of_ends = (
+            _padded([getattr(one, name) for one in given], device) for name in ("ends", "of_ends")
+        )
+        n_rows, n_units = (
+            torch.tensor([one.present.shape[axis] for one in given], device=device).double()
+            for axis in (0, 1)
+        )
+        is_row, is_unit = (
+            (torch.arange(padded.shape[1], device=device) < n[:, None]).double()
+            for padded, n in ((present, n_rows), (shapley, n_units))
+        )
+        strength = shapley.square().sum(2).sqrt()
+        mean = strength.sum(1, keepdim=True) / n_units[:, None]
+        matter = torch.where(mean > 0, strength / mean.clamp(min=NOTHING), 1.0)
+        spread = (matter + LEAST_EFFECT).square() * is_unit
+        share = spread / spread.sum(1, keepdim=True)
+        line = present @ share[:, :, None]
+        rows = (predicted - ends[:, :1] - line * _rise(ends)) * is_row[:, :, None]
+        squares = rows.square().sum((1, 2))
+        scale = (FREE * n_rows / squares.clamp(min=NOTHING)).sqrt()
+        fit_shapley = shapley - share[:, :, None] * _rise(ends)
+        rates = REACH / n_units[:, None] * (matter + LEAST_INTERACTION) * is_unit
+        return cls(
+            n_rows,
+            ends,
+            of_ends,
+            (values - of_ends[:, :1] - line * _rise(of_ends)) * is_row[:, :, None],
+            share,
+            scale,
+            (scale[:, None, None] * rows, scale[:, None, None] * fit_shapley),
+            _effects(present, spread, n_rows),
+            rates,
+            *_interactions(present, rates, is_row, is_unit),
+        )
+
+
+def _rise(ends: Tensor) -> Tensor:
+    """(B, 1, n_columns)"""
+    return ends[:, 1:] - ends[:, :1]
+
+
+def _padded(parts: Sequence[Any], device: str) -> Tensor:
+    """(B, most rows, most columns) with zeros where a document has none."""
+    import torch
+
+    shape = np.max([part.shape for part in parts], axis=0)
+    padded = np.zeros((len(parts), *shape))
+    for row, part in zip(padded, parts, strict=True):
+        row[: part.shape[0], : part.shape[1]] = part
+    return torch.from_numpy(padded).to(device)
+
+
+def _effects(present: Tensor, spread: Tensor, n_rows: Tensor) -> tuple[Tensor, Tensor]:
+    root_spread, total = spread.sqrt(), spread.sum(1)[:, None, None]
+    root = root_spread.diag_embed() - spread[:, :, None] * root_spread[:, None] / total
+    rows = present @ root
+    size = (rows.square().sum((1, 2)) / n_rows).clamp(min=NOTHING).sqrt()[:, None, None]
+    return rows / size, root / size
+
+
+def _interactions(
+    present: Tensor, rates: Tensor, is_row: Tensor, is_unit: Tensor
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """`towards`, `size`, `rows`, `with_shapley` and `of_shapley` of _Components."""
+    import torch
+
+    ends = torch.stack([torch.zeros_like(is_unit), is_unit], dim=1)
+    known, values = _kernel(ends, ends, rates), _shapley_of_kernel(ends, rates)
+    towards = _kernel(present, ends, rates) @ torch.linalg.inv(known) * is_row[:, :, None]
+    rows = _kernel(present, present, rates) * is_row[:, :, None] * is_row[:, None]
+    rows = rows - towards @ known @ towards.mT
+    with_shapley = _shapley_of_kernel(present, rates) * is_row[:, :, None] - towards @ values
+    mean = rows.diagonal(dim1=1, dim2=2).sum(1) / is_row.sum(1)
+    size = mean.clamp(min=NOTHING)
+    fixed = (values * torch.linalg.solve(known, values)).sum(1)
+    of_shapley = (_shapley_variances(rates) - fixed) / size[:, None]
+    by = size[:, None, None]
+    return towards, size, rows / by, with_shapley / by, of_shapley
+
+
+def _kernel(present: Tensor, others: Tensor, rates: Tensor) -> Tensor:
+    rated = present * rates[:, None]
+    apart = rated.sum(2)[:, :, None] + (others @ rates[:, :, None]).mT - 2 * rated @ others.mT
+    return (-apart).exp()
+
+
+def _shapley_of_kernel(present: Tensor, rates: Tensor) -> Tensor:
+    import torch
+
+    kept = (-rates).exp()[:, None]
+    shown, hidden = (1 - present) * kept + present, present * kept + (1 - present)
+    values = torch.zeros_like(present)
+    for node, mass in zip(NODES.tolist(), MASSES.tolist(), strict=True):
+        mean = node * shown + (1 - node) * hidden
+        values += mass * mean.prod(2, keepdim=True) * (shown - hidden) / mean
+    return values
+
+
+def _shapley_variances(rates: Tensor) -> Tensor:
+    import torch
+
+    nodes, masses = (torch.from_numpy(part).to(rates.device) for part in (NODES, MASSES))
+    lost = 1 - (-rates).exp()
+    differ = nodes[:, None] * (1 - nodes) + nodes * (1 - nodes[:, None])
+    mean = 1 - differ[:, :, None] * lost[:, None, None]
+    others = mean.prod(3, keepdim=True) / mean
+    return 2 * lost * torch.einsum("p,q,bpqi->bi", masses, masses, others)
+
+
+@dataclass(frozen=True, eq=False)
+class _Roots:
+    """Every c, and every a under it: _GridPoint of posterior.py."""
+
+    parts: _Components
+    root: Tensor  # (B, n_c, n_rows, n_rows) L
+    residuals: Tensor  # (B, n_c, n_rows, n_columns) whitened
+    fit: Tensor  # (B, n_c, n_rows, n_columns) whitened
+    effects: Tensor  # (B, n_c, n_rows, n_units) A
+    inner: Tensor  # (B, n_c, n_a, n_units, n_units) M
+    pulls: Tensor  # (B, n_c, n_a, n_units, n_columns) M⁻¹ Aᵀ times whitened residuals
+
+    @classmethod
+    def of(cls, parts: _Components) -> "_Roots":
+        import torch
+
+        c, a = _grid(parts.residuals)
+        rows = c[:, None, None] * parts.rows[:, None]
+        rows += (parts.fit[0] @ parts.fit[0].mT)[:, None]
+        rows.diagonal(dim1=2, dim2=3).add_(1.0)
+        root = torch.linalg.cholesky(rows)
+        right = torch.cat([parts.residuals, parts.fit[0], parts.effects[0]], dim=2)
+        white = torch.linalg.solve_triangular(root, right[:, None], upper=False)
+        n_columns = parts.residuals.shape[2]
+        residuals, fit, effects = white.split(
+            [n_columns, n_columns, right.shape[2] - 2 * n_columns], 3
+        )
+        squares = a[:, None, None] * (effects.mT @ effects)[:, :, None]
+        squares.diagonal(dim1=3, dim2=4).add_(1.0)
+        inner = torch.linalg.cholesky(squares)
+        pulls = (effects.mT @ residuals)[:, :, None]
+        pulls = torch.linalg.solve_triangular(inner, pulls, upper=False)
+        return cls(parts, root, residuals, fit, effects, inner, pulls)
+
+    @cached_property
+    def squares(self) -> Tensor:
+        """(B, n_c, n_a, n_columns)"""
+        _, a = _grid(self.residuals)
+        left = self.residuals.square().sum(2)[:, :, None]
+        return (left - a[:, None] * self.pulls.square().sum(3)).clamp(min=NOTHING)
+
+    @property
+    def log_likelihoods(self) -> Tensor:
+        """(B, n_c, n_a) of one column on average."""
+        volume = 2 * self.root.diagonal(dim1=2, dim2=3).log().sum(2)[:, :, None]
+        volume = volume + 2 * self.inner.diagonal(dim1=3, dim2=4).log().sum(3)
+        n_rows = self.parts.n_rows[:, None, None]
+        return -0.5 * (volume + n_rows * self.squares.log().mean(3))
+
+
+def _grid(like: Tensor) -> tuple[Tensor, Tensor]:
+    """(n_c,) and (n_a,)"""
+    import torch
+
+    c, a = (torch.from_numpy(part).to(like.device) for part in (INTERACTIONS, EFFECTS))
+    return c, a
+
+
+@dataclass(frozen=True, eq=False)
+class _Points:
+    """The likely points of the grid, one after the other; P of them."""
+
+    document: Tensor  # (P,)
+    weight: Tensor  # (P,) probabilities, which sum to 1 per document
+    c: Tensor  # (P,)
+    a: Tensor  # (P,)
+    solved: Tensor  # (P, n_rows, n_columns)
+    left_out: Tensor  # (P, n_rows, n_columns)
+    mean: Tensor  # (P, n_units, n_columns) of Shapley values
+    variance: Tensor  # (P, n_units, n_columns)
+    noise: Tensor  # (P, n_columns)
+
+    @classmethod
+    def of(cls, roots: _Roots, grid: Sequence[tuple[int, int, int, float]]) -> "_Points":
+        import torch
+
+        parts, device = roots.parts, roots.root.device
+        document, at_c, at_a = torch.tensor([point[:3] for point in grid], device=device).T
+        weight = torch.tensor([point[3] for point in grid], dtype=torch.double, device=device)
+        c, a = (numbers[at] for numbers, at in zip(_grid(weight), (at_c, at_a), strict=True))
+        by_c, by_a = c[:, None, None], a[:, None, None]
+        inner, pulls = roots.inner[document, at_c, at_a], roots.pulls[document, at_c, at_a]
+        effects = roots.effects[document, at_c]
+        inverse = _inverses(roots, document, at_c)
+        pulled = torch.linalg.solve_triangular(inner.mT, pulls, upper=True)
+        left = roots.residuals[document, at_c] - by_a * effects @ pulled
+        solved = inverse.mT @ left
+        turned = torch.linalg.solve_triangular(inner, (inverse.mT @ effects).mT, upper=False)
+        diagonal = inverse.square().sum(1) - a[:, None] * turned.square().sum(1)
+        fit, effects_root = parts.fit[1][document], parts.effects[1][document]
+        white = by_c * inverse @ parts.with_shapley[document]
+        white = white + roots.fit[document, at_c] @ fit.mT + by_a * effects @ effects_root.mT
+        before = c[:, None] * parts.of_shapley[document] + fit.square().sum(2)
+        before = before + a[:, None] * effects_root.square().sum(2)
+        turned = torch.linalg.solve_triangular(inner, effects.mT @ white, upper=False)
+        known = white.square().sum(1) - a[:, None] * turned.square().sum(1)
+        noise = roots.squares[document, at_c, at_a] / (parts.n_rows[document, None] - 2).clamp(
+            min=1
+        )
+        variance = (before - known).clamp(min=0.0)[:, :, None] * noise[:, None]
+        left_out = solved / diagonal[:, :, None]
+        mean = white.mT @ left
+        return cls(document, weight, c, a, solved, left_out, mean, variance, noise)
+
+    def averaged(self, numbers: Tensor) -> Tensor:
+        """(P, …) → (B, …), by the weights."""
+        import torch
+
+        weighted = numbers * self.weight.reshape(-1, *[1] * (numbers.ndim - 1))
+        total = torch.zeros_like(weighted[: int(self.document.max()) + 1])
+        return total.index_add_(0, self.document, weighted)
+
+
+def _inverses(roots: _Roots, document: Tensor, at_c: Tensor) -> Tensor:
+    """(P, n_rows, n_rows) L⁻¹, computed once for points of one document and c."""
+    import torch
+
+    pairs, place = torch.stack([document, at_c]).unique(dim=1, return_inverse=True)
+    root = roots.root[pairs[0], pairs[1]]
+    one = torch.eye(root.shape[1], dtype=root.dtype, device=root.device)
+    return torch.linalg.solve_triangular(root, one, upper=False)[place]
+
+
+def _averages(parts: _Components, points: _Points) -> dict[str, Any]:
+    """What a posterior holds, a document's along the first axis."""
+    import torch
+
+    mean = points.averaged(points.mean)
+    between = (points.mean - mean[points.document]).square()
+    solved = points.averaged(points.solved)
+    by_a = points.averaged(points.a[:, None, None] * points.solved)
+    by_c = points.averaged(points.c[:, None, None] * points.solved)
+    slopes = parts.scale[:, None, None] * parts.fit[0].mT @ solved
+    shared = parts.share[:, :, None] * _rise(parts.of_ends)
+    effects = parts.effects[1] @ (parts.effects[0].mT @ by_a)
+    at_ends = -parts.towards.mT @ by_c
+    spread = parts.residuals.square().sum(1) / parts.n_rows[:, None]
+    left = points.averaged(points.noise) / spread.clamp(min=NOTHING)
+    told = {
+        "shapley": shared + mean,
+        "variances": points.averaged(points.variance + between),
+        "of_fit": left.clamp(max=1.0),
+        "constant": parts.of_ends[:, 0] - (parts.ends[:, :1] @ slopes)[:, 0],
+        "slopes": slopes,
+        "effects": shared + effects - parts.share[:, :, None] * (_rise(parts.ends) @ slopes),
+        "rates": parts.rates,
+        "weights": torch.cat([at_ends, by_c], dim=1) / parts.size[:, None, None],
+        "left_out": points.averaged(points.left_out),
+    }
+    return {name: numbers.cpu().numpy() for name, numbers in told.items()}
