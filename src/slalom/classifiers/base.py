@@ -88,6 +88,12 @@ def runs_elsewhere(classifier: Classifier) -> bool:
     return bool(getattr(classifier, "runs_elsewhere", False))
 
 
+def accelerator(classifier: Classifier) -> str | None:
+    """The GPU that it runs on, which can do other work in double precision; None: there is none."""
+    device: str | None = getattr(classifier, "accelerator", None)
+    return device
+
+
 def remarks_on(
     classifier: Classifier, document: Document, queries: Queries, logits: FloatArray
 ) -> tuple[str, ...]:

@@ -21,6 +21,8 @@ from typing import Any
 from slalom.classifiers.base import Classifier
 from slalom.document import Document, FloatArray, Queries
 from slalom.errors import ClassifierError, SlalomError
+from slalom.explainers.accelerated import posteriors_by
+from slalom.surrogates.slalom.posterior import Posterior, Residuals
 
 WORKERS_AT_MOST = 512  # that may call at the same moment
 BATCHES_AT_ONCE = 2  # one is answered while the next is put together; further calls gather
@@ -45,6 +47,20 @@ class Channel:
         if isinstance(answers, SlalomError):
             raise answers
         return answers
+
+    def posteriors(self, residuals: Sequence[Residuals]) -> list[Posterior] | None:
+        """From the GPU there; None: it could not."""
+        connection = _connected(self.address, self.key)
+        connection.send((self.number, PosteriorCall(residuals)))
+        found: list[Posterior] | SlalomError | None = connection.recv()
+        return None if isinstance(found, SlalomError) else found
+
+
+@dataclass(frozen=True, eq=False)
+class PosteriorCall:
+    """What one worker asks of the GPU beside answers."""
+
+    residuals: Sequence[Residuals]
 
 
 @dataclass(frozen=True)
@@ -143,10 +159,12 @@ class AnswerServer:
                 return
             with self.lock:
                 chunk = self.chunks.get(number)
-                if chunk is not None:
+                if chunk is not None and not isinstance(queries, PosteriorCall):
                     chunk.calls.append(Call(connection, queries, chunk))
             if chunk is None:
                 connection.send(_given_up())
+            elif isinstance(queries, PosteriorCall):
+                connection.send(_posteriors_of(chunk.classifier, queries))
             else:
                 chunk.events.put(CallArrived())
 
@@ -176,6 +194,12 @@ class AnswerServer:
 def _logits_of(classifier: Classifier, calls: Sequence[Call]) -> list[list[FloatArray]]:
     logits = iter(classifier.logits([pair for call in calls for pair in call.queries]))
     return [[next(logits) for _ in call.queries] for call in calls]
+
+
+def _posteriors_of(classifier: Classifier, call: PosteriorCall) -> list[Posterior] | None:
+    """In the thread that listens, beside those that answer queries."""
+    posteriors = posteriors_by(classifier)
+    return None if posteriors is None else posteriors(call.residuals)
 
 
 def _answer_alone(chunk: ChunkQueue, calls: Sequence[Call]) -> None:

@@ -4,11 +4,13 @@ Knows which answers enter; what is done with them is in the surrogates (posterio
 residual_shapley.py, nearby.py). Takes and returns plain arrays, so that workers can run it.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from slalom.document import BoolArray, FloatArray, IntArray
+from slalom.explainers.accelerated import Posteriors
 from slalom.explainers.facts import Asked, Facts, strength_of
 from slalom.samplers.base import Samples, row_keys
 from slalom.surrogates.base import Fit, Observations
@@ -55,14 +57,23 @@ class ResidualResult:
     model: CorrectedModel | None = None
 
 
-def solve_residuals(task: ResidualTask) -> ResidualResult:
+def solve_residuals(task: ResidualTask, posterior: Posterior | None = None) -> ResidualResult:
+    """`posterior` is that of the task's residuals, where it was computed elsewhere."""
     left, near = task.left, task.near
     if isinstance(left, Residuals):
-        posterior = posterior_of(left)
+        posterior = posterior or posterior_of(left)
         better = _better(near, left, posterior) if near else ()
         return ResidualResult(posterior.shares, *better)
     shares = None if left is None else residual_shares(left)
     return ResidualResult(shares, *(_finished(near) if near else ()))
+
+
+def solve_with(posteriors: Posteriors, tasks: Sequence[ResidualTask]) -> list[ResidualResult]:
+    """All tasks, their posteriors computed together, or here where that could not be."""
+    given = {at: task.left for at, task in enumerate(tasks) if isinstance(task.left, Residuals)}
+    found = posteriors(list(given.values())) if given else None
+    known = {} if found is None else dict(zip(given, found, strict=True))
+    return [solve_residuals(task, known.get(at)) for at, task in enumerate(tasks)]
 
 
 def _better(
@@ -127,7 +138,7 @@ def _known(
 
 def _rows(present: BoolArray, left: Residuals) -> IntArray:
     """The row of `left` that each subset is; −1: none."""
-    places = {key: at for at, key in enumerate(row_keys(left.present > 0))}
+    places = {key: at for at, key in enumerate(row_keys(left.present))}
     return np.array([places.get(key, -1) for key in row_keys(present)], dtype=np.int32)
 
 
@@ -199,7 +210,7 @@ def _residuals(
     present = np.vstack([left.present, beside])
     inner = (present.any(axis=1)) & (present.sum(axis=1) < n_units)
     return Residuals(
-        present=present[inner],
+        present=present[inner] > 0,
         values=np.vstack([left.residuals, missed_beside])[inner],
         predicted=np.vstack([said, said_beside])[inner],
         ends=ends,

@@ -10,6 +10,7 @@ import numpy as np
 from slalom.classifiers.base import Classifier
 from slalom.document import Document, FloatArray
 from slalom.errors import BudgetError, Setting, counted
+from slalom.explainers.accelerated import Posteriors, posteriors_by
 from slalom.explainers.base import Request, ask
 from slalom.explainers.case import Case, Found, case_of
 from slalom.explainers.facts import (
@@ -26,6 +27,7 @@ from slalom.explainers.residuals import (
     judged_with,
     residual_task,
     solve_residuals,
+    solve_with,
 )
 from slalom.explanation import Explanation
 from slalom.samplers.base import Sampler, Samples
@@ -122,12 +124,17 @@ class SurrogateExplainer:
                 self.facts, classifier, cases, fitted.fits, n_queries=request.n_queries
             )
         with one_thread():
-            return self._told(fitted, asked, seed=request.seed)
+            results = self._used(fitted, asked, posteriors=posteriors_by(classifier))
+            return self._told(fitted, asked, results, seed=request.seed)
 
     def _told(
-        self, fitted: "Fitted", asked: Sequence[Asked | None], *, seed: int
+        self,
+        fitted: "Fitted",
+        asked: Sequence[Asked | None],
+        left: Sequence[ResidualResult],
+        *,
+        seed: int,
     ) -> list[Explanation]:
-        left = self._used(fitted, asked)
         explanations = []
         told = zip(fitted.sampled, fitted.fits, fitted.observed, asked, left, strict=True)
         for one, fitting, seen, facts, use in told:
@@ -138,8 +145,14 @@ class SurrogateExplainer:
             explanations.append(case.explanation(found, method=self.name, seed=seed))
         return explanations
 
-    def _used(self, fitted: "Fitted", asked: Sequence[Asked | None]) -> Sequence[ResidualResult]:
-        """What comes of what the fits left, by workers where they pay."""
+    def _used(
+        self,
+        fitted: "Fitted",
+        asked: Sequence[Asked | None],
+        *,
+        posteriors: Posteriors | None,
+    ) -> Sequence[ResidualResult]:
+        """What comes of what the fits left: `posteriors` of a GPU, or workers where they pay."""
         plan = self.facts
         left = [
             ResidualTask()
@@ -149,6 +162,8 @@ class SurrogateExplainer:
                 fitted.sampled, fitted.observed, fitted.fits, asked, strict=True
             )
         ]
+        if posteriors is not None:
+            return solve_with(posteriors, left)
         pays = len(left) > 1 and workers_pay(fitted.observed)
         return in_workers(solve_residuals, left) if pays else [solve_residuals(one) for one in left]
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from slalom.classifiers.base import Classifier, Delegating, runs_elsewhere
+from slalom.classifiers.base import Classifier, Delegating, accelerator, runs_elsewhere
 from slalom.document import Document, FloatArray, Queries
 from slalom.errors import SlalomError
 from slalom.explainers.answering import (
@@ -45,11 +45,15 @@ class Task:
 
 
 class RemoteClassifier(Delegating):
-    """A classifier in a worker: it knows what the model reads, and asks the server for logits."""
+    """A classifier in a worker: it knows what the model reads, and asks the server for logits.
 
-    def __init__(self, classifier: Classifier, channel: Channel) -> None:
+    Where the model runs on a GPU, the server computes posteriors too: `posteriors`, else None.
+    """
+
+    def __init__(self, classifier: Classifier, channel: Channel, *, accelerated: bool) -> None:
         self.classifier = classifier
         self.channel = channel
+        self.posteriors = channel.posteriors if accelerated else None
 
     def logits(self, asked: Sequence[tuple[Document, Queries]]) -> list[FloatArray]:
         return self.channel.ask(asked)
@@ -111,7 +115,8 @@ def _by_workers(classifier: Any, task: Task) -> list[Result]:
     plain, progress = _unwatched(classifier)
     queue, server = ChunkQueue(plain, task.keep_errors), answer_server()
     with server.channel(queue) as channel:
-        remote = RemoteClassifier(outline, channel)
+        accelerated = accelerator(classifier) is not None
+        remote = RemoteClassifier(outline, channel, accelerated=accelerated)
         futures = [submit(_explained_there, (remote, part)) for part in task.parts(PER_WORKER)]
         try:
             for future in futures:

@@ -18,7 +18,7 @@ def answered(true, said, rows):
     true, said = true.reshape(len(MASKS), -1), said.reshape(len(MASKS), -1)
     ends = [-1, 0]
     return Residuals(
-        present=MASKS[rows].astype(float),
+        present=MASKS[rows],
         values=(true - said)[rows],
         predicted=said[rows],
         ends=said[ends],

@@ -91,6 +91,12 @@ class HuggingFaceClassifier:
         """On a GPU: the next texts can be asked while the last are fitted."""
         return device_of(self.model).type != "cpu"
 
+    @property
+    def accelerator(self) -> str | None:
+        """The model's device, where it multiplies in double precision too."""
+        device = device_of(self.model)
+        return str(device) if device.type == "cuda" else None
+
     def split(self, text: Text, units: Units = None, *, too_long: str = "error") -> Document:
         text = checked_text(text)
         encoded = encode(self.tokenizer, text)

@@ -23,7 +23,7 @@ from functools import cached_property
 
 import numpy as np
 
-from slalom.document import FloatArray
+from slalom.document import BoolArray, FloatArray
 from slalom.surrogates.slalom.cholesky import diagonal_of, halved, root_of
 from slalom.surrogates.slalom.corrected import Correction
 from slalom.surrogates.slalom.residual_shapley import NOTHING, Shares, independent
@@ -42,7 +42,7 @@ UNLIKELY = 0.01  # grid points of less probability are dropped
 class Residuals:
     """What a classifier said of subsets of a text, against what a fit predicts."""
 
-    present: FloatArray  # (n_rows, n_units) 0 or 1, neither all nor none
+    present: BoolArray  # (n_rows, n_units) neither all nor none
     values: FloatArray  # (n_rows, n_columns) answers less `predicted`
     predicted: FloatArray  # (n_rows, n_columns) by the fit without that row
     ends: FloatArray  # (2, n_columns) what the fit predicts of the empty and of the full text
@@ -109,7 +109,8 @@ class _Components:
         matter = strength / mean if mean > 0 else np.ones_like(strength)
         spread = (matter + LEAST_EFFECT) ** 2
         share = spread / spread.sum()
-        line = (given.present @ share)[:, None]
+        present = given.present.astype(np.float64)
+        line = (present @ share)[:, None]
         rows = given.predicted - given.ends[0] - line * _rise(given.ends)
         scale = float(np.sqrt(FREE * len(rows) / max(float((rows**2).sum()), NOTHING)))
         return cls(
@@ -118,8 +119,8 @@ class _Components:
             share,
             scale,
             (scale * rows, scale * (given.shapley - np.outer(share, _rise(given.ends)))),
-            _effects(given.present, spread),
-            _Interactions.of(given.present, matter),
+            _effects(present, spread),
+            _Interactions.of(present, matter),
         )
 
     @property
@@ -136,7 +137,7 @@ class _Components:
             solved, by_a, by_c = solved + own, by_a + EFFECTS[at] * own, by_c + point.c * own
         slopes = self.scale * self.fit[0].T @ solved
         effects = self.effects[1] @ (self.effects[0].T @ by_a)
-        points, weights = self.interactions.weights(given.present, by_c)
+        points, weights = self.interactions.weights(given.present.astype(np.float64), by_c)
         return Correction(
             given.of_ends[0] - given.ends[0] @ slopes,
             slopes,

@@ -8,8 +8,9 @@ other row knows of, a padded unit has no effect and no interaction. Instead of e
 """
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -40,11 +41,20 @@ def posteriors_on(device: str, given: Sequence[Residuals]) -> list[Posterior]:
     import torch
 
     found: dict[int, Posterior] = {}
-    with torch.inference_mode():
+    beside = torch.cuda.stream(_stream(device)) if device.startswith("cuda") else nullcontext()
+    with torch.inference_mode(), beside:
         for numbers in _batches(given):
             batch = [given[number] for number in numbers]
             found.update(zip(numbers, _posteriors(batch, device), strict=True))
     return [found[number] for number in range(len(given))]
+
+
+@cache
+def _stream(device: str) -> Any:
+    """Beside the model's: whoever waits for a posterior does not wait for its batches."""
+    import torch
+
+    return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
 
 
 def _batches(given: Sequence[Residuals]) -> list[list[int]]:
@@ -93,7 +103,7 @@ def _posterior(given: Residuals, told: dict[str, Any]) -> Posterior:
             told["slopes"],
             told["effects"][:n_units],
             told["rates"][:n_units],
-            np.vstack([ends, given.present > 0]),
+            np.vstack([ends, given.present]),
             told["weights"][: n_rows + 2],
         ),
         told["left_out"][:n_rows],
@@ -319,7 +329,7 @@ class _Points:
         by_c, by_a = c[:, None, None], a[:, None, None]
         inner, pulls = roots.inner[document, at_c, at_a], roots.pulls[document, at_c, at_a]
         effects = roots.effects[document, at_c]
-        inverse = _inverses(roots, document, at_c)
+        inverse = _inverses(roots, [point[:2] for point in grid])
         pulled = torch.linalg.solve_triangular(inner.mT, pulls, upper=True)
         left = roots.residuals[document, at_c] - by_a * effects @ pulled
         solved = inverse.mT @ left
@@ -349,14 +359,15 @@ class _Points:
         return total.index_add_(0, self.document, weighted)
 
 
-def _inverses(roots: _Roots, document: Tensor, at_c: Tensor) -> Tensor:
-    """(P, n_rows, n_rows) L⁻¹, computed once for points of one document and c."""
+def _inverses(roots: _Roots, pairs: Sequence[tuple[int, int]]) -> Tensor:
+    """(P, n_rows, n_rows) L⁻¹ of documents under a c, each computed once."""
     import torch
 
-    pairs, place = torch.stack([document, at_c]).unique(dim=1, return_inverse=True)
-    root = roots.root[pairs[0], pairs[1]]
-    one = torch.eye(root.shape[1], dtype=root.dtype, device=root.device)
-    return torch.linalg.solve_triangular(root, one, upper=False)[place]
+    places = {pair: place for place, pair in enumerate(dict.fromkeys(pairs))}
+    document, at_c = torch.tensor(list(places), device=roots.root.device).T
+    one = torch.eye(roots.root.shape[2], dtype=roots.root.dtype, device=roots.root.device)
+    inverse = torch.linalg.solve_triangular(roots.root[document, at_c], one, upper=False)
+    return inverse[torch.tensor([places[pair] for pair in pairs], device=inverse.device)]
 
 
 def _averages(parts: _Components, points: _Points) -> dict[str, Any]:

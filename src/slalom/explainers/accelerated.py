@@ -1,0 +1,72 @@
+"""Posteriors on the GPU that a classifier runs on: those of all threads that ask, in one batch.
+
+A GPU takes about as long for twenty documents as for one, so whoever finds it free computes for
+all who wait.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from threading import Lock
+
+from slalom.classifiers.base import Classifier, accelerator
+from slalom.surrogates.slalom.posterior import Posterior, Residuals
+
+Posteriors = Callable[[Sequence[Residuals]], list[Posterior] | None]  # None: not this time
+
+
+def posteriors_by(classifier: Classifier) -> Posteriors | None:
+    """Its own way to compute them, or its GPU's; None: there is neither."""
+    own: Posteriors | None = getattr(classifier, "posteriors", None)
+    device = accelerator(classifier)
+    return own or (None if device is None else _on(device))
+
+
+@dataclass(eq=False)
+class Order:
+    """What one thread wants."""
+
+    residuals: Sequence[Residuals]
+    found: list[Posterior] | None = None
+    done: bool = False
+
+
+@dataclass(eq=False)
+class Combined:
+    """Calls of several threads, computed together."""
+
+    compute: Posteriors
+    waiting: list[Order] = field(default_factory=list)
+    lock: Lock = field(default_factory=Lock)
+    turn: Lock = field(default_factory=Lock)
+
+    def __call__(self, residuals: Sequence[Residuals]) -> list[Posterior] | None:
+        order = Order(residuals)
+        with self.lock:
+            self.waiting.append(order)
+        with self.turn:
+            if not order.done:
+                self._compute()
+        return order.found
+
+    def _compute(self) -> None:
+        with self.lock:
+            orders, self.waiting = self.waiting, []
+        found = self.compute([one for order in orders for one in order.residuals])
+        left = iter(found or ())
+        for order in orders:
+            order.found = None if found is None else [next(left) for _ in order.residuals]
+            order.done = True
+
+
+@cache
+def _on(device: str) -> Combined:
+    def compute(residuals: Sequence[Residuals]) -> list[Posterior] | None:
+        from slalom.surrogates.slalom.posterior_on_device import posteriors_on
+
+        try:
+            return posteriors_on(device, residuals)
+        except RuntimeError:  # torch's own: most likely the model leaves too little memory
+            return None
+
+    return Combined(compute)
