@@ -51,3 +51,13 @@ def test_a_deliberate_fault_fits_the_code_and_its_tests_exist(name: str) -> None
         file, _, function = test.partition("::")
         assert (ROOT / file).exists()
         assert not function or f"def {function.partition('[')[0]}(" in (ROOT / file).read_text()
+
+
+SURVIVORS = tomllib.loads((ROOT / "benchmarks" / "survivors.toml").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("entry", SURVIVORS["survivor"], ids=lambda entry: entry["file"])
+def test_a_fault_that_may_survive_fits_the_code(entry: dict[str, str]) -> None:
+    source = (ROOT / "src" / "slalom" / entry["file"]).read_text(encoding="utf-8")
+    lines = [line.strip() for line in source.splitlines()]
+    assert entry["before"] in lines, "the line was changed: change it in survivors.toml too"

@@ -19,7 +19,7 @@ from slalom.surrogates.quality import loo_quality, sampled_rows
 from slalom.surrogates.trees import NEVER, Forest, TreesModel, no_trees
 
 DIGITS = 6  # of a leaf, relative to the spread of the scores: files stay small
-TOLD = ("split_feature", "threshold", "left_child", "right_child", "leaf_value")  # of a tree
+FIELDS = ("split_feature", "threshold", "left_child", "right_child", "leaf_value")  # of a tree
 FITTED_EMPTY = "the classifier cannot read an empty text: its score is the trees' guess"
 
 
@@ -117,14 +117,14 @@ class Rows:
 
     def out_of_fold(self, scores: FloatArray, n_folds: int) -> FloatArray:
         """(n_rows,) what trees say that were grown without the row's fold."""
-        said, folds = np.zeros(len(scores)), folds_of(len(scores), n_folds)
+        predicted, folds = np.zeros(len(scores)), folds_of(len(scores), n_folds)
         for fold in range(min(n_folds, len(scores))):
             out = folds == fold
             if out.all() or not scores[~out].any():
                 continue
             trees = _trained(self.counts[~out], scores[~out], self.weights[~out], self.growth)
-            said[out] = trees.predict(_with_sizes(self.counts[out]))
-        return said
+            predicted[out] = trees.predict(_with_sizes(self.counts[out]))
+        return predicted
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,9 +148,9 @@ class Ground:
 
         A column's trees are grown where it has weights.
         """
-        heard: list[FloatArray] = []
-        for _ in self._grown(scores, weights, growth, heard):
-            yield heard.pop()
+        current: list[FloatArray] = []
+        for _ in self._grown(scores, weights, growth, current):
+            yield current.pop()
 
     def forest(self, scores: FloatArray, *, weights: FloatArray, growth: Growth) -> Forest:
         """Trees for one column of scores of mean 0."""
@@ -160,14 +160,14 @@ class Ground:
         return _forest(trees, scores, growth)
 
     def _grown(
-        self, scores: FloatArray, weights: FloatArray, growth: Growth, heard: list[FloatArray]
+        self, scores: FloatArray, weights: FloatArray, growth: Growth, current: list[FloatArray]
     ) -> Iterator[Any]:
-        """Least squares for all columns at once, round by round; what is said goes to `heard`."""
+        """Least squares for all columns at once, round by round; predictions go to `current`."""
         hessian = weights / weights.mean()  # rows count as one on average; without weight: unseen
 
-        def slopes(said: FloatArray, rows: Any) -> tuple[FloatArray, FloatArray]:
-            heard[:] = [said.reshape(scores.shape).copy()]
-            slope = hessian * (heard[0] - scores)
+        def slopes(predicted: FloatArray, rows: Any) -> tuple[FloatArray, FloatArray]:
+            current[:] = [predicted.reshape(scores.shape).copy()]
+            slope = hessian * (current[0] - scores)
             return (slope, hessian) if scores.shape[1] > 1 else (slope.ravel(), hessian.ravel())
 
         settings = _by_columns(len(scores), scores.shape[1], growth)
@@ -230,12 +230,12 @@ def _planted(text: str, depth: int) -> Forest:
     at_least = np.full((len(found), n_nodes), NEVER, dtype=np.int32)
     leaves = np.zeros((len(found), n_nodes + 1))
     for tree, lines in enumerate(found):
-        asked, thresholds = lines["split_feature"], lines["threshold"]
-        open_nodes = [(0 if asked else -1, 0)]  # LightGBM's node, leaf i as −1 − i, and ours
+        features, thresholds = lines["split_feature"], lines["threshold"]
+        open_nodes = [(0 if features else -1, 0)]  # LightGBM's node, leaf i as −1 − i, and ours
         while open_nodes:
             theirs, node = open_nodes.pop()
             if theirs >= 0:
-                splits[tree, node] = asked[theirs]
+                splits[tree, node] = features[theirs]
                 at_least[tree, node] = int(np.floor(thresholds[theirs])) + 1
                 open_nodes += [
                     (int(lines["left_child"][theirs]), 2 * node + 1),
@@ -250,7 +250,7 @@ def _planted(text: str, depth: int) -> Forest:
 
 def _lines(tree: str) -> dict[str, list[float]]:
     """The numbers of one tree by name."""
-    parts = dict.fromkeys(TOLD, "") | dict(
+    parts = dict.fromkeys(FIELDS, "") | dict(
         line.split("=", 1) for line in tree.splitlines() if "=" in line
     )
-    return {name: [float(number) for number in parts[name].split()] for name in TOLD}
+    return {name: [float(number) for number in parts[name].split()] for name in FIELDS}

@@ -100,18 +100,18 @@ def regress(
     """Ridge regression with a free intercept, the ridge chosen by leave-one-out error."""
     total = weights.sum()
     mean, level = weights @ design / total, weights @ scores / total
-    centred, said = design - mean, scores - level
+    centred, centred_scores = design - mean, scores - level
     gram = centred.T @ (centred * weights[:, None])
     sizes, axes = np.linalg.eigh(gram)
     sizes = np.maximum(sizes, 0.0)
     turned = centred @ axes  # (n, m)
-    pulls = turned.T @ (said * weights[:, None])  # (m, n_classes)
+    pulls = turned.T @ (centred_scores * weights[:, None])  # (m, n_classes)
     best: tuple[float, float, FloatArray] | None = None
     for ridge in sorted(ridges, reverse=True):
         shrink = 1.0 / (sizes + max(ridge, 1e-12 * (1.0 + sizes.max(initial=0.0))))
         leverage = weights * ((turned**2) @ shrink + 1.0 / total)
         left = np.maximum(1.0 - leverage, LEAST_LEFT)[:, None]
-        residuals = (said - turned @ (shrink[:, None] * pulls)) / left
+        residuals = (centred_scores - turned @ (shrink[:, None] * pulls)) / left
         error = float(weights @ (residuals**2).sum(axis=1))
         if best is None or error < best[0]:
             best = (error, ridge, residuals)

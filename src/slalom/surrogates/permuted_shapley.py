@@ -18,11 +18,11 @@ from slalom.document import FloatArray
 
 N_ORDERS = 256  # half of them reverses of the others
 Orders = NDArray[np.int_]  # (n_orders, n_units) the features of the units as they join
-Said = tuple[FloatArray, FloatArray]  # (n_orders, n_units + 1) each: from nothing to everything
+Paths = tuple[FloatArray, FloatArray]  # (n_orders, n_units + 1) each: from nothing to everything
 
 
 def permuted_shapley(
-    play: Callable[[Orders], Said], document_counts: FloatArray, *, exact: FloatArray
+    play: Callable[[Orders], Paths], document_counts: FloatArray, *, exact: FloatArray
 ) -> FloatArray:
     """(n_features,) of one unit of each feature.
 
@@ -30,7 +30,7 @@ def permuted_shapley(
     """
     times = np.rint(document_counts).astype(int)
     orders = _orders(np.repeat(np.arange(len(times)), times))
-    steps, known = (np.diff(said, axis=1) for said in play(orders))
+    steps, known = (np.diff(path, axis=1) for path in play(orders))
     square = float((known**2).sum())
     slope = float((steps * known).sum()) / square if square > 0 else 0.0
     chance = np.bincount(orders.ravel(), (steps - slope * known).ravel(), len(times))

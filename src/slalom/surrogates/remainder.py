@@ -51,7 +51,7 @@ class FoldedRows:
     counts: FloatArray  # (n, n_features)
     scores: FloatArray  # (n,)
     weights: FloatArray  # (n,)
-    said: FloatArray  # (n,) P
+    predicted: FloatArray  # (n,) P
     without: FloatArray  # (n_folds, n) P⁻ᶠ of all rows
     folds: IntArray  # (n,) the fold of each row
 
@@ -65,7 +65,7 @@ class FoldedRows:
 
     def held_out_beside(self, fold: int) -> FloatArray:
         """(n,) the same, as by parts that had not seen this fold either."""
-        return np.asarray(self.held_out() + self.without[fold] - self.said)
+        return np.asarray(self.held_out() + self.without[fold] - self.predicted)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,79 +80,79 @@ class Remainder:
     def is_nothing(self) -> bool:
         return not self.response.heights.any() and not len(self.forest.splits)
 
-    def predict(self, counts: FloatArray, said: FloatArray) -> FloatArray:
-        """What is added to what the parts say of these counts."""
-        return self.response(said, counts.sum(axis=1)) + self.forest.predict(counts)
+    def predict(self, counts: FloatArray, predicted: FloatArray) -> FloatArray:
+        """What is added to what the parts predict of these counts."""
+        return self.response(predicted, counts.sum(axis=1)) + self.forest.predict(counts)
 
 
-def fit_remainder(described: FoldedRows, grower: Grower | None) -> Remainder:
+def fit_remainder(rows: FoldedRows, grower: Grower | None) -> Remainder:
     """The remainder of one column of scores; `grower` None: no trees."""
-    held_out, weights = described.held_out(), described.weights
-    residuals = described.scores - held_out
+    held_out, weights = rows.held_out(), rows.weights
+    residuals = rows.scores - held_out
     nothing = Remainder(flat(), no_trees(), held_out)
     if len(residuals) < MIN_ROWS:
         return nothing
-    spread = float(
-        weights @ (described.scores - np.average(described.scores, weights=weights)) ** 2
-    )
+    spread = float(weights @ (rows.scores - np.average(rows.scores, weights=weights)) ** 2)
     if weights @ residuals**2 <= EXACT * spread:
         return nothing
-    found, surfaces = nothing, _surfaces(described)
-    bent = _judged(described, surfaces)
-    if _error(described, bent) <= MIN_GAIN * _error(described, held_out):
-        response = fit_response(held_out, residuals, sizes=described.sizes, weights=weights)
+    found, surfaces = nothing, _surfaces(rows)
+    bent = _judged(rows, surfaces)
+    if _error(rows, bent) <= MIN_GAIN * _error(rows, held_out):
+        response = fit_response(held_out, residuals, sizes=rows.sizes, weights=weights)
         found = Remainder(response, no_trees(), bent)
-    return found if grower is None else _with_trees(described, found, surfaces, grower)
+    return found if grower is None else _with_trees(rows, found, surfaces, grower)
 
 
-def _surfaces(described: FoldedRows) -> list[Response]:
+def _surfaces(rows: FoldedRows) -> list[Response]:
     """For each fold a response that has not seen it, nor have the parts it learns from."""
     found = []
-    for fold in range(len(described.without)):
-        kept = described.folds != fold
-        said, weights = described.held_out_beside(fold)[kept], described.weights[kept]
-        residuals = described.scores[kept] - said
-        found.append(fit_response(said, residuals, sizes=described.sizes[kept], weights=weights))
+    for fold in range(len(rows.without)):
+        kept = rows.folds != fold
+        predicted, weights = rows.held_out_beside(fold)[kept], rows.weights[kept]
+        residuals = rows.scores[kept] - predicted
+        found.append(fit_response(predicted, residuals, sizes=rows.sizes[kept], weights=weights))
     return found
 
 
-def _judged(described: FoldedRows, surfaces: list[Response]) -> FloatArray:
+def _judged(rows: FoldedRows, surfaces: list[Response]) -> FloatArray:
     """(n,) every row by parts and a response that had not seen it."""
-    said, sizes, bent = described.held_out(), described.sizes, np.zeros(len(described.folds))
+    predicted, sizes, bent = rows.held_out(), rows.sizes, np.zeros(len(rows.folds))
     for fold, response in enumerate(surfaces):
-        out = described.folds == fold
-        bent[out] = said[out] + response(said[out], sizes[out])
+        out = rows.folds == fold
+        bent[out] = predicted[out] + response(predicted[out], sizes[out])
     return bent
 
 
 def _with_trees(
-    described: FoldedRows, found: Remainder, surfaces: list[Response], grower: Grower
+    rows: FoldedRows, found: Remainder, surfaces: list[Response], grower: Grower
 ) -> Remainder:
     """The same with trees on what it leaves, if they pay."""
     if not found.response.heights.any():
         surfaces = [flat()] * len(surfaces)
-    n_rounds, trees = _best_rounds(described, found, surfaces, grower)
+    n_rounds, trees = _best_rounds(rows, found, surfaces, grower)
     unseen = found.unseen + trees
-    if _error(described, unseen) > MIN_GAIN * _error(described, found.unseen):
+    if _error(rows, unseen) > MIN_GAIN * _error(rows, found.unseen):
         return found
-    left = described.scores - described.said - found.response(described.said, described.sizes)
-    forest = grower.forest(left, described.weights, max(n_rounds, MIN_ROUNDS))
+    left = rows.scores - rows.predicted - found.response(rows.predicted, rows.sizes)
+    forest = grower.forest(left, rows.weights, max(n_rounds, MIN_ROUNDS))
     return Remainder(found.response, forest, unseen)
 
 
 def _best_rounds(
-    described: FoldedRows, found: Remainder, surfaces: list[Response], grower: Grower
+    rows: FoldedRows, found: Remainder, surfaces: list[Response], grower: Grower
 ) -> tuple[int, FloatArray]:
     """How many rounds of trees pay, and what they say of rows that they have not seen: (n,)."""
-    without, folds, sizes = described.without.T, described.folds, described.sizes
-    bent = np.stack([h(said, sizes) for h, said in zip(surfaces, without.T, strict=True)], axis=1)
+    without, folds, sizes = rows.without.T, rows.folds, rows.sizes
+    bent = np.stack(
+        [h(predicted, sizes) for h, predicted in zip(surfaces, without.T, strict=True)], axis=1
+    )
     unseen_by = folds[:, None] == np.arange(len(surfaces))
-    left = np.where(unseen_by, 0.0, described.scores[:, None] - without - bent)
-    seen = np.where(unseen_by, 0.0, described.weights[:, None])
+    left = np.where(unseen_by, 0.0, rows.scores[:, None] - without - bent)
+    seen = np.where(unseen_by, 0.0, rows.weights[:, None])
     best, trees, least = 0, np.zeros(len(folds)), np.inf
-    for n_rounds, said in enumerate(grower.rounds(left, seen)):
-        own = said[np.arange(len(folds)), folds]  # each row by those that had not seen it
-        error = _error(described, found.unseen + own)
+    for n_rounds, predicted in enumerate(grower.rounds(left, seen)):
+        own = predicted[np.arange(len(folds)), folds]  # each row by those that had not seen it
+        error = _error(rows, found.unseen + own)
         if error < least:
             best, trees, least = n_rounds, own, error
         elif n_rounds >= PATIENCE + MORE * best:
@@ -160,5 +160,5 @@ def _best_rounds(
     return best, trees
 
 
-def _error(described: FoldedRows, said: FloatArray) -> float:
-    return float(described.weights @ (described.scores - said) ** 2)
+def _error(rows: FoldedRows, predicted: FloatArray) -> float:
+    return float(rows.weights @ (rows.scores - predicted) ** 2)

@@ -44,11 +44,11 @@ class ShapleyRegression:
     ) -> Fit:
         columns = scores.reshape(len(scores), -1)
         sizes, used = counts.sum(axis=1), weights > 0
-        asked_empty = bool((sizes == 0).any())
-        empty = columns[sizes == 0].mean(axis=0) if asked_empty else np.zeros(columns.shape[1])
+        has_empty = bool((sizes == 0).any())
+        empty = columns[sizes == 0].mean(axis=0) if has_empty else np.zeros(columns.shape[1])
         full = columns[sizes == document_counts.sum()].mean(axis=0)
         design, constraint, share = counts[used], document_counts, weights[used]
-        if not asked_empty:
+        if not has_empty:
             design = np.hstack([design, np.ones((len(design), 1))])
             constraint = np.append(document_counts, 1.0)
         found = _constrained(design, columns[used] - empty, share, (constraint, full - empty))
@@ -57,13 +57,13 @@ class ShapleyRegression:
         )
         shape = (len(document_counts), *scores.shape[1:])
         coefficients = found.coefficients[: len(document_counts)].reshape(shape)
-        intercept = empty if asked_empty else found.coefficients[-1]
-        exact = asked_empty and len(counts) == 2 ** min(
+        intercept = empty if has_empty else found.coefficients[-1]
+        exact = has_empty and len(counts) == 2 ** min(
             len(document_counts), 62
         )  # nothing left to draw
         errors = np.zeros(shape) if exact else found.errors[: len(document_counts)].reshape(shape)
-        known = asked_empty or len(document_counts) > 1
-        notes = () if asked_empty else (FITTED_EMPTY,)
+        known = has_empty or len(document_counts) > 1
+        notes = () if has_empty else (FITTED_EMPTY,)
         if judged.r2 is None and not exact:
             notes = (*notes, unsure(counts[used], columns[used]))
         return Fit(
@@ -168,13 +168,13 @@ def _marginals(
         return np.asarray(ends[1] - ends[0])[None, None, :]
     inner = (sizes > 0) & (sizes < n_units)
     chains = counts[inner].reshape(-1, n_units - 1, n_units)
-    said = scores[inner].reshape(-1, n_units - 1, scores.shape[1])
+    between = scores[inner].reshape(-1, n_units - 1, scores.shape[1])
     n_chains = len(chains)
     present = np.concatenate(
         [np.zeros((n_chains, 1, n_units)), chains, np.ones((n_chains, 1, n_units))], axis=1
     )
     outer = [np.broadcast_to(end, (n_chains, 1, len(end))) for end in ends]
-    steps = np.diff(np.concatenate([outer[0], said, outer[1]], axis=1), axis=1)
+    steps = np.diff(np.concatenate([outer[0], between, outer[1]], axis=1), axis=1)
     joined = np.diff(present, axis=1).argmax(axis=2)  # (n_chains, n_units) who joined when
     added = np.empty_like(steps)
     np.put_along_axis(added, joined[:, :, None], steps, axis=1)

@@ -34,7 +34,7 @@ Condition = tuple[int, int, int]  # a feature (or the size), at least so often, 
 class Forest:
     """Complete trees of one depth, node by node: children of node p are 2p + 1 and 2p + 2."""
 
-    splits: IntArray  # (n_trees, n_nodes) the feature asked; n_features asks for the size
+    splits: IntArray  # (n_trees, n_nodes) the feature compared; n_features is the size
     at_least: IntArray  # (n_trees, n_nodes) occurrences that lead to the right
     leaves: FloatArray  # (n_trees, n_nodes + 1) what is added there
 
@@ -42,8 +42,8 @@ class Forest:
         """(k, n_features) → (k,)."""
         columns = np.hstack([counts, counts.sum(axis=1, keepdims=True)])
         parts = range(0, len(columns), ROWS_AT_ONCE)
-        said = [self._predict(columns[start : start + ROWS_AT_ONCE]) for start in parts]
-        return np.concatenate(said) if said else np.zeros(0)
+        predicted = [self._predict(columns[start : start + ROWS_AT_ONCE]) for start in parts]
+        return np.concatenate(predicted) if predicted else np.zeros(0)
 
     def _predict(self, columns: FloatArray) -> FloatArray:
         trees, n_nodes = np.arange(len(self.splits)), self.splits.shape[1]
@@ -78,10 +78,10 @@ class Forest:
             if conditions and conditions[-1][0] == n_features:
                 sizes = conditions[-1][1:]
                 conditions = conditions[:-1]
-            asked = sorted((times[j], low, high, j) for j, low, high in conditions)
-            *own, others = _shares(n_units, sizes, tuple(one[:3] for one in asked))
+            ordered = sorted((times[j], low, high, j) for j, low, high in conditions)
+            *own, others = _shares(n_units, sizes, tuple(one[:3] for one in ordered))
             everyone += added * others
-            for (*_, j), share in zip(asked, own, strict=True):
+            for (*_, j), share in zip(ordered, own, strict=True):
                 found[j] += added * (share - others)
         return found + everyone
 
@@ -118,8 +118,8 @@ class TreesModel:
 
     def predict(self, counts: FloatArray) -> FloatArray:
         totals = grouped(counts, self.groups, self.n_features)
-        said = np.stack([forest.predict(totals) for forest in self.forests], axis=1)
-        return np.asarray(self.intercept + said.reshape(len(totals), *self.intercept.shape))
+        predicted = np.stack([forest.predict(totals) for forest in self.forests], axis=1)
+        return np.asarray(self.intercept + predicted.reshape(len(totals), *self.intercept.shape))
 
     def spread(self, features: IntArray) -> "TreesModel":
         return TreesModel(self.forests, self.intercept, self.groups[features], self.n_features)
@@ -175,9 +175,9 @@ def _way_up(node: int) -> Iterator[tuple[int, bool]]:
         node = parent
 
 
-def _shares(n_units: int, sizes: tuple[int, int], asked: tuple[Condition, ...]) -> list[float]:
-    """Shapley values of "the leaf is reached": one unit of each feature asked, one of the rest."""
-    weights = _weights(asked)
+def _shares(n_units: int, sizes: tuple[int, int], conditions: tuple[Condition, ...]) -> list[float]:
+    """Shapley values of "the leaf is reached": one unit of each feature in it, one of the rest."""
+    weights = _weights(conditions)
     sums, (smallest, largest) = _summed(n_units, weights.shape[1] // 3 - 1), sizes
     levels = sums[:, largest + 1] - sums[:, smallest]
     shares: list[float] = (weights @ levels.ravel()).tolist()
@@ -187,13 +187,13 @@ def _shares(n_units: int, sizes: tuple[int, int], asked: tuple[Condition, ...]) 
 
 
 @lru_cache(maxsize=20_000)
-def _weights(asked: tuple[Condition, ...]) -> FloatArray:
-    """(n_asked + 1, 3 (n' + 1)) what the shares are of A, B and what falls to the rest."""
-    ways = [_ways(*condition) for condition in asked]
+def _weights(conditions: tuple[Condition, ...]) -> FloatArray:
+    """(n_conditions + 1, 3 (n' + 1)) what the shares are of A, B and what falls to the rest."""
+    ways = [_ways(*condition) for condition in conditions]
     together = _product(ways)  # W
-    weights = np.zeros((len(asked) + 1, 3, len(together)))
+    weights = np.zeros((len(conditions) + 1, 3, len(together)))
     weights[-1, 2] = together
-    for place, (times, _, _) in enumerate(asked):
+    for place, (times, _, _) in enumerate(conditions):
         counted = ways[place] * np.arange(times + 1)
         present = _product([*ways[:place], counted, *ways[place + 1 :]])  # W_j
         weights[place, 0], weights[place, 1] = present / times, present / times - together

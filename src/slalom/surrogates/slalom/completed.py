@@ -17,7 +17,7 @@ import numpy as np
 from slalom.document import FloatArray, IntArray
 from slalom.surrogates.base import Fit
 from slalom.surrogates.boosted import Ground, Growth
-from slalom.surrogates.permuted_shapley import Orders, Said, permuted_shapley
+from slalom.surrogates.permuted_shapley import Orders, Paths, permuted_shapley
 from slalom.surrogates.quality import loo_quality
 from slalom.surrogates.remainder import FoldedRows, Remainder, fit_remainder
 from slalom.surrogates.response import Response
@@ -242,7 +242,7 @@ def _shapley(
 
     parts = model.parts if model.parts.values.ndim == 1 else model.parts.column(column)
 
-    def play(orders: Orders) -> Said:
+    def play(orders: Orders) -> Paths:
         said = parts.joined(orders)
         sizes = np.broadcast_to(np.arange(float(said.shape[1])), said.shape)
         return model.responses[column](said.ravel(), sizes.ravel()).reshape(said.shape), said

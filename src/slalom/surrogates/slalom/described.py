@@ -33,9 +33,9 @@ def described(
         parts[DIRECT] = counts @ model.direct
     if added is not None:
         parts[TOGETHER] = added
-    said = np.asarray(whole - parts.get(LENGTH, 0.0) - parts.get(DIRECT, 0.0))
+    attention = np.asarray(whole - parts.get(LENGTH, 0.0) - parts.get(DIRECT, 0.0))
     shares = {
-        name: _covariance(p, scores, weights) for name, p in {ATTENTION: said, **parts}.items()
+        name: _covariance(p, scores, weights) for name, p in {ATTENTION: attention, **parts}.items()
     }
     total = sum(shares.values())
     scale = r2 / total if total > 0 else 0.0

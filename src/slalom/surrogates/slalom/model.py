@@ -58,9 +58,9 @@ class SlalomModel:
         weights, anchor_weight = self.weights()
         mass = counts * weights
         total = mass.sum(axis=1) + anchor_weight
-        said = mass @ self.values + anchor_weight * self.anchor_values()
+        weighted = mass @ self.values + anchor_weight * self.anchor_values()
         total = np.where(total > 0, total, 1.0)
-        score = said / (total if self.values.ndim == 1 else total[:, None])
+        score = weighted / (total if self.values.ndim == 1 else total[:, None])
         if self.direct is not None:
             score = score + counts @ self.direct
         if self.length is not None:
@@ -80,8 +80,8 @@ class SlalomModel:
 
         weights, anchor_weight = self.weights()
         total = summed(weights) + anchor_weight
-        said = summed(weights * self.values) + anchor_weight * self.anchor_values()
-        score = said / np.where(total > 0, total, 1.0)
+        weighted = summed(weights * self.values) + anchor_weight * self.anchor_values()
+        score = weighted / np.where(total > 0, total, 1.0)
         if self.direct is not None:
             score += summed(self.direct)
         if self.length is not None:

@@ -56,10 +56,10 @@ def _after(model: SlalomModel, present: FloatArray, step: float) -> FloatArray:
     weights, anchor_weight = model.weights()
     direct = np.zeros_like(weights) if model.direct is None else model.direct
     total = anchor_weight + present @ weights + step * weights
-    said = anchor_weight * float(model.anchor_values()) + present @ (weights * model.values)
-    said = said + step * weights * model.values
-    heard = total > TINY  # nothing is left without an anchor
-    score = np.where(heard, said, 0.0) / np.where(heard, total, 1.0)
+    weighted = anchor_weight * float(model.anchor_values()) + present @ (weights * model.values)
+    weighted = weighted + step * weights * model.values
+    defined = total > TINY  # nothing is left without an anchor
+    score = np.where(defined, weighted, 0.0) / np.where(defined, total, 1.0)
     return np.asarray(score + present @ direct + step * direct)
 
 
@@ -94,8 +94,8 @@ def _paths(model: SlalomModel, orders: NDArray[np.intp]) -> FloatArray:
     """F as the units of each order come in one by one: (n_orders, n_units)."""
     weights, anchor_weight = model.weights()
     total = anchor_weight + np.cumsum(weights[orders], axis=1)
-    said = np.cumsum((weights * model.values)[orders], axis=1)
-    paths = (said + anchor_weight * float(model.anchor_values())) / total
+    weighted = np.cumsum((weights * model.values)[orders], axis=1)
+    paths = (weighted + anchor_weight * float(model.anchor_values())) / total
     if model.direct is not None:
         paths = paths + np.cumsum(model.direct[orders], axis=1)
     if model.length is not None:

@@ -122,7 +122,7 @@ class _Reading:
         gradient = self.share * (values - self.attended)
         removal = np.where(everything, values, gradient / np.where(everything, 1, 1 - self.share))
         direct = 0.0 if self.model.direct is None else self.model.direct
-        alone = self.heard_alone * (values - self.game.anchor_value)
+        alone = self.share_alone * (values - self.game.anchor_value)
         if self.model.anchor is None:
             alone = values
         return {
@@ -175,15 +175,15 @@ class _Reading:
         return np.asarray(1.0 - self.share <= ALL)
 
     @property
-    def heard_alone(self) -> FloatArray:
+    def share_alone(self) -> FloatArray:
         """(m,) the share of each unit when nothing else is shown."""
         return np.asarray(self.game.weights / (self.game.weights + self.game.anchor_weight))
 
     def _alone_jacobian(self) -> tuple[FloatArray, FloatArray]:
-        m, heard = len(self.share), self.heard_alone
+        m, alone = len(self.share), self.share_alone
         by_value = np.zeros((m, m + 1))
-        by_value[:, :m], by_value[:, m] = np.diag(heard), -heard
-        turn = heard * (1 - heard) * (self.game.values - self.game.anchor_value)
+        by_value[:, :m], by_value[:, m] = np.diag(alone), -alone
+        turn = alone * (1 - alone) * (self.game.values - self.game.anchor_value)
         by_importance = np.zeros((m, m + 1))
         by_importance[:, :m], by_importance[:, m] = np.diag(turn), -turn
         return by_value, by_importance

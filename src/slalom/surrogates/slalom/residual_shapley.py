@@ -74,19 +74,19 @@ def _averaged(design: FloatArray, scores: FloatArray) -> tuple[FloatArray, Float
     """
     n_rows, n_units = design.shape
     values, axes = np.linalg.eigh(design.T @ design)
-    told = values > LEAST * max(float(values[-1]), 1e-300)
-    values, axes = values[told], axes[:, told]
+    kept = values > LEAST * max(float(values[-1]), 1e-300)
+    values, axes = values[kept], axes[:, kept]
     spread = (scores**2).sum(axis=0)  # (n_columns,)
-    if not told.any() or spread.max() <= NOTHING * n_rows:
+    if not kept.any() or spread.max() <= NOTHING * n_rows:
         return np.zeros((n_units, len(spread))), np.zeros((n_units, len(spread)))
-    pulls = axes.T @ (design.T @ scores)  # (n_told, n_columns)
+    pulls = axes.T @ (design.T @ scores)  # (n_kept, n_columns)
     inside = pulls**2 / values[:, None]
     outside = np.maximum(spread - inside.sum(axis=0), 0.0)
     rest, shared = (
         1.0 - VARIANCE_FRACTIONS[:, None],
         VARIANCE_FRACTIONS[:, None] * n_rows / values.sum(),
     )
-    likely = rest + shared * values  # (n_f, n_told) variances along the axes, in units of σ²
+    likely = rest + shared * values  # (n_f, n_kept) variances along the axes, in units of σ²
     missed = (1.0 / likely) @ inside + outside / rest  # (n_f, n_columns)
     noise = missed / max(n_rows - 2, 1)  # σ² under each f, its mean had any log σ been as likely
     volume = np.log(likely).sum(axis=1) + (n_rows - len(values)) * np.log(rest[:, 0])
@@ -94,7 +94,7 @@ def _averaged(design: FloatArray, scores: FloatArray) -> tuple[FloatArray, Float
     log_chances = -0.5 * (volume[:, None] + n_rows * log_missed).mean(axis=1)
     chances = np.exp((log_chances - log_chances.max()) * independent(scores))
     chances /= chances.sum()
-    slopes = shared / likely  # (n_f, n_told)
+    slopes = shared / likely  # (n_f, n_kept)
     mean = (chances @ slopes)[:, None] * pulls
     within = np.einsum("f,fc,ft->tc", chances, noise, rest * slopes)
     deviations = axes @ (

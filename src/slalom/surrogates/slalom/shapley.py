@@ -91,17 +91,17 @@ def shapley_jacobian(game: Game) -> FloatArray:
 
 def _bracket(game: Game, nodes: _Nodes) -> tuple[FloatArray, FloatArray]:
     """The integrand over P, and what the other units and the anchor bring: (m, n_t) each."""
-    said = nodes.beta * game.values[:, None]
-    others = game.anchor_weight * game.anchor_value + game.counts @ said - said
+    brought = nodes.beta * game.values[:, None]
+    others = game.anchor_weight * game.anchor_value + game.counts @ brought - brought
     return nodes.own * game.values[:, None] + nodes.left * others, others
 
 
 def _quadrature(game: Game, grid: Grid) -> Iterator[_Nodes]:
     n_units = max(1, round(float(game.counts.sum())))
     points, q_weights = _legendre(min(-(-n_units // 2), grid.most_q_nodes))
-    heard = np.append(game.weights, game.anchor_weight)
-    lowest = np.log(LOWEST_TZ / max(float(game.counts @ heard[:-1]) + heard[-1], 1.0))
-    highest = np.log(HIGHEST_TW / heard[heard > 0].min(initial=1.0))
+    weights = np.append(game.weights, game.anchor_weight)
+    lowest = np.log(LOWEST_TZ / max(float(game.counts @ weights[:-1]) + weights[-1], 1.0))
+    highest = np.log(HIGHEST_TW / weights[weights > 0].min(initial=1.0))
     u = np.linspace(lowest, highest, int(np.ceil((highest - lowest) / grid.step)) + 1)
     t = np.exp(u)
     step = float(u[1] - u[0])
