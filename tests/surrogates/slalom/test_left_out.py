@@ -5,10 +5,10 @@ import numpy as np
 from slalom.surrogates.slalom.cholesky import halved, halved_back, root_of, solved
 from slalom.surrogates.slalom.descent import descend
 from slalom.surrogates.slalom.fit import SlalomSurrogate
-from slalom.surrogates.slalom.left_out import Linearised
+from slalom.surrogates.slalom.left_out import Linearised, left_out, shift_without
 from slalom.surrogates.slalom.model import Anchor, SlalomModel
 from slalom.surrogates.slalom.path import ByLeaveOneOut, Strengths, judge
-from slalom.surrogates.slalom.problem import project
+from slalom.surrogates.slalom.problem import Ridges, attention_of, project
 
 
 def problem_of(seed=0, *, n_rows=300, n_units=20, noise=0.2):
@@ -79,3 +79,43 @@ def test_roots_and_what_is_solved_with_them():
     np.testing.assert_allclose(lower.T @ halved_back(root, right), right, atol=1e-12)
     np.testing.assert_allclose(matrix @ solved(root, right[:, 0]), right[:, 0], atol=1e-12)
     assert root_of(-np.eye(3)) is None
+
+
+def test_without_a_fold_importances_move_as_the_linear_fit_says():
+    """One Gauss–Newton step from the optimum, on the other rows alone."""
+    rng, n_units = np.random.default_rng(3), 6
+    counts = (rng.random((120, n_units)) < 0.5).astype(float)
+    model = SlalomModel(rng.normal(size=n_units), rng.normal(size=n_units), Anchor(0.2, 1.0))
+    scores = model.predict(counts) + 0.1 * rng.normal(size=120)
+    problem = SlalomSurrogate(parts=False).problem(
+        counts, scores, weights=np.ones(120), document_counts=np.ones(n_units)
+    )
+    ridges = Ridges.of(problem, 1e-2, 1e-2)
+    state = project(problem, problem.importance_prior, ridges)
+    state = descend(problem, state, ridges, n_steps=60, tolerance=1e-14)
+    fold = np.arange(120) % 8 == 0
+    shift = shift_without(left_out(problem, state, ridges), state, fold, weights=problem.weights)
+
+    def jacobian(h=1e-6):
+        """By differences, of what all parameters say of the rows."""
+
+        def said(parameters):
+            values, importances = np.split(parameters, 2)
+            return attention_of(problem.counts, importances).apply(values)
+
+        at = np.concatenate([state.values[:, 0], state.importances])
+        sides = [(said(at + h * one) - said(at - h * one)) / (2 * h) for one in np.eye(len(at))]
+        return np.stack(sides, axis=1)
+
+    kept = jacobian()[~fold]
+    k = len(state.importances)
+    centring = np.eye(k)  # ridges on importances do not feel a common shift
+    centring[:, : k - 1] -= 1 / (k - 1)
+    pulls = np.zeros((2 * k, 2 * k))
+    pulls[:k, :k] = np.diag(ridges.values)
+    pulls[k:, k:] = centring.T @ np.diag(ridges.importances) @ centring
+    hessian = kept.T @ kept + pulls
+    gradient = -jacobian()[fold].T @ state.residuals[fold, 0]
+    step = np.linalg.lstsq(hessian, gradient, rcond=1e-9)[0][k:]
+    np.testing.assert_allclose(shift - shift[:-1].mean(), step - step[:-1].mean(), atol=1e-5)
+    assert np.abs(step).max() > 1e-3

@@ -1,9 +1,10 @@
 """What a fit would say had it not seen a fold of its rows, by refitting from where it ended.
 
 Leave-one-out from one factorisation takes the fit to be linear; where importances bend it
-strongly, that is too hopeful. A few steps from the optimum under the same ridges are enough, in
-single precision where that saves time, unless the fit is closer than that; in double precision
-they go on until answers that differ in the last digits lead to the same place. Rows of which
+strongly, that is too hopeful. From where a linear fit would go without the fold, a step or two
+under the same ridges are enough, in single precision where that saves time, unless the fit is
+closer than that; in double precision they go on until answers that differ in the last digits
+lead to the same place. Rows of which
 there is only one of a kind (the whole and the empty text) are never left out: no other row
 could stand in for them.
 """
@@ -15,7 +16,8 @@ import numpy as np
 
 from slalom.document import BoolArray, FloatArray, IntArray
 from slalom.surrogates.rows import Rows
-from slalom.surrogates.slalom.descent import descend, root_at, slide
+from slalom.surrogates.slalom.descent import STEP_BOUND, descend, slide
+from slalom.surrogates.slalom.left_out import LeftOut, left_out, shift_without
 from slalom.surrogates.slalom.problem import (
     Parts,
     Problem,
@@ -28,7 +30,7 @@ from slalom.surrogates.slalom.problem import (
 
 N_FOLDS, N_FOLDS_OF_FEW = 4, 8
 FEW = 600  # rows at most: a fit without a quarter of them would be too poor to judge by
-N_STEPS, TOLERANCE = 6, 1e-5  # in single precision
+N_STEPS, N_STEPS_AFAR, TOLERANCE = 2, 6, 1e-5  # in single precision
 N_FINE_STEPS, FINE = 8, 1e-12
 CLOSE = 1e-4  # mean square of the residuals, of the spread: single precision would show
 
@@ -65,19 +67,35 @@ class _End:
         return cls(problem.single, importances.astype(np.float32), ridges.single)
 
     @cached_property
-    def root(self) -> FloatArray:
+    def state(self) -> State:
+        return project(self.problem, self.importances, self.ridges)
+
+    @cached_property
+    def left_out(self) -> LeftOut:
         """Of the system of all rows: without a fold it is much the same."""
-        state = project(self.problem, self.importances, self.ridges)
-        return root_at(self.problem, state, self.ridges)
+        return left_out(self.problem, self.state, self.ridges)
 
     def without(self, kept: BoolArray) -> State:
         """The fit to these rows alone."""
         rows, ridges = _rows(self.problem, kept), self.ridges
-        state = project(rows, self.importances, ridges)
         if self.importances.dtype == np.float64:
+            state = project(rows, self.importances, ridges)
             return descend(rows, state, ridges, n_steps=N_FINE_STEPS, tolerance=FINE)
-        root = self.root
-        return slide(rows, state, ridges, root=root, n_steps=N_STEPS, tolerance=TOLERANCE)
+        n_steps, state = N_STEPS, project(rows, self._linear_guess(~kept), ridges)
+        if not state.objective < self._objective_of(kept):
+            n_steps, state = N_STEPS_AFAR, project(rows, self.importances, ridges)
+        root = self.left_out.root
+        return slide(rows, state, ridges, root=root, n_steps=n_steps, tolerance=TOLERANCE)
+
+    def _linear_guess(self, fold: BoolArray) -> FloatArray:
+        """(k,) the importances without a fold, were the model linear in them."""
+        shift = shift_without(self.left_out, self.state, fold, weights=self.problem.weights)
+        return self.problem.in_gauge(self.importances + shift.clip(-STEP_BOUND, STEP_BOUND))
+
+    def _objective_of(self, kept: BoolArray) -> float:
+        """Of the fit to all rows, counted on these alone."""
+        squares = (self.state.residuals[~kept] ** 2).sum(axis=1)
+        return self.state.objective - float(self.problem.weights[~kept] @ squares)
 
 
 def _without(end: _End, kept: BoolArray) -> FloatArray:

@@ -17,9 +17,16 @@ from functools import cached_property
 
 import numpy as np
 
-from slalom.document import FloatArray
+from slalom.document import BoolArray, FloatArray
 from slalom.errors import ClassifierError
-from slalom.surrogates.slalom.cholesky import diagonal_of, halved, root_of, solved, stacked
+from slalom.surrogates.slalom.cholesky import (
+    diagonal_of,
+    halved,
+    halved_back,
+    root_of,
+    solved,
+    stacked,
+)
 from slalom.surrogates.slalom.problem import (
     Curvature,
     Problem,
@@ -41,6 +48,8 @@ class LeftOut:
     system: Curvature
     reduced: FloatArray  # (n_columns, n, k) b̃
     root: FloatArray  # (k, k) lower, S = root rootᵀ
+    rows: FloatArray  # (k + n_fixed, n) L⁻¹ Xᵀ, G = LLᵀ
+    turned: FloatArray  # (n_columns, k, n) root⁻¹ b̃ᵀ
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +111,23 @@ class Linearised:
             across = np.einsum("ckn,dkn->ncd", turned, turned, optimize=True)
             kept = one - weights[:, None, None] * (own[:, None, None] * one + across)
             left = np.linalg.solve(kept, residuals[:, :, None])[:, :, 0]
-        return LeftOut(np.asarray(left), system, reduced, root)
+        return LeftOut(np.asarray(left), system, reduced, root, rows, turned)
+
+
+def shift_without(
+    left: LeftOut, state: State, fold: BoolArray, *, weights: FloatArray
+) -> FloatArray:
+    """(k,) how far the importances move without some rows, were the model linear.
+
+    As for one row, the residuals without them are (1 − h)⁻¹ r; columns are taken one by one.
+    """
+    rows, weights = left.rows[:, fold], weights[fold]
+    own, one = rows.T @ rows, np.eye(len(weights), dtype=rows.dtype)
+    pulls = np.zeros(len(left.root), rows.dtype)
+    for turned, residuals in zip(left.turned[:, :, fold], state.residuals[fold].T, strict=True):
+        leverages = (own + turned.T @ turned) * weights
+        pulls -= turned @ (weights * np.linalg.solve(one - leverages, residuals))
+    return halved_back(left.root, pulls)
 
 
 def left_out(problem: Problem, state: State, ridges: Ridges) -> LeftOut:
