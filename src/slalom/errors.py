@@ -41,14 +41,14 @@ class SlalomError(Exception):
     """The base of every error raised on purpose; its arguments are the parts of its message."""
 
     def __str__(self) -> str:
-        return self.told(str)
+        return self.message(str)
 
     @property
     def parameter(self) -> str | None:
         """The name of the parameter that the message speaks of first, where it names one."""
         return next((part.name for part in self.args if isinstance(part, Setting)), None)
 
-    def told(self, write: Callable[[Setting], str]) -> str:
+    def message(self, write: Callable[[Setting], str]) -> str:
         """The message, with every parameter written this way."""
         return "".join(
             write(part) if isinstance(part, Setting) else str(part) for part in self.args

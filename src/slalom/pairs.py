@@ -28,10 +28,10 @@ class Pair:
 
     def __str__(self) -> str:
         first, second = (word.strip() for word in self.words)
-        return f"{first} × {second}: {self.told}"
+        return f"{first} × {second}: {self.in_words}"
 
     @property
-    def told(self) -> str:
+    def in_words(self) -> str:
         """ "together +1.90, apart −0.80"."""
         line = f"together {self.together:+.2f}, apart {self.apart:+.2f}"
         return line.replace(" -", " −")  # the minus of every view

@@ -13,9 +13,9 @@ from slalom.views.bridge import N_STEPS, Step, bridge
 
 def steps_of(explanation) -> list[Step]:
     shown = reading.for_class(explanation, reading.shown_class(explanation))
-    said = reading.said(explanation)
-    at = reading.shown_class(explanation) if len(said) > 1 else 0
-    return bridge(shown, reading.rows(shown, "shapley"), float(said[at]))
+    answer = reading.answer(explanation)
+    at = reading.shown_class(explanation) if len(answer) > 1 else 0
+    return bridge(shown, reading.rows(shown, "shapley"), float(answer[at]))
 
 
 @pytest.mark.parametrize(

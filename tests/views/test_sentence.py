@@ -169,7 +169,7 @@ def test_length_is_not_told_where_it_cannot_be_told_from_the_words(told) -> None
     explanation = with_facts(made())
     unsure = replace(explanation, quality=replace(explanation.quality, **told))
     assert length_sentence(unsure) == ""
-    assert reading.told_length(unsure) is None
+    assert reading.shown_length(unsure) is None
 
 
 @pytest.mark.parametrize(

@@ -31,8 +31,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         status = commands.main(arguments, prog_name="slalom", standalone_mode=False)
         sys.stdout.flush()
     except click.UsageError as problem:
-        asked = f" (see {problem.ctx.command_path} --help)" if problem.ctx else ""
-        complain(problem.format_message().rstrip(".") + asked)
+        hint = f" (see {problem.ctx.command_path} --help)" if problem.ctx else ""
+        complain(problem.format_message().rstrip(".") + hint)
         status = WRONG_USE
     except (click.ClickException, SlalomError) as problem:
         complain(problem)

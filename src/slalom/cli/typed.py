@@ -47,8 +47,8 @@ UNITS = click.option(
 
 def complain(sentence: object) -> None:
     """One line on standard error, in the words of the command line."""
-    told = sentence.told(as_typed) if isinstance(sentence, SlalomError) else str(sentence)
-    click.echo(f"slalom: {told}", err=True)
+    message = sentence.message(as_typed) if isinstance(sentence, SlalomError) else str(sentence)
+    click.echo(f"slalom: {message}", err=True)
 
 
 def as_typed(setting: Setting) -> str:

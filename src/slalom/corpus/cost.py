@@ -29,11 +29,11 @@ class RunCost:
         if not self.n_sampled:
             return "nothing is left to explain"
         rows = f"{self.n_rows} {'text' if self.n_rows == 1 else 'texts'}"
-        asked = f"about {self.n_rows * self.n_queries:.3g} queries"
+        queries = f"about {self.n_rows * self.n_queries:.3g} queries"
         if self.n_requests is not None:
-            asked += f" (at most {self.n_rows * self.n_requests:.3g} requests)"
+            queries += f" (at most {self.n_rows * self.n_requests:.3g} requests)"
         return (
-            f"{rows} to explain: {asked} and {self.n_rows * self.n_tokens:.3g} tokens, by "
+            f"{rows} to explain: {queries} and {self.n_rows * self.n_tokens:.3g} tokens, by "
             f"{self.n_queries:.0f} queries and {self.n_tokens:.0f} tokens in the mean of "
             f"{self.n_sampled} of them"
         )

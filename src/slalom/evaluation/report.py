@@ -59,10 +59,10 @@ class Report:
 
     def _legend(self) -> str:
         known = [METRICS[name] for name in self.metrics if name in METRICS]
-        said = "; ".join(f"{m.title}: {m.summary}, {m.better} is better" for m in known)
+        legend = "; ".join(f"{m.title}: {m.summary}, {m.better} is better" for m in known)
         return (
             f"Means over documents ± the farther end of their {COVERAGE:.0%} interval (bootstrap). "
-            f"{said}. "
+            f"{legend}. "
             "Queries, tokens and seconds are what one explanation cost."
         )
 

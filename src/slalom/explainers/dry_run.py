@@ -91,8 +91,8 @@ class StandIn(Delegating):
             new = [at for at in distinct(seen)[0].tolist() if seen[at] not in self._seen]
             self._seen.update(seen[at] for at in new)
             self._asked.append((document, queries[new]))
-            says = np.random.default_rng(0).normal(size=(document.n_features, len(self.labels)))
-            answers.append(document.count(queries) @ says)
+            weights = np.random.default_rng(0).normal(size=(document.n_features, len(self.labels)))
+            answers.append(document.count(queries) @ weights)
         return answers
 
     def cost(self) -> Cost:

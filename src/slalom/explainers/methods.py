@@ -63,11 +63,11 @@ def explain(
     or a list of spans of the text.
     """
     wanted, units = by_phrases(_sure(method, max_error), units, too_long)
-    asked, explainer, request = _checked(classifier, wanted, target, n_queries, seed)
-    document = document_of(asked, text, units, too_long=too_long)
+    wrapped, explainer, request = _checked(classifier, wanted, target, n_queries, seed)
+    document = document_of(wrapped, text, units, too_long=too_long)
     _warn_of_long_fits([document], explainer, request)
     with _meter(progress, [document], explainer, request) as meter:
-        (explanation,) = _explained(asked, explainer, [document], request=request, meter=meter)
+        (explanation,) = _explained(wrapped, explainer, [document], request=request, meter=meter)
     assert isinstance(explanation, Explanation)  # errors are raised, not kept
     _warn_of_poor_fits([explanation.quality])
     return explanation
@@ -93,18 +93,18 @@ def explain_many(
     """
     keep = _keeps(on_error)
     wanted, units = by_phrases(_sure(method, max_error), units, too_long)
-    asked, explainer, request = _checked(classifier, wanted, target, n_queries, seed)
-    documents = list(_documents(asked, texts, units, too_long=too_long, keep=keep))
+    wrapped, explainer, request = _checked(classifier, wanted, target, n_queries, seed)
+    documents = list(_documents(wrapped, texts, units, too_long=too_long, keep=keep))
     _warn_of_long_fits(documents, explainer, request)
     results: list[Result] = []
     with _meter(progress, documents, explainer, request) as meter:
 
         def work(chunk: Chunk) -> list[Result]:
-            return _explained(asked, explainer, chunk, request=request, meter=meter, keep=keep)
+            return _explained(wrapped, explainer, chunk, request=request, meter=meter, keep=keep)
 
         waiting = chunks(explainer, documents, request, n_queries=QUERIES_PER_CHUNK)
         try:
-            for part in in_order(work, waiting, classifier=asked):
+            for part in in_order(work, waiting, classifier=wrapped):
                 results += part
         except KeyboardInterrupt as stopped:
             stopped.add_note(
@@ -135,9 +135,9 @@ def explain_each(
     """
     keep = _keeps(on_error)
     wanted, units = by_phrases(_sure(method, max_error), units, too_long)
-    asked, explainer, request = _checked(classifier, wanted, target, n_queries, seed)
-    documents = _documents(asked, texts, units, too_long=too_long, keep=keep)
-    return _each(asked, explainer, documents, request=request, progress=progress, keep=keep)
+    wrapped, explainer, request = _checked(classifier, wanted, target, n_queries, seed)
+    documents = _documents(wrapped, texts, units, too_long=too_long, keep=keep)
+    return _each(wrapped, explainer, documents, request=request, progress=progress, keep=keep)
 
 
 def method_named(method: str | Explainer) -> Explainer:
@@ -196,9 +196,9 @@ def _explained(
     documents = [document for document in chunk if isinstance(document, Document)]
     planned = sum(request.planned(explainer, document) for document in documents)
     part = None if meter is None else meter.part(planned)
-    asked = classifier if part is None else Watched(classifier, part)
+    watched = classifier if part is None else Watched(classifier, part)
     found = iter(
-        explained(asked, explainer, documents, request=request, keep_errors=keep)
+        explained(watched, explainer, documents, request=request, keep_errors=keep)
         if documents
         else []
     )
@@ -215,7 +215,7 @@ def _checked(
     seed: int,
 ) -> tuple[Classifier, Explainer, Request]:
     """The classifier, and the request; wrong arguments raise before anything is asked."""
-    asked = as_classifier(classifier)
+    wrapped = as_classifier(classifier)
     for name, given, least in (("n_queries", n_queries, 1), ("seed", seed, 0)):
         if given is None and name == "n_queries":
             continue
@@ -223,9 +223,9 @@ def _checked(
             raise InputError(
                 Setting(name), f" must be a whole number of at least {least}, not {given!r}"
             )
-    if target is not None and knows_labels(asked):
-        target_of(target, asked.labels, np.zeros(len(asked.labels)))
-    return asked, explainer, Request(target, n_queries, seed)
+    if target is not None and knows_labels(wrapped):
+        target_of(target, wrapped.labels, np.zeros(len(wrapped.labels)))
+    return wrapped, explainer, Request(target, n_queries, seed)
 
 
 def _keeps(on_error: str) -> bool:
@@ -243,10 +243,10 @@ def _documents(
         try:
             yield document_of(classifier, text, units, too_long=too_long)
         except InputError as problem:
-            told = InputError(f"text {number}: ", *problem.args)
+            numbered = InputError(f"text {number}: ", *problem.args)
             if not keep:
-                raise told from problem
-            yield told
+                raise numbered from problem
+            yield numbered
 
 
 @contextmanager
@@ -315,14 +315,14 @@ def _warn_of_poor_fits(explanations: Sequence[Quality]) -> None:
         return
     worst = min(poor)
     how = "poorly" if worst < FAIR_TRUST else "well by luck only, perhaps: there are few answers"
-    told = (
+    message = (
         f"the explanation describes the classifier {how} (leave-one-out R² {worst:.2f}): read it"
         if len(explanations) == 1
         else f"{len(poor)} of {len(explanations)} explanations describe the classifier {how} "
         f"(lowest leave-one-out R² {worst:.2f}): read them"
     )
     warnings.warn(
-        f"{told} with care; more queries or another method may do better",
+        f"{message} with care; more queries or another method may do better",
         SlalomWarning,
         stacklevel=3,
     )

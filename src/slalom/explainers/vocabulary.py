@@ -215,15 +215,15 @@ class FromVocabulary:
             facts=Facts(),
         )
         request = replace(request, target=table.target_index)
-        asked = method.ask(classifier, documents, request)
-        observed = [method.observations(one) for one in asked]
+        sampled = method.ask(classifier, documents, request)
+        observed = [method.observations(one) for one in sampled]
         start = perf_counter()
         with one_thread():
             fits = [
                 self._fit(document, seen)
                 for document, seen in zip(documents, observed, strict=True)
             ]
-        fitted = Fitted(asked, observed, fits, (perf_counter() - start) / max(1, len(fits)))
+        fitted = Fitted(sampled, observed, fits, (perf_counter() - start) / max(1, len(fits)))
         found = method.explanations(classifier, fitted, request)
         return [self._noted(e, document) for e, document in zip(found, documents, strict=True)]
 

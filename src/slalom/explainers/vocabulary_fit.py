@@ -58,11 +58,11 @@ def explain_vocabulary(
     per document; tokens in fewer than `least_documents` documents share one entry.
     """
     start = perf_counter()
-    asked = as_classifier(classifier)
-    chosen = _target(target, asked)
-    documents = _documents(asked, texts, units, too_long)
+    wrapped = as_classifier(classifier)
+    chosen = _target(target, wrapped)
+    documents = _documents(wrapped, texts, units, too_long)
     _check(len(documents), n_queries, least_documents)
-    data = _collected(asked, documents, chosen, n_queries, seed)
+    data = _collected(wrapped, documents, chosen, n_queries, seed)
     columns, notes = _columns(documents, least_documents)
     trials = [_held_out(documents, data, solver, least_documents, seed) for solver in SOLVERS]
     best = min(trials, key=lambda trial: trial.judged.rmse or 0.0)
@@ -94,10 +94,10 @@ def explain_vocabulary(
             notes=notes,
         ),
         n_documents=len(documents),
-        labels=tuple(asked.labels),
+        labels=tuple(wrapped.labels),
         target=chosen.label,
         target_index=int(chosen.index or 0),
-        classifier=asked.name,
+        classifier=wrapped.name,
         units=units,
         seed=seed,
     )

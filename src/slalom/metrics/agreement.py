@@ -106,9 +106,9 @@ def naive_bayes_spearman(
     """
     keys = subject.document.keys
     firsts = {key: unit for unit, key in reversed(list(enumerate(keys))) if key in table}
-    said = unit_scores(subject.explanation, score)[list(firsts.values())]
+    scores = unit_scores(subject.explanation, score)[list(firsts.values())]
     counted = np.array([table[key] for key in firsts])
-    return spearman(said, np.abs(counted) if score == "importance" else counted)
+    return spearman(scores, np.abs(counted) if score == "importance" else counted)
 
 
 def stability(explanations: Sequence[Explanation], *, score: str | None = None) -> float:

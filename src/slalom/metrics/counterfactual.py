@@ -45,9 +45,9 @@ class Counterfactual:
     @property
     def sentence(self) -> str:
         """The result for people."""
-        asked = counted(self.n_queries, "query")
+        queries = counted(self.n_queries, "query")
         if self.after is None:
-            doubt = f"asked with {asked}" if self.verified else "a guess of the fitted model"
+            doubt = f"asked with {queries}" if self.verified else "a guess of the fitted model"
             return f"No removal that was tried turns “{self.before}” ({doubt})."
         listed = _listed([f"“{word.strip()}”" for word in self.words])
         if not self.verified:
@@ -57,7 +57,7 @@ class Counterfactual:
             )
         return (
             f"Without {listed} it says “{self.after}” instead of “{self.before}” "
-            f"(verified, {asked})."
+            f"(verified, {queries})."
         )
 
     def __str__(self) -> str:

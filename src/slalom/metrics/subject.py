@@ -33,7 +33,7 @@ class Subject:
     classifier: CachedClassifier
     explanation: Explanation
     document: Document
-    asked_before: int
+    n_asked_before: int
 
     @property
     def n_units(self) -> int:
@@ -47,7 +47,7 @@ class Subject:
     @property
     def n_queries(self) -> int:
         """Distinct queries asked since the subject was made."""
-        return self.classifier.n_asked - self.asked_before
+        return self.classifier.n_asked - self.n_asked_before
 
     def scores(self, masks: BoolArray) -> FloatArray:
         """(k, n_units) of 0/1 → (k,) log-odds, or (k, n_classes) where all are explained."""
@@ -69,16 +69,18 @@ def subject_of(
     classifier: Classifier, explanation: Explanation, document: Document | None = None
 ) -> Subject:
     """`document` is the explanation's; without it the text is split again."""
-    asked = classifier if isinstance(classifier, CachedClassifier) else CachedClassifier(classifier)
+    cached = (
+        classifier if isinstance(classifier, CachedClassifier) else CachedClassifier(classifier)
+    )
     if document is None:
         too_long = "windows" if explanation.windowed else "truncate"
-        document = asked.split(explanation.text, explanation.spans, too_long=too_long)
-    if document.units != explanation.units or tuple(asked.labels) != explanation.labels:
+        document = cached.split(explanation.text, explanation.spans, too_long=too_long)
+    if document.units != explanation.units or tuple(cached.labels) != explanation.labels:
         raise InputError(
-            f"{asked.name} does not cut this text as the explained classifier did "
+            f"{cached.name} does not cut this text as the explained classifier did "
             f"({explanation.classifier}): measure with the classifier that was explained"
         )
-    return Subject(asked, explanation, document, asked.n_asked)
+    return Subject(cached, explanation, document, cached.n_asked)
 
 
 def masks_without(sets: Sequence[Sequence[int]], n_units: int) -> BoolArray:

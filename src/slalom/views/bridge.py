@@ -32,7 +32,7 @@ class Step:
     row: int | None = None
 
 
-def bridge(explanation: Explanation, rows: Sequence[Row], said: float) -> list[Step]:
+def bridge(explanation: Explanation, rows: Sequence[Row], answer: float) -> list[Step]:
     """The steps for an explanation of one class; none where there are no Shapley values."""
     base = reading.start(explanation)
     if "shapley" not in explanation.scores or base is None or len(base) != 1:
@@ -49,27 +49,27 @@ def bridge(explanation: Explanation, rows: Sequence[Row], said: float) -> list[S
     order = [at for at in order if explanation.identified[rows[at].unit]]
     named = order[:N_STEPS] if len(order) > N_STEPS + 1 else order
     others = [amounts[at] for at in order if at not in set(named)]
-    told: list[Change] = [
+    changes: list[Change] = [
         ("unit", f"{rows[at].label}{rows[at].more}", amounts[at], at) for at in named
     ]
-    told += (
+    changes += (
         [("others", counted(len(others), "other unit"), float(sum(others)), None)] if others else []
     )
-    left = said - float(base[0]) - sum(amounts) - length
+    left = answer - float(base[0]) - sum(amounts) - length
     for kind, label, amount in (("length", "length", length), ("open", "left open", left)):
-        told += [(kind, label, amount, None)] if abs(amount) >= SMALLEST else []
-    return _summed(told, float(base[0]), said)
+        changes += [(kind, label, amount, None)] if abs(amount) >= SMALLEST else []
+    return _summed(changes, float(base[0]), answer)
 
 
 def _length(explanation: Explanation) -> float:
-    curve = reading.told_length(explanation)
+    curve = reading.shown_length(explanation)
     return 0.0 if curve is None else float(curve[-1])
 
 
-def _summed(told: Sequence[Change], base: float, said: float) -> list[Step]:
+def _summed(changes: Sequence[Change], base: float, answer: float) -> list[Step]:
     steps = [Step("base", "empty text", 0.0, base)]
     total = base
-    for kind, label, amount, row in told:
+    for kind, label, amount, row in changes:
         steps.append(Step(kind, label, total, total + amount, row))
         total += amount
-    return [*steps, Step("answer", "whole text", 0.0, said)]
+    return [*steps, Step("answer", "whole text", 0.0, answer)]

@@ -68,9 +68,9 @@ def body(explanation: Explanation) -> str:
     )
 
 
-def as_data(told: Record) -> str:
+def as_data(content: Record) -> str:
     """JSON that cannot end the element it stands in."""
-    text = json.dumps(told, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    text = json.dumps(content, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
@@ -116,12 +116,12 @@ def painted_text(shown: Explanation, by: str) -> str:
     for segments in reading.segments(shown):
         words = []
         for segment in segments:
-            told = escape(reading.visible(segment.text))
+            word = escape(reading.visible(segment.text))
             if segment.unit is not None:
-                told = (
-                    f'<span class="w{_shade(strengths[segment.unit], sided=sided)}">{told}</span>'
+                word = (
+                    f'<span class="w{_shade(strengths[segment.unit], sided=sided)}">{word}</span>'
                 )
-            words.append(told)
+            words.append(word)
         sides.append(f'<p class="text" dir="auto">{"".join(words)}</p>')
     return "".join(sides)
 
@@ -137,7 +137,7 @@ def _pairs(shown: Explanation) -> str:
     """The words that act together as a list, where somebody looked for them."""
     if not shown.pairs:
         return ""
-    lines = (f"{pair_label(pair)}: {pair.told}" for pair in shown.pairs)
+    lines = (f"{pair_label(pair)}: {pair.in_words}" for pair in shown.pairs)
     return f'<ul class="pairs">{"".join(f"<li>{escape(line)}</li>" for line in lines)}</ul>'
 
 

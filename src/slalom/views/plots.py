@@ -68,7 +68,7 @@ def plot_units(explanation: Explanation, score: str | None = None) -> "Figure":
     axes.set_yticks(range(len(rows)), [_literal(row.label + row.more) for row in rows])
     axes.invert_yaxis()
     axes.axvline(0, color="#666666", linewidth=0.8)
-    axes.set_xlabel(reading.SAYS.get(by, by))
+    axes.set_xlabel(reading.MEANINGS.get(by, by))
     return figure
 
 
@@ -161,7 +161,7 @@ def plot_words(explanations: Sequence[Explanation], score: str | None = None) ->
     axes.set_yticks(range(len(words)), [f"{_literal(w)} ({len(found[w])})" for w in words])
     axes.invert_yaxis()
     axes.axvline(0, color="#666666", linewidth=0.8)
-    axes.set_xlabel(reading.SAYS.get(by, by))
+    axes.set_xlabel(reading.MEANINGS.get(by, by))
     return figure
 
 

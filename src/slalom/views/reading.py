@@ -16,7 +16,7 @@ from slalom.pairs import Pair
 from slalom.surrogates.slalom.model import Anchor
 from slalom.views.numbers import counted, number, ordinal, percent, r2
 
-SAYS = {  # in the order in which views offer them
+MEANINGS = {  # in the order in which views offer them
     "shapley": "its fair share of the whole prediction",
     "removal": "how far the score falls when it is removed",
     "alone": "what the classifier says to it by itself, beyond the empty text",
@@ -102,7 +102,7 @@ def _column(curve: FloatArray | None, index: int) -> FloatArray | None:
     return curve[:, index] if curve is not None and curve.ndim == 2 else curve
 
 
-def told_length(explanation: Explanation) -> FloatArray | None:
+def shown_length(explanation: Explanation) -> FloatArray | None:
     """The length curve where it stands for itself; None where it cannot be told from the words.
 
     Parts of a fit that cancel (a negative share of the variation) are large numbers of opposite
@@ -125,7 +125,7 @@ def shown_class(explanation: Explanation) -> int:
     return int(np.argmax(explanation.logits)) if chosen is None else chosen
 
 
-def said(explanation: Explanation) -> FloatArray:
+def answer(explanation: Explanation) -> FloatArray:
     """What the classifier says of the text, as the scores count it: (1,), or (n_classes,)."""
     target = Target(explanation.target_index, explanation.target)
     return np.atleast_1d(
@@ -171,9 +171,9 @@ def checked_names(explanation: Explanation, wanted: Sequence[str]) -> tuple[str,
 
 
 def names(explanation: Explanation) -> list[str]:
-    """The scores an explanation has, in the order of SAYS."""
-    known = [name for name in SAYS if name in explanation.scores]
-    return [*known, *(name for name in explanation.scores if name not in SAYS)]
+    """The scores an explanation has, in the order of MEANINGS."""
+    known = [name for name in MEANINGS if name in explanation.scores]
+    return [*known, *(name for name in explanation.scores if name not in MEANINGS)]
 
 
 def strengths(explanation: Explanation, name: str) -> FloatArray:
@@ -291,8 +291,8 @@ def facts(explanation: Explanation) -> list[str]:
     fit = [] if quality.r2 is None else [f"R² {r2(quality.r2)}"]
     missing = quality.rmse is None or quality.trust == "exact"  # what is exact misses nothing
     miss = [] if missing else [f"RMSE {quality.rmse:.2f}"]
-    asked = counted(quality.n_queries, "query")
-    return [explanation.method, *fit, *miss, asked]
+    queries = counted(quality.n_queries, "query")
+    return [explanation.method, *fit, *miss, queries]
 
 
 def pair_label(pair: Pair) -> str:

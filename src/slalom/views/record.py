@@ -112,7 +112,7 @@ def _columns(explanation: Explanation) -> list[Record]:
         {
             "name": name,
             "title": reading.TITLES.get(name, name),
-            "says": reading.SAYS.get(name, ""),
+            "says": reading.MEANINGS.get(name, ""),
             "advanced": has_more and name in reading.ADVANCED,
             "sided": reading.takes_sides(explanation, name),
             "digits": digits(explanation.scores[name]),
@@ -125,13 +125,13 @@ def _of_class(explanation: Explanation, index: int, rows: Sequence[Row]) -> Reco
     shown = reading.for_class(explanation, index)
     units = [row.unit for row in rows]
     at = index if explanation.target_index is None else 0
-    said, fit = reading.said(explanation)[at], reading.fitted(shown)
-    curve = reading.told_length(shown)
+    answer, fit = reading.answer(explanation)[at], reading.fitted(shown)
+    curve = reading.shown_length(shown)
     return {
         "label": reading.label(explanation.labels[index]),
         "sentence": [[part.text, part.role] for part in sentence(explanation, index)],
         "spoken": plain(sentence(explanation, index)),
-        "said": _rounded(said),
+        "said": _rounded(answer),
         "fitted": None if fit is None else _rounded(fit[0]),
         "scores": {name: _rounded(score[units]) for name, score in shown.scores.items()},
         "errors": {name: _rounded(error[units]) for name, error in shown.errors.items()},
@@ -141,7 +141,7 @@ def _of_class(explanation: Explanation, index: int, rows: Sequence[Row]) -> Reco
         },
         "bridge": [
             {**asdict(step), "start": _rounded(step.start), "end": _rounded(step.end)}
-            for step in bridge(shown, rows, float(said))
+            for step in bridge(shown, rows, float(answer))
         ],
         "length": None if curve is None else _rounded(curve),
         "length_errors": None if shown.length_errors is None else _rounded(shown.length_errors),
@@ -158,10 +158,10 @@ def _pairs(explanation: Explanation) -> Record | None:
     """Words that act together, as the explanation's file has them."""
     if explanation.pairs is None:
         return None
-    told = explanation.pairs.to_json()
-    for pair in told["pairs"]:
+    pairs = explanation.pairs.to_json()
+    for pair in pairs["pairs"]:
         pair["words"] = [reading.label(word) for word in pair["words"]]
-    return told
+    return pairs
 
 
 def _trust(explanation: Explanation) -> Record:

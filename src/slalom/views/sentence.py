@@ -86,12 +86,12 @@ def _verdict(explanation: Explanation, index: int) -> list[Part]:
         return [Part("The classifier’s score of "), Part(name, "label"), Part(f" is {score}.")]
     best = int(np.argmax(shares))
     name = reading.label(explanation.labels[best])
-    said = [Part("The classifier says "), Part(name, "label")]
-    said.append(Part(f" ({percent(float(shares[best]))})"))
+    verdict = [Part("The classifier says "), Part(name, "label")]
+    verdict.append(Part(f" ({percent(float(shares[best]))})"))
     if index != best:
         other = reading.label(explanation.labels[index])
-        said += [Part(", "), Part(other, "label"), Part(f" {percent(float(shares[index]))}")]
-    return [*said, Part(".")]
+        verdict += [Part(", "), Part(other, "label"), Part(f" {percent(float(shares[index]))}")]
+    return [*verdict, Part(".")]
 
 
 def _words(shown: Explanation, index: int) -> list[Part]:
@@ -108,7 +108,7 @@ def _words(shown: Explanation, index: int) -> list[Part]:
         return [Part("No single part of the text clearly moves it either way.")]
     ups = [word for word, strength in strong if strength > 0][:N_NAMED]
     downs = [word for word, strength in strong if strength < 0][:N_NAMED]
-    return _told(ups, downs, _verbs(shown, index), up_first=strong[0][1] > 0)
+    return _of_sides(ups, downs, _verbs(shown, index), up_first=strong[0][1] > 0)
 
 
 def _without_sides(shown: Explanation, words: Sequence[str]) -> list[Part]:
@@ -137,16 +137,18 @@ def _verbs(shown: Explanation, index: int) -> Verbs:
     )
 
 
-def _told(ups: Sequence[str], downs: Sequence[str], verbs: Verbs, *, up_first: bool) -> list[Part]:
+def _of_sides(
+    ups: Sequence[str], downs: Sequence[str], verbs: Verbs, *, up_first: bool
+) -> list[Part]:
     sides = [(ups, verbs.up, "for"), (downs, verbs.down, "against")]
     missing = verbs.no_up if not ups else verbs.no_down
-    told = [side for side in (sides if up_first else sides[::-1]) if side[0]]
+    named = [side for side in (sides if up_first else sides[::-1]) if side[0]]
     parts: list[Part] = []
-    for place, (words, (one, several), role) in enumerate(told):
-        most = " most" if place == 0 and len(told) > 1 else ""
+    for place, (words, (one, several), role) in enumerate(named):
+        most = " most" if place == 0 and len(named) > 1 else ""
         verb = one if len(words) == 1 else several
         parts += [*([Part(", ")] if place else []), *_names(words, role), Part(f" {verb}{most}")]
-    return [*parts, Part("." if len(told) > 1 else f"; {missing}.")]
+    return [*parts, Part("." if len(named) > 1 else f"; {missing}.")]
 
 
 def _names(words: Sequence[str], role: str) -> list[Part]:
@@ -166,8 +168,8 @@ def trust_sentence(explanation: Explanation) -> str:
     """What the trust figure means, in one honest sentence."""
     quality = explanation.quality
     if quality.trust == "exact":
-        asked = [name for name in MEASURABLE if name in explanation.scores]
-        these = f"{listed(asked)} are" if asked else "these are"
+        measured = [name for name in MEASURABLE if name in explanation.scores]
+        these = f"{listed(measured)} are" if measured else "these are"
         return f"Every part of the text was tried: {these} the classifier’s answers, no estimates."
     if quality.r2 is None and explanation.model is None:
         return "This method does not say how well it describes the classifier."
@@ -203,7 +205,7 @@ def _luck(explanation: Explanation) -> list[str]:
 
 def length_sentence(explanation: Explanation) -> str:
     """What the sheer length adds to the score of one class; "" where that is little or unknown."""
-    curve = reading.told_length(explanation)
+    curve = reading.shown_length(explanation)
     if curve is None or abs(curve[-1]) < WORTH_TELLING:
         return ""
     adds = number(float(curve[-1])).strip()
@@ -236,12 +238,12 @@ def _beside_the_classifier(explanation: Explanation) -> list[str]:
     fit = reading.fitted(explanation)
     if fit is None or explanation.quality.trust == "exact":
         return []
-    said = reading.said(explanation)
+    answer = reading.answer(explanation)
     index = reading.shown_class(explanation)
-    at = index if len(said) > 1 else 0
+    at = index if len(answer) > 1 else 0
     name = reading.label(explanation.labels[index])
-    told = [_score(explanation, scores, at) for scores in (fit, said)]
-    return [f"Of the whole text the fit says {told[0]} for {name}, the classifier {told[1]}."]
+    scored = [_score(explanation, scores, at) for scores in (fit, answer)]
+    return [f"Of the whole text the fit says {scored[0]} for {name}, the classifier {scored[1]}."]
 
 
 def _score(explanation: Explanation, scores: np.ndarray, at: int) -> str:

@@ -84,10 +84,10 @@ class TerminalView:
 def _pairs(pairs: Interactions) -> RenderableType:
     """Words that act together, a line for each two."""
     lines = [
-        Text.assemble((reading.pair_label(pair), "bold"), f": {pair.told}") for pair in pairs
+        Text.assemble((reading.pair_label(pair), "bold"), f": {pair.in_words}") for pair in pairs
     ] or [Text(str(pairs))]
-    asked = f"({counted(pairs.n_queries, 'more query')})"
-    return Group(Text(), *lines, Text(asked, style="dim"))
+    queries = f"({counted(pairs.n_queries, 'more query')})"
+    return Group(Text(), *lines, Text(queries, style="dim"))
 
 
 def _header(explanation: Explanation) -> RenderableType:
@@ -104,11 +104,11 @@ def _header(explanation: Explanation) -> RenderableType:
 def _sentence(explanation: Explanation) -> Text:
     """In colour; words of the text are quoted as well, for terminals without."""
     styles = {"label": "bold", "for": FOR[0], "against": AGAINST[0], "loud": LOUD[0]}
-    told = Text()
+    line = Text()
     for part in sentence(explanation):
         quoted = part.text if part.role in ("", "label") else f"“{part.text}”"
-        told.append(quoted, style=f"bold {styles[part.role]}" if part.role else "")
-    return told
+        line.append(quoted, style=f"bold {styles[part.role]}" if part.role else "")
+    return line
 
 
 def painted_text(explanation: Explanation, by: str) -> RenderableType:

@@ -81,7 +81,7 @@ def test_no_label_at_all():
     answer = answer_from_candidates(listed(Sure=0.7, I=0.2), DIGITS)
     assert answer.names_no_label
     assert answer.logits[0] == answer.logits[1]
-    assert answer.said == "Sure"
+    assert answer.likeliest == "Sure"
 
 
 def test_other_scripts():

@@ -171,7 +171,7 @@ def test_the_budget_on_tokens_is_hard(double):
     with pytest.raises(BudgetError, match=r"budget of 900 tokens does not allow another") as ended:
         explained(chat(double, max_tokens_total=900))
     assert re.search(r"kept as long as this classifier is \(cache=\"FILE\" would", str(ended.value))
-    assert "(--cache FILE would keep them" in ended.value.told(as_typed)
+    assert "(--cache FILE would keep them" in ended.value.message(as_typed)
     assert 15 <= len(double.requests) <= 30  # 30 tokens each, the last ones held back
 
 

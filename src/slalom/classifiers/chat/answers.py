@@ -26,7 +26,7 @@ class Answer:
     censored: tuple[bool, ...]  # True: the logit is a bound
     error: float = 0.0  # of the log-odds, where they were sampled
     unanimous: bool = False  # all samples named one label
-    said: str = ""  # what the model is most likely to say, for messages
+    likeliest: str = ""  # what the model is most likely to say, for messages
 
     @property
     def names_no_label(self) -> bool:
@@ -111,7 +111,7 @@ def answer_from_candidates(candidates: Candidates, spellings: Spellings) -> Answ
     return Answer(
         tuple(math.log(p) if p > 0 else bound for p in mass),
         tuple(p <= 0 for p in mass),
-        said=candidates.tokens[0][0],
+        likeliest=candidates.tokens[0][0],
     )
 
 
@@ -131,7 +131,7 @@ def answer_from_samples(samples: Samples, spellings: Spellings) -> Answer:
         (total == 0,) * len(counts),  # a count of 0 is an answer; no samples at all are not
         error=math.sqrt(1 / top + 1 / rest),
         unanimous=max(counts) == total,
-        said=samples.texts[0] if samples.texts else "",
+        likeliest=samples.texts[0] if samples.texts else "",
     )
 
 
@@ -139,9 +139,9 @@ def check_named(answers: Sequence[Answer], spellings: Spellings, model: str) -> 
     """A model that mostly says something else was asked the wrong way."""
     lost = [answer for answer in answers if answer.names_no_label]
     if len(lost) * 2 > len(answers):
-        said = ", ".join(sorted({repr(answer.said) for answer in lost})[:5])
+        likeliest = ", ".join(sorted({repr(answer.likeliest) for answer in lost})[:5])
         raise ClassifierError(
-            f"{model} named no label in {len(lost)} of {len(answers)} answers: it said {said} "
+            f"{model} named no label in {len(lost)} of {len(answers)} answers: it said {likeliest} "
             f"where one of {', '.join(map(repr, spellings.answers))} was expected; change the "
             "prompt or the labels' answers"
         )

@@ -198,11 +198,11 @@ class ChatClassifier:
         try:
             yield
         except (BudgetError, ClassifierError) as problem:
-            kept = self._told_of_kept(len(self._known(texts)), len(texts))
+            kept = self._note_on_kept(len(self._known(texts)), len(texts))
             more = ("; raise the limit to go on",) if isinstance(problem, BudgetError) else ()
             raise type(problem)(*problem.args, *kept, *more) from None  # a cause may quote the key
 
-    def _told_of_kept(self, known: int, n_texts: int) -> tuple[str | Setting, ...]:
+    def _note_on_kept(self, known: int, n_texts: int) -> tuple[str | Setting, ...]:
         if not known:
             return ()
         answers = f"; {known} of {n_texts} answers are"

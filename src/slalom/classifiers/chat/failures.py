@@ -42,31 +42,33 @@ def failure_of(openai: Any, problem: Exception) -> RequestFailure:
 
 
 def _refused(problem: Any) -> RequestFailure:
-    status, said = problem.status_code, _said(problem)
+    status, message = problem.status_code, _message_of(problem)
     if status in (401, 403):
         return RequestFailure(
-            f"refused the key ({status}: {said}): set OPENAI_API_KEY to another",
+            f"refused the key ({status}: {message}): set OPENAI_API_KEY to another",
             retryable=False,
         )
     if status == 404:
         return RequestFailure(
-            f"is unknown there (404: {said}): check the model's name and that the address ends "
+            f"is unknown there (404: {message}): check the model's name and that the address ends "
             "as the server expects, often in /v1",
             retryable=False,
         )
     pause = _retry_after(problem.response.headers)
-    if status == 429 and "insufficient_quota" in said:
-        return RequestFailure(f"has no quota left (429: {said})", retryable=False)
+    if status == 429 and "insufficient_quota" in message:
+        return RequestFailure(f"has no quota left (429: {message})", retryable=False)
     if status in (408, 409, 425, 429) or status >= 500:
         patient = pause is None or pause <= MAX_RETRY_AFTER
         asks = "" if patient else f", asks for a pause of {pause:.0f} seconds"
         return RequestFailure(
-            f"keeps failing ({status}: {said}{asks})", retryable=patient, pause=pause
+            f"keeps failing ({status}: {message}{asks})", retryable=patient, pause=pause
         )
-    return RequestFailure(f"refused the request ({status}: {said})", retryable=False, refusal=said)
+    return RequestFailure(
+        f"refused the request ({status}: {message})", retryable=False, refusal=message
+    )
 
 
-def _said(problem: Any) -> str:
+def _message_of(problem: Any) -> str:
     """The server's own words, on one line and not too many of them."""
     body = problem.body
     inner = body.get("error", body) if isinstance(body, dict) else body

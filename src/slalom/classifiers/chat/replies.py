@@ -87,10 +87,10 @@ def candidates_of(response: Mapping[str, Any]) -> Candidates | None:
 def texts_of(response: Mapping[str, Any]) -> tuple[str, ...]:
     """What each choice says."""
     try:
-        said = [choice["message"].get("content") for choice in response["choices"]]
+        contents = [choice["message"].get("content") for choice in response["choices"]]
     except (KeyError, TypeError, AttributeError) as problem:
         raise UnreadableReply(f"it sent a choice without a message ({problem!r})") from problem
-    return tuple(text if isinstance(text, str) else "" for text in said)
+    return tuple(text if isinstance(text, str) else "" for text in contents)
 
 
 def tokens_used(response: Mapping[str, Any]) -> int | None:

@@ -63,9 +63,9 @@ class ServerCapabilities:
             self.length = "max_completion_tokens"
             return True
         if "top_logprobs" in refusal and sent.get("top_logprobs", 0) > 1:
-            asked = int(sent["top_logprobs"])
-            offers = [int(n) for n in re.findall(r"\d+", refusal) if 0 < int(n) < asked]
-            self.candidates = min(self.candidates, max(offers, default=asked // 2))
+            sent_candidates = int(sent["top_logprobs"])
+            offers = [int(n) for n in re.findall(r"\d+", refusal) if 0 < int(n) < sent_candidates]
+            self.candidates = min(self.candidates, max(offers, default=sent_candidates // 2))
             return True
         if "logprobs" in sent:  # its temperature is not optional
             return False

@@ -136,9 +136,9 @@ class CausalClassifier:
                 f"a text of {rows.lengths.max()} tokens, the prompt included, is longer than "
                 f"the {limit} that {self.name} reads: shorten it"
             )
-        said = next_tokens(self._asked_model, rows, self._ids)
+        logits = next_tokens(self._asked_model, rows, self._ids)
         n_rows, n_classes = len(rows.lengths), len(self.labels)
-        return checked_logits(said, n_queries=n_rows, n_classes=n_classes, name=self.name)
+        return checked_logits(logits, n_queries=n_rows, n_classes=n_classes, name=self.name)
 
 
 def _inside(visible: tuple[int, int], offset: tuple[int, int], start: int, end: int) -> bool:
@@ -198,10 +198,12 @@ def _first_tokens(
 ) -> tuple[int, ...]:
     """The id that follows the prompt in each answer, or a sentence about why there is none."""
     filled = prompt.replace(PLACE, "a")
-    asked = _open_ended(encode(tokenizer, filled)).ids
+    prompt_ids = _open_ended(encode(tokenizer, filled)).ids
     owners: dict[int, str] = {}
     for label, answer in answers.items():
-        token = _first_token(asked, _open_ended(encode(tokenizer, filled + answer)).ids, answer)
+        token = _first_token(
+            prompt_ids, _open_ended(encode(tokenizer, filled + answer)).ids, answer
+        )
         shown = tokenizer.convert_ids_to_tokens(token)
         n_ids = getattr(getattr(model, "config", None), "vocab_size", None)
         if token == tokenizer.unk_token_id or (isinstance(n_ids, int) and token >= n_ids):
@@ -218,12 +220,12 @@ def _first_tokens(
     return tuple(owners)
 
 
-def _first_token(asked: list[int], answered: list[int], answer: str) -> int:
-    if answered[: len(asked)] != asked:
+def _first_token(prompt_ids: list[int], whole_ids: list[int], answer: str) -> int:
+    if whole_ids[: len(prompt_ids)] != prompt_ids:
         raise InputError(
             f"the answer {answer!r} melts into the last token of the prompt: "
             "end the prompt without a space and begin the answers with one"
         )
-    if len(answered) == len(asked):
+    if len(whole_ids) == len(prompt_ids):
         raise InputError(f"the answer {answer!r} has no tokens: give the word the model would say")
-    return answered[len(asked)]
+    return whole_ids[len(prompt_ids)]

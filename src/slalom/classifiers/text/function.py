@@ -133,8 +133,8 @@ class FunctionClassifier:
 
 def _briefly(problem: Exception) -> str:
     """The beginning of it: some libraries put every text they were given into their message."""
-    told = str(problem)
-    return told if len(told) <= LONGEST else f"{told[: LONGEST - 1].rstrip()}…"
+    message = str(problem)
+    return message if len(message) <= LONGEST else f"{message[: LONGEST - 1].rstrip()}…"
 
 
 def _numbers(n_classes: int) -> tuple[str, ...]:
