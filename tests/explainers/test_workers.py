@@ -87,6 +87,20 @@ def test_workers_say_what_one_process_says(bundled, by_workers, method):
         assert other.quality.n_tokens == one.quality.n_tokens
 
 
+def test_a_worker_sends_no_padding_and_no_call_without_a_query(bundled):
+    """Of `slalom-fast` one query is the whole text and the others show three units at most."""
+
+    class Measuring(OnDevice):
+        def logits(self, asked):
+            self.calls += [queries.shape for _, queries in asked]
+            return self.classifier.logits(asked)
+
+    elsewhere = Measuring(bundled)
+    slalom.explain_many(elsewhere, TEXTS, "slalom-fast", n_queries=120, progress=False)
+    n_units = [bundled.split(text).n_units for text in TEXTS]
+    assert sorted(elsewhere.calls) == sorted([(1, n) for n in n_units] + [(119, 3)] * len(TEXTS))
+
+
 def test_asking_on_until_sure_goes_there_too_and_the_inside_of_a_model_does_not(
     bundled, by_workers
 ):

@@ -18,8 +18,10 @@ from queue import SimpleQueue
 from threading import Lock, Semaphore, Thread
 from typing import Any
 
+import numpy as np
+
 from slalom.classifiers.base import Classifier
-from slalom.document import Document, FloatArray, Queries
+from slalom.document import END, Document, FloatArray, Queries
 from slalom.errors import ClassifierError, SlalomError
 from slalom.explainers.accelerated import posteriors_by
 from slalom.surrogates.slalom.posterior import Posterior, Residuals
@@ -42,11 +44,13 @@ class Channel:
     def ask(self, queries: Pairs) -> list[FloatArray]:
         """The logits from there; an error that was sent back is raised here."""
         connection = _connected(self.address, self.key)
-        connection.send((self.number, list(queries)))
+        pieces = [(document, _without_padding(rows)) for document, rows in queries]
+        connection.send((self.number, [(one, rows) for one, parts in pieces for rows in parts]))
         answers: list[FloatArray] | SlalomError = connection.recv()
         if isinstance(answers, SlalomError):
             raise answers
-        return answers
+        told = iter(answers)
+        return [np.concatenate([next(told) for _ in parts]) for _, parts in pieces]
 
     def posteriors(self, residuals: Sequence[Residuals]) -> list[Posterior] | None:
         """From the GPU there; None: it could not."""
@@ -189,6 +193,15 @@ class AnswerServer:
                 call.chunk.calls.append(call)
         for call in calls:
             call.chunk.events.put(CallArrived())
+
+
+def _without_padding(queries: Queries) -> list[Queries]:
+    """The same rows in their order: the full text comes first and may be far wider than others."""
+    shown = (queries[1:] != END).any(axis=0)
+    width = int(shown.nonzero()[0].max(initial=0)) + 1
+    if len(queries) < 2 or width == queries.shape[1]:
+        return [queries]
+    return [queries[:1], queries[1:, :width]]
 
 
 def _logits_of(classifier: Classifier, calls: Sequence[Call]) -> list[list[FloatArray]]:

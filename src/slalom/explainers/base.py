@@ -125,7 +125,7 @@ def _seen(entries: Sequence[Hashable], before: Answers | None) -> _Seen:
 def _checked(classifier: Classifier, new: Sequence[tuple[Document, Queries]]) -> list[FloatArray]:
     """The answers, checked: a class of the caller's own may return anything."""
     asked = [pair for pair in new if len(pair[1])]
-    answers = classifier.logits(asked)
+    answers = classifier.logits(asked) if asked else []
     if not isinstance(answers, Sized) or len(answers) != len(asked):
         given = len(answers) if isinstance(answers, Sized) else type(answers).__name__
         raise ClassifierError(
