@@ -44,12 +44,12 @@ COMPARED = "slalom,slalom-fast,lime,kernel-shap,leave-one-out,integrated-gradien
 @click.option("--file", metavar="FILE", help="Read the text from a file.")
 @MODEL
 @click.option("--methods", default=COMPARED, show_default=True, help="Names, or all.")
-@click.option("--queries", type=COUNT, metavar="N", help="Ask at most N per method.")
+@click.option("--queries", type=COUNT, metavar="N", help="Ask at most N questions per method.")
 @click.option(
     "--metrics",
     default=MEASURED,
     show_default=True,
-    help="Asked of all methods alike; names, all or none.",
+    help="What to compare them by: names, all or none.",
 )
 @TARGET
 @UNITS

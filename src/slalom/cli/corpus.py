@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from slalom.cli.model import TypedModel, labels_typed
+from slalom.cli.model import TypedModel, labels_typed, model_options
 from slalom.cli.typed import (
     COUNT,
-    DEVICE,
+    DRY_RUN,
+    METHOD,
     MODEL,
     SEED,
     STANDARD,
+    TEXT_COLUMN,
     TOO_LONG,
     UNITS,
     complain,
@@ -51,21 +53,18 @@ def corpus() -> None:
 )
 @click.argument("input")
 @click.argument("output")
-@click.option("--text-column", default="text", show_default=True, help="Where the texts are.")
-@click.option("--id-column", metavar="NAME", help="What rows are called.  [default: id, or line]")
+@TEXT_COLUMN
+@click.option(
+    "--id-column", metavar="NAME", help="The column that names rows.  [default: id, else the line]"
+)
 @MODEL
-@click.option("--method", default="slalom", show_default=True, help="One of `slalom methods`.")
+@METHOD
 @click.option("--target", help="A label or its number.  [default: the last class]")
 @UNITS
 @click.option("--queries", type=COUNT, metavar="N", help="Ask at most N questions per text.")
 @SEED
 @TOO_LONG
-@DEVICE
-@click.option("--base-url", metavar="URL", help="Ask a chat model there, in OpenAI's protocol.")
-@click.option("--labels", metavar="A=X,B=Y", help="What the model answers for each label.")
-@click.option("--prompt", metavar="TEXT", help="What the model is asked; {text} is the text.")
-@click.option("--samples", type=COUNT, metavar="N", help="Count N answers per question.")
-@click.option("--cache", metavar="FILE", help="Keep replies, so that none is paid for twice.")
+@model_options
 @click.option(
     "--engine",
     type=click.Choice(["local", "ray"]),
@@ -73,9 +72,16 @@ def corpus() -> None:
     show_default=True,
     help="This process, or a Ray cluster.",
 )
-@click.option("--workers", type=COUNT, metavar="N", default=1, help="Models at work (ray).")
-@click.option("--rows-per-file", type=COUNT, metavar="N", help="[default: at most 1000]")
-@click.option("--dry-run", is_flag=True, help="Say what it would cost, and ask nothing.")
+@click.option(
+    "--workers", type=COUNT, metavar="N", default=1, help="Copies of the model at work, with ray."
+)
+@click.option(
+    "--rows-per-file",
+    type=COUNT,
+    metavar="N",
+    help="Rows per Parquet file.  [default: at most 1000]",
+)
+@DRY_RUN
 def explain_corpus(
     input: str,
     output: str,
@@ -209,8 +215,10 @@ def _say(summary: "Summary") -> None:
 
 @corpus.command("report")
 @click.argument("output")
-@click.option("--by", metavar="COLUMN", help="Compare groups: a column of the input.")
-@click.option("--html", "file", metavar="FILE", help="[default: OUTPUT/report.html]")
+@click.option("--by", metavar="COLUMN", help="Compare groups of rows by this column of the input.")
+@click.option(
+    "--html", "file", metavar="FILE", help="Where to write the page.  [default: OUTPUT/report.html]"
+)
 def report_corpus(output: str, by: str | None, file: str | None) -> None:
     """What the words of a finished run do, as one page with the documents to look at."""
     from slalom.corpus.folder import RunFolder

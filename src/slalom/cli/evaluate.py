@@ -42,7 +42,13 @@ MEASURED = "UNI,WIDE,REM,deletion,insertion"
 )
 @MODEL
 @click.option("--methods", default=EVALUATED, show_default=True, help="Names, or all.")
-@click.option("--queries", default="auto", show_default=True, metavar="N,M", help="Budgets.")
+@click.option(
+    "--queries",
+    default="auto",
+    show_default=True,
+    metavar="N,M",
+    help="Questions per text, one run for each.",
+)
 @click.option("--metrics", default=MEASURED, show_default=True, help="Names, or all.")
 @click.option("--documents", type=COUNT, metavar="N", help="Only the first N texts.")
 @TARGET

@@ -10,11 +10,17 @@ from typing import TYPE_CHECKING
 import click
 
 from slalom.cli.corpus import explain_table, is_table
-from slalom.cli.model import TypedModel, labels_typed
+from slalom.cli.model import TypedModel, labels_typed, model_options
 from slalom.cli.picture import picture_typed
 from slalom.cli.typed import (
     COUNT,
+    DRY_RUN,
+    METHOD,
+    MODEL,
+    SEED,
     STANDARD,
+    TEXT_COLUMN,
+    TOO_LONG,
     complain,
     console_for_results,
     files_typed,
@@ -36,45 +42,42 @@ WIDEST = 100  # columns; longer lines are hard to read
 @click.command(short_help="Explain what a classifier says of a text, or of a table of texts.")
 @click.argument("text", required=False)
 @click.option("--file", "file", metavar="FILE", help="A text, or a table with one text per row.")
-@click.option("--text-column", default="text", show_default=True, help="Of a table.")
+@TEXT_COLUMN
 @click.option("--out", metavar="FILE", help="Parquet file for a table's explanations.")
-@click.option(
-    "--model", metavar="NAME", help="A model's name or folder.  [default: the bundled one]"
-)
-@click.option("--method", default="slalom", show_default=True, help="One of `slalom methods`.")
+@MODEL
+@METHOD
 @click.option("--target", help="A label, its number, or all.  [default: the predicted class]")
 @click.option(
     "--units",
     type=click.Choice(["token", "word", "phrase", "sentence"]),
-    help="What gets a score; phrase: words, those that act as one together.  [default: word]",
+    help="What gets a score; a phrase is neighbouring words that act as one.  [default: word]",
 )
 @click.option("--queries", type=COUNT, metavar="N", help="Ask at most N questions.")
 @click.option(
-    "--max-error", type=float, metavar="E", help="Ask on until no Shapley value errs by more."
+    "--max-error",
+    type=float,
+    metavar="E",
+    help="Keep asking until no Shapley value has a larger standard error.",
 )
-@click.option("--seed", type=click.IntRange(min=0), metavar="N", default=0, show_default=True)
-@click.option(
-    "--too-long",
-    type=click.Choice(["error", "truncate", "windows"]),
-    default="error",
-    show_default=True,
-    help="What to do with a text longer than the model reads.",
-)
-@click.option("--device", help="Where the model runs, such as cpu or cuda.")
-@click.option("--base-url", metavar="URL", help="Ask a chat model there, in OpenAI's protocol.")
-@click.option("--labels", metavar="A=X,B=Y", help="What the model answers for each label.")
-@click.option("--prompt", metavar="TEXT", help="What the model is asked; {text} is the text.")
-@click.option("--samples", type=COUNT, metavar="N", help="Count N answers per question.")
-@click.option("--cache", metavar="FILE", help="Keep replies, so that none is paid for twice.")
-@click.option("--dry-run", is_flag=True, help="Say what it would cost, and ask nothing.")
+@SEED
+@TOO_LONG
+@model_options
+@DRY_RUN
 @click.option("--scores", metavar="A,B", help="Columns to show; the first colours the text.")
-@click.option("--pairs", type=COUNT, metavar="K", help="Ask also which K pairs act together.")
-@click.option("--counterfactual", is_flag=True, help="Find words whose removal turns it.")
+@click.option(
+    "--pairs", type=COUNT, metavar="K", help="Also find K pairs of words that act together."
+)
+@click.option(
+    "--counterfactual", is_flag=True, help="Also find words whose removal turns the prediction."
+)
 @click.option(
     "--json", "json_file", metavar="FILE", help="Write the explanation; - for standard output."
 )
 @click.option(
-    "--html", "html_file", metavar="FILE", help="Write a page for the browser; - likewise."
+    "--html",
+    "html_file",
+    metavar="FILE",
+    help="Write a page for the browser; - for standard output.",
 )
 @click.option("--plot", "plot_file", metavar="FILE", help="Draw bars as .png, .svg or .pdf.")
 def explain(

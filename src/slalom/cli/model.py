@@ -1,12 +1,31 @@
 """What was typed about the model: one that runs here, or one behind an address."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from slalom.cli.typed import COUNT
+
 if TYPE_CHECKING:
     from slalom.classifiers.base import Classifier
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+OPTIONS = (
+    click.option("--device", help="Where the model runs, such as cpu or cuda."),
+    click.option("--base-url", metavar="URL", help="Ask a chat model there, in OpenAI's protocol."),
+    click.option("--labels", metavar="A=X,B=Y", help="What the model answers for each label."),
+    click.option("--prompt", metavar="TEXT", help="What the model is asked; {text} is the text."),
+    click.option(
+        "--samples",
+        type=COUNT,
+        metavar="N",
+        help="Sample N answers per question, where a server gives no log-probabilities.",
+    ),
+    click.option("--cache", metavar="FILE", help="Keep replies, so that none is paid for twice."),
+)
 
 
 @dataclass(frozen=True)
@@ -46,6 +65,13 @@ class TypedModel:
             n_samples=self.samples,
             cache=self.cache,
         )
+
+
+def model_options(command: Command) -> Command:
+    """What a TypedModel is made of besides --model, as options in this order."""
+    for option in reversed(OPTIONS):
+        command = option(command)
+    return command
 
 
 def labels_typed(typed: str | None) -> dict[str, str] | None:

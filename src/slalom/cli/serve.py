@@ -29,7 +29,14 @@ BUNDLED = "bundled"
     show_default=True,
     help="Where to listen; others than this machine need the token that is printed.",
 )
-@click.option("--port", type=click.IntRange(0, 65535), default=8421, show_default=True)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    metavar="N",
+    default=8421,
+    show_default=True,
+    help="Another one is taken if it is busy.",
+)
 @click.option("--no-browser", is_flag=True, help="Do not open the page.")
 def serve(
     models: tuple[str, ...], device: str | None, host: str, port: int, no_browser: bool

@@ -27,9 +27,27 @@ STANDARD = "-"  # standard input or output
 OPTIONS = {"n_queries": "--queries", "n_samples": "--samples"}  # where they are named differently
 WIDE = 1000  # columns of what is not a terminal
 COUNT = click.IntRange(min=1)
-MODEL = click.option("--model", metavar="NAME", help="Name or folder.  [default: the bundled one]")
+MODEL = click.option(
+    "--model", metavar="NAME", help="A model's name or folder.  [default: the bundled one]"
+)
+METHOD = click.option(
+    "--method", default="slalom", show_default=True, help="One of `slalom methods`."
+)
+DRY_RUN = click.option(
+    "--dry-run", is_flag=True, help="Say what it would cost, without asking anything."
+)
+TEXT_COLUMN = click.option(
+    "--text-column", default="text", show_default=True, help="The column that holds the texts."
+)
 DEVICE = click.option("--device", help="Where the model runs, such as cpu or cuda.")
-SEED = click.option("--seed", type=click.IntRange(min=0), metavar="N", default=0, show_default=True)
+SEED = click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    metavar="N",
+    default=0,
+    show_default=True,
+    help="Draw other random questions; the same seed gives the same numbers.",
+)
 TARGET = click.option("--target", help="A label or its number.  [default: the predicted class]")
 TOO_LONG = click.option(
     "--too-long",
