@@ -75,21 +75,40 @@ def _batches(given: Sequence[Residuals]) -> list[list[int]]:
 def _posteriors(given: Sequence[Residuals], device: str) -> list[Posterior]:
     parts = _Components.of(given, device)
     roots = _Roots.of(parts)
-    likelihoods = roots.log_likelihoods.cpu().numpy()  # (n_documents, n_c, n_a)
-    rows = parts.residuals.cpu().numpy()
+    known = _fetched(
+        {
+            "likelihoods": roots.log_likelihoods,  # (n_documents, n_c, n_a)
+            "residuals": parts.residuals,
+            "failed": roots.failed,
+        }
+    )
+    if known["failed"]:
+        raise RuntimeError("a covariance is not positive: the answers are too large or too odd")
+    likelihoods, rows = known["likelihoods"], known["residuals"]
     fewer = [independent(one[: len(doc.values)]) for one, doc in zip(rows, given, strict=True)]
     grid = [
         (document, c, a, probability)
         for document, (likelihood, factor) in enumerate(zip(likelihoods, fewer, strict=True))
         for probability, c, a in likely_points((factor * likelihood).__getitem__)
     ]
-    told = _averages(parts, _Points.of(roots, grid))
+    told = _fetched(_averages(parts, _Points.of(roots, grid)))
     return [
         posterior_of(one)
         if (row**2).sum(axis=0).max(initial=0.0) <= NOTHING * len(one.values)
         else _posterior(one, {name: numbers[at] for name, numbers in told.items()})
         for at, (one, row) in enumerate(zip(given, rows, strict=True))
     ]
+
+
+def _fetched(tensors: dict[str, Tensor]) -> dict[str, Any]:
+    """In this machine's memory; while a GPU is at work the thread sleeps, its core is free."""
+    import torch
+
+    if any(tensor.is_cuda for tensor in tensors.values()):
+        done = torch.cuda.Event(blocking=True)  # type: ignore[no-untyped-call]
+        done.record()
+        done.synchronize()
+    return {name: tensor.cpu().numpy() for name, tensor in tensors.items()}
 
 
 def _posterior(given: Residuals, told: dict[str, Any]) -> Posterior:
@@ -227,18 +246,18 @@ def _shapley_of_kernel(present: Tensor, rates: Tensor) -> Tensor:
     import torch
 
     kept = (-rates).exp()[:, None]
-    shown, hidden = (1 - present) * kept + present, present * kept + (1 - present)
-    values = torch.zeros_like(present)
-    for node, mass in zip(NODES.tolist(), MASSES.tolist(), strict=True):
-        mean = node * shown + (1 - node) * hidden
-        values += mass * mean.prod(2, keepdim=True) * (shown - hidden) / mean
-    return values
+    shown = torch.where(present > 0, 1.0, kept)
+    hidden = kept / shown  # one of the two is 1
+    nodes, masses = _on(present.device)[2:]
+    mean = torch.lerp(hidden, shown, nodes[:, None, None, None])  # (n_nodes, B, n_rows, n_units)
+    products = masses[:, None, None, None] * mean.prod(3, keepdim=True)
+    return (shown - hidden) * (products / mean).sum(0)
 
 
 def _shapley_variances(rates: Tensor) -> Tensor:
     import torch
 
-    nodes, masses = (torch.from_numpy(part).to(rates.device) for part in (NODES, MASSES))
+    nodes, masses = _on(rates.device)[2:]
     lost = 1 - (-rates).exp()
     differ = nodes[:, None] * (1 - nodes) + nodes * (1 - nodes[:, None])
     mean = 1 - differ[:, :, None] * lost[:, None, None]
@@ -257,16 +276,17 @@ class _Roots:
     effects: Tensor  # (B, n_c, n_rows, n_units) A
     inner: Tensor  # (B, n_c, n_a, n_units, n_units) M
     pulls: Tensor  # (B, n_c, n_a, n_units, n_columns) M⁻¹ Aᵀ times whitened residuals
+    failed: Tensor  # () whether any root is none; asked for later, a GPU need not be waited for
 
     @classmethod
     def of(cls, parts: _Components) -> "_Roots":
         import torch
 
-        c, a = _grid(parts.residuals)
+        c, a, _, _ = _on(parts.residuals.device)
         rows = c[:, None, None] * parts.rows[:, None]
         rows += (parts.fit[0] @ parts.fit[0].mT)[:, None]
         rows.diagonal(dim1=2, dim2=3).add_(1.0)
-        root = torch.linalg.cholesky(rows)
+        root, failed = torch.linalg.cholesky_ex(rows)
         right = torch.cat([parts.residuals, parts.fit[0], parts.effects[0]], dim=2)
         white = torch.linalg.solve_triangular(root, right[:, None], upper=False)
         n_columns = parts.residuals.shape[2]
@@ -275,15 +295,16 @@ class _Roots:
         )
         squares = a[:, None, None] * (effects.mT @ effects)[:, :, None]
         squares.diagonal(dim1=3, dim2=4).add_(1.0)
-        inner = torch.linalg.cholesky(squares)
+        inner, failed_inner = torch.linalg.cholesky_ex(squares)
         pulls = (effects.mT @ residuals)[:, :, None]
         pulls = torch.linalg.solve_triangular(inner, pulls, upper=False)
-        return cls(parts, root, residuals, fit, effects, inner, pulls)
+        failed = failed.any() | failed_inner.any()
+        return cls(parts, root, residuals, fit, effects, inner, pulls, failed)
 
     @cached_property
     def squares(self) -> Tensor:
         """(B, n_c, n_a, n_columns)"""
-        _, a = _grid(self.residuals)
+        _, a, _, _ = _on(self.residuals.device)
         left = self.residuals.square().sum(2)[:, :, None]
         return (left - a[:, None] * self.pulls.square().sum(3)).clamp(min=NOTHING)
 
@@ -296,18 +317,22 @@ class _Roots:
         return -0.5 * (volume + n_rows * self.squares.log().mean(3))
 
 
-def _grid(like: Tensor) -> tuple[Tensor, Tensor]:
-    """(n_c,) and (n_a,)"""
+@cache
+def _on(device: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """(n_c,) and (n_a,) of the grid, nodes and masses of the integral, on a device."""
     import torch
 
-    c, a = (torch.from_numpy(part).to(like.device) for part in (INTERACTIONS, EFFECTS))
-    return c, a
+    c, a, nodes, masses = (
+        torch.from_numpy(part).to(device) for part in (INTERACTIONS, EFFECTS, NODES, MASSES)
+    )
+    return c, a, nodes, masses
 
 
 @dataclass(frozen=True, eq=False)
 class _Points:
     """The likely points of the grid, one after the other; P of them."""
 
+    n_documents: int
     document: Tensor  # (P,)
     weight: Tensor  # (P,) probabilities, which sum to 1 per document
     c: Tensor  # (P,)
@@ -325,7 +350,7 @@ class _Points:
         parts, device = roots.parts, roots.root.device
         document, at_c, at_a = torch.tensor([point[:3] for point in grid], device=device).T
         weight = torch.tensor([point[3] for point in grid], dtype=torch.double, device=device)
-        c, a = (numbers[at] for numbers, at in zip(_grid(weight), (at_c, at_a), strict=True))
+        c, a = (numbers[at] for numbers, at in zip(_on(device), (at_c, at_a), strict=False))
         by_c, by_a = c[:, None, None], a[:, None, None]
         inner, pulls = roots.inner[document, at_c, at_a], roots.pulls[document, at_c, at_a]
         effects = roots.effects[document, at_c]
@@ -348,14 +373,14 @@ class _Points:
         variance = (before - known).clamp(min=0.0)[:, :, None] * noise[:, None]
         left_out = solved / diagonal[:, :, None]
         mean = white.mT @ left
-        return cls(document, weight, c, a, solved, left_out, mean, variance, noise)
+        return cls(
+            len(parts.n_rows), document, weight, c, a, solved, left_out, mean, variance, noise
+        )
 
     def averaged(self, numbers: Tensor) -> Tensor:
         """(P, …) → (B, …), by the weights."""
-        import torch
-
         weighted = numbers * self.weight.reshape(-1, *[1] * (numbers.ndim - 1))
-        total = torch.zeros_like(weighted[: int(self.document.max()) + 1])
+        total = weighted.new_zeros((self.n_documents, *weighted.shape[1:]))
         return total.index_add_(0, self.document, weighted)
 
 
@@ -385,7 +410,7 @@ def _averages(parts: _Components, points: _Points) -> dict[str, Any]:
     at_ends = -parts.towards.mT @ by_c
     spread = parts.residuals.square().sum(1) / parts.n_rows[:, None]
     left = points.averaged(points.noise) / spread.clamp(min=NOTHING)
-    told = {
+    return {
         "shapley": shared + mean,
         "variances": points.averaged(points.variance + between),
         "of_fit": left.clamp(max=1.0),
@@ -396,4 +421,3 @@ def _averages(parts: _Components, points: _Points) -> dict[str, Any]:
         "weights": torch.cat([at_ends, by_c], dim=1) / parts.size[:, None, None],
         "left_out": points.averaged(points.left_out),
     }
-    return {name: numbers.cpu().numpy() for name, numbers in told.items()}
