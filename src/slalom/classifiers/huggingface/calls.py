@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from slalom.classifiers.huggingface.batching import SMALL, LongArray, Rows, batches
 from slalom.classifiers.huggingface.held import Held, fetched, held
+from slalom.classifiers.huggingface.shortcut import quickest
 from slalom.document import FloatArray
 from slalom.errors import ClassifierError, InputError, SlalomWarning, UnknownNameError
 
@@ -158,7 +159,7 @@ def answers(model: nn.Module, rows: Rows, *, spare_pad: int | None, typed: bool)
 
     with borrowed(model, pad):
         there = held(rows, device_of(model))
-        return in_turn(model, waiting, ask)
+        return in_turn(model, waiting, quickest(model, rows, ask, typed=typed))
 
 
 def tokens_per_batch(model: nn.Module) -> int:

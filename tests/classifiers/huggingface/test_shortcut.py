@@ -1,0 +1,149 @@
+"""Rows are asked by a shortcut only where it gives the model's own scores."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from slalom.classifiers.huggingface import shortcut
+from slalom.classifiers.huggingface.batching import LongArray, Rows, assemble
+from slalom.classifiers.huggingface.classifier import HuggingFaceClassifier
+from slalom.classifiers.huggingface.shortcut import ENOUGH, quickest
+from slalom.classifiers.huggingface.windows import frame_in
+from slalom.document import END, Queries, queries_from_masks
+from tokenizers_made_here import TEXTS, made, tiny
+
+SHORT = [("BERT", True), ("DistilBERT", False), ("RoBERTa", False), ("Electra", True)]
+
+
+def subsets(n_units: int, n: int = 90) -> Queries:
+    rng = np.random.default_rng(0)
+    return queries_from_masks(rng.random((n, n_units)) < rng.random((n, 1)))
+
+
+def short_sequences(n_units: int, n: int = 90) -> Queries:
+    rng = np.random.default_rng(0)
+    drawn = rng.integers(0, n_units, size=(n, 3)).astype(np.int32)
+    drawn[::2, 2] = END
+    return drawn
+
+
+class Plain:
+    """A model's own forward pass, row by row; remembers how many rows it was asked."""
+
+    def __init__(self, model: Any, rows: Rows, typed: bool) -> None:
+        self.model, self.rows, self.typed, self.n_asked = model, rows, typed, 0
+
+    def __call__(self, chosen: LongArray) -> torch.Tensor:
+        self.n_asked += len(chosen)
+        return torch.cat([self._one(row) for row in chosen])
+
+    def _one(self, row: int) -> torch.Tensor:
+        shown = slice(self.rows.starts[row], self.rows.starts[row] + self.rows.lengths[row])
+        ids, types = (
+            torch.from_numpy(part[None, shown].astype(np.int64))
+            for part in (self.rows.ids, self.rows.types)
+        )
+        named = {"token_type_ids": types} if self.typed else {}
+        return self.model(input_ids=ids, **named).logits  # type: ignore[no-any-return]
+
+
+def rows_of(architecture: str, queries: Any) -> Rows:
+    document = made(architecture).split(TEXTS[1])
+    return assemble(frame_in(document), queries(document.n_units))
+
+
+@pytest.mark.parametrize("queries", [subsets, short_sequences])
+@pytest.mark.parametrize(("architecture", "typed"), SHORT)
+@torch.inference_mode()
+def test_scores_are_the_models_own(architecture: str, typed: bool, queries: Any) -> None:
+    model, rows = made(architecture).model, rows_of(architecture, queries)
+    plain = Plain(model, rows, typed)
+    ask = quickest(model, rows, plain, typed=typed)
+    compared = plain.n_asked
+    assert 0 < compared < 5
+    everything = np.arange(len(rows.lengths))[::-1].copy()
+    found = ask(everything)
+    assert plain.n_asked == compared  # the model itself was not asked again
+    torch.testing.assert_close(found, plain(everything), atol=1e-5, rtol=1e-5)
+
+
+@torch.inference_mode()
+def test_a_table_and_none_say_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, rows = made("BERT").model, rows_of("BERT", short_sequences)
+    rows = replace(rows, types=(rows.ids % 2).astype(np.int32))  # a token here is of one type
+    plain = Plain(model, rows, typed=True)
+    chosen = np.arange(len(rows.lengths))
+    with_table = quickest(model, rows, plain, typed=True)(chosen)
+    monkeypatch.setattr(shortcut, "LARGEST_TABLE", 0)
+    without = quickest(model, rows, plain, typed=True)(chosen)
+    torch.testing.assert_close(with_table, without, atol=1e-6, rtol=1e-6)
+    torch.testing.assert_close(with_table, plain(chosen), atol=1e-5, rtol=1e-5)
+
+
+@torch.inference_mode()
+def test_types_that_a_model_is_not_shown_do_not_count() -> None:
+    model, rows = made("BERT").model, rows_of("BERT", short_sequences)
+    rows = replace(rows, types=np.ones_like(rows.types))
+    plain = Plain(model, rows, typed=False)
+    ask = quickest(model, rows, plain, typed=False)
+    assert ask is not plain
+    chosen = np.arange(ENOUGH)
+    torch.testing.assert_close(ask(chosen), plain(chosen), atol=1e-5, rtol=1e-5)
+
+
+class MeanOfAll(torch.nn.Module):
+    """A head that reads every token."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.out = torch.nn.Linear(16, 2)
+
+    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
+        return self.out(hidden.mean(dim=1))  # type: ignore[no-any-return]
+
+
+@torch.inference_mode()
+def test_a_model_that_answers_otherwise_is_asked_itself() -> None:
+    model, _ = tiny("RoBERTa")
+    model.classifier = MeanOfAll()
+    rows = rows_of("RoBERTa", subsets)
+    plain = Plain(model, rows, typed=False)
+    assert quickest(model, rows, plain, typed=False) is plain
+    assert plain.n_asked > 0
+
+
+def test_where_there_is_nothing_to_gain_nothing_is_compared() -> None:
+    rows = rows_of("BERT", subsets)
+    few = rows_of("BERT", lambda n_units: subsets(n_units, ENOUGH - 1))
+    model = made("BERT").model
+    cases = [(model, few), (tiny("BERT")[0].bfloat16(), rows), (made("GPT-2").model, rows)]
+    for asked, given in cases:
+        plain = Plain(asked, given, typed=True)
+        assert quickest(asked, given, plain, typed=True) is plain
+        assert plain.n_asked == 0
+
+
+def test_a_pad_inside_a_text_moves_positions_so_that_the_model_is_asked() -> None:
+    """RoBERTa counts positions without pads."""
+    rows = rows_of("RoBERTa", subsets)
+    padded = replace(rows, ids=np.where(rows.ids == rows.ids[2], 1, rows.ids).astype(np.int32))
+    model = made("RoBERTa").model
+    assert quickest(model, padded, (plain := Plain(model, padded, False)), typed=False) is plain
+
+
+@pytest.mark.parametrize("architecture", ["BERT", "DistilBERT", "RoBERTa", "GPT-2"])
+def test_many_queries_get_the_scores_that_few_get(architecture: str) -> None:
+    """Few are asked by the model's own forward pass, train mode and all come back."""
+    model, tokenizer = tiny(architecture)
+    model.train()
+    classifier = HuggingFaceClassifier(model, tokenizer)
+    document = classifier.split(TEXTS[3])
+    queries = short_sequences(document.n_units, 200)
+    (together,) = classifier.logits([(document, queries)])
+    few = [classifier.logits([(document, part)])[0] for part in np.array_split(queries, 10)]
+    np.testing.assert_allclose(together, np.concatenate(few), atol=1e-5)
+    assert np.ptp(together, axis=0).min() > 0.01
+    assert all(module.training for module in model.modules())
