@@ -38,6 +38,7 @@ TORCH = (
     "classifiers/load.py",
     "explainers/gradients.py",
     "explainers/attention.py",
+    "surrogates/slalom/components_on_device.py",
     "surrogates/slalom/posterior_on_device.py",
     "theory/",
 )

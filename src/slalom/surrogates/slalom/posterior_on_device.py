@@ -1,8 +1,7 @@
 """The posterior of posterior.py for many documents at once, in torch, on the device of a model.
 
 The formulas are the same. Every value of c and a is computed, which is less work for a GPU than
-choosing; documents of different sizes are padded: a padded row is noise of variance 1 that no
-other row knows of, a padded unit has no effect and no interaction. Instead of eigenvalues of AᵀA,
+choosing. Instead of eigenvalues of AᵀA,
 
     M Mᵀ = I + a AᵀA      (I + a AAᵀ)⁻¹ = I − a A (M Mᵀ)⁻¹ Aᵀ
 """
@@ -15,25 +14,19 @@ from typing import Any
 
 import numpy as np
 
+from slalom.surrogates.slalom.components_on_device import Components, Tensor, constants, rise
 from slalom.surrogates.slalom.corrected import Correction
 from slalom.surrogates.slalom.posterior import (
     EFFECTS,
-    FREE,
     INTERACTIONS,
-    LEAST_EFFECT,
-    LEAST_INTERACTION,
-    REACH,
     Posterior,
     Residuals,
     likely_points,
     posterior_of,
 )
 from slalom.surrogates.slalom.residual_shapley import NOTHING, Shares, independent
-from slalom.surrogates.subset_kernel import MASSES, NODES
 
 MAX_NUMBERS = 2**28  # in the largest array of a batch: 2 GB in double precision
-
-Tensor = Any  # torch is not imported where this module is
 
 
 def posteriors_on(device: str, given: Sequence[Residuals]) -> list[Posterior]:
@@ -73,7 +66,7 @@ def _batches(given: Sequence[Residuals]) -> list[list[int]]:
 
 
 def _posteriors(given: Sequence[Residuals], device: str) -> list[Posterior]:
-    parts = _Components.of(given, device)
+    parts = Components.of(given, device)
     roots = _Roots.of(parts)
     known = _fetched(
         {
@@ -130,146 +123,10 @@ def _posterior(given: Residuals, told: dict[str, Any]) -> Posterior:
 
 
 @dataclass(frozen=True, eq=False)
-class _Components:
-    """_Components and _Interactions of posterior.py, a document's along the first axis."""
-
-    n_rows: Tensor  # (B,)
-    ends: Tensor  # (B, 2, n_columns)
-    of_ends: Tensor  # (B, 2, n_columns)
-    residuals: Tensor  # (B, n_rows, n_columns)
-    share: Tensor  # (B, n_units)
-    scale: Tensor  # (B,)
-    fit: tuple[Tensor, Tensor]  # (B, n_rows, n_columns), (B, n_units, n_columns)
-    effects: tuple[Tensor, Tensor]  # (B, n_rows, n_units), (B, n_units, n_units)
-    rates: Tensor  # (B, n_units)
-    towards: Tensor  # (B, n_rows, 2) how rows follow from the ends
-    size: Tensor  # (B,)
-    rows: Tensor  # (B, n_rows, n_rows)
-    with_shapley: Tensor  # (B, n_rows, n_units)
-    of_shapley: Tensor  # (B, n_units)
-
-    @classmethod
-    def of(cls, given: Sequence[Residuals], device: str) -> "_Components":
-        import torch
-
-        present, values, predicted, shapley = (
-            _padded([getattr(one, name) for one in given], device)
-            for name in ("present", "values", "predicted", "shapley")
-        )
-        ends, of_ends = (
-            _padded([getattr(one, name) for one in given], device) for name in ("ends", "of_ends")
-        )
-        n_rows, n_units = (
-            torch.tensor([one.present.shape[axis] for one in given], device=device).double()
-            for axis in (0, 1)
-        )
-        is_row, is_unit = (
-            (torch.arange(padded.shape[1], device=device) < n[:, None]).double()
-            for padded, n in ((present, n_rows), (shapley, n_units))
-        )
-        strength = shapley.square().sum(2).sqrt()
-        mean = strength.sum(1, keepdim=True) / n_units[:, None]
-        matter = torch.where(mean > 0, strength / mean.clamp(min=NOTHING), 1.0)
-        spread = (matter + LEAST_EFFECT).square() * is_unit
-        share = spread / spread.sum(1, keepdim=True)
-        line = present @ share[:, :, None]
-        rows = (predicted - ends[:, :1] - line * _rise(ends)) * is_row[:, :, None]
-        squares = rows.square().sum((1, 2))
-        scale = (FREE * n_rows / squares.clamp(min=NOTHING)).sqrt()
-        fit_shapley = shapley - share[:, :, None] * _rise(ends)
-        rates = REACH / n_units[:, None] * (matter + LEAST_INTERACTION) * is_unit
-        return cls(
-            n_rows,
-            ends,
-            of_ends,
-            (values - of_ends[:, :1] - line * _rise(of_ends)) * is_row[:, :, None],
-            share,
-            scale,
-            (scale[:, None, None] * rows, scale[:, None, None] * fit_shapley),
-            _effects(present, spread, n_rows),
-            rates,
-            *_interactions(present, rates, is_row, is_unit),
-        )
-
-
-def _rise(ends: Tensor) -> Tensor:
-    """(B, 1, n_columns)"""
-    return ends[:, 1:] - ends[:, :1]
-
-
-def _padded(parts: Sequence[Any], device: str) -> Tensor:
-    """(B, most rows, most columns) with zeros where a document has none."""
-    import torch
-
-    shape = np.max([part.shape for part in parts], axis=0)
-    padded = np.zeros((len(parts), *shape))
-    for row, part in zip(padded, parts, strict=True):
-        row[: part.shape[0], : part.shape[1]] = part
-    return torch.from_numpy(padded).to(device)
-
-
-def _effects(present: Tensor, spread: Tensor, n_rows: Tensor) -> tuple[Tensor, Tensor]:
-    root_spread, total = spread.sqrt(), spread.sum(1)[:, None, None]
-    root = root_spread.diag_embed() - spread[:, :, None] * root_spread[:, None] / total
-    rows = present @ root
-    size = (rows.square().sum((1, 2)) / n_rows).clamp(min=NOTHING).sqrt()[:, None, None]
-    return rows / size, root / size
-
-
-def _interactions(
-    present: Tensor, rates: Tensor, is_row: Tensor, is_unit: Tensor
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """`towards`, `size`, `rows`, `with_shapley` and `of_shapley` of _Components."""
-    import torch
-
-    ends = torch.stack([torch.zeros_like(is_unit), is_unit], dim=1)
-    known, values = _kernel(ends, ends, rates), _shapley_of_kernel(ends, rates)
-    towards = _kernel(present, ends, rates) @ torch.linalg.inv(known) * is_row[:, :, None]
-    rows = _kernel(present, present, rates) * is_row[:, :, None] * is_row[:, None]
-    rows = rows - towards @ known @ towards.mT
-    with_shapley = _shapley_of_kernel(present, rates) * is_row[:, :, None] - towards @ values
-    mean = rows.diagonal(dim1=1, dim2=2).sum(1) / is_row.sum(1)
-    size = mean.clamp(min=NOTHING)
-    fixed = (values * torch.linalg.solve(known, values)).sum(1)
-    of_shapley = (_shapley_variances(rates) - fixed) / size[:, None]
-    by = size[:, None, None]
-    return towards, size, rows / by, with_shapley / by, of_shapley
-
-
-def _kernel(present: Tensor, others: Tensor, rates: Tensor) -> Tensor:
-    rated = present * rates[:, None]
-    apart = rated.sum(2)[:, :, None] + (others @ rates[:, :, None]).mT - 2 * rated @ others.mT
-    return (-apart).exp()
-
-
-def _shapley_of_kernel(present: Tensor, rates: Tensor) -> Tensor:
-    import torch
-
-    kept = (-rates).exp()[:, None]
-    shown = torch.where(present > 0, 1.0, kept)
-    hidden = kept / shown  # one of the two is 1
-    nodes, masses = _on(present.device)[2:]
-    mean = torch.lerp(hidden, shown, nodes[:, None, None, None])  # (n_nodes, B, n_rows, n_units)
-    products = masses[:, None, None, None] * mean.prod(3, keepdim=True)
-    return (shown - hidden) * (products / mean).sum(0)
-
-
-def _shapley_variances(rates: Tensor) -> Tensor:
-    import torch
-
-    nodes, masses = _on(rates.device)[2:]
-    lost = 1 - (-rates).exp()
-    differ = nodes[:, None] * (1 - nodes) + nodes * (1 - nodes[:, None])
-    mean = 1 - differ[:, :, None] * lost[:, None, None]
-    others = mean.prod(3, keepdim=True) / mean
-    return 2 * lost * torch.einsum("p,q,bpqi->bi", masses, masses, others)
-
-
-@dataclass(frozen=True, eq=False)
 class _Roots:
     """Every c, and every a under it: _GridPoint of posterior.py."""
 
-    parts: _Components
+    parts: Components
     root: Tensor  # (B, n_c, n_rows, n_rows) L
     residuals: Tensor  # (B, n_c, n_rows, n_columns) whitened
     fit: Tensor  # (B, n_c, n_rows, n_columns) whitened
@@ -279,10 +136,10 @@ class _Roots:
     failed: Tensor  # () whether any root is none; asked for later, a GPU need not be waited for
 
     @classmethod
-    def of(cls, parts: _Components) -> "_Roots":
+    def of(cls, parts: Components) -> "_Roots":
         import torch
 
-        c, a, _, _ = _on(parts.residuals.device)
+        c, a, _, _ = constants(parts.residuals.device)
         rows = c[:, None, None] * parts.rows[:, None]
         rows += (parts.fit[0] @ parts.fit[0].mT)[:, None]
         rows.diagonal(dim1=2, dim2=3).add_(1.0)
@@ -304,7 +161,7 @@ class _Roots:
     @cached_property
     def squares(self) -> Tensor:
         """(B, n_c, n_a, n_columns)"""
-        _, a, _, _ = _on(self.residuals.device)
+        _, a, _, _ = constants(self.residuals.device)
         left = self.residuals.square().sum(2)[:, :, None]
         return (left - a[:, None] * self.pulls.square().sum(3)).clamp(min=NOTHING)
 
@@ -315,17 +172,6 @@ class _Roots:
         volume = volume + 2 * self.inner.diagonal(dim1=3, dim2=4).log().sum(3)
         n_rows = self.parts.n_rows[:, None, None]
         return -0.5 * (volume + n_rows * self.squares.log().mean(3))
-
-
-@cache
-def _on(device: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """(n_c,) and (n_a,) of the grid, nodes and masses of the integral, on a device."""
-    import torch
-
-    c, a, nodes, masses = (
-        torch.from_numpy(part).to(device) for part in (INTERACTIONS, EFFECTS, NODES, MASSES)
-    )
-    return c, a, nodes, masses
 
 
 @dataclass(frozen=True, eq=False)
@@ -350,7 +196,7 @@ class _Points:
         parts, device = roots.parts, roots.root.device
         document, at_c, at_a = torch.tensor([point[:3] for point in grid], device=device).T
         weight = torch.tensor([point[3] for point in grid], dtype=torch.double, device=device)
-        c, a = (numbers[at] for numbers, at in zip(_on(device), (at_c, at_a), strict=False))
+        c, a = (numbers[at] for numbers, at in zip(constants(device), (at_c, at_a), strict=False))
         by_c, by_a = c[:, None, None], a[:, None, None]
         inner, pulls = roots.inner[document, at_c, at_a], roots.pulls[document, at_c, at_a]
         effects = roots.effects[document, at_c]
@@ -395,7 +241,7 @@ def _inverses(roots: _Roots, pairs: Sequence[tuple[int, int]]) -> Tensor:
     return inverse[torch.tensor([places[pair] for pair in pairs], device=inverse.device)]
 
 
-def _averages(parts: _Components, points: _Points) -> dict[str, Any]:
+def _averages(parts: Components, points: _Points) -> dict[str, Any]:
     """What a posterior holds, a document's along the first axis."""
     import torch
 
@@ -405,7 +251,7 @@ def _averages(parts: _Components, points: _Points) -> dict[str, Any]:
     by_a = points.averaged(points.a[:, None, None] * points.solved)
     by_c = points.averaged(points.c[:, None, None] * points.solved)
     slopes = parts.scale[:, None, None] * parts.fit[0].mT @ solved
-    shared = parts.share[:, :, None] * _rise(parts.of_ends)
+    shared = parts.share[:, :, None] * rise(parts.of_ends)
     effects = parts.effects[1] @ (parts.effects[0].mT @ by_a)
     at_ends = -parts.towards.mT @ by_c
     spread = parts.residuals.square().sum(1) / parts.n_rows[:, None]
@@ -416,7 +262,7 @@ def _averages(parts: _Components, points: _Points) -> dict[str, Any]:
         "of_fit": left.clamp(max=1.0),
         "constant": parts.of_ends[:, 0] - (parts.ends[:, :1] @ slopes)[:, 0],
         "slopes": slopes,
-        "effects": shared + effects - parts.share[:, :, None] * (_rise(parts.ends) @ slopes),
+        "effects": shared + effects - parts.share[:, :, None] * (rise(parts.ends) @ slopes),
         "rates": parts.rates,
         "weights": torch.cat([at_ends, by_c], dim=1) / parts.size[:, None, None],
         "left_out": points.averaged(points.left_out),
