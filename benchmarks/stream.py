@@ -5,9 +5,10 @@
         [--settings "PER_WORKER=4 PER_CORE=1.5;PER_WORKER=2 PER_CORE=2"] [--seconds 120]
 
 A setting is any of PER_WORKER (documents a worker takes at a time), PER_CORE (workers), AHEAD
-(chunks at work) and TURNS (threads that answer). Rows say documents per second, processor seconds
-per document of this process and of its workers, what share of the cores that is, batches per
-document and tokens per batch. --wait pretends that a device takes so many seconds per token, for a
+(chunks at work), UNITS_PER_TURN (how much is answered together), BACKLOG (of turns, from which on
+workers compute posteriors themselves) and BATCHES_AT_ONCE (threads that answer). Rows say documents
+per second, processor seconds per document of this process and of its workers, what share of the
+cores that is, batches per document and tokens per batch. --wait pretends that a device takes so many seconds per token, for a
 rehearsal on a machine that has none. A row is begun only while --seconds are not over.
 """
 
@@ -28,7 +29,14 @@ from slalom.classifiers.huggingface import calls
 from slalom.explainers import answering, pipe, workers
 from slalom.surrogates import pool
 
-PLACES = {"PER_WORKER": workers, "PER_CORE": pool, "AHEAD": pipe}
+PLACES = {
+    "PER_WORKER": workers,
+    "PER_CORE": pool,
+    "AHEAD": pipe,
+    "UNITS_PER_TURN": answering,
+    "BACKLOG": answering,
+    "BATCHES_AT_ONCE": answering,
+}
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -76,8 +84,8 @@ def _rows(classifier: Any, texts: list[str], given: argparse.Namespace) -> Itera
 def _pairs(setting: str) -> Iterator[tuple[str, str]]:
     for pair in setting.split():
         name, _, number = pair.partition("=")
-        if name not in (*PLACES, "TURNS"):
-            raise SystemExit(f"{name} is none of {', '.join(PLACES)}, TURNS")
+        if name not in PLACES:
+            raise SystemExit(f"{name} is none of {', '.join(PLACES)}")
         yield name, number
 
 
@@ -109,8 +117,7 @@ def _set(numbers: dict[str, float]) -> Iterator[None]:
     for name, place in PLACES.items():
         number = numbers.get(name, before[name])
         setattr(place, name, number if name == "PER_CORE" else int(number))
-    batches = numbers.get("BATCHES_AT_ONCE", answering.BATCHES_AT_ONCE)
-    answering.answer_server().turns = Semaphore(int(batches))
+    answering.answer_server().turns = Semaphore(answering.BATCHES_AT_ONCE)
     try:
         yield
     finally:

@@ -106,3 +106,34 @@ def test_what_breaks_is_told_where_it_belongs(keep_errors):
                 answer_server().answer(broken)
             assert all("nobody waits" in str(end.recv()) for end in (odd, fine))
     assert not any(end.poll() for end in (good, odd, fine)), calls
+
+
+def test_a_turn_has_room_for_some_calls_and_its_own_come_first(monkeypatch):
+    classifier = Asked()
+    first, second = (ChunkQueue(classifier, False) for _ in range(2))
+    with answer_server().channel(first), answer_server().channel(second):
+        ends = [called(first, "good film"), called(second, "bad film"), called(second, "a film")]
+        monkeypatch.setattr(module, "UNITS_PER_TURN", 4)
+        answer_server().answer(second)
+        assert classifier.n_documents == [2]
+        assert [end.poll() for end in ends] == [False, True, True]
+        monkeypatch.setattr(module, "UNITS_PER_TURN", 1)
+        called(second, "no film")
+        answer_server().answer(first)
+        assert classifier.n_documents == [2, 1]
+        assert ends[0].poll()
+        assert len(second.calls) == 1
+        answer_server().answer(second)
+
+
+def test_posteriors_are_left_to_workers_while_queries_wait(monkeypatch):
+    monkeypatch.setattr(module, "posteriors_by", lambda classifier: lambda residuals: ["found"])
+    classifier = Asked()
+    chunk, call = ChunkQueue(classifier, False), module.PosteriorCall([None])
+    with answer_server().channel(chunk):
+        called(chunk, "good film")
+        assert answer_server()._posteriors(classifier, call) == ["found"]
+        monkeypatch.setattr(module, "UNITS_PER_TURN", 0)
+        assert answer_server()._posteriors(classifier, call) is None
+        monkeypatch.setattr(module, "UNITS_PER_TURN", 9)
+        answer_server().answer(chunk)

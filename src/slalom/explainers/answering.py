@@ -1,9 +1,10 @@
 """The process that holds the model answers the queries of all workers, in large batches.
 
 Every chunk of documents has a channel, on which its workers call, and a thread that waits for it.
-A thread whose turn it is answers all calls that have arrived by then, those of its own workers
-and those of others that ask the same classifier: a GPU prefers a few large batches to many small
-ones. Each thread learns how many of its chunk's queries were answered, and what failed.
+A thread whose turn it is answers calls that have arrived by then, those of its own workers and
+those of others that ask the same classifier: a GPU prefers a few large batches to many small ones.
+It takes no more than fill some batches: the workers that are answered first fit while the next ones
+are answered. Each thread learns how many of its chunk's queries were answered, and what failed.
 """
 
 import os
@@ -28,6 +29,8 @@ from slalom.surrogates.slalom.posterior import Posterior, Residuals
 
 WORKERS_AT_MOST = 512  # that may call at the same moment
 BATCHES_AT_ONCE = 2  # one is answered while the next is put together; further calls gather
+UNITS_PER_TURN = 2**18  # of all queries, shown or not: a few batches
+BACKLOG = 2  # turns: calls that wait for so many leave the GPU no time for other work
 Pairs = Sequence[tuple[Document, Queries]]
 
 _opening = Lock()
@@ -74,6 +77,11 @@ class Call:
     connection: Connection
     queries: Pairs
     chunk: "ChunkQueue"
+
+    @property
+    def n_units(self) -> int:
+        """Of all its queries, shown or not."""
+        return sum(rows.size for _, rows in self.queries)
 
     def reply(self, answers: list[FloatArray] | SlalomError) -> None:
         if not isinstance(answers, SlalomError):
@@ -133,7 +141,7 @@ class AnswerServer:
                 left.reply(_given_up())
 
     def answer(self, chunk: ChunkQueue) -> None:
-        """All calls that have arrived when the turn comes, in one batch."""
+        """What a turn has room for of the calls that have arrived when it comes, together."""
         with self.turns:
             calls = self._take_calls(chunk)
             if chunk.alone or not calls:
@@ -168,23 +176,37 @@ class AnswerServer:
             if chunk is None:
                 connection.send(_given_up())
             elif isinstance(queries, PosteriorCall):
-                connection.send(_posteriors_of(chunk.classifier, queries))
+                connection.send(self._posteriors(chunk.classifier, queries))
             else:
                 chunk.events.put(CallArrived())
 
     def _take_calls(self, chunk: ChunkQueue) -> list[Call]:
-        """Its own calls, and those of others who ask the same classifier."""
+        """Its own calls, then those of others who ask the same classifier, while there is room.
+
+        At least one of its own, if there is any: as many as it was told of are answered.
+        """
+        calls: list[Call] = []
+        room = UNITS_PER_TURN
         with self.lock:
-            asking = [
+            others = [
                 one
                 for one in self.chunks.values()
-                if one is chunk
-                or (not (chunk.alone or one.alone) and one.classifier is chunk.classifier)
+                if not (chunk.alone or one.alone) and one.classifier is chunk.classifier
             ]
-            calls = [call for one in asking for call in one.calls]
-            for one in asking:
-                one.calls.clear()
+            for one in (chunk, *others):
+                while one.calls and room > 0:
+                    calls.append(one.calls.pop(0))
+                    room -= calls[-1].n_units
         return calls
+
+    def _posteriors(self, classifier: Classifier, call: PosteriorCall) -> list[Posterior] | None:
+        """In the thread that listens; None where queries keep the GPU busy, and workers wait."""
+        with self.lock:
+            waiting = sum(call.n_units for chunk in self.chunks.values() for call in chunk.calls)
+        posteriors = posteriors_by(classifier)
+        if posteriors is None or waiting > BACKLOG * UNITS_PER_TURN:
+            return None
+        return posteriors(call.residuals)
 
     def _put_back(self, calls: Sequence[Call]) -> None:
         with self.lock:
@@ -207,12 +229,6 @@ def _without_padding(queries: Queries) -> list[Queries]:
 def _logits_of(classifier: Classifier, calls: Sequence[Call]) -> list[list[FloatArray]]:
     logits = iter(classifier.logits([pair for call in calls for pair in call.queries]))
     return [[next(logits) for _ in call.queries] for call in calls]
-
-
-def _posteriors_of(classifier: Classifier, call: PosteriorCall) -> list[Posterior] | None:
-    """In the thread that listens, beside those that answer queries."""
-    posteriors = posteriors_by(classifier)
-    return None if posteriors is None else posteriors(call.residuals)
 
 
 def _answer_alone(chunk: ChunkQueue, calls: Sequence[Call]) -> None:
