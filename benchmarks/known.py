@@ -21,7 +21,7 @@ import numpy as np
 from benchmarks.coverage import hits, reach_of
 from slalom.document import FloatArray
 from slalom.samplers.base import random_subsets
-from slalom.surrogates.base import Fit
+from slalom.surrogates.base import Fit, Observations
 from slalom.surrogates.slalom.fit import SlalomSurrogate
 from slalom.surrogates.slalom.length import LengthCurve, knots_of
 from slalom.surrogates.slalom.model import Anchor, SlalomModel
@@ -86,7 +86,9 @@ def row_of(case: Case, seed: int) -> Row:
     model = case.drawn(rng)
     counts, scores = case.asked(model, rng)
     weights, document = np.ones(len(counts)), np.ones(N_UNITS)
-    fit = SlalomSurrogate().fit(counts, scores, weights=weights, document_counts=document)
+    fit = SlalomSurrogate().fit(
+        Observations(counts, scores, weights=weights, document_counts=document)
+    )
     if not fit.errors:
         return {}
     truth = read_outs(model, document)

@@ -19,7 +19,7 @@ import numpy as np
 
 import slalom
 from benchmarks.subset_error import N_REVIEWS, _masks, _scores, _ties
-from slalom.surrogates.base import Fit, Observations, Surrogate, fit_many
+from slalom.surrogates.base import Fit, Observations, Surrogate
 from slalom.surrogates.pool import in_workers
 from slalom.surrogates.slalom.model import Anchor, SlalomModel
 from slalom.surrogates.threads import one_thread
@@ -62,9 +62,10 @@ def _report(n_workers: int, parts: list[tuple[Surrogate, Observations]]) -> None
 
 
 def _timed(part: tuple[Surrogate, Observations]) -> tuple[Fit, float]:
+    surrogate, observed = part
     start = process_time()
     with one_thread():
-        (fit,) = fit_many(part[0], [part[1]])
+        fit = surrogate.fit(observed)
     return fit, process_time() - start
 
 

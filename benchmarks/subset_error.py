@@ -25,7 +25,7 @@ import slalom
 from slalom.document import FloatArray, IntArray
 from slalom.explainers.facts import strength_of
 from slalom.explainers.residuals import NearAnswers, ResidualTask, solve_residuals
-from slalom.surrogates.base import Fit, Model
+from slalom.surrogates.base import Fit, Model, Observations
 from slalom.surrogates.slalom.completed import CompletedModel
 from slalom.surrogates.slalom.model import SlalomModel
 from slalom.surrogates.slalom.posterior import MAX_ROWS, Residuals
@@ -155,7 +155,9 @@ def _fit(method: str, counts: FloatArray, scores: FloatArray, tied: FloatArray) 
     surrogate = slalom.METHODS[method].surrogate  # type: ignore[attr-defined]
     with one_thread():
         found: Fit = surrogate.fit(
-            counts, scores, weights=np.ones(len(scores)), document_counts=tied.sum(axis=0)
+            Observations(
+                counts, scores, weights=np.ones(len(scores)), document_counts=tied.sum(axis=0)
+            )
         )
     return found
 

@@ -28,6 +28,7 @@ from training.synthetic import (
 
 import slalom
 from experiments.bench import Bench, Part, Record
+from slalom.surrogates.base import Observations
 
 Floats = NDArray[np.float64]
 Answer = Callable[[Ids], Floats]  # sequences → log-odds
@@ -198,7 +199,7 @@ def fitted_slalom(counts: Floats, scores: Floats) -> Any:
     """The paper's SLALOM, without anchor, by least squares."""
     surrogate: Any = slalom.METHODS["slalom-eff"].surrogate  # type: ignore[attr-defined]
     weights, document = np.ones(len(counts)), np.ones(counts.shape[1])
-    return surrogate.fit(counts, scores, weights=weights, document_counts=document).model
+    return surrogate.fit(Observations(counts, scores, weights, document)).model
 
 
 def _short(values: Floats) -> list[float]:

@@ -9,6 +9,7 @@ import numpy as np
 
 import slalom
 from slalom.document import Document, FloatArray, Queries
+from slalom.surrogates.base import Observations
 from slalom.surrogates.slalom.model import Anchor, SlalomModel
 
 WORDS = (
@@ -23,6 +24,15 @@ REVIEW = (
     "what a weak script could have lost on its long way to the end"
 )
 OWN = {word: 0.3 * np.sin(3.0 * place) for place, word in enumerate(dict.fromkeys(REVIEW.split()))}
+
+
+def observed(
+    counts: FloatArray, scores: FloatArray, *, weights: FloatArray | None = None
+) -> Observations:
+    """Answers about a document with one unit of each feature; without weights all count alike."""
+    n_rows, n_features = counts.shape
+    weights = np.ones(n_rows) if weights is None else weights
+    return Observations(counts, scores, weights, np.ones(n_features))
 
 
 @dataclass(frozen=True)

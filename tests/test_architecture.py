@@ -279,10 +279,12 @@ def test_files_are_short_and_named_after_what_they_hold(folder: str) -> None:
 @pytest.mark.parametrize("path", sources(ROOT / "experiments"), ids=lambda path: path.stem)
 def test_experiments_use_what_everybody_can_use(path: Path) -> None:
     public = ("errors", "files", "metrics", "theory", "views", "evaluation", "corpus")
+    surrogate = "slalom.surrogates.base"  # what a surrogate is: people may fit one themselves
     for found in imports_of(path):
         package, *parts = found.module.split(".")
         if package == "slalom" and parts:
-            assert parts[0] in public, f"{path.name}:{found.line} imports {found.module}"
+            known = parts[0] in public or found.module == surrogate
+            assert known, f"{path.name}:{found.line} imports {found.module}"
 
 
 def test_the_checks_see_through_functions_and_packages(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 import torch
 
 import slalom
-from oracles import WORDS, slalom_oracle
+from oracles import WORDS, observed, slalom_oracle
 from slalom.classifiers.internals import internals_of
 from slalom.document import queries_from_masks
 from slalom.samplers.rivals import LimeMasks
@@ -83,9 +83,7 @@ def test_lime_is_lime(game):
         num_features=8,
         feature_selection="none",
     )
-    fit = LinearSurrogate(ridges=(1.0,)).fit(
-        counts, scores, weights=samples.weights, document_counts=np.ones(8)
-    )
+    fit = LinearSurrogate(ridges=(1.0,)).fit(observed(counts, scores, weights=samples.weights))
     reference = [weight for _, weight in sorted(pairs)]
     np.testing.assert_allclose(fit.scores["score"], reference, atol=1e-8)
 

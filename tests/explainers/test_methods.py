@@ -9,6 +9,7 @@ import slalom
 from oracles import TEXT, WORDS, NeverEmpty, slalom_oracle
 from slalom.classifiers.base import Delegating
 from slalom.document import queries_from_masks
+from slalom.surrogates.base import Observations
 from slalom.surrogates.slalom.fit import SlalomSurrogate
 from slalom.surrogates.slalom.solvers import LevenbergMarquardt
 
@@ -47,7 +48,7 @@ def test_the_papers_models_are_fitted_as_the_data_say(method):
     scores = oracle.model.predict(counts) + np.random.default_rng(1).normal(size=len(counts))
     plain = SlalomSurrogate(anchored=False, solver=LevenbergMarquardt(bounded=False))
     found, expected = (
-        surrogate.fit(counts, scores, weights=drawn.weights, document_counts=whole)
+        surrogate.fit(Observations(counts, scores, weights=drawn.weights, document_counts=whole))
         for surrogate in (slalom.METHODS[method].surrogate, plain)
     )
     np.testing.assert_allclose(found.scores["value"], expected.scores["value"], rtol=1e-9)

@@ -7,6 +7,7 @@ from benchmarks.trust import KINDS, WITH_R2, classifier_of, fresh_r2, is_lie, ju
 import slalom
 from slalom.samplers.base import random_subsets
 from slalom.samplers.subsets import SubsetSizes
+from slalom.surrogates.base import Observations
 from slalom.surrogates.slalom.fit import SlalomSurrogate
 
 WORDS = [f"w{word}" for word in range(30)]
@@ -116,13 +117,17 @@ def test_left_out_rows_are_judged_as_by_refits(empty):
     counts = document.count(SubsetSizes().sample(document, 200, np.random.default_rng(1)).queries)
     counts = np.unique(counts, axis=0)
     scores, at = score(counts), np.ones(15)
-    fit = SlalomSurrogate().fit(counts, scores, weights=np.ones(len(counts)), document_counts=at)
+    fit = SlalomSurrogate().fit(
+        Observations(counts, scores, weights=np.ones(len(counts)), document_counts=at)
+    )
     judged = np.flatnonzero((counts.sum(axis=1) > 0) & (counts.sum(axis=1) < 15))[::12]
     said = []
     for row in judged:
         weights = np.ones(len(counts))
         weights[row] = 0.0
-        without = SlalomSurrogate().fit(counts, scores, weights=weights, document_counts=at)
+        without = SlalomSurrogate().fit(
+            Observations(counts, scores, weights=weights, document_counts=at)
+        )
         said.append(without.model.predict(counts[[row]])[0])
     missed, by_refits = scores[judged] - fit.held_out[judged], scores[judged] - np.array(said)
     spread = scores[judged].var()

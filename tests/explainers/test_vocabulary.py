@@ -13,6 +13,7 @@ from slalom.document import FloatArray
 from slalom.errors import FileError, InputError, UnknownNameError
 from slalom.explainers import vocabulary_fit
 from slalom.explainers.vocabulary import Vocabulary
+from slalom.surrogates.base import Observations
 from slalom.surrogates.slalom.fit import Prior, SlalomSurrogate
 from slalom.surrogates.slalom.model import Anchor, SlalomModel
 from slalom.surrogates.slalom.solvers import LevenbergMarquardt
@@ -206,8 +207,8 @@ def test_a_prior_of_nothing_is_none() -> None:
     scores = rng.normal(size=60)
     settings: dict[str, Any] = {"weights": np.ones(60), "document_counts": np.ones(6)}
     nothing = Prior(np.full(6, np.nan), np.full(6, np.nan))
-    one = SlalomSurrogate().fit(counts, scores, **settings)
-    other = SlalomSurrogate(prior=nothing).fit(counts, scores, **settings)
+    one = SlalomSurrogate().fit(Observations(counts, scores, **settings))
+    other = SlalomSurrogate(prior=nothing).fit(Observations(counts, scores, **settings))
     for name, score in one.scores.items():
         np.testing.assert_array_equal(score, other.scores[name])
 
@@ -217,7 +218,7 @@ def test_a_wrong_prior_is_overcome() -> None:
     truth = SlalomModel(VALUES[:8], IMPORTANCES[:8], Anchor(0.3, 1.0))
     counts = (np.random.default_rng(2).random((300, 8)) < 0.5).astype(float)
     settings: dict[str, Any] = {"weights": np.ones(300), "document_counts": np.ones(8)}
-    fit = SlalomSurrogate(prior=wrong).fit(counts, truth.predict(counts), **settings)
+    fit = SlalomSurrogate(prior=wrong).fit(Observations(counts, truth.predict(counts), **settings))
     np.testing.assert_allclose(fit.scores["value"], VALUES[:8], atol=0.05)
 
 

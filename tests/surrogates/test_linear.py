@@ -5,6 +5,8 @@ import json
 import numpy as np
 import pytest
 
+from oracles import observed
+from slalom.surrogates.base import Observations
 from slalom.surrogates.gam import GamModel, GamSurrogate
 from slalom.surrogates.linear import LinearModel, LinearSurrogate
 
@@ -20,7 +22,7 @@ def test_exact_additive_scores_come_back(n_classes):
     shape = (8,) if n_classes is None else (8, n_classes)
     coefficients = rng.normal(size=shape)
     scores = 0.7 + counts @ coefficients
-    fit = LinearSurrogate().fit(counts, scores, weights=np.ones(60), document_counts=np.ones(8))
+    fit = LinearSurrogate().fit(observed(counts, scores))
     np.testing.assert_allclose(fit.scores["score"], coefficients, atol=1e-6)
     np.testing.assert_allclose(fit.model.intercept, 0.7, atol=1e-6)
     np.testing.assert_allclose(fit.model.predict(counts), scores, atol=1e-6)
@@ -33,13 +35,11 @@ def test_leave_one_out_is_leaving_one_out(ridge):
     scores = counts @ rng.normal(size=5) + rng.normal(size=30)
     weights = rng.uniform(0.5, 2.0, size=30)
     surrogate = LinearSurrogate(ridges=(ridge,))
-    fit = surrogate.fit(counts, scores, weights=weights, document_counts=np.ones(5))
+    fit = surrogate.fit(observed(counts, scores, weights=weights))
     missed = []
     for row in range(30):
         left = np.arange(30) != row
-        without = surrogate.fit(
-            counts[left], scores[left], weights=weights[left], document_counts=np.ones(5)
-        )
+        without = surrogate.fit(observed(counts[left], scores[left], weights=weights[left]))
         missed.append(scores[row] - without.model.predict(counts[row : row + 1])[0])
     expected = np.sqrt(np.average(np.square(missed), weights=weights))
     assert fit.rmse == pytest.approx(expected, rel=1e-6)
@@ -48,10 +48,8 @@ def test_leave_one_out_is_leaving_one_out(ridge):
 def test_the_ridge_is_the_one_with_the_least_leave_one_out_error():
     counts, rng = design(25, 20)
     scores = 0.05 * counts @ rng.normal(size=20) + rng.normal(size=25)
-    chosen = LinearSurrogate().fit(counts, scores, weights=np.ones(25), document_counts=np.ones(20))
-    weak = LinearSurrogate((1e-6,)).fit(
-        counts, scores, weights=np.ones(25), document_counts=np.ones(20)
-    )
+    chosen = LinearSurrogate().fit(observed(counts, scores))
+    weak = LinearSurrogate((1e-6,)).fit(observed(counts, scores))
     assert chosen.rmse < weak.rmse
     assert np.abs(chosen.scores["score"]).max() < np.abs(weak.scores["score"]).max()
 
@@ -62,9 +60,7 @@ def test_standard_errors_cover():
     for seed in range(200):
         counts, rng = design(80, 6, seed)
         scores = counts @ truth + rng.normal(size=80)
-        fit = LinearSurrogate((1e-6,)).fit(
-            counts, scores, weights=np.ones(80), document_counts=np.ones(6)
-        )
+        fit = LinearSurrogate((1e-6,)).fit(observed(counts, scores))
         inside.append(np.abs(fit.scores["score"] - truth) < 1.645 * fit.errors["score"])
     assert 0.86 < np.mean(inside) < 0.95
 
@@ -75,19 +71,15 @@ def test_rows_of_weight_zero_are_not_fitted():
     spoiled = scores.copy()
     spoiled[:5] = 99.0
     weights = np.where(np.arange(40) < 5, 0.0, 1.0)
-    fit = LinearSurrogate().fit(counts, spoiled, weights=weights, document_counts=np.ones(4))
+    fit = LinearSurrogate().fit(observed(counts, spoiled, weights=weights))
     np.testing.assert_allclose(fit.model.predict(counts), scores, atol=1e-5)
 
 
 def test_nothing_to_judge_by():
     counts, _ = design(10, 4)
-    constant = LinearSurrogate().fit(
-        counts, np.ones(10), weights=np.ones(10), document_counts=np.ones(4)
-    )
+    constant = LinearSurrogate().fit(observed(counts, np.ones(10)))
     assert constant.r2 is None
-    few = LinearSurrogate().fit(
-        counts[:3], counts[:3, 0], weights=np.ones(3), document_counts=np.ones(4)
-    )
+    few = LinearSurrogate().fit(observed(counts[:3], counts[:3, 0]))
     assert few.r2 is None
     assert np.isfinite(few.scores["score"]).all()
 
@@ -98,7 +90,7 @@ def test_a_second_occurrence_may_add_less():
     counts = np.column_stack([rng.integers(0, n + 1, size=80) for n in (3, 1, 1)]).astype(float)
     steps = np.array([0.0, 2.0, 2.5, 2.6])
     scores = 0.3 + steps[counts[:, 0].astype(int)] - counts[:, 1]
-    fit = GamSurrogate().fit(counts, scores, weights=np.ones(80), document_counts=at)
+    fit = GamSurrogate().fit(Observations(counts, scores, weights=np.ones(80), document_counts=at))
     np.testing.assert_allclose(fit.scores["score"], [2.6 / 3, -1.0, 0.0], atol=1e-5)
     np.testing.assert_allclose(fit.model.predict(counts), scores, atol=1e-5)
     units = fit.model.spread(np.array([0, 1, 0, 2, 0], dtype=np.int32))
@@ -113,7 +105,7 @@ def test_models_survive_json(surrogate, n_classes):
     counts[:, 0] *= 2
     scores = rng.normal(size=(30,) if n_classes is None else (30, n_classes))
     fit = surrogate.fit(
-        counts, scores, weights=np.ones(30), document_counts=np.array([2.0, 1, 1, 1])
+        Observations(counts, scores, weights=np.ones(30), document_counts=np.array([2.0, 1, 1, 1]))
     )
     kinds = {LinearModel.kind: LinearModel, GamModel.kind: GamModel}
     record = json.loads(json.dumps(fit.model.to_json(), allow_nan=False))
@@ -125,8 +117,8 @@ def test_models_survive_json(surrogate, n_classes):
 def test_without_repeats_the_gam_is_linear():
     counts, rng = design(50, 6)
     scores = counts @ rng.normal(size=6) + 0.1 * rng.normal(size=50)
-    linear = LinearSurrogate().fit(counts, scores, weights=np.ones(50), document_counts=np.ones(6))
-    gam = GamSurrogate().fit(counts, scores, weights=np.ones(50), document_counts=np.ones(6))
+    linear = LinearSurrogate().fit(observed(counts, scores))
+    gam = GamSurrogate().fit(observed(counts, scores))
     np.testing.assert_allclose(gam.scores["score"], linear.scores["score"], atol=1e-9)
     assert gam.r2 == pytest.approx(linear.r2)
 
@@ -137,7 +129,7 @@ def test_with_as_many_rows_as_coefficients_the_ridge_is_not_the_weakest():
     true = 0.3 * rng.normal(size=68)
     design, fresh = (rng.integers(0, 2, (n, 68)).astype(float) for n in (70, 2000))
     scores = design @ true + 0.5 * rng.normal(size=70)
-    fit = LinearSurrogate().fit(design, scores, weights=np.ones(70), document_counts=np.ones(68))
+    fit = LinearSurrogate().fit(observed(design, scores))
     missed = ((fit.model.predict(fresh) - fresh @ true) ** 2).mean() / (fresh @ true).var()
     assert missed < 1
     assert fit.r2 < 0.9
@@ -146,9 +138,7 @@ def test_with_as_many_rows_as_coefficients_the_ridge_is_not_the_weakest():
 def test_fewer_rows_than_coefficients_bear_no_errors():
     rng = np.random.default_rng(1)
     design = rng.integers(0, 2, (20, 60)).astype(float)
-    fit = LinearSurrogate().fit(
-        design, rng.normal(size=20), weights=np.ones(20), document_counts=np.ones(60)
-    )
+    fit = LinearSurrogate().fit(observed(design, rng.normal(size=20)))
     assert (fit.r2, fit.errors) == (None, {})
     assert "about 240 queries would do" in fit.notes[0]
 
@@ -161,8 +151,6 @@ def test_errors_hold_under_strong_ridges_too(noise):
         true = 0.3 * rng.normal(size=30)
         design = rng.integers(0, 2, (300, 30)).astype(float)
         scores = design @ true + noise * rng.normal(size=300)
-        fit = LinearSurrogate().fit(
-            design, scores, weights=np.ones(300), document_counts=np.ones(30)
-        )
+        fit = LinearSurrogate().fit(observed(design, scores))
         inside += (np.abs(fit.scores["score"] - true) <= 1.645 * fit.errors["score"]).tolist()
     assert np.mean(inside) == pytest.approx(0.9, abs=0.06)

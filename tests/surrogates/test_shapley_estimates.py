@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import slalom
-from oracles import TEXT, WORDS, linear_oracle, slalom_oracle
+from oracles import TEXT, WORDS, linear_oracle, observed, slalom_oracle
 from slalom.document import Document, features_of
 from slalom.samplers.rivals import Coalitions
+from slalom.surrogates.base import Observations
 from slalom.surrogates.shapley_estimates import ShapleyRegression, _chain_errors
 
 SHORT = " ".join(WORDS[:6])
@@ -131,7 +132,7 @@ def test_kernel_shap_errors_cover():
         counts, weights = coalitions(24, 300, seed)
         noise = np.random.default_rng(seed).normal(size=len(counts)) * (weights > 0)
         scores = counts @ truth + noise
-        fit = ShapleyRegression().fit(counts, scores, weights=weights, document_counts=np.ones(24))
+        fit = ShapleyRegression().fit(observed(counts, scores, weights=weights))
         inside.append(np.abs(fit.scores["score"] - truth) < 1.645 * fit.errors["score"])
     assert 0.82 < np.mean(inside) < 0.97
 
@@ -140,12 +141,14 @@ def test_kernel_shap_is_judged_by_leaving_one_out():
     counts, weights = coalitions(24, 120, 0)
     scores, _ = game(counts)
     given = {"document_counts": np.ones(24)}
-    fit = ShapleyRegression().fit(counts, scores, weights=weights, **given)
+    fit = ShapleyRegression().fit(Observations(counts, scores, weights=weights, **given))
     missed, fitted = [], np.flatnonzero(weights > 0)
     for row in fitted:
         left = np.where(np.arange(len(weights)) == row, 0.0, weights)
         kept = (left > 0) | (weights == 0)
-        without = ShapleyRegression().fit(counts[kept], scores[kept], weights=left[kept], **given)
+        without = ShapleyRegression().fit(
+            Observations(counts[kept], scores[kept], weights=left[kept], **given)
+        )
         missed.append(scores[row] - without.model.predict(counts[row : row + 1])[0])
     expected = np.sqrt(np.average(np.square(missed), weights=weights[fitted]))
     assert fit.rmse == pytest.approx(expected, rel=1e-4)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import slalom
-from oracles import linear_oracle
+from oracles import linear_oracle, observed
 from slalom.surrogates.boosted import BoostedSurrogate, Growth, _planted, grow
 from slalom.surrogates.trees import Forest, TreesModel, no_trees
 
@@ -110,25 +110,19 @@ def test_shap_finds_the_same_values(rows):
 def test_it_judges_itself_on_what_it_has_not_seen(rows):
     rng = np.random.default_rng(2)
     counts, _ = rows
-    fit = BoostedSurrogate().fit(
-        counts, rng.normal(size=300), weights=np.ones(300), document_counts=np.ones(8)
-    )
+    fit = BoostedSurrogate().fit(observed(counts, rng.normal(size=300)))
     assert fit.r2 < 0.1  # of noise there is nothing to learn, and the trees have learnt it
 
 
 def test_a_stored_model_needs_no_library(rows, monkeypatch):
     counts, scores = rows
-    fit = BoostedSurrogate(SMALL).fit(
-        counts, scores, weights=np.ones(300), document_counts=np.ones(8)
-    )
+    fit = BoostedSurrogate(SMALL).fit(observed(counts, scores))
     record = json.loads(json.dumps(fit.model.to_json()))
     monkeypatch.setitem(sys.modules, "lightgbm", None)
     again = TreesModel.from_json(record)
     np.testing.assert_array_equal(again.predict(counts), fit.model.predict(counts))
     with pytest.raises(slalom.SlalomError, match=r"pip install 'slalom-xai\[trees\]'"):
-        BoostedSurrogate(SMALL).fit(
-            counts, scores, weights=np.ones(300), document_counts=np.ones(8)
-        )
+        BoostedSurrogate(SMALL).fit(observed(counts, scores))
 
 
 def test_repeated_words_share_and_the_shares_add_up():
@@ -149,5 +143,5 @@ def test_trees_grow_from_the_weighted_mean():
     rng = np.random.default_rng(7)
     counts, weights = rng.integers(0, 2, size=(200, 5)).astype(float), rng.random(200)
     scores = 40.0 + counts @ rng.normal(size=5)
-    fit = BoostedSurrogate().fit(counts, scores, weights=weights, document_counts=np.ones(5))
+    fit = BoostedSurrogate().fit(observed(counts, scores, weights=weights))
     assert fit.model.intercept == pytest.approx(weights @ scores / weights.sum())

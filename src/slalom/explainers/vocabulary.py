@@ -22,7 +22,7 @@ from slalom.explainers.surrogate import Fitted, QueryBudget, SurrogateExplainer
 from slalom.explanation import Explanation, Quality
 from slalom.files import Format, write_json
 from slalom.samplers.subsets import SubsetSizes
-from slalom.surrogates.base import Fit, Observations, fit_many
+from slalom.surrogates.base import Fit, Observations
 from slalom.surrogates.slalom.fit import Prior, SlalomSurrogate
 from slalom.surrogates.slalom.model import Anchor
 from slalom.surrogates.threads import one_thread
@@ -231,7 +231,7 @@ class FromVocabulary:
         """A fit whose prior means are the vocabulary's values and importances."""
         first = np.unique(document.features, return_index=True)[1]
         prior = self.vocabulary.prior([document.keys[unit] for unit in first])
-        return fit_many(SlalomSurrogate(prior=prior), [observed])[0]
+        return SlalomSurrogate(prior=prior).fit(observed)
 
     def _noted(self, explanation: Explanation, document: Document) -> Explanation:
         keys = set(document.keys)

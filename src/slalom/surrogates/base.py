@@ -1,6 +1,5 @@
 """What a surrogate is: something fitted to (counts, scores) that predicts scores from counts."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
@@ -58,32 +57,9 @@ class Observations:
 
 
 class Surrogate(Protocol):
-    """Fits counts to scores; a new surrogate is one file with this method.
+    """Fits counts to scores; a new surrogate is one file with this method."""
 
-    One that fits many documents faster together has `fit_many` too: see below.
-    """
-
-    def fit(
-        self,
-        counts: FloatArray,  # (n_queries, n_features)
-        scores: FloatArray,  # (n_queries,) or (n_queries, n_classes)
-        *,
-        weights: FloatArray,  # (n_queries,) zero: the row is not fitted
-        document_counts: FloatArray,  # (n_features,) of the document the scores are read at
-    ) -> Fit: ...
-
-
-def fit_many(surrogate: Surrogate, observed: Sequence[Observations]) -> list[Fit]:
-    """One fit per document: by the surrogate's own `fit_many` where it has one, else in turn."""
-    together = getattr(surrogate, "fit_many", None)
-    if together is not None:
-        return list(together(observed))
-    return [
-        surrogate.fit(
-            seen.counts, seen.scores, weights=seen.weights, document_counts=seen.document_counts
-        )
-        for seen in observed
-    ]
+    def fit(self, observed: Observations) -> Fit: ...
 
 
 def unsure(counts: FloatArray, scores: FloatArray) -> str:

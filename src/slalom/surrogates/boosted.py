@@ -14,7 +14,7 @@ import numpy as np
 
 from slalom.document import FloatArray, IntArray
 from slalom.errors import MissingExtraError
-from slalom.surrogates.base import Fit, unsure
+from slalom.surrogates.base import Fit, Observations, unsure
 from slalom.surrogates.quality import loo_quality, sampled_rows
 from slalom.surrogates.trees import NEVER, Forest, TreesModel, no_trees
 
@@ -62,14 +62,9 @@ class BoostedSurrogate:
     growth: Growth = Growth()
     n_folds: int = 5
 
-    def fit(
-        self,
-        counts: FloatArray,
-        scores: FloatArray,
-        *,
-        weights: FloatArray,
-        document_counts: FloatArray,
-    ) -> Fit:
+    def fit(self, observed: Observations) -> Fit:
+        counts, scores, weights = observed.counts, observed.scores, observed.weights
+        document_counts = observed.document_counts
         used = weights > 0
         columns, share = scores.reshape(len(scores), -1)[used], weights[used]
         level = share @ columns / share.sum()

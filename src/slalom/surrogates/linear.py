@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from slalom.document import FloatArray, IntArray
-from slalom.surrogates.base import Fit, unsure
+from slalom.surrogates.base import Fit, Observations, unsure
 from slalom.surrogates.quality import loo_quality, sampled_rows
 
 BY_LEAVE_ONE_OUT = tuple(10.0**power for power in range(-6, 5))
@@ -50,14 +50,9 @@ class LinearSurrogate:
 
     ridges: tuple[float, ...] = BY_LEAVE_ONE_OUT
 
-    def fit(
-        self,
-        counts: FloatArray,
-        scores: FloatArray,
-        *,
-        weights: FloatArray,
-        document_counts: FloatArray,
-    ) -> Fit:
+    def fit(self, observed: Observations) -> Fit:
+        counts, scores, weights = observed.counts, observed.scores, observed.weights
+        document_counts = observed.document_counts
         used = weights > 0
         columns = scores.reshape(len(scores), -1)[used]
         found = regress(counts[used], columns, weights=weights[used], ridges=self.ridges)

@@ -13,7 +13,7 @@ from functools import cache
 from time import perf_counter
 from typing import Any, TypeVar
 
-from slalom.surrogates.base import Fit, Observations, Surrogate, fit_many
+from slalom.surrogates.base import Fit, Observations, Surrogate
 from slalom.surrogates.threads import one_thread
 
 WORTHWHILE = 8e7  # rows × features² of all documents; starting workers takes as long
@@ -34,10 +34,10 @@ Outcome = TypeVar("Outcome")
 
 def fit_all(surrogate: Surrogate, observed: Sequence[Observations]) -> list[Fit]:
     """The fits in order, by workers where they pay."""
-    if hasattr(surrogate, "fit_many") or not workers_pay(observed):
-        return _fitted(surrogate, observed)
-    parts = [(surrogate, observed[at : at + 1]) for at in range(len(observed))]
-    return [fit for fits in in_workers(_fitted_part, parts) for fit in fits]
+    if workers_pay(observed):
+        return in_workers(_fitted, [(surrogate, one) for one in observed])
+    with one_thread():
+        return [surrogate.fit(one) for one in observed]
 
 
 def workers_pay(observed: Sequence[Observations]) -> bool:
@@ -124,13 +124,10 @@ def _ready() -> None:
         pass
 
 
-def _fitted_part(part: tuple[Surrogate, Sequence[Observations]]) -> list[Fit]:
-    return _fitted(*part)
-
-
-def _fitted(surrogate: Surrogate, observed: Sequence[Observations]) -> list[Fit]:
+def _fitted(task: tuple[Surrogate, Observations]) -> Fit:
+    surrogate, observed = task
     with one_thread():
-        return fit_many(surrogate, observed)
+        return surrogate.fit(observed)
 
 
 def _cores() -> int:

@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 
 from slalom.document import BoolArray, FloatArray
-from slalom.surrogates.base import Fit, unsure
+from slalom.surrogates.base import Fit, Observations, unsure
 from slalom.surrogates.linear import LEAST_LEFT, LinearModel, standard_errors
 from slalom.surrogates.quality import loo_quality
 
@@ -34,14 +34,9 @@ class ShapleyRegression:
 
     exact_over_all: ClassVar[bool] = True
 
-    def fit(
-        self,
-        counts: FloatArray,
-        scores: FloatArray,
-        *,
-        weights: FloatArray,
-        document_counts: FloatArray,
-    ) -> Fit:
+    def fit(self, observed: Observations) -> Fit:
+        counts, scores, weights = observed.counts, observed.scores, observed.weights
+        document_counts = observed.document_counts
         columns = scores.reshape(len(scores), -1)
         sizes, used = counts.sum(axis=1), weights > 0
         has_empty = bool((sizes == 0).any())
@@ -132,14 +127,8 @@ class MarginalContributions:
     Errors are those of a mean over independent pairs of chains (an order and its reverse).
     """
 
-    def fit(
-        self,
-        counts: FloatArray,
-        scores: FloatArray,
-        *,
-        weights: FloatArray,
-        document_counts: FloatArray,
-    ) -> Fit:
+    def fit(self, observed: Observations) -> Fit:
+        counts, scores, document_counts = observed.counts, observed.scores, observed.document_counts
         columns = scores.reshape(len(scores), -1)
         sizes, n_units = counts.sum(axis=1), len(document_counts)
         full = columns[sizes == n_units][0]
@@ -193,14 +182,8 @@ def _chain_errors(added: FloatArray, shape: tuple[int, ...]) -> dict[str, FloatA
 class Occlusion:
     """The change of score when one unit goes; exact, and blind to units that stand in for it."""
 
-    def fit(
-        self,
-        counts: FloatArray,
-        scores: FloatArray,
-        *,
-        weights: FloatArray,
-        document_counts: FloatArray,
-    ) -> Fit:
+    def fit(self, observed: Observations) -> Fit:
+        counts, scores, document_counts = observed.counts, observed.scores, observed.document_counts
         columns = scores.reshape(len(scores), -1)
         missing = document_counts - counts  # (n_queries, n_units)
         full = columns[missing.sum(axis=1) == 0][0]

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from oracles import observed
 from slalom.surrogates.slalom.certainty import certainty
 from slalom.surrogates.slalom.fit import SlalomSurrogate
 from slalom.surrogates.slalom.left_out import left_out, positive_root
@@ -22,10 +23,7 @@ def subsets(n_queries, n_units, rng):
 
 
 def fitted(counts, scores):
-    n_rows, n_units = counts.shape
-    return SlalomSurrogate().fit(
-        counts, scores, weights=np.ones(n_rows), document_counts=np.ones(n_units)
-    )
+    return SlalomSurrogate().fit(observed(counts, scores))
 
 
 def test_exact_answers_determine_everything_and_noise_nothing():
@@ -150,7 +148,7 @@ def test_covariances_are_those_of_the_whole_system(n_classes):
     model = SlalomModel(2 * rng.normal(size=(8, n_classes)), rng.normal(size=8), anchor)
     scores = model.predict(counts) + 0.3 * rng.normal(size=(len(counts), n_classes))
     weights = rng.uniform(0.5, 2.0, size=len(counts))
-    solved = SlalomSurrogate().solve(counts, scores, weights=weights, document_counts=np.ones(8))
+    solved = SlalomSurrogate().solve(observed(counts, scores, weights=weights))
     problem, solution = replace(solved.problem, judged=None), solved.solution
     found = certainty(problem, solution, solved.back).covariances
     for one, told in zip(dense_covariances(problem, solution, solved.back), found, strict=True):

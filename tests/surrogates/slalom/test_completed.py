@@ -9,6 +9,7 @@ import slalom
 from oracles import TEXT, linear_oracle, slalom_oracle
 from slalom.explanation import Explanation
 from slalom.metrics.interactions import pairs_in_trees
+from slalom.surrogates.base import Observations
 from slalom.surrogates.slalom.completed import CompletedModel, CompletedSurrogate
 from slalom.surrogates.slalom.fit import SlalomSurrogate
 from slalom.surrogates.slalom.folds import folds_of, without_folds
@@ -57,8 +58,11 @@ def test_where_nothing_is_left_over_unseen_folds_judge_too(n_rows):
     truth = SlalomModel(2 * rng.normal(size=16), 1.5 * rng.normal(size=16), Anchor(0.3, 0.5))
     scores = truth.predict(counts) + 0.5 * rng.normal(size=n_rows)
     given = {"weights": np.ones(n_rows), "document_counts": np.ones(16)}
-    found, parts = CompletedSurrogate().fit(counts, scores, **given), SlalomSurrogate()
-    solved = parts.solve(counts, scores, **given)
+    found, parts = (
+        CompletedSurrogate().fit(Observations(counts, scores, **given)),
+        SlalomSurrogate(),
+    )
+    solved = parts.solve(Observations(counts, scores, **given))
     folds = folds_of(solved.problem)
     without = without_folds(solved.problem, solved.solution, folds) @ solved.back.T
     out = folds >= 0
@@ -69,7 +73,7 @@ def test_where_nothing_is_left_over_unseen_folds_judge_too(n_rows):
     missed, spread = (scores[out] - unseen)[judging], scores[out][judging]
     alone = len(spread) / (len(spread) - 1)
     assert found.r2 == pytest.approx(1 - np.mean(missed**2) / (spread.var() * alone**2))
-    assert found.r2 < parts.fit(counts, scores, **given).r2
+    assert found.r2 < parts.fit(Observations(counts, scores, **given)).r2
     assert sum(found.parts.values()) == pytest.approx(1)
 
 
@@ -106,7 +110,7 @@ def test_shapley_values_share_out_what_the_model_says():
     scores = 3 * np.tanh(counts @ rng.normal(size=14)) + 2 * counts[:, 0] * counts[:, 1]
     document = np.ones(14)
     fit = CompletedSurrogate(trees=True).fit(
-        counts, scores, weights=np.ones(500), document_counts=document
+        Observations(counts, scores, weights=np.ones(500), document_counts=document)
     )
     assert isinstance(fit.model, CompletedModel)
     ends = fit.model.predict(np.stack([document, 0 * document]))

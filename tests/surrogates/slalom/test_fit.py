@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import slalom
+from oracles import observed
+from slalom.surrogates.base import Observations
 from slalom.surrogates.linear import LinearSurrogate
 from slalom.surrogates.rows import Rows
 from slalom.surrogates.slalom.certainty import certainty
@@ -34,9 +36,7 @@ def truth(n_units, anchored, rng):
 def test_an_exact_slalom_comes_back(anchored):
     rng = np.random.default_rng(0)
     model, counts = truth(36, anchored, rng), subsets(498, 36, rng)
-    fit = SlalomSurrogate(anchored).fit(
-        counts, model.predict(counts), weights=np.ones(500), document_counts=np.ones(36)
-    )
+    fit = SlalomSurrogate(anchored).fit(observed(counts, model.predict(counts)))
     np.testing.assert_allclose(fit.scores["value"], model.values, atol=1e-2)
     np.testing.assert_allclose(fit.scores["importance"], model.importances, atol=1e-2)
     assert fit.r2 > 0.9999
@@ -52,9 +52,7 @@ def test_exact_models_come_back_whatever_the_anchor(seed, importance):
     rng = np.random.default_rng(seed)
     model = replace(truth(36, True, rng), anchor=Anchor(-0.7, importance))
     counts = subsets(498, 36, rng)
-    fit = SlalomSurrogate().fit(
-        counts, model.predict(counts), weights=np.ones(500), document_counts=np.ones(36)
-    )
+    fit = SlalomSurrogate().fit(observed(counts, model.predict(counts)))
     np.testing.assert_allclose(fit.scores["value"], model.values, atol=1e-2)
     np.testing.assert_allclose(fit.scores["importance"], model.importances, atol=1e-2)
 
@@ -66,9 +64,7 @@ def test_several_classes_share_their_importances():
     importances = rng.normal(size=12)
     model = SlalomModel(values, importances - importances.mean(), Anchor((0.2, 0.3, -0.5), 0.7))
     counts = subsets(300, 12, rng)
-    fit = SlalomSurrogate().fit(
-        counts, model.predict(counts), weights=np.ones(302), document_counts=np.ones(12)
-    )
+    fit = SlalomSurrogate().fit(observed(counts, model.predict(counts)))
     np.testing.assert_allclose(fit.scores["value"], model.values, atol=1e-2)
     np.testing.assert_allclose(fit.scores["value"].sum(axis=1), 0, atol=1e-8)
     np.testing.assert_allclose(fit.scores["importance"], model.importances, atol=1e-2)
@@ -81,7 +77,7 @@ def two_heads(n_rows, n_features, rng):
 
     def fit(scores):
         options = {"weights": np.ones(len(counts)), "document_counts": np.ones(n_features)}
-        return SlalomSurrogate().fit(counts, scores, **options)
+        return SlalomSurrogate().fit(Observations(counts, scores, **options))
 
     return scores, fit
 
@@ -127,7 +123,7 @@ def test_an_anchor_that_was_never_asked_for_stays_near_the_scores():
         [[1.0, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0], [1, 0, 1], [0, 1, 1], [1, 1, 1]]
     )
     scores = np.array([0.06, 0.4, -0.7, 0.5, -0.6, -0.1, -0.2])
-    fit = SlalomSurrogate().fit(counts, scores, weights=np.ones(7), document_counts=np.ones(3))
+    fit = SlalomSurrogate().fit(observed(counts, scores))
     assert np.abs(fit.scores["shapley"]).max() < 2 * np.abs(scores).max()
 
 
@@ -139,12 +135,12 @@ def test_sequences_beside_the_document_are_not_parts_of_it():
     scores = np.arange(7.0)
     at, weights = np.ones(3), np.ones(7)
     assert (
-        not SlalomSurrogate().problem(counts, scores, weights=weights, document_counts=at).complete
+        not SlalomSurrogate()
+        .problem(Observations(counts, scores, weights=weights, document_counts=at))
+        .complete
     )
     many = np.eye(1100)  # 2 ** 1100 is more than a float holds
-    problem = SlalomSurrogate().problem(
-        many, np.ones(1100), weights=np.ones(1100), document_counts=np.ones(1100)
-    )
+    problem = SlalomSurrogate().problem(observed(many, np.ones(1100)))
     assert not problem.complete
 
 
@@ -157,7 +153,7 @@ def test_leave_one_out_is_what_leaving_one_out_gives(n_classes, parts):
     scores = model.predict(counts)[:, None] + 0.3 * rng.normal(size=(120, n_classes))
     solver = LevenbergMarquardt(ridges=(0.1, 0.1))
     surrogate = SlalomSurrogate(parts=parts, solver=solver)
-    problem = surrogate.problem(counts, scores, weights=np.ones(120), document_counts=np.ones(8))
+    problem = surrogate.problem(observed(counts, scores))
     quick = certainty(problem, solver.solve(problem), np.eye(n_classes)).residuals
     slow = np.zeros_like(quick)
     refitted = np.arange(0, 120, 3)
@@ -190,7 +186,7 @@ def test_leave_one_out_r2_holds_on_fresh_queries():
     heads = truth(30, True, rng), truth(30, True, rng)
     counts, fresh = subsets(300, 30, rng), subsets(3000, 30, rng)
     scores, later = (sum(head.predict(rows) for head in heads) for rows in (counts, fresh))
-    fit = SlalomSurrogate().fit(counts, scores, weights=np.ones(302), document_counts=np.ones(30))
+    fit = SlalomSurrogate().fit(observed(counts, scores))
     r2 = 1 - np.mean((fit.model.predict(fresh) - later) ** 2) / later.var()
     assert fit.r2 == pytest.approx(r2, abs=0.05)
 
@@ -202,9 +198,7 @@ def test_intervals_cover_the_truth():
     for _ in range(10):
         model, counts = truth(25, True, rng), subsets(400, 25, rng)
         scores = model.predict(counts) + 0.1 * rng.normal(size=402)
-        fit = SlalomSurrogate().fit(
-            counts, scores, weights=np.ones(402), document_counts=np.ones(25)
-        )
+        fit = SlalomSurrogate().fit(observed(counts, scores))
         true = read_outs(model, np.ones(25))
         for name, hits in inside.items():
             hits += list(np.abs(fit.scores[name] - true[name]) < 1.645 * fit.errors[name])
@@ -218,7 +212,7 @@ def test_short_texts_whose_words_add_up_are_described(at):
     counts = np.array(list(np.ndindex(*(at + 1).astype(int))), dtype=float)
     effects = np.arange(len(at), 0.0, -1.0)
     found = SlalomSurrogate().fit(
-        counts, counts @ effects, weights=np.ones(len(counts)), document_counts=at
+        Observations(counts, counts @ effects, weights=np.ones(len(counts)), document_counts=at)
     )
     np.testing.assert_allclose(found.scores["shapley"], effects, atol=0.05)
     np.testing.assert_allclose(found.model.predict(counts), counts @ effects, atol=0.2)
@@ -239,8 +233,8 @@ def test_what_nearly_adds_up_is_described_about_as_well_as_by_a_line():
 
     counts, fresh = np.vstack([np.zeros((1, 80)), drawn(499)]), drawn(1000)
     settings = {"weights": np.ones(500), "document_counts": np.ones(80)}
-    found = SlalomSurrogate().fit(counts, scored(counts), **settings)
-    line = LinearSurrogate().fit(counts, scored(counts), **settings)
+    found = SlalomSurrogate().fit(Observations(counts, scored(counts), **settings))
+    line = LinearSurrogate().fit(Observations(counts, scored(counts), **settings))
     missed = [np.mean((f.model.predict(fresh) - scored(fresh)) ** 2) for f in (found, line)]
     assert missed[0] < 1.2 * missed[1]
 
@@ -248,9 +242,7 @@ def test_what_nearly_adds_up_is_described_about_as_well_as_by_a_line():
 def test_an_exact_line_comes_back_as_direct_effects_and_a_straight_length_curve():
     rng = np.random.default_rng(0)
     effects, counts = rng.normal(size=36) + 0.3, subsets(498, 36, rng)
-    fit = SlalomSurrogate().fit(
-        counts, 0.3 + counts @ effects, weights=np.ones(500), document_counts=np.ones(36)
-    )
+    fit = SlalomSurrogate().fit(observed(counts, 0.3 + counts @ effects))
     np.testing.assert_allclose(fit.model.direct, effects - effects.mean(), atol=1e-2)
     sizes = np.arange(37.0)
     np.testing.assert_allclose(fit.model.length(sizes), effects.mean() * sizes, atol=2e-2)
@@ -261,9 +253,7 @@ def test_an_exact_line_comes_back_as_direct_effects_and_a_straight_length_curve(
 
 def test_an_exact_count_of_words_comes_back_as_a_length_curve():
     counts = subsets(498, 36, np.random.default_rng(0))
-    fit = SlalomSurrogate().fit(
-        counts, 0.2 * counts.sum(axis=1) - 1, weights=np.ones(500), document_counts=np.ones(36)
-    )
+    fit = SlalomSurrogate().fit(observed(counts, 0.2 * counts.sum(axis=1) - 1))
     np.testing.assert_allclose(fit.model.direct, 0, atol=1e-3)
     np.testing.assert_allclose(fit.model.length(np.arange(37.0)), 0.2 * np.arange(37), atol=1e-2)
     for name in ("alone", "removal", "shapley"):
@@ -285,8 +275,8 @@ def test_permuting_units_permutes_scores():
     scores = model.predict(counts) + 0.1 * rng.normal(size=102)
     order = rng.permutation(10)
     kept = {"weights": np.ones(102), "document_counts": np.ones(10)}
-    plain = SlalomSurrogate().fit(counts, scores, **kept)
-    mixed = SlalomSurrogate().fit(counts[:, order], scores, **kept)
+    plain = SlalomSurrogate().fit(Observations(counts, scores, **kept))
+    mixed = SlalomSurrogate().fit(Observations(counts[:, order], scores, **kept))
     for name, score in plain.scores.items():
         np.testing.assert_allclose(mixed.scores[name], score[order], atol=1e-6, err_msg=name)
 
@@ -294,14 +284,10 @@ def test_permuting_units_permutes_scores():
 def test_constant_scores_and_too_few_rows_judge_nothing():
     rng = np.random.default_rng(6)
     counts = subsets(50, 8, rng)
-    constant = SlalomSurrogate().fit(
-        counts, np.full(52, 3.0), weights=np.ones(52), document_counts=np.ones(8)
-    )
+    constant = SlalomSurrogate().fit(observed(counts, np.full(52, 3.0)))
     assert constant.r2 is None
     np.testing.assert_allclose(constant.scores["removal"], 0, atol=1e-6)
-    few = SlalomSurrogate().fit(
-        counts[:6], rng.normal(size=6), weights=np.ones(6), document_counts=np.ones(8)
-    )
+    few = SlalomSurrogate().fit(observed(counts[:6], rng.normal(size=6)))
     assert few.r2 is None
     assert all(np.isfinite(score).all() for score in few.scores.values())
 
@@ -311,7 +297,7 @@ def test_adam_approaches_what_levenberg_marquardt_finds():
     model = truth(10, False, rng)
     counts = rng.multinomial(3, np.full(10, 0.1), size=500).astype(float)
     fit = SlalomSurrogate(anchored=False, solver=Adam(learning_rate=2e-2, n_epochs=300)).fit(
-        counts, model.predict(counts), weights=np.ones(500), document_counts=np.ones(10)
+        observed(counts, model.predict(counts))
     )
     np.testing.assert_allclose(fit.scores["value"], model.values, atol=0.1)
     assert np.corrcoef(fit.scores["importance"], model.importances)[0, 1] > 0.95
@@ -325,9 +311,7 @@ def test_closed_forms_are_exact_on_exact_data(anchored):
         counts = np.vstack([np.zeros(36), eye, 2 * eye])
     else:
         counts = np.vstack([eye, eye[1:] + eye[0], eye[2:] + eye[1]])
-    fit = ClosedForm(anchored).fit(
-        counts, model.predict(counts), weights=np.ones(len(counts)), document_counts=np.ones(36)
-    )
+    fit = ClosedForm(anchored).fit(observed(counts, model.predict(counts)))
     assert fit.identified.all()
     np.testing.assert_allclose(fit.scores["value"], model.values, atol=1e-6)
     np.testing.assert_allclose(fit.scores["importance"], model.importances, atol=1e-6)
@@ -337,9 +321,7 @@ def test_units_without_an_answer_are_marked_and_left_out():
     """A pair outside the range of its two singletons cannot come from a SLALOM."""
     counts = np.array([[1.0, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0], [1, 0, 1], [0, 1, 1]])
     scores = np.array([0.0, 1.0, 2.0, 0.5, 7.0, 9.0])
-    fit = ClosedForm(anchored=False).fit(
-        counts, scores, weights=np.ones(6), document_counts=np.ones(3)
-    )
+    fit = ClosedForm(anchored=False).fit(observed(counts, scores))
     assert fit.identified.tolist() == [True, True, False]
     assert fit.scores["value"].tolist() == [0.0, 1.0, 0.0]
     assert fit.scores["importance"].tolist() == pytest.approx([0.0, 0.0, 0.0])
@@ -361,7 +343,7 @@ def test_rows_that_weigh_nothing_move_nothing():
     scores, weights = model.predict(counts), np.ones(400)
     scores[5:25] += 10 * rng.normal(size=20)
     weights[5:25] = 1e-9
-    fit = SlalomSurrogate().fit(counts, scores, weights=weights, document_counts=np.ones(24))
+    fit = SlalomSurrogate().fit(observed(counts, scores, weights=weights))
     np.testing.assert_allclose(fit.scores["value"], model.values, atol=2e-2)
     assert fit.r2 > 0.999
 
@@ -375,7 +357,7 @@ def test_what_the_empty_text_would_say_stays_within_what_was_said(level, effect,
     counts = masks.astype(float)
     noise = rng.normal(size=200)
     scores = level + effect * (counts @ rng.normal(size=60)) + noise * (1.0 - effect)
-    fit = SlalomSurrogate().fit(counts, scores, weights=np.ones(200), document_counts=np.ones(60))
+    fit = SlalomSurrogate().fit(observed(counts, scores))
     guess = fit.model.predict(np.zeros((1, 60)))[0]
     assert scores.min() < guess < scores.max()
 
@@ -385,8 +367,6 @@ def test_a_unit_may_be_told_by_a_reference_that_is_told_later():
     a, b, c, d = np.eye(4)
     counts = np.array([a, b, c, d, a + b, a + c, a + d, b + c, b + d])
     scores = np.array([0.0, 1.0, 2.0, 3.0, 5.0, -3.0, 1.5, 1.5, 2.0])
-    fit = ClosedForm(anchored=False).fit(
-        counts, scores, weights=np.ones(9), document_counts=np.ones(4)
-    )
+    fit = ClosedForm(anchored=False).fit(observed(counts, scores))
     assert fit.identified.all()
     np.testing.assert_allclose(np.diff(fit.scores["importance"]), 0.0, atol=1e-12)

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from oracles import observed
 from slalom.surrogates.slalom.descent import descend
 from slalom.surrogates.slalom.fit import SlalomSurrogate
 from slalom.surrogates.slalom.folds import (
@@ -29,9 +30,7 @@ def fitted():
     counts[0], counts[1] = 1.0, 0.0
     model = SlalomModel(rng.normal(size=n_units), rng.normal(size=n_units), Anchor(0.2, 1.0))
     scores = model.predict(counts) + 0.2 * rng.normal(size=300)
-    problem = SlalomSurrogate().problem(
-        counts, scores / scores.std(), weights=np.ones(300), document_counts=np.ones(n_units)
-    )
+    problem = SlalomSurrogate().problem(observed(counts, scores / scores.std()))
     ridges = Strengths().ridges(problem)
     return problem, Solution(refitted(problem, np.ones(300, bool), ridges)[1], ridges)
 

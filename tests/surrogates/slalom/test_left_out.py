@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from oracles import observed
 from slalom.surrogates.slalom.cholesky import halved, halved_back, root_of, solved
 from slalom.surrogates.slalom.descent import descend
 from slalom.surrogates.slalom.fit import SlalomSurrogate
@@ -18,9 +19,7 @@ def problem_of(seed=0, *, n_rows=300, n_units=20, noise=0.2):
     model = SlalomModel(rng.normal(size=n_units), rng.normal(size=n_units), Anchor(0.2, 1.0))
     scores = model.predict(counts) + noise * rng.normal(size=n_rows)
     weights = 0.5 + rng.random(n_rows)
-    return SlalomSurrogate().problem(
-        counts, scores / scores.std(), weights=weights, document_counts=np.ones(n_units)
-    )
+    return SlalomSurrogate().problem(observed(counts, scores / scores.std(), weights=weights))
 
 
 def converged(problem, ridges, importances):
@@ -87,9 +86,7 @@ def test_without_a_fold_importances_move_as_the_linear_fit_says():
     counts = (rng.random((120, n_units)) < 0.5).astype(float)
     model = SlalomModel(rng.normal(size=n_units), rng.normal(size=n_units), Anchor(0.2, 1.0))
     scores = model.predict(counts) + 0.1 * rng.normal(size=120)
-    problem = SlalomSurrogate(parts=False).problem(
-        counts, scores, weights=np.ones(120), document_counts=np.ones(n_units)
-    )
+    problem = SlalomSurrogate(parts=False).problem(observed(counts, scores))
     ridges = Ridges.of(problem, 1e-2, 1e-2)
     state = project(problem, problem.importance_prior, ridges)
     state = descend(problem, state, ridges, n_steps=60, tolerance=1e-14)

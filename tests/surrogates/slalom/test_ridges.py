@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from oracles import observed
 from slalom.surrogates.slalom.fit import SlalomSurrogate
 from slalom.surrogates.slalom.model import Anchor, SlalomModel
 from slalom.surrogates.slalom.problem import Ridges, project
@@ -26,9 +27,7 @@ def problem_of(n_rows, n_units, seed=0):
     model = SlalomModel(rng.normal(size=n_units), 0.5 * rng.normal(size=n_units), Anchor(0.0, 0.5))
     scores = model.predict(counts) + NOISE * rng.normal(size=n_rows)
     surrogate = SlalomSurrogate(parts=False)
-    return surrogate.problem(
-        counts, scores, weights=np.ones(n_rows), document_counts=np.ones(n_units)
-    )
+    return surrogate.problem(observed(counts, scores))
 
 
 @pytest.mark.parametrize("n_rows", [120, 1000])

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from oracles import observed
 from slalom.surrogates.slalom.descent import step_down
 from slalom.surrogates.slalom.fit import SlalomSurrogate
 from slalom.surrogates.slalom.model import Anchor, SlalomModel
@@ -16,10 +17,7 @@ def problem_of(model, n_rows=300, *, anchored=True):
     counts = (rng.random((n_rows, n_units)) < rng.random((n_rows, 1))).astype(float)
     counts = counts[counts.any(axis=1)]
     return SlalomSurrogate(anchored=anchored, parts=False).problem(
-        counts,
-        model.predict(counts),
-        weights=np.ones(len(counts)),
-        document_counts=np.ones(n_units),
+        observed(counts, model.predict(counts))
     )
 
 

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from oracles import observed
+from slalom.surrogates.base import Observations
 from slalom.surrogates.slalom.fit import SlalomSurrogate
 from slalom.surrogates.slalom.model import Anchor, SlalomModel
 
@@ -20,7 +22,7 @@ def test_what_nothing_says_is_no_wild_guess_where_it_cannot_be_asked():
     counts, effects = without_empty(12, 300, rng), rng.normal(size=12)
     scores = 5 * np.tanh(2 * counts @ effects)
     given = {"weights": np.ones(len(counts)), "document_counts": np.ones(12)}
-    fit = SlalomSurrogate().fit(counts, scores, **given)
+    fit = SlalomSurrogate().fit(Observations(counts, scores, **given))
     assert np.abs(fit.model.predict(np.zeros((1, 12)))).max() < 6
     assert fit.errors["alone"].max() < 2 * scores.std()
     assert fit.length_errors[1] == 0
@@ -31,7 +33,7 @@ def test_nothing_is_guessed_to_say_what_one_word_says(seed):
     """All that can be asked of three words was: of nothing they tell little."""
     scores = 5 * np.random.default_rng(seed).normal(size=7)
     counts = np.array(list(np.ndindex(2, 2, 2)), dtype=float)[1:]
-    fit = SlalomSurrogate().fit(counts, scores, weights=np.ones(7), document_counts=np.ones(3))
+    fit = SlalomSurrogate().fit(observed(counts, scores))
     nothing, alone = fit.model.predict(np.zeros((1, 3)))[0], scores[counts.sum(axis=1) == 1]
     assert alone.min() <= nothing <= alone.max()
 
@@ -42,11 +44,6 @@ def test_an_exact_slalom_tells_what_nothing_says_without_being_asked():
         SlalomModel(2 * rng.normal(size=20), rng.normal(size=20), Anchor(0.4, 1.0)),
         without_empty(20, 400, rng),
     )
-    fit = SlalomSurrogate().fit(
-        counts,
-        model.predict(counts),
-        weights=np.ones(len(counts)),
-        document_counts=np.ones(20),
-    )
+    fit = SlalomSurrogate().fit(observed(counts, model.predict(counts)))
     none = np.zeros((1, 20))
     np.testing.assert_allclose(fit.model.predict(none), model.predict(none), atol=2e-2)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from slalom.document import BoolArray, FloatArray
-from slalom.surrogates.base import Fit
+from slalom.surrogates.base import Fit, Observations
 from slalom.surrogates.slalom.model import Anchor, SlalomModel
 from slalom.surrogates.slalom.readouts import read_outs
 
@@ -42,14 +42,9 @@ class ClosedForm:
 
     anchored: bool
 
-    def fit(
-        self,
-        counts: FloatArray,
-        scores: FloatArray,
-        *,
-        weights: FloatArray,
-        document_counts: FloatArray,
-    ) -> Fit:
+    def fit(self, observed: Observations) -> Fit:
+        counts, scores, weights = observed.counts, observed.scores, observed.weights
+        document_counts = observed.document_counts
         columns = scores.reshape(len(scores), -1)
         used = weights > 0
         recover = _with_anchor if self.anchored else _without_anchor

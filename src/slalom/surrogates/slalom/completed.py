@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from slalom.document import FloatArray, IntArray
-from slalom.surrogates.base import Fit
+from slalom.surrogates.base import Fit, Observations
 from slalom.surrogates.boosted import Ground, Growth
 from slalom.surrogates.permuted_shapley import Orders, Paths, permuted_shapley
 from slalom.surrogates.quality import loo_quality
@@ -107,16 +107,10 @@ class CompletedSurrogate:
     parts: SlalomSurrogate = PARTS
     trees: bool = False
 
-    def fit(
-        self,
-        counts: FloatArray,
-        scores: FloatArray,
-        *,
-        weights: FloatArray,
-        document_counts: FloatArray,
-    ) -> Fit:
-        solved = self.parts.solve(counts, scores, weights=weights, document_counts=document_counts)
-        fit = self.parts.told(solved, counts, scores, document_counts=document_counts)
+    def fit(self, observed: Observations) -> Fit:
+        counts, scores = observed.counts, observed.scores
+        solved = self.parts.solve(observed)
+        fit = self.parts.finished(solved, observed)
         problem, folds = solved.problem, folds_of(solved.problem)
         drawn = folds >= 0
         if fit.r2 is None or problem.complete:
@@ -151,7 +145,7 @@ class CompletedSurrogate:
         )
         return replace(
             judged,
-            scores={**fit.scores, **_read_outs(fit, model, document_counts)},
+            scores={**fit.scores, **_read_outs(fit, model, observed.document_counts)},
             parts=described(
                 model.parts,
                 counts[rows],

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from slalom.document import BoolArray, FloatArray
-from slalom.surrogates.base import Fit, unsure
+from slalom.surrogates.base import Fit, Observations, unsure
 from slalom.surrogates.quality import sampled_rows
 from slalom.surrogates.rows import Rows
 from slalom.surrogates.slalom.certainty import certainty
@@ -58,54 +58,30 @@ class SlalomSurrogate:
     solver: Solver = DEFAULT_SOLVER
     prior: Prior | None = None  # None: every value shrinks to one score, every importance to 0
 
-    def fit(
-        self,
-        counts: FloatArray,
-        scores: FloatArray,
-        *,
-        weights: FloatArray,
-        document_counts: FloatArray,
-    ) -> Fit:
-        solved = self.solve(counts, scores, weights=weights, document_counts=document_counts)
-        return self.told(solved, counts, scores, document_counts=document_counts)
+    def fit(self, observed: Observations) -> Fit:
+        return self.finished(self.solve(observed), observed)
 
-    def solve(
-        self,
-        counts: FloatArray,
-        scores: FloatArray,
-        *,
-        weights: FloatArray,
-        document_counts: FloatArray,
-    ) -> "Solved":
+    def solve(self, observed: Observations) -> "Solved":
         """The first half of a fit: where the search ended."""
-        columns = scores.reshape(len(scores), -1)
-        judged = _judged(counts, document_counts) & (weights > 0)
+        counts, weights = observed.counts, observed.weights
+        columns = observed.scores.reshape(len(counts), -1)
+        judged = _judged(counts, observed.document_counts) & (weights > 0)
         contrasts = _contrasts(columns)
         unit = _unit(columns @ contrasts, judged)
-        told = self.prior and replace(self.prior, values=self.prior.values / unit)
+        in_units = replace(observed, scores=columns @ contrasts / unit)
+        scaled = self.prior and replace(self.prior, values=self.prior.values / unit)
         problem, solution = self._solved(
             [
-                replace(self, prior=prior).problem(
-                    counts,
-                    columns @ contrasts / unit,
-                    weights=weights,
-                    document_counts=document_counts,
-                )
-                for prior in dict.fromkeys((told, None))
+                replace(self, prior=prior).problem(in_units)
+                for prior in dict.fromkeys((scaled, None))
             ]
         )
         used = self._used(counts, weights)
         return Solved(problem, solution, contrasts * unit, used)
 
-    def told(
-        self,
-        solved: "Solved",
-        counts: FloatArray,
-        scores: FloatArray,
-        *,
-        document_counts: FloatArray,
-    ) -> Fit:
+    def finished(self, solved: "Solved", observed: Observations) -> Fit:
         """The second half: the model, what is read off it, and how sure it is."""
+        counts, scores, document_counts = observed.counts, observed.scores, observed.document_counts
         problem, solution, back = solved.problem, solved.solution, solved.back
         columns = scores.reshape(len(scores), -1)
         model = _model(problem, solution, back, document_counts)
@@ -114,8 +90,7 @@ class SlalomSurrogate:
         by = sampled_rows(counts[solved.used])
         sure = certainty(problem, solution, back, by)
         judged = sure.judged
-        said = model.predict(counts)
-        held_out = said.reshape(columns.shape)
+        held_out = model.predict(counts).reshape(columns.shape)
         held_out[solved.used] = columns[solved.used] - sure.residuals
         return Fit(
             model=model,
@@ -149,17 +124,12 @@ class SlalomSurrogate:
         errors = [judge(p, left_out(p, s.state, s.ridges).residuals) for p, s in solved]
         return solved[int(np.argmin(errors))]
 
-    def problem(
-        self,
-        counts: FloatArray,
-        scores: FloatArray,
-        *,
-        weights: FloatArray,
-        document_counts: FloatArray,
-    ) -> Problem:
+    def problem(self, observed: Observations) -> Problem:
         """Only rows that are fitted; without an anchor an empty query says nothing."""
+        counts, weights = observed.counts, observed.weights
+        document_counts = observed.document_counts
         used = self._used(counts, weights)
-        columns = scores.reshape(len(scores), -1)
+        columns = observed.scores.reshape(len(counts), -1)
         common = self._common(counts, columns, weights, document_counts)
         counts, columns, weights = counts[used], columns[used], weights[used]
         values, importance_prior = self._believed(common, counts)
@@ -190,12 +160,14 @@ class SlalomSurrogate:
         k = n_features + self.anchored
         values, importance_prior = np.tile(common, (k, 1)), np.zeros(k)
         if self.prior is not None:
-            told = self.prior.values.reshape(n_features, -1)
-            values[:n_features] = np.where(np.isfinite(told), told, common)
-            heard = np.isfinite(self.prior.importances)
-            if heard.any():
-                mean = self.prior.importances[heard].mean()
-                importance_prior[:n_features] = np.where(heard, self.prior.importances - mean, 0.0)
+            known = self.prior.values.reshape(n_features, -1)
+            values[:n_features] = np.where(np.isfinite(known), known, common)
+            has_importance = np.isfinite(self.prior.importances)
+            if has_importance.any():
+                mean = self.prior.importances[has_importance].mean()
+                importance_prior[:n_features] = np.where(
+                    has_importance, self.prior.importances - mean, 0.0
+                )
                 importance_prior[n_features:] = self.prior.anchor - mean
         return values, importance_prior
 
