@@ -197,7 +197,6 @@ def test_it_pickles_and_leaves_the_model_alone() -> None:
     assert classifier.logits([]) == []
     document = classifier.split("A film")
     assert classifier.logits([(document, document.full()[:0])])[0].shape == (0, 2)
-    assert classifier.remarks(document, document.full(), first) == ()
 
 
 def test_what_rows_begin_with() -> None:

@@ -250,11 +250,6 @@ def test_it_pickles() -> None:
 # ── bad input ────────────────────────────────────────────────────────────────────────────────
 
 
-def test_it_has_nothing_to_remark() -> None:
-    document = made("BERT").split("great")
-    assert made("BERT").remarks(document, document.full(), np.zeros((1, 2))) == ()
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -90,9 +90,6 @@ class CausalClassifier:
     def logits(self, asked: Sequence[tuple[Document, Queries]]) -> list[FloatArray]:
         return answered(asked, self._ask)
 
-    def remarks(self, document: Document, queries: Queries, logits: FloatArray) -> tuple[str, ...]:
-        return ()
-
     def __call__(self, texts: Sequence[str]) -> FloatArray:
         if not len(checked_texts(texts)):
             return np.zeros((0, len(self.labels)))
@@ -100,7 +97,7 @@ class CausalClassifier:
         return self._ask(joined(rows))
 
     @cached_property
-    def _asked_model(self) -> Any:
+    def _cast_model(self) -> Any:
         return in_precision(self.model, self.precision)
 
     def _one_text(self, text: Text, *, empty: bool = False) -> str:
@@ -136,7 +133,7 @@ class CausalClassifier:
                 f"a text of {rows.lengths.max()} tokens, the prompt included, is longer than "
                 f"the {limit} that {self.name} reads: shorten it"
             )
-        logits = next_tokens(self._asked_model, rows, self._ids)
+        logits = next_tokens(self._cast_model, rows, self._ids)
         n_rows, n_classes = len(rows.lengths), len(self.labels)
         return checked_logits(logits, n_queries=n_rows, n_classes=n_classes, name=self.name)
 

@@ -120,9 +120,6 @@ class HuggingFaceClassifier:
     def logits(self, asked: Sequence[tuple[Document, Queries]]) -> list[FloatArray]:
         return answered(asked, self._ask)
 
-    def remarks(self, document: Document, queries: Queries, logits: FloatArray) -> tuple[str, ...]:
-        return ()
-
     def __call__(self, texts: Sequence[Text]) -> FloatArray:
         if not len(checked_texts(texts)):
             return np.zeros((0, len(self.labels)))
@@ -133,7 +130,7 @@ class HuggingFaceClassifier:
         return internals_of_model(self.model, self.tokenizer, n_classes=len(self.labels))
 
     @cached_property
-    def _asked_model(self) -> Any:
+    def _cast_model(self) -> Any:
         return in_precision(self.model, self.precision)
 
     @property
@@ -179,7 +176,7 @@ class HuggingFaceClassifier:
             )
         spare = self.tokenizer.pad_token_id
         typed = forward_accepts(self.model, "token_type_ids") and _makes_types(self.tokenizer)
-        return answers(self._asked_model, rows, spare_pad=spare, typed=typed)
+        return answers(self._cast_model, rows, spare_pad=spare, typed=typed)
 
 
 def _makes_types(tokenizer: Any) -> bool:
