@@ -20,7 +20,7 @@ from slalom.classifiers.huggingface.held import held
 
 ENOUGH = 64  # rows, for the comparison to be a trifle
 TOLERANCE = 1e-5  # of scores, absolute and relative
-LARGEST_TABLE = 2**13  # tokens at their places, four vectors each
+LARGEST_TABLE = 2**25  # numbers, 128 MB
 TIMES_SHOWN = 2  # on average, for a table to pay
 
 Ask = Callable[[LongArray], Tensor]  # from numbers of rows to their scores
@@ -55,7 +55,8 @@ def _with_table(encoder: Encoder, rows: Rows) -> Ask | None:
     parts = [part.astype(np.int64) for part in (rows.ids, places, rows.types)]
     sizes = [int(part.max()) + 1 for part in parts]
     distinct, numbers = np.unique(np.ravel_multi_index(parts, sizes), return_inverse=True)
-    if len(distinct) > min(LARGEST_TABLE, len(numbers) / TIMES_SHOWN):
+    size = 4 * encoder.layers[0].query.in_features  # input, query, key and value
+    if len(distinct) > min(LARGEST_TABLE / size, len(numbers) / TIMES_SHOWN):
         return None
     tokens = [torch.from_numpy(part)[:, None] for part in np.unravel_index(distinct, sizes)]
     table = [part[:, 0] for part in encoder.start(*tokens)]  # (n_distinct, size) each
