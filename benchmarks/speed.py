@@ -12,8 +12,9 @@ the forward passes of the same distinct queries alone, at the token budget that 
 "processor" is this process's, all of it where OMP_NUM_THREADS=1 leaves the fits no workers.
 Stages are those of another run: "own" is processor time of our threads, "clock" what passed
 meanwhile, waiting included; on a GPU stages run beside each other. With --rivals, other packages
-explain a few of the texts with so many queries. Rows are written as they come; after --seconds no
-other one is begun.
+explain a few of the texts with so many queries; shap and lime ask through our classifier and share
+its shortcuts on a CPU, with --plain-rivals its batches alone: the model's own forward pass answers.
+Rows are written as they come; after --seconds no other one is begun.
 """
 
 import argparse
@@ -21,6 +22,7 @@ import json
 import os
 import warnings
 from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
@@ -31,7 +33,7 @@ import numpy as np
 
 import slalom
 from benchmarks.reviews import reviews
-from benchmarks.stages import Stopwatch, bare_seconds, listening
+from benchmarks.stages import Stopwatch, bare_seconds, listening, without_shortcuts
 from slalom.classifiers.huggingface.batching import Rows
 from slalom.explainers.workers import PER_WORKER
 
@@ -83,6 +85,7 @@ def _options() -> argparse.ArgumentParser:
     options.add_argument("--repeats", type=int, default=2)
     options.add_argument("--rivals", type=int, default=0, help="queries of other packages")
     options.add_argument("--rival-names", default=";".join(RIVALS), help="those of them, with ;")
+    options.add_argument("--plain-rivals", action="store_true", help="without our shortcuts")
     options.add_argument("--ours", default="slalom,slalom-eff", help="beside them, as many queries")
     options.add_argument("--fewer", default="50,100,200,500,1000", help="queries we try instead")
     options.add_argument("--rival-documents", type=int, default=3)
@@ -203,7 +206,9 @@ def _rivals(
     yield from (row(ours(method), given.rivals) for method in given.ours.split(","))
     for peer in PEERS:
         if peer.name in given.rival_names.split(";"):
-            found = row(peer, given.rivals)
+            with without_shortcuts() if given.plain_rivals else nullcontext():
+                found = row(peer, given.rivals)
+            found["plain"] = given.plain_rivals
             error = found["subset_error"]
             enough = [one for one in said if error is not None and one["subset_error"] <= error]
             if enough and found["seconds"]:
