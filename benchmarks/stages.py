@@ -125,7 +125,7 @@ def bare_seconds(classifier: Any, asked: Sequence[Rows]) -> tuple[Spent, int]:
 
 
 def _passes(classifier: Any, rows: Rows, chosen: np.ndarray, budget: int) -> Spent:
-    model = classifier._asked_model
+    model = classifier._cast_model
     there = held(rows, calls.device_of(model))
     waiting = [chosen[at] for at in batches(rows.lengths[chosen], budget=budget, padding=True)]
     with calls.borrowed(model, None):

@@ -7,6 +7,10 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from benchmarks.stages import BUDGETS, Stopwatch, bare_seconds, listening, without_shortcuts
+
+import slalom
+from slalom.classifiers.huggingface.batching import Rows
 
 ROOT = Path(__file__).parents[1]
 BENCHMARKS = sorted(
@@ -37,6 +41,18 @@ def test_they_start_from_the_checkout() -> None:
         [sys.executable, "-c", imports], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_stages_of_a_run_and_the_forward_passes_alone() -> None:
+    classifier = slalom.load()
+    asked: list[Rows] = []
+    stopwatch = Stopwatch()
+    with listening(asked), without_shortcuts(), stopwatch.running():
+        slalom.explain(classifier, "A slow start.", n_queries=16, units="token")
+    assert {"tokenise", "forward", "fit", "tell"} <= set(stopwatch.clock)
+    alone, budget = bare_seconds(classifier, asked)
+    assert alone.processor > 0
+    assert budget in BUDGETS["cpu"]
 
 
 FAULTS = tomllib.loads((ROOT / "benchmarks" / "faults.toml").read_text(encoding="utf-8"))
