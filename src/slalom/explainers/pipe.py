@@ -1,7 +1,7 @@
 """The one way of many documents through a method: in chunks, in order, watched.
 
 `explain`, `explain_many`, `explain_each` and the evaluation all go this way. Neighbouring
-documents are asked and fitted together; what a document is told does not depend on them.
+documents are asked and fitted together; a document's numbers do not depend on its neighbours.
 """
 
 import sys

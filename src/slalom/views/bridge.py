@@ -3,8 +3,8 @@
     base + Σ shapley = answer,   shapley_i = what the unit adds + g(n)/n
 
 where the length curve g, a game of size alone, is shared equally: its part is taken out of the
-units and told as one step, where it can be told from them. What the values leave open, if anything,
-is a step of its own.
+units and shown as one step, where it can be told apart from them. What the values leave open, if
+anything, is a step of its own.
 """
 
 from collections.abc import Sequence

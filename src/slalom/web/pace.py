@@ -17,7 +17,7 @@ from slalom.web.limits import Limits
 from slalom.web.models import Model
 from slalom.web.requests import ExplanationRequest
 
-LONG = 500  # tokens; of a longer text is found out first how long it will take
+LONG = 500  # tokens; how long a longer text will take is found out first
 FEWEST_PER_UNIT = 2  # queries, however long they take
 
 

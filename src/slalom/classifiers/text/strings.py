@@ -1,8 +1,8 @@
 """Queries as plain text: exactly what a function is shown, spaces included.
 
-A unit brings the whitespace before it; where there is none and the unit before it is another than
-in the text, one space. Text between the caller's spans is always shown. The two sides of a pair
-are built separately.
+A unit brings the whitespace before it. One that has none gets a space where it follows another
+unit than in the text. Text between the caller's spans is always shown. The two sides of a pair are
+built separately.
 """
 
 from collections.abc import Sequence
