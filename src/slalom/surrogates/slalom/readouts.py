@@ -16,13 +16,14 @@ Without an anchor `alone` is F({j}) = v_j. Standard errors follow by the delta m
 covariance of all parameters; so do those of the length curve g.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from slalom.document import FloatArray
-from slalom.surrogates.rows import Rows
 from slalom.surrogates.slalom.certainty import Certainty
+from slalom.surrogates.slalom.derivatives import Derivative, Layout
 from slalom.surrogates.slalom.length import ramps
 from slalom.surrogates.slalom.model import SlalomModel
 from slalom.surrogates.slalom.shapley import Game, shapley_jacobian, shapley_values
@@ -46,10 +47,15 @@ def standard_errors(
     errors: dict[str, list[FloatArray]] = {}
     sureness = zip(_columns(model), sure.covariances, sure.common_shift, strict=True)
     for column, covariance, pull in sureness:
-        for name, jacobian in _Reading.of(column, document_counts).jacobians().items():
-            variance = _variances(jacobian, covariance)
+        reading = _Reading.of(column, document_counts)
+        layout, variances = reading.layout, {}
+        for name, derivative in reading.derivatives().items():
+            variances[name] = derivative.variances(covariance, layout)
             if name in UNHEARD:
-                variance = variance + ((jacobian @ pull) ** 2).sum(axis=1)
+                variances[name] += (derivative.applied(pull, layout) ** 2).sum(axis=1)
+        jacobian = reading.shapley_jacobian()
+        variances["shapley"] = ((jacobian @ covariance) * jacobian).sum(axis=1)
+        for name, variance in variances.items():
             errors.setdefault(name, []).append(np.sqrt(np.maximum(variance, 0.0)))
     return {name: _shaped(name, np.stack(e, axis=-1), model) for name, e in errors.items()}
 
@@ -61,10 +67,7 @@ def length_errors(model: SlalomModel, sizes: FloatArray, sure: Certainty) -> Flo
     """
     if model.length is None:
         return None
-    first = len(model.importances) + (model.anchor is not None)
-    first += 0 if model.direct is None else len(model.importances)
-    across = ramps(sizes, model.length.sizes)
-    rises = slice(first, first + across.shape[1])
+    across, rises = ramps(sizes, model.length.sizes), _layout(model).rises
     variances = [
         ((across @ covariance[rises, rises]) * across).sum(axis=1)
         + ((across @ pull[rises]) ** 2).sum(axis=1)
@@ -74,17 +77,11 @@ def length_errors(model: SlalomModel, sizes: FloatArray, sure: Certainty) -> Flo
     return np.asarray(errors[:, 0] if model.values.ndim == 1 else errors)
 
 
-def _variances(jacobian: FloatArray, covariance: FloatArray) -> FloatArray:
-    """The diagonal of J Σ Jᵀ, without what J leaves out: a value depends on itself alone."""
-    rows = Rows.of(jacobian)
-    if rows.cells is not None:
-        first, second, _ = rows.cells.pairs
-        column = rows.cells.column
-        terms = rows.data[first] * rows.data[second] * covariance[column[first], column[second]]
-        return np.asarray(np.bincount(rows.cells.row[first], terms, len(jacobian)), np.float64)
-    used = np.flatnonzero(jacobian.any(axis=0))
-    jacobian = jacobian[:, used]
-    return np.asarray(((jacobian @ covariance[np.ix_(used, used)]) * jacobian).sum(axis=1))
+def _layout(model: SlalomModel) -> Layout:
+    """Of the model's parameters, without those that it does not have."""
+    m = len(model.importances)
+    n_rises = 0 if model.length is None else len(model.length.sizes)
+    return Layout(m, int(model.anchor is not None), 0 if model.direct is None else m, n_rises)
 
 
 def _columns(model: SlalomModel) -> list[SlalomModel]:
@@ -136,38 +133,78 @@ class _Reading:
             "shapley": shapley_values(self.game) + direct + self._curve(self.on_average),
         }
 
-    def jacobians(self) -> dict[str, FloatArray]:
-        """∂score_i by (v_1…v_m, v_0, d, rises of g, s_1…s_m, s_0); no column for what is not."""
-        game, share, m = self.game, self.share, len(self.share)
-        centred = np.append(game.values, game.anchor_value) - self.attended
-        unit, none = np.eye(m, m + 1), np.zeros((m, m + 1))
-        attention = share[:, None] * (unit - self.occur)  # ∂α_i/∂s_k
-        by_importance = attention * centred[:m, None] - np.outer(share, self.occur * centred)
-        gone = self.has_all[:, None]
-        rest = np.where(gone, np.inf, 1.0 - share[:, None])
-        turn = (share * centred[:m])[:, None] / rest**2 * attention
-        scale = np.exp(self.model.importances)[:, None] * unit
-        shapley = shapley_jacobian(game)
-        alone = self._alone_jacobian()
-        by_removal = np.where(gone, unit, attention / rest)
-        return {
-            "value": self._row(unit, none),
-            "importance": self._row(none, unit),
-            "share": self._row(none, attention),
-            "alone": self._row(*alone, self.at_one),
-            "linearised": self._row(scale, scale * game.values[:, None]),
-            "gradient": self._row(attention, by_importance),
-            "removal": self._row(by_removal, by_importance / rest + turn, self.at_last),
-            "shapley": self._beside_equal_shares(
-                self._row(shapley[:, : m + 1], shapley[:, m + 1 :], self.on_average)
-            ),
-        }
+    @property
+    def layout(self) -> Layout:
+        return _layout(self.model)
 
-    def _beside_equal_shares(self, jacobian: FloatArray) -> FloatArray:
-        """Without what all units have in common: with an anchor the sum is asked, not fitted."""
+    def derivatives(self) -> dict[str, Derivative]:
+        """Of every score but Shapley values, which answer to all parameters."""
+        game, share, gone = self.game, self.share, self.has_all
+        pull = share * (game.values - self.attended)
+        rest = np.where(gone, np.inf, 1.0 - share)
+        alone, scale = self.share_alone, np.exp(self.model.importances)
+        turn = alone * (1 - alone) * (game.values - game.anchor_value)
+        none, one = np.zeros_like(share), np.ones_like(share)
+        nowhere, anchor = np.zeros_like(self.occur), np.zeros_like(self.occur)
+        anchor[-1] = 1.0
+        centred = np.append(game.values, game.anchor_value) - self.attended
+        attended = (self.occur, self.occur * centred), (nowhere, self.occur)  # of A, of log Z
+        found = {
+            "value": self._derivative(one, none),
+            "importance": self._derivative(none, one),
+            "share": self._derivative(none, share, attended),
+            "alone": self._derivative(alone, turn, ((anchor, nowhere), (nowhere, anchor))),
+            "linearised": self._derivative(scale, scale * game.values),
+            "gradient": self._derivative(share, pull, attended),
+            "removal": self._derivative(share / rest, pull / rest**2, attended),
+        }
+        found["removal"] = replace(found["removal"], value=np.where(gone, 1.0, share / rest))
+        for name, rises in (("alone", self.at_one), ("removal", self.at_last)):
+            found[name] = self._with_parts(found[name], rises)
+        return found
+
+    def _derivative(
+        self,
+        value: FloatArray,
+        importance: FloatArray,
+        less: Sequence[tuple[FloatArray, FloatArray]] = (),
+    ) -> Derivative:
+        """By the unit's own value and importance, each less what all have in common."""
+        n_parameters = len(self.layout.direction(self.occur, self.occur))
+        directions = [self.layout.direction(*parts) for parts in less]
+        return Derivative(
+            value,
+            importance,
+            0.0,
+            -np.stack([value, importance], axis=1)[:, : len(directions)],
+            np.reshape(directions, (-1, n_parameters)),
+        )
+
+    def _with_parts(self, derivative: Derivative, rises: FloatArray) -> Derivative:
+        """And by the direct effect and by so much of each rise of the length curve."""
+        nothing = np.zeros_like(self.occur)
+        curve = self.layout.direction(nothing, nothing, rises)
+        return replace(
+            derivative,
+            direct=1.0,
+            shares=np.column_stack([derivative.shares, np.ones_like(self.share)]),
+            directions=np.vstack([derivative.directions, curve]),
+        )
+
+    def shapley_jacobian(self) -> FloatArray:
+        """(m, n_parameters); with an anchor without what all units have in common.
+
+        The sum of all Shapley values is asked then, not fitted.
+        """
+        m, layout, counts = len(self.share), self.layout, self.game.counts
+        n_kept = m + layout.n_anchors
+        found = shapley_jacobian(self.game)
+        between = np.zeros((m, layout.rises.stop - n_kept))
+        between[:, : layout.n_direct] = np.eye(m, layout.n_direct)
+        between[:, layout.n_direct :] = self.on_average
+        jacobian = np.hstack([found[:, :n_kept], between, found[:, m + 1 : m + 1 + n_kept]])
         if self.model.anchor is None:
             return jacobian
-        counts = self.game.counts
         return np.asarray(jacobian - counts @ jacobian / counts.sum())
 
     @property
@@ -178,29 +215,6 @@ class _Reading:
     def share_alone(self) -> FloatArray:
         """(m,) the share of each unit when nothing else is shown."""
         return np.asarray(self.game.weights / (self.game.weights + self.game.anchor_weight))
-
-    def _alone_jacobian(self) -> tuple[FloatArray, FloatArray]:
-        m, alone = len(self.share), self.share_alone
-        by_value = np.zeros((m, m + 1))
-        by_value[:, :m], by_value[:, m] = np.diag(alone), -alone
-        turn = alone * (1 - alone) * (self.game.values - self.game.anchor_value)
-        by_importance = np.zeros((m, m + 1))
-        by_importance[:, :m], by_importance[:, m] = np.diag(turn), -turn
-        return by_value, by_importance
-
-    def _row(
-        self, by_value: FloatArray, by_importance: FloatArray, curve: FloatArray | None = None
-    ) -> FloatArray:
-        """The derivatives of a read-out side by side; `curve` says what of g it contains."""
-        m, model = len(self.share), self.model
-        kept = m + (model.anchor is not None)
-        blocks = [by_value[:, :kept]]
-        if model.direct is not None:
-            blocks.append(np.eye(m) if curve is not None else np.zeros((m, m)))
-        if model.length is not None:
-            n_knots = len(model.length.sizes)
-            blocks.append(np.tile(np.zeros(n_knots) if curve is None else curve, (m, 1)))
-        return np.hstack([*blocks, by_importance[:, :kept]])
 
     def _curve(self, parts: FloatArray) -> float:
         """So much of each rise of the length curve, added up."""

@@ -47,77 +47,85 @@ class Game:
 
 @dataclass(frozen=True, eq=False)
 class _Nodes:
-    """The factors of the integrand for one q and all t."""
+    """The factors of the integrand for one q and every t at which P is not yet nothing."""
 
+    q: float
     t: FloatArray  # (n_t,)
     product: FloatArray  # (n_t,) P times the quadrature weights
-    left: FloatArray  # (m, n_t) (E_i − 1) / a_i
-    own: FloatArray  # (m, n_t) w_i E_i / a_i
-    beta: FloatArray  # (m, n_t)
+    left: FloatArray  # (n_t, m) (E_i − 1) / a_i
+    own: FloatArray  # (n_t, m) w_i E_i / a_i, of which β is q times
 
 
 def shapley_values(game: Game) -> FloatArray:
     """The Shapley value of one occurrence of each feature: (m,)."""
     shares = np.zeros(len(game.values))
     for nodes in _quadrature(game, FINE):
-        shares += _bracket(game, nodes)[0] @ nodes.product
+        said = nodes.own * game.values
+        shares += nodes.product @ said
+        shares += (nodes.product * _of_all(game, nodes, said)) @ nodes.left
+        said *= nodes.left  # the unit is not one of the others
+        shares -= (nodes.q * nodes.product) @ said
     return shares
 
 
 def shapley_jacobian(game: Game) -> FloatArray:
     """∂φ_i by (v_1…v_m, v_0, s_1…s_m, s_0): (m, 2m + 2), for the delta method."""
-    m, counts, values = len(game.values), game.counts, game.values[:, None]
+    m, weights, values = len(game.values), game.weights, game.values
     jacobian = np.zeros((m, 2 * m + 2))
     by_value, by_importance = jacobian[:, : m + 1], jacobian[:, m + 1 :]
-    itself = np.diag_indices(m)
+    own_value, own_importance = np.zeros((2, m))
     for nodes in _quadrature(game, COARSE):
-        bracket, others = _bracket(game, nodes)
-        slope = nodes.beta * (1 + nodes.t * (nodes.beta - game.weights[:, None]))  # ∂β/∂s
-        log_a = -nodes.t * nodes.beta  # ∂ log a/∂s
-        left, pulled = nodes.left * nodes.product, bracket * nodes.product
-        cross_value = left @ nodes.beta.T
-        cross = pulled @ log_a.T + left @ (slope * values).T
-        by_value[:, :m] += counts * cross_value
-        by_value[itself] += nodes.own @ nodes.product - cross_value[itself]
-        by_value[:, m] += game.anchor_weight * left.sum(axis=1)
-        own = nodes.own * (values - nodes.t * (game.weights[:, None] * values + others))
-        by_importance[:, :m] += counts * cross
-        by_importance[itself] += own @ nodes.product - cross[itself]
-        by_importance[:, m] += game.anchor_weight * (
-            game.anchor_value * left.sum(axis=1) - pulled @ nodes.t
-        )
+        beta, said = nodes.q * nodes.own, nodes.own * values
+        others = _of_all(game, nodes, said)[:, None] - nodes.q * said
+        left = nodes.left * nodes.product[:, None]
+        pulled = said * nodes.product[:, None] + left * others
+        turned = beta * nodes.t[:, None]  # −∂ log a/∂s
+        slope = (beta + turned * (beta - weights)) * values  # v ∂β/∂s
+        by_value[:, :m] += left.T @ beta
+        by_importance[:, :m] += left.T @ slope - pulled.T @ turned
+        by_value[:, m] += game.anchor_weight * left.sum(axis=0)
+        by_importance[:, m] -= game.anchor_weight * (nodes.t @ pulled)
+        own_value += nodes.product @ nodes.own
+        own_importance += nodes.product @ said
+        own_importance -= (nodes.product * nodes.t) @ (nodes.own * (weights * values + others))
+    by_importance[:, m] += game.anchor_value * by_value[:, m]
+    for others, own in ((by_value[:, :m], own_value), (by_importance[:, :m], own_importance)):
+        itself = others.diagonal().copy()
+        others *= game.counts
+        others[np.diag_indices(m)] += own - itself
     return jacobian
 
 
-def _bracket(game: Game, nodes: _Nodes) -> tuple[FloatArray, FloatArray]:
-    """The integrand over P, and what the other units and the anchor bring: (m, n_t) each."""
-    brought = nodes.beta * game.values[:, None]
-    others = game.anchor_weight * game.anchor_value + game.counts @ brought - brought
-    return nodes.own * game.values[:, None] + nodes.left * others, others
+def _of_all(game: Game, nodes: _Nodes, said: FloatArray) -> FloatArray:
+    """(n_t,) what all units and the anchor bring."""
+    return np.asarray(game.anchor_weight * game.anchor_value + nodes.q * (said @ game.counts))
 
 
 def _quadrature(game: Game, grid: Grid) -> Iterator[_Nodes]:
     n_units = max(1, round(float(game.counts.sum())))
     points, q_weights = _legendre(min(-(-n_units // 2), grid.most_q_nodes))
-    weights = np.append(game.weights, game.anchor_weight)
-    lowest = np.log(LOWEST_TZ / max(float(game.counts @ weights[:-1]) + weights[-1], 1.0))
-    highest = np.log(HIGHEST_TW / weights[weights > 0].min(initial=1.0))
+    heard = np.append(game.weights, game.anchor_weight)
+    lowest = np.log(LOWEST_TZ / max(float(game.counts @ heard[:-1]) + heard[-1], 1.0))
+    highest = np.log(HIGHEST_TW / heard[heard > 0].min(initial=1.0))
     u = np.linspace(lowest, highest, int(np.ceil((highest - lowest) / grid.step)) + 1)
     t = np.exp(u)
     step = float(u[1] - u[0])
     t_weights = step * t
     t_weights[0] /= -np.expm1(-step)
-    decay = np.exp(-game.weights[:, None] * t)
+    gone = np.expm1(-t[:, None] * game.weights)  # E − 1
+    heard_own = (1.0 + gone) * game.weights
+    n_gone, by_anchor = -(gone @ game.counts), t * game.anchor_weight
     for q, q_weight in zip((points + 1) / 2, q_weights / 2, strict=True):
-        a = 1.0 - q + q * decay
-        log_product = game.counts @ np.log(a) - t * game.anchor_weight
-        own = game.weights[:, None] * decay / a
+        # −log P ≥ q Σ (1 − E) + t w_0, which rises with t
+        n_t = 1 + int(np.searchsorted(q * n_gone + by_anchor, HIGHEST_TW))
+        a = 1.0 + q * gone[:n_t]
+        log_product = np.log(a) @ game.counts - by_anchor[:n_t]
         yield _Nodes(
-            t=t,
-            product=np.exp(log_product) * t_weights * q_weight,
-            left=(decay - 1.0) / a,
-            own=own,
-            beta=q * own,
+            q=float(q),
+            t=t[:n_t],
+            product=np.exp(log_product) * t_weights[:n_t] * q_weight,
+            left=gone[:n_t] / a,
+            own=heard_own[:n_t] / a,
         )
 
 
