@@ -8,8 +8,9 @@ A setting is any of PER_WORKER (documents a worker takes at a time), PER_CORE (w
 (chunks at work), UNITS_PER_TURN (how much is answered together), BACKLOG (of turns, from which on
 workers compute posteriors themselves) and BATCHES_AT_ONCE (threads that answer). Rows say documents
 per second, processor seconds per document of this process and of its workers, what share of the
-cores that is, batches per document and tokens per batch. --wait pretends that a device takes so many seconds per token, for a
-rehearsal on a machine that has none. A row is begun only while --seconds are not over.
+cores that is, batches per document and tokens per batch. --wait pretends that a device takes so
+many seconds per token, for a rehearsal on a machine that has none. A row is begun only while
+--seconds are not over.
 """
 
 import argparse

@@ -29,7 +29,7 @@ from slalom.surrogates.slalom.posterior import Posterior, Residuals
 
 WORKERS_AT_MOST = 512  # that may call at the same moment
 BATCHES_AT_ONCE = 2  # one is answered while the next is put together; further calls gather
-UNITS_PER_TURN = 2**18  # of all queries, shown or not: a few batches
+UNITS_PER_TURN = 2**19  # of all queries, shown or not: a few batches
 BACKLOG = 2  # turns: calls that wait for so many leave the GPU no time for other work
 Pairs = Sequence[tuple[Document, Queries]]
 

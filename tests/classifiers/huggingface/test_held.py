@@ -3,7 +3,7 @@ import torch
 
 from frames import frame_of
 from slalom.classifiers.huggingface.batching import assemble, joined
-from slalom.classifiers.huggingface.held import held
+from slalom.classifiers.huggingface.held import AHEAD, Pace, held
 
 
 def test_padding_is_on_the_right_and_masked() -> None:
@@ -33,3 +33,31 @@ def test_widths_are_multiples_where_that_costs_little() -> None:
         return ids.shape[1]
 
     assert [width(n) for n in (9, 61, 64, 126, 130)] == [9, 64, 64, 128, 136]
+
+
+def test_a_gpu_has_few_batches_before_it(monkeypatch):
+    """There is no GPU here: events that only say when they are waited for."""
+    waited = []
+
+    class Event:
+        def __init__(self, blocking):
+            assert blocking  # a thread that spins would take a core from the fits
+
+        def record(self, stream):
+            self.number = len(pace.begun)
+
+        def synchronize(self):
+            waited.append(self.number)
+
+    monkeypatch.setattr(torch.cuda, "Event", Event)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda device: None)
+    pace = Pace(torch.device("cuda"))
+    for _ in range(AHEAD):
+        pace.wait()
+    assert waited == []
+    pace.wait()
+    pace.wait()
+    assert len(waited) == 2
+    assert len(pace.begun) == AHEAD
+    Pace(torch.device("cpu")).wait()
+    assert len(waited) == 2

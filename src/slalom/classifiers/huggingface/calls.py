@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from slalom.classifiers.huggingface.batching import SMALL, LongArray, Rows, batches
-from slalom.classifiers.huggingface.held import Held, fetched, held
+from slalom.classifiers.huggingface.held import Held, Pace, fetched, held
 from slalom.classifiers.huggingface.shortcut import quickest
 from slalom.document import FloatArray
 from slalom.errors import ClassifierError, InputError, SlalomWarning, UnknownNameError
@@ -219,9 +219,11 @@ def in_turn(
     left = deque(waiting)
     order: list[LongArray] = []
     found: list[Tensor] = []
+    pace = Pace(device_of(model))
     while left:
         try:
             found.append(ask(left[0]))
+            pace.wait()
         except torch.OutOfMemoryError as problem:
             left = deque(_halved(left, problem))
             _halve_budget(model)

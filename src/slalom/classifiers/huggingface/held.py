@@ -3,7 +3,8 @@
 A batch then costs the processor a few numbers per row, not a few per token.
 """
 
-from dataclasses import dataclass
+from collections import deque
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from slalom.classifiers.huggingface.batching import LongArray, Rows
 from slalom.document import FloatArray
 
 LARGEST_SURPLUS = 0.05  # of a width
+AHEAD = 2  # batches that a GPU has before it
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +60,23 @@ def sent(numbers: NDArray[Any], device: torch.device) -> Tensor:
     if device.type != "cuda":
         return tensor.to(device)
     return tensor.pin_memory().to(device, non_blocking=True)
+
+
+@dataclass(eq=False)
+class Pace:
+    """Keeps a GPU's queue short: where it is full, whoever adds to it blocks all other threads."""
+
+    device: torch.device
+    begun: deque[Any] = field(default_factory=deque)
+
+    def wait(self) -> None:
+        """After a batch was sent: sleep until only AHEAD of them are left."""
+        if self.device.type != "cuda":
+            return
+        self.begun.append(torch.cuda.Event(blocking=True))  # type: ignore[no-untyped-call]
+        self.begun[-1].record(torch.cuda.current_stream(self.device))
+        if len(self.begun) > AHEAD:
+            self.begun.popleft().synchronize()
 
 
 def fetched(scores: Tensor) -> FloatArray:
