@@ -55,11 +55,16 @@ def held(rows: Rows, device: torch.device) -> Held:
 
 
 def sent(numbers: NDArray[Any], device: torch.device) -> Tensor:
-    """On the device; a GPU takes them when it comes to it, and nobody waits for that."""
+    """On the device; a GPU takes them when it comes to it, and nobody waits for that.
+
+    Copied by numpy: torch would wake a thread per core, which then spin beside busy workers.
+    """
     tensor = torch.from_numpy(numbers)
     if device.type != "cuda":
         return tensor.to(device)
-    return tensor.pin_memory().to(device, non_blocking=True)
+    pinned = torch.empty_like(tensor, pin_memory=True)
+    pinned.numpy()[...] = numbers
+    return pinned.to(device, non_blocking=True)
 
 
 @dataclass(eq=False)
@@ -83,9 +88,9 @@ def fetched(scores: Tensor) -> FloatArray:
     """In this machine's memory; while a GPU is at work the thread sleeps, its core is free."""
     if not scores.is_cuda:
         return np.asarray(scores.double().cpu().numpy())
-    here = torch.empty(scores.shape, dtype=scores.dtype, pin_memory=True)
-    here.copy_(scores, non_blocking=True)
+    here = torch.empty(scores.shape, dtype=torch.double, pin_memory=True)
+    here.copy_(scores.double(), non_blocking=True)
     done = torch.cuda.Event(blocking=True)  # type: ignore[no-untyped-call]
     done.record(torch.cuda.current_stream(scores.device))
     done.synchronize()
-    return np.asarray(here.double().numpy())
+    return np.asarray(here.numpy())
