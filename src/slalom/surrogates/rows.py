@@ -110,6 +110,14 @@ class Rows:
         matrix[self.cells.row, self.cells.column] = self.data
         return matrix
 
+    def transposed(self) -> FloatArray:
+        """(k, n), dense."""
+        if self.cells is None:
+            return np.ascontiguousarray(self.data.T)
+        matrix = np.zeros(self.shape[::-1], self.data.dtype)
+        matrix[self.cells.column, self.cells.row] = self.data
+        return matrix
+
     def _by_row(self, rows: FloatArray | float) -> Any:
         if self.cells is None:
             return np.reshape(rows, (-1, 1))

@@ -27,6 +27,7 @@ import numpy as np
 
 from slalom.document import BoolArray, FloatArray
 from slalom.surrogates.quality import Judged, loo_quality
+from slalom.surrogates.slalom.cholesky import halved_back, inverse_of
 from slalom.surrogates.slalom.left_out import LeftOut, left_out
 from slalom.surrogates.slalom.path import judge
 from slalom.surrogates.slalom.problem import Problem, Solution
@@ -56,13 +57,8 @@ def certainty(
     `contrasts` (n_classes, n_columns) take the problem's columns to the classes, `by` (n,) says
     which of the rows that leave-one-out looks at judge the fit; None: all.
     """
-    from scipy.linalg import cho_solve
-
     left = left_out(problem, solution.state, solution.ridges)
-    size = len(solution.ridges.linear)
-    gram_inverse = cho_solve(solution.state.factor, np.eye(size), check_finite=False)
-    schur_inverse = cho_solve((left.root, True), np.eye(len(left.root)), check_finite=False)
-    inverses = (gram_inverse, schur_inverse)
+    inverses = inverse_of(solution.state.lower), inverse_of(left.root)
     residuals = left.residuals
     left = replace(left, residuals=_capped_residuals(problem, residuals))
     return Certainty(
@@ -117,16 +113,15 @@ def _covariances(
     state, coupling = solution.state, left.system.coupling
     noise = problem.weights[:, None] * left.residuals  # (n, n_columns)
     pull_linear, pull_importances = _pulls(problem, solution, left, inverses)
-    by_rows = schur_inverse @ np.einsum("cnk,nc->kn", left.reduced, noise, optimize=True)
+    by_rows = schur_inverse @ np.einsum("ckn,nc->kn", left.reduced, noise, optimize=True)
     by_ridges = schur_inverse * pull_importances
     by_linear = [-(schur_inverse @ part.T) * pull_linear for part in coupling]
     moved = np.hstack([by_rows, by_ridges, *by_linear])  # (k, …) how each moved the importances
     k, n = by_rows.shape
-    design = np.hstack([state.attention.dense(), problem.fixed])
     by_column = []
     for column, part in enumerate(coupling):
         own = np.zeros((len(part), moved.shape[1]))
-        own[:, :n] = gram_inverse @ (design * noise[:, [column]]).T
+        own[:, :n] = halved_back(state.lower, left.rows * noise[:, column])
         start = n + k + len(part) * column
         own[:, start : start + len(part)] = gram_inverse * pull_linear
         by_column.append(_in_gauge(problem, own - part @ moved))

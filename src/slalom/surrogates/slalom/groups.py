@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from slalom.document import FloatArray
 from slalom.surrogates.rows import Rows
+from slalom.surrogates.slalom.cholesky import inverse_of, solved
 from slalom.surrogates.slalom.problem import Problem, Solution, curvature, slope_of
 
 
@@ -23,8 +24,6 @@ def grouped_errors(
     problem: Problem, solution: Solution, groups: NDArray[np.intp]
 ) -> tuple[FloatArray, FloatArray]:
     """(k,) of the values of the first class, (k,) of the importances."""
-    from scipy.linalg import cho_solve
-
     state, ridges = solution.state, solution.ridges
     system = curvature(problem, state, ridges)
     inverse: FloatArray = np.asarray(np.linalg.inv(system.schur), np.float64)
@@ -33,9 +32,9 @@ def grouped_errors(
     by_value = _summed(state.attention.times(noise, 1.0), groups)  # (k, n_groups)
     by_slope = _summed(slope_of(state, 0).times(noise, 1.0), groups)
     moved = inverse @ (by_slope - coupling.T @ by_value)
-    own = cho_solve(state.factor, by_value, check_finite=False) - coupling @ moved
+    own = solved(state.lower, by_value) - coupling @ moved
     sigma = np.sqrt(float(problem.weights @ state.residuals[:, 0] ** 2) / len(noise))
-    gram = cho_solve(state.factor, np.eye(len(inverse)), check_finite=False)
+    gram = inverse_of(state.lower)
     through = inverse @ coupling.T  # how a pull on a value moves the importances
     pulls = [inverse * np.sqrt(ridges.importances), through * np.sqrt(ridges.values)]
     answers = [-coupling @ pulls[0], gram * np.sqrt(ridges.values) + coupling @ pulls[1]]

@@ -46,10 +46,10 @@ class LeftOut:
 
     residuals: FloatArray  # (n, n_columns)
     system: Curvature
-    reduced: FloatArray  # (n_columns, n, k) b̃
+    reduced: FloatArray  # (n_columns, k, n) b̃
     root: FloatArray  # (k, k) lower, S = root rootᵀ
     rows: FloatArray  # (k + n_fixed, n) L⁻¹ Xᵀ, G = LLᵀ
-    turned: FloatArray  # (n_columns, k, n) root⁻¹ b̃ᵀ
+    turned: FloatArray  # (n_columns, k, n) root⁻¹ b̃
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,14 +61,14 @@ class Linearised:
 
     @cached_property
     def design(self) -> FloatArray:
-        """X: (n, k + n_fixed)."""
-        return np.hstack([self.state.attention.dense(), self.problem.fixed])
+        """Xᵀ: (k + n_fixed, n)."""
+        return np.vstack([self.state.attention.transposed(), self.problem.fixed.T])
 
     @cached_property
     def slopes(self) -> FloatArray:
-        """B: (n_columns, n, k)."""
+        """Bᵀ: (n_columns, k, n)."""
         n_columns = self.problem.scores.shape[1]
-        return stacked([slope_of(self.state, column).dense() for column in range(n_columns)])
+        return stacked([slope_of(self.state, column).transposed() for column in range(n_columns)])
 
     @cached_property
     def products(self) -> Slopes:
@@ -76,7 +76,7 @@ class Linearised:
 
     def left_out(self, ridges: Ridges) -> LeftOut:
         """Every row judged by all others, where the state was found under these ridges."""
-        system = self._system(ridges, self.state.factor[0])
+        system = self._system(ridges, self.state.lower)
         return self._judged(system, positive_root(system.schur), self.state.residuals)
 
     def predicted_residuals(self, ridges: Ridges) -> FloatArray:
@@ -84,24 +84,24 @@ class Linearised:
         problem, state = self.problem, self.state
         system = self._system(ridges, factor_of(state.gram, ridges.linear))
         shift = np.vstack([state.values - problem.prior, state.effects])
-        pulls = self.design.T @ (state.residuals * problem.weights[:, None])
+        pulls = self.design @ (state.residuals * problem.weights[:, None])
         pulls -= ridges.linear[:, None] * shift
         through = zip(system.half, halved(system.lower, pulls).T, strict=True)
         gradient = system.gradient - sum(half.T @ pull for half, pull in through)
         root = positive_root(system.schur)
         step = solved(root, gradient)
         linear = solved(system.lower, pulls - (self.products.crossed @ step).T)
-        moved = self.design @ linear + (self.slopes @ step).T
+        moved = self.design.T @ linear + (step @ self.slopes).T
         return self._judged(system, root, state.residuals - moved).residuals
 
     def _system(self, ridges: Ridges, lower: FloatArray) -> Curvature:
         return eliminated(self.problem, self.state, ridges, slopes=self.products, lower=lower)
 
     def _judged(self, system: Curvature, root: FloatArray, residuals: FloatArray) -> LeftOut:
-        rows = halved(system.lower, self.design.T)  # (k + n_fixed, n)
+        rows = halved(system.lower, self.design)  # (k + n_fixed, n)
         own = np.einsum("kn,kn->n", rows, rows)
-        reduced = self.slopes - stacked([rows.T @ half for half in system.half])
-        turned = stacked([halved(root, part.T) for part in reduced])  # (n_columns, k, n)
+        reduced = self.slopes - stacked([half.T @ rows for half in system.half])
+        turned = stacked([halved(root, part) for part in reduced])  # (n_columns, k, n)
         weights = self.problem.weights
         if len(turned) == 1:
             through = np.einsum("kn,kn->n", turned[0], turned[0])
@@ -123,11 +123,11 @@ def shift_without(
     """
     rows, weights = left.rows[:, fold], weights[fold]
     own, one = rows.T @ rows, np.eye(len(weights), dtype=rows.dtype)
-    pulls = np.zeros(len(left.root), rows.dtype)
+    pulls = np.zeros((len(left.root), 1), rows.dtype)
     for turned, residuals in zip(left.turned[:, :, fold], state.residuals[fold].T, strict=True):
         leverages = (own + turned.T @ turned) * weights
-        pulls -= turned @ (weights * np.linalg.solve(one - leverages, residuals))
-    return halved_back(left.root, pulls)
+        pulls[:, 0] -= turned @ (weights * np.linalg.solve(one - leverages, residuals))
+    return halved_back(left.root, pulls)[:, 0]
 
 
 def left_out(problem: Problem, state: State, ridges: Ridges) -> LeftOut:

@@ -13,7 +13,6 @@ a term on Σs fixes the gauge Σ_{j≥1} s_j = 0 without touching the fit.
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -190,7 +189,7 @@ class State:
     attended: FloatArray  # (n, n_columns) Av, what attention alone says
     residuals: FloatArray  # (n, n_columns)
     gram: FloatArray  # (k + n_fixed, k + n_fixed) XᵀΠX
-    factor: Any  # Cholesky factor of G
+    lower: FloatArray  # L, G = LLᵀ
     objective: float
 
 
@@ -251,9 +250,8 @@ def project(problem: Problem, importances: FloatArray, ridges: Ridges) -> State:
         + float(ridges.linear @ (shift**2).sum(axis=1))
         + float(ridges.importances @ _strayed(problem, importances) ** 2)
     )
-    factor = lower, True
     return State(
-        importances, values, shift[k:], attention, attended, residuals, gram, factor, objective
+        importances, values, shift[k:], attention, attended, residuals, gram, lower, objective
     )
 
 
@@ -291,7 +289,7 @@ def slope_of(state: State, column: int) -> Rows:
 def curvature(problem: Problem, state: State, ridges: Ridges, *, full: bool = False) -> Curvature:
     """Gauss–Newton, or with `full` the true second derivatives: S and C get what r bends."""
     slopes = slopes_of(problem, state, full=full)
-    return eliminated(problem, state, ridges, slopes=slopes, lower=state.factor[0])
+    return eliminated(problem, state, ridges, slopes=slopes, lower=state.lower)
 
 
 def eliminated(

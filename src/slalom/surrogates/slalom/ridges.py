@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from slalom.document import FloatArray
+from slalom.surrogates.slalom.cholesky import inverse_of
 from slalom.surrogates.slalom.problem import Curvature, Problem, Ridges, State, curvature
 
 WEAKEST, STRONGEST = 1e-11, 1e3
@@ -115,9 +116,7 @@ def _ratio(noise: float, spread: float) -> float:
 
 def _variances(state: State, system: Curvature) -> tuple[FloatArray, FloatArray]:
     """Posterior variances over the noise's: (k, n_columns) of values, (k,) of importances."""
-    from scipy.linalg import cho_solve
-
-    gram_inverse = cho_solve(state.factor, np.eye(len(state.importances)), check_finite=False)
+    gram_inverse = inverse_of(state.lower)
     schur_inverse: FloatArray = np.asarray(np.linalg.inv(system.schur), np.float64)
     through = [((c @ schur_inverse) * c).sum(axis=1) for c in system.coupling]
     values = gram_inverse.diagonal()[:, None] + np.stack(through, axis=1)

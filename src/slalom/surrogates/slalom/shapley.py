@@ -20,6 +20,7 @@ import numpy as np
 
 from slalom.document import FloatArray
 
+AT_ONCE = 4  # nodes of q: more do not fit the caches
 LOWEST_TZ, HIGHEST_TW = 1e-5, 45.0  # the square of the first and exp(−second) are left out
 
 
@@ -47,13 +48,13 @@ class Game:
 
 @dataclass(frozen=True, eq=False)
 class _Nodes:
-    """The factors of the integrand for one q and every t at which P is not yet nothing."""
+    """The factors of the integrand at some q, and at every t where P is not yet nothing."""
 
-    q: float
-    t: FloatArray  # (n_t,)
-    product: FloatArray  # (n_t,) P times the quadrature weights
-    left: FloatArray  # (n_t, m) (E_i − 1) / a_i
-    own: FloatArray  # (n_t, m) w_i E_i / a_i, of which β is q times
+    q: FloatArray  # (n_nodes,)
+    t: FloatArray  # (n_nodes,)
+    product: FloatArray  # (n_nodes,) P times the quadrature weights
+    left: FloatArray  # (n_nodes, m) (E_i − 1) / a_i
+    own: FloatArray  # (n_nodes, m) w_i E_i / a_i, of which β is q times
 
 
 def shapley_values(game: Game) -> FloatArray:
@@ -75,8 +76,8 @@ def shapley_jacobian(game: Game) -> FloatArray:
     by_value, by_importance = jacobian[:, : m + 1], jacobian[:, m + 1 :]
     own_value, own_importance = np.zeros((2, m))
     for nodes in _quadrature(game, COARSE):
-        beta, said = nodes.q * nodes.own, nodes.own * values
-        others = _of_all(game, nodes, said)[:, None] - nodes.q * said
+        beta, said = nodes.own * nodes.q[:, None], nodes.own * values
+        others = _of_all(game, nodes, said)[:, None] - beta * values
         left = nodes.left * nodes.product[:, None]
         pulled = said * nodes.product[:, None] + left * others
         turned = beta * nodes.t[:, None]  # −∂ log a/∂s
@@ -97,7 +98,7 @@ def shapley_jacobian(game: Game) -> FloatArray:
 
 
 def _of_all(game: Game, nodes: _Nodes, said: FloatArray) -> FloatArray:
-    """(n_t,) what all units and the anchor bring."""
+    """(n_nodes,) what all units and the anchor bring."""
     return np.asarray(game.anchor_weight * game.anchor_value + nodes.q * (said @ game.counts))
 
 
@@ -115,17 +116,19 @@ def _quadrature(game: Game, grid: Grid) -> Iterator[_Nodes]:
     gone = np.expm1(-t[:, None] * game.weights)  # E − 1
     heard_own = (1.0 + gone) * game.weights
     n_gone, by_anchor = -(gone @ game.counts), t * game.anchor_weight
-    for q, q_weight in zip((points + 1) / 2, q_weights / 2, strict=True):
-        # −log P ≥ q Σ (1 − E) + t w_0, which rises with t
-        n_t = 1 + int(np.searchsorted(q * n_gone + by_anchor, HIGHEST_TW))
-        a = 1.0 + q * gone[:n_t]
+    for first in range(0, len(points), AT_ONCE):
+        some = slice(first, first + AT_ONCE)
+        q, q_weight = (points[some] + 1) / 2, q_weights[some] / 2
+        # −log P ≥ q Σ (1 − E) + t w_0, which rises with both
+        n_t = int((q[0] * n_gone + by_anchor <= HIGHEST_TW).sum())
+        a = 1.0 + q[:, None, None] * gone[:n_t]  # (n_q, n_t, m)
         log_product = np.log(a) @ game.counts - by_anchor[:n_t]
         yield _Nodes(
-            q=float(q),
-            t=t[:n_t],
-            product=np.exp(log_product) * t_weights[:n_t] * q_weight,
-            left=gone[:n_t] / a,
-            own=heard_own[:n_t] / a,
+            q=np.repeat(q, n_t),
+            t=np.tile(t[:n_t], len(q)),
+            product=np.ravel(np.exp(log_product) * t_weights[:n_t] * q_weight[:, None]),
+            left=(gone[:n_t] / a).reshape(-1, len(heard) - 1),
+            own=(heard_own[:n_t] / a).reshape(-1, len(heard) - 1),
         )
 
 
