@@ -126,6 +126,13 @@ def test_where_there_is_nothing_to_gain_nothing_is_compared() -> None:
         assert plain.n_asked == 0
 
 
+def test_a_transformers_with_other_names_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, rows = made("BERT").model, rows_of("BERT", subsets)
+    monkeypatch.delattr(type(model.bert.encoder.layer[0]), "feed_forward_chunk")
+    plain = Plain(model, rows, typed=True)
+    assert quickest(model, rows, plain, typed=True) is plain
+
+
 def test_a_pad_inside_a_text_moves_positions_so_that_the_model_is_asked() -> None:
     """RoBERTa counts positions without pads."""
     rows = rows_of("RoBERTa", subsets)
