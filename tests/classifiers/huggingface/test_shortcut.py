@@ -10,6 +10,7 @@ import torch
 from slalom.classifiers.huggingface import shortcut
 from slalom.classifiers.huggingface.batching import LongArray, Rows, assemble
 from slalom.classifiers.huggingface.classifier import HuggingFaceClassifier
+from slalom.classifiers.huggingface.held import Held, held
 from slalom.classifiers.huggingface.shortcut import ENOUGH, quickest
 from slalom.classifiers.huggingface.windows import frame_in
 from slalom.document import END, Queries, queries_from_masks
@@ -55,13 +56,17 @@ def rows_of(architecture: str, queries: Any) -> Rows:
     return assemble(frame_in(document), queries(document.n_units))
 
 
+def on_cpu(rows: Rows) -> Held:
+    return held(rows, torch.device("cpu"))
+
+
 @pytest.mark.parametrize("queries", [subsets, short_sequences])
 @pytest.mark.parametrize(("architecture", "typed"), SHORT)
 @torch.inference_mode()
 def test_scores_are_the_models_own(architecture: str, typed: bool, queries: Any) -> None:
     model, rows = made(architecture).model, rows_of(architecture, queries)
     plain = Plain(model, rows, typed)
-    ask = quickest(model, rows, plain, typed=typed)
+    ask = quickest(model, on_cpu(rows), plain, typed=typed)
     compared = plain.n_asked
     assert 0 < compared < 5
     everything = np.arange(len(rows.lengths))[::-1].copy()
@@ -76,9 +81,9 @@ def test_a_table_and_none_say_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = replace(rows, types=(rows.ids % 2).astype(np.int32))  # a token here is of one type
     plain = Plain(model, rows, typed=True)
     chosen = np.arange(len(rows.lengths))
-    with_table = quickest(model, rows, plain, typed=True)(chosen)
+    with_table = quickest(model, on_cpu(rows), plain, typed=True)(chosen)
     monkeypatch.setattr(shortcut, "LARGEST_TABLE", 0)
-    without = quickest(model, rows, plain, typed=True)(chosen)
+    without = quickest(model, on_cpu(rows), plain, typed=True)(chosen)
     torch.testing.assert_close(with_table, without, atol=1e-6, rtol=1e-6)
     torch.testing.assert_close(with_table, plain(chosen), atol=1e-5, rtol=1e-5)
 
@@ -88,7 +93,7 @@ def test_types_that_a_model_is_not_shown_do_not_count() -> None:
     model, rows = made("BERT").model, rows_of("BERT", short_sequences)
     rows = replace(rows, types=np.ones_like(rows.types))
     plain = Plain(model, rows, typed=False)
-    ask = quickest(model, rows, plain, typed=False)
+    ask = quickest(model, on_cpu(rows), plain, typed=False)
     assert ask is not plain
     chosen = np.arange(ENOUGH)
     torch.testing.assert_close(ask(chosen), plain(chosen), atol=1e-5, rtol=1e-5)
@@ -111,7 +116,7 @@ def test_a_model_that_answers_otherwise_is_asked_itself() -> None:
     model.classifier = MeanOfAll()
     rows = rows_of("RoBERTa", subsets)
     plain = Plain(model, rows, typed=False)
-    assert quickest(model, rows, plain, typed=False) is plain
+    assert quickest(model, on_cpu(rows), plain, typed=False) is plain
     assert plain.n_asked > 0
 
 
@@ -122,7 +127,7 @@ def test_where_there_is_nothing_to_gain_nothing_is_compared() -> None:
     cases = [(model, few), (tiny("BERT")[0].bfloat16(), rows), (made("GPT-2").model, rows)]
     for asked, given in cases:
         plain = Plain(asked, given, typed=True)
-        assert quickest(asked, given, plain, typed=True) is plain
+        assert quickest(asked, on_cpu(given), plain, typed=True) is plain
         assert plain.n_asked == 0
 
 
@@ -130,7 +135,7 @@ def test_a_transformers_with_other_names_is_no_error(monkeypatch: pytest.MonkeyP
     model, rows = made("BERT").model, rows_of("BERT", subsets)
     monkeypatch.delattr(type(model.bert.encoder.layer[0]), "feed_forward_chunk")
     plain = Plain(model, rows, typed=True)
-    assert quickest(model, rows, plain, typed=True) is plain
+    assert quickest(model, on_cpu(rows), plain, typed=True) is plain
 
 
 def test_a_pad_inside_a_text_moves_positions_so_that_the_model_is_asked() -> None:
@@ -138,7 +143,10 @@ def test_a_pad_inside_a_text_moves_positions_so_that_the_model_is_asked() -> Non
     rows = rows_of("RoBERTa", subsets)
     padded = replace(rows, ids=np.where(rows.ids == rows.ids[2], 1, rows.ids).astype(np.int32))
     model = made("RoBERTa").model
-    assert quickest(model, padded, (plain := Plain(model, padded, False)), typed=False) is plain
+    assert (
+        quickest(model, on_cpu(padded), (plain := Plain(model, padded, False)), typed=False)
+        is plain
+    )
 
 
 @pytest.mark.parametrize("architecture", ["BERT", "DistilBERT", "RoBERTa", "GPT-2"])
@@ -154,3 +162,16 @@ def test_many_queries_get_the_scores_that_few_get(architecture: str) -> None:
     np.testing.assert_allclose(together, np.concatenate(few), atol=1e-5)
     assert np.ptp(together, axis=0).min() > 0.01
     assert all(module.training for module in model.modules())
+
+
+def test_a_model_is_another_once_its_weights_or_modules_are() -> None:
+    """On a GPU only then answers are compared anew."""
+    model, _ = tiny("RoBERTa")
+    before = shortcut._state(model)
+    assert shortcut._state(model) == before
+    with torch.no_grad():
+        model.classifier.dense.weight.mul_(2)
+    changed = shortcut._state(model)
+    assert changed != before
+    model.classifier = MeanOfAll()
+    assert shortcut._state(model) not in (before, changed)

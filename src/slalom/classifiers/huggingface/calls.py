@@ -159,7 +159,8 @@ def answers(model: nn.Module, rows: Rows, *, spare_pad: int | None, typed: bool)
 
     with borrowed(model, pad):
         there = held(rows, device_of(model))
-        return in_turn(model, waiting, quickest(model, rows, ask, typed=typed))
+        multiple = _step_of(model, rows)
+        return in_turn(model, waiting, quickest(model, there, ask, typed=typed, multiple=multiple))
 
 
 def tokens_per_batch(model: nn.Module) -> int:

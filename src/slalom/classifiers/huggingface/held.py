@@ -4,7 +4,7 @@ A batch then costs the processor a few numbers per row, not a few per token.
 """
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,11 @@ class Held:
     rows: Rows
     ids: Tensor  # (n_tokens,) int32
     types: Tensor | None  # (n_tokens,) int32; None: all of them 0
+
+    def untyped(self) -> "Held":
+        """The same for a model that is not shown types."""
+        rows = replace(self.rows, types=np.zeros_like(self.rows.types))
+        return Held(rows, self.ids, None)
 
     def padded(
         self, chosen: LongArray, *, pad: int, multiple: int = 1

@@ -1,13 +1,13 @@
 """Rows put to an encoder in its parts, once it was seen to answer as the model does.
 
 What the first layer starts from, a token at its place, is the same in many rows: where that pays
-it is computed once for all of them. Every call compares a few answers with those of the model's own
+it is computed once for all of them. A few answers are compared with those of the model's own
 forward pass: whatever is not known here of a model, that is how it shows.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -16,44 +16,64 @@ from torch.nn import functional
 
 from slalom.classifiers.huggingface.batching import LongArray, Rows
 from slalom.classifiers.huggingface.encoder import Encoder, encoder_of
-from slalom.classifiers.huggingface.held import held
+from slalom.classifiers.huggingface.held import Held, held
 
 ENOUGH = 64  # rows, for the comparison to be a trifle
 TOLERANCE = 1e-5  # of scores, absolute and relative
+STEPS = 8  # of a number's last digit, where weights are coarser than that
 LARGEST_TABLE = 2**25  # numbers, 128 MB
 TIMES_SHOWN = 2  # on average, for a table to pay
+
+_agreed: WeakKeyDictionary[Any, tuple[int, bool]] = WeakKeyDictionary()  # in which state
 
 Ask = Callable[[LongArray], Tensor]  # from numbers of rows to their scores
 
 
-def quickest(model: Any, rows: Rows, plain: Ask, *, typed: bool) -> Ask:
-    """A shortcut where it pays and gives the scores of `plain`, else `plain`."""
-    if len(rows.lengths) < ENOUGH:
+def quickest(model: Any, there: Held, plain: Ask, *, typed: bool, multiple: int = 1) -> Ask:
+    """A shortcut where it pays and gives the scores of `plain`, else `plain`.
+
+    On a GPU widths are multiples of `multiple`, where that takes little.
+    """
+    if len(there.rows.lengths) < ENOUGH:
         return plain
     try:
-        ask = _shortcut(model, rows, typed=typed)
-        return ask if ask is not None and _agree(ask, plain, rows) else plain
+        ask = _shortcut(model, there if typed else there.untyped(), multiple=multiple)
+        return ask if ask is not None and _agree(model, ask, plain, there.rows) else plain
     except (AttributeError, TypeError):  # a version of transformers with other names
         return plain
 
 
-def _agree(one: Ask, other: Ask, rows: Rows) -> bool:
-    """On a few rows that are not long, so that it takes next to no time."""
+def _agree(model: Any, ask: Ask, plain: Ask, rows: Rows) -> bool:
+    """Whether a few answers are the same; a GPU is waited for once for the same weights."""
+    weight, state = next(model.parameters()), _state(model)
+    before, agreed = _agreed.get(model, (None, False))
+    if weight.is_cuda and before == state:
+        return agreed
     order = np.argsort(rows.lengths)
-    some = order[: len(order) // 2 + 1 : len(order) // 4]
-    return torch.allclose(one(some), other(some), rtol=TOLERANCE, atol=TOLERANCE)
+    some = order[: len(order) // 2 + 1 : len(order) // 4]  # no long ones: they take longer
+    tolerance = max(TOLERANCE, STEPS * torch.finfo(weight.dtype).eps)
+    same = torch.allclose(ask(some), plain(some), rtol=tolerance, atol=tolerance)
+    _agreed[model] = state, same
+    return same
 
 
-def _shortcut(model: Any, rows: Rows, *, typed: bool) -> Ask | None:
-    """On a CPU only: a GPU would be waited for to compare. Weights of 16 bits round too much."""
-    weight = next(model.parameters(), None)
-    if weight is None or weight.device.type != "cpu" or weight.element_size() < 4:
+def _state(model: Any) -> int:
+    """Another number once modules were replaced or weights changed, as far as torch counts."""
+    versions = sum(0 if one.is_inference() else one._version for one in model.parameters())
+    return hash((versions, *map(id, model.modules())))
+
+
+def _shortcut(model: Any, there: Held, *, multiple: int) -> Ask | None:
+    """None on a CPU with weights of 16 bits, which it is slow with one way or the other."""
+    weight, rows = next(model.parameters(), None), there.rows
+    if weight is None or not (weight.is_cuda or (weight.is_cpu and weight.element_size() >= 4)):
         return None
     encoder = encoder_of(model)
     if encoder is None or (encoder.pad is not None and (rows.ids == encoder.pad).any()):
         return None
-    shown = rows if typed else replace(rows, types=np.zeros_like(rows.types))
-    return _with_table(encoder, shown) or _without_table(encoder, shown)
+    if weight.is_cuda:  # it would wait longer for a table than it takes to do without
+        return _without_table(encoder, there, multiple=multiple)
+    return _with_table(encoder, rows) or _without_table(encoder, there, multiple=1)
 
 
 def _with_table(encoder: Encoder, rows: Rows) -> Ask | None:
@@ -78,17 +98,16 @@ def _with_table(encoder: Encoder, rows: Rows) -> Ask | None:
     return ask
 
 
-def _without_table(encoder: Encoder, rows: Rows) -> Ask:
-    there = held(rows, torch.device("cpu"))
-
+def _without_table(encoder: Encoder, there: Held, *, multiple: int) -> Ask:
     def ask(chosen: LongArray) -> Tensor:
-        ids, mask, types = there.padded(chosen, pad=0)
-        places = torch.arange(ids.shape[1]).expand_as(ids)
-        return encoder.scores(encoder.start(ids, places, types), _needed(mask, rows, chosen))
+        ids, mask, types = there.padded(chosen, pad=0, multiple=multiple)
+        places = torch.arange(ids.shape[1], device=ids.device).expand_as(ids)
+        start = encoder.start(ids, places, types)
+        return encoder.scores(start, _needed(mask, there.rows, chosen))
 
     return ask
 
 
 def _needed(mask: Tensor, rows: Rows, chosen: LongArray) -> Tensor | None:
-    """Rows of one length do without: that is quicker."""
-    return mask.bool() if np.ptp(rows.lengths[chosen]) else None
+    """Rows without padding do without: that is quicker."""
+    return None if rows.lengths[chosen].min() == mask.shape[1] else mask.bool()
