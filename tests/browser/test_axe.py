@@ -1,4 +1,4 @@
-"""axe-core finds no serious fault, on the page and in the file."""
+"""axe-core finds no serious fault, on the page and in the file; arcs between words included."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -6,10 +6,13 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
+import slalom
 from browser.conftest import serious_faults
+from browser.test_arcs import EXPLANATION, NEGATED, negated
 from explanations import made, with_facts
 from servers import served
 from slalom.views import html
+from slalom.web.models import Model, Models
 
 
 @pytest.mark.parametrize("tab", ["bars", "bridge", "plane"])
@@ -22,6 +25,36 @@ def test_the_file(open_page: Callable[..., Page], tmp_path: Path, tab: str, sche
     page.locator(f"label:has(input[value='{tab}'])").click()
     page.locator("summary").click()
     assert serious_faults(page) == []
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_arcs_in_the_file(
+    open_page: Callable[..., Page], tmp_path: Path, width: int, scheme: str
+) -> None:
+    file = tmp_path / "page.html"
+    file.write_text(html.page(EXPLANATION), encoding="utf-8")
+    page = open_page(file.as_uri(), width=width, bypass_csp=True)
+    page.wait_for_selector(".slalom.ready")
+    page.emulate_media(color_scheme=scheme)
+    page.get_by_role("button", name="Not × awful").focus()
+    assert serious_faults(page) == []
+
+
+def test_arcs_on_the_live_page(open_page: Callable[..., Page]) -> None:
+    classifier = slalom.FunctionClassifier(negated, labels=["neg", "pos"], gives="logits")
+    with served(Models((Model("words", classifier),))) as server:
+        page = open_page(server.url, bypass_csp=True)
+        page.wait_for_selector("body.ready")
+        page.get_by_label("Text", exact=True).fill(NEGATED)
+        page.get_by_role("button", name="Explain").click()
+        expect(page.locator("progress")).to_be_hidden()
+        page.get_by_role("button", name="find words that act together").click()
+        expect(page.locator(".arc")).to_have_count(1)
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            assert serious_faults(page) == []
+        page.context.close()
 
 
 def test_the_live_page(open_page: Callable[..., Page]) -> None:
