@@ -27,7 +27,7 @@ import numpy as np
 
 from slalom.document import BoolArray, FloatArray
 from slalom.surrogates.quality import Judged, loo_quality
-from slalom.surrogates.slalom.cholesky import halved_back, inverse_of
+from slalom.surrogates.slalom.cholesky import halved_back, inverse_of, stacked
 from slalom.surrogates.slalom.left_out import LeftOut, left_out
 from slalom.surrogates.slalom.path import judge
 from slalom.surrogates.slalom.problem import Problem, Solution
@@ -120,12 +120,12 @@ def _covariances(
     k, n = by_rows.shape
     by_column = []
     for column, part in enumerate(coupling):
-        own = np.zeros((len(part), moved.shape[1]))
-        own[:, :n] = halved_back(state.lower, left.rows * noise[:, column])
+        own = -part @ moved
+        own[:, :n] += halved_back(state.lower, left.rows * noise[:, column])
         start = n + k + len(part) * column
-        own[:, start : start + len(part)] = gram_inverse * pull_linear
-        by_column.append(_in_gauge(problem, own - part @ moved))
-    by_class = np.tensordot(contrasts, np.stack(by_column), axes=1)  # (n_classes, k + n_fixed, …)
+        own[:, start : start + len(part)] += gram_inverse * pull_linear
+        by_column.append(_in_gauge(problem, own))
+    by_class = np.tensordot(contrasts, stacked(by_column), axes=1)  # (n_classes, k + n_fixed, …)
     influences = (np.vstack([own, moved]) for own in by_class)
     return tuple(influence @ influence.T for influence in influences)
 

@@ -64,9 +64,14 @@ class Problem:
     judged: BoolArray | None = None  # (n,) rows that leave-one-out looks at; None: all
     anchor_prior: float = 0.0  # the anchor's importance begins at s̄ and shrinks to so much more
 
-    @property
+    @cached_property
     def n_features(self) -> int:
         return self.counts.shape[1] - int(self.anchored)
+
+    @cached_property
+    def share(self) -> FloatArray:
+        """(k,) of each feature in their mean, which the gauge takes away."""
+        return self.padded(np.full(self.n_features, 1 / self.n_features, self.scores.dtype))
 
     @cached_property
     def fixed(self) -> FloatArray:
@@ -139,7 +144,7 @@ class Problem:
 
     def centred(self, importances: FloatArray) -> FloatArray:
         """In the gauge: the features' importances have mean 0, the anchor's moves along."""
-        return np.asarray(importances - importances[: self.n_features].mean())
+        return np.asarray(importances - importances @ self.share)
 
     def in_gauge(self, importances: FloatArray) -> FloatArray:
         return np.asarray(self.centred(importances).clip(-LOUDEST, LOUDEST))
@@ -228,14 +233,7 @@ class Curvature:
 def project(problem: Problem, importances: FloatArray, ridges: Ridges) -> State:
     """Eliminate all but the importances: one weighted ridge regression."""
     attention = attention_of(problem.counts, importances)
-    rooted = attention.times(problem.roots, 1.0)
-    k = len(importances)
-    width = k + len(ridges.fixed)
-    gram = np.empty((width, width), problem.scores.dtype)
-    gram[:k, :k] = rooted.gram(rooted)  # of one matrix with itself: half the work
-    gram[:k, k:] = rooted.apply_transposed(problem.rooted_fixed)
-    gram[k:, :k] = gram[:k, k:].T
-    gram[k:, k:] = problem.fixed_gram
+    k, gram = len(importances), _gram_of(problem, attention)
     lower = factor_of(gram, ridges.linear)
     # shrinking v to the prior is shrinking v − prior to 0
     centred = problem.scores - attention.apply(problem.prior)
@@ -253,6 +251,21 @@ def project(problem: Problem, importances: FloatArray, ridges: Ridges) -> State:
     return State(
         importances, values, shift[k:], attention, attended, residuals, gram, lower, objective
     )
+
+
+def _gram_of(problem: Problem, attention: Rows) -> FloatArray:
+    """XᵀΠX."""
+    rooted = attention.times(problem.roots, 1.0)
+    own = rooted.gram(rooted)  # of one matrix with itself: half the work
+    k, n_fixed = len(own), problem.fixed.shape[1]
+    if n_fixed == 0:
+        return own
+    gram = np.empty((k + n_fixed, k + n_fixed), own.dtype)
+    gram[:k, :k] = own
+    gram[:k, k:] = rooted.apply_transposed(problem.rooted_fixed)
+    gram[k:, :k] = gram[:k, k:].T
+    gram[k:, k:] = problem.fixed_gram
+    return gram
 
 
 def _variance(rows: Rows, weights: FloatArray) -> float:
@@ -296,14 +309,10 @@ def eliminated(
     problem: Problem, state: State, ridges: Ridges, *, slopes: Slopes, lower: FloatArray
 ) -> Curvature:
     """What is left for the importances; `lower` is G's root under these ridges."""
-    schur = _stiffness(problem, ridges) + slopes.bent
-    gradient = _pull(problem, state, ridges)
-    halves = []
-    for crossed in slopes.crossed:
-        half = halved(lower, crossed)
-        schur -= half.T @ half
-        halves.append(half)
-    return Curvature(stacked(halves), _gauged(problem, schur), gradient + slopes.downhill, lower)
+    halves = [halved(lower, crossed) for crossed in slopes.crossed]
+    schur = _gauged(problem, ridges, slopes.bent - sum(half.T @ half for half in halves))
+    gradient = _pull(problem, state, ridges) + slopes.downhill
+    return Curvature(stacked(halves), schur, gradient, lower)
 
 
 def slopes_of(problem: Problem, state: State, *, full: bool = False) -> Slopes:
@@ -328,14 +337,15 @@ def slopes_of(problem: Problem, state: State, *, full: bool = False) -> Slopes:
         first = state.attention.gram(state.attention.times(once, 1.0))
         pulled = _pulled(state, values, said, pull)
         cross[:k] = state.gram[:k, :k] * values - first
-        cross[k:] = state.gram[k:, :k] * values
-        cross[k:] -= state.attention.apply_transposed(problem.fixed * by_row).T
+        if width > k:
+            cross[k:] = state.gram[k:, :k] * values
+            cross[k:] -= state.attention.apply_transposed(problem.fixed * by_row).T
         bent += state.attention.gram(state.attention.times(twice, 1.0))
         bent += values[:, None] * cross[:k] - first * values
         downhill += pulled
         if full:
             diagonal_of(bent)[:] -= pulled
-            cross[np.arange(k), np.arange(k)] -= state.attention.apply_transposed(pull)
+            diagonal_of(cross[:k])[:] -= state.attention.apply_transposed(pull)
     return Slopes(crossed, bent, downhill)
 
 
@@ -365,30 +375,21 @@ def _strayed(problem: Problem, importances: FloatArray) -> FloatArray:
 def _pull(problem: Problem, state: State, ridges: Ridges) -> FloatArray:
     """What the ridges add to the gradient; like the fit, shifts do not move them."""
     pull = ridges.importances * _strayed(problem, state.importances)
-    return np.asarray(pull.sum() * _share(problem, pull) - pull)
+    return np.asarray(pull.sum() * problem.share - pull)
 
 
-def _stiffness(problem: Problem, ridges: Ridges) -> FloatArray:
-    """(k, k) what they add to S."""
-    strengths = ridges.importances
-    share = _share(problem, strengths)
-    turned = share[:, None] * (strengths.sum() / 2 * share - strengths)
-    schur = turned + turned.T
+def _gauged(problem: Problem, ridges: Ridges, schur: FloatArray) -> FloatArray:
+    """S with what the ridges add to it, and the one direction pinned that changes nothing.
+
+    That is all importances shifted together: neither the fit nor the ridges heed it.
+    """
+    strengths, share = ridges.importances, problem.share
+    total = strengths.sum()
     diagonal_of(schur)[:] += strengths
-    return np.asarray(schur)
-
-
-def _share(problem: Problem, like: FloatArray) -> FloatArray:
-    """(k,) of each feature in their mean, which the gauge takes away."""
-    features = np.ones(problem.n_features, like.dtype)
-    return problem.padded(features / problem.n_features)
-
-
-def _gauged(problem: Problem, schur: FloatArray) -> FloatArray:
-    """Pin the one direction that changes nothing: all importances shifted together."""
-    schur = (schur + schur.T) / 2
-    k, m = len(schur), problem.n_features
-    typical = np.abs(diagonal_of(schur)).mean() + TINY
-    schur[:m, :m] += typical / k
+    typical = np.abs(diagonal_of(schur) + share * (total * share - 2 * strengths)).mean() + TINY
+    pin = typical * problem.n_features**2 / len(schur)
+    turned = share[:, None] * ((total + pin) / 2 * share - strengths)
+    schur += turned
+    schur += turned.T
     diagonal_of(schur)[:] += 1e-10 * typical  # an anchor that nothing speaks of stays put
     return schur
