@@ -184,10 +184,11 @@ class SurrogateExplainer:
     ) -> Found:
         document, samples = sampled.case.document, sampled.samples
         features = document.features
-        fitted = as_fitted(fit, features)
-        told = fitted
-        if asked is not None:
-            told = scores_of(asked, fit, samples, shares=left.shares, known=left.known)
+        told = (
+            as_fitted(fit, features)
+            if asked is None
+            else scores_of(asked, fit, samples, shares=left.shares, known=left.known)
+        )
         model = fit.model.spread(features) if left.model is None else left.model
         exact = told.exact or (
             samples.complete

@@ -77,7 +77,8 @@ class Linearised:
     def left_out(self, ridges: Ridges) -> LeftOut:
         """Every row judged by all others, where the state was found under these ridges."""
         system = self._system(ridges, self.state.lower)
-        return self._judged(system, positive_root(system.schur), self.state.residuals)
+        root, residuals = positive_root(system.schur), self.state.residuals
+        return self._judged(system, ridges, root=root, residuals=residuals)
 
     def predicted_residuals(self, ridges: Ridges) -> FloatArray:
         """(n, n_columns) leave-one-out residuals after a step to the optimum under others."""
@@ -92,15 +93,30 @@ class Linearised:
         step = solved(root, gradient)
         linear = solved(system.lower, pulls - (self.products.crossed @ step).T)
         moved = self.design.T @ linear + (step @ self.slopes).T
-        return self._judged(system, root, state.residuals - moved).residuals
+        left = state.residuals - moved
+        return self._judged(system, ridges, root=root, residuals=left).residuals
 
     def _system(self, ridges: Ridges, lower: FloatArray) -> Curvature:
         return eliminated(self.problem, self.state, ridges, slopes=self.products, lower=lower)
 
-    def _judged(self, system: Curvature, root: FloatArray, residuals: FloatArray) -> LeftOut:
-        rows = halved(system.lower, self.design)  # (k + n_fixed, n)
+    @cached_property
+    def _known(self) -> dict[bytes, tuple[FloatArray, FloatArray]]:
+        return {}
+
+    def _reduced(self, system: Curvature, ridges: Ridges) -> tuple[FloatArray, FloatArray]:
+        """L⁻¹ Xᵀ and b̃, kept: other ridges on the importances alone do not change them."""
+        key = ridges.linear.tobytes()
+        if key not in self._known:
+            rows = halved(system.lower, self.design)
+            reduced = self.slopes - stacked([half.T @ rows for half in system.half])
+            self._known[key] = rows, reduced
+        return self._known[key]
+
+    def _judged(
+        self, system: Curvature, ridges: Ridges, *, root: FloatArray, residuals: FloatArray
+    ) -> LeftOut:
+        rows, reduced = self._reduced(system, ridges)
         own = np.einsum("kn,kn->n", rows, rows)
-        reduced = self.slopes - stacked([half.T @ rows for half in system.half])
         turned = stacked([halved(root, part) for part in reduced])  # (n_columns, k, n)
         weights = self.problem.weights
         if len(turned) == 1:
