@@ -18,7 +18,7 @@ serve: $(VENV)/.web  ## the live page in the browser, with the bundled classifie
 	@$(BIN)/slalom serve
 
 test: $(VENV)/.dev  ## run every test
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 4 --dist loadfile  # on two cores too: many tests wait
 
 check: $(VENV)/.dev  ## lint, format, types, architecture
 	$(BIN)/ruff check .
