@@ -132,9 +132,9 @@ class Scores:
 
     def answered(self, name: str, values: FloatArray, known: BoolArray) -> "Scores":
         """The same with a score that was asked for, where it was."""
-        told = self.scores.get(name, np.zeros_like(values))
+        before = self.scores.get(name, np.zeros_like(values))
         where = known.reshape(-1, *[1] * (values.ndim - 1))
-        scores = {**self.scores, name: np.where(where, values, told)}
+        scores = {**self.scores, name: np.where(where, values, before)}
         errors = self.errors
         if name in errors or known.all():
             errors = {**errors, name: np.where(where, 0.0, errors.get(name, np.zeros_like(values)))}
@@ -157,47 +157,49 @@ def scores_of(
 
     `shares` and `known` are what came of what the fit left (residuals.py).
     """
-    told = as_fitted(fit, asked.case.document.features)
+    scored = as_fitted(fit, asked.case.document.features)
     if known is not None and known.error is not None:
-        told = _with_removals(told, known.removals, known.error)
-    told = _with_single_units(told, asked, fit)
+        scored = _with_removals(scored, known.removals, known.error)
+    scored = _with_single_units(scored, asked, fit)
     if asked.empty is not None and samples.complete:
-        return _exact(told, asked, samples)
-    return told if shares is None else _with_shares(told, shares)
+        return _exact(scored, asked, samples)
+    return scored if shares is None else _with_shares(scored, shares)
 
 
-def _with_removals(told: Scores, removals: FloatArray, error: FloatArray) -> Scores:
+def _with_removals(scored: Scores, removals: FloatArray, error: FloatArray) -> Scores:
     """Removals near what was measured; as far off as measured ones are when left out."""
-    shape = told.scores["removal"].shape
-    errors = {**told.errors, "removal": np.tile(error, (len(removals), 1)).reshape(shape)}
-    return replace(told, scores={**told.scores, "removal": removals.reshape(shape)}, errors=errors)
+    shape = scored.scores["removal"].shape
+    errors = {**scored.errors, "removal": np.tile(error, (len(removals), 1)).reshape(shape)}
+    return replace(
+        scored, scores={**scored.scores, "removal": removals.reshape(shape)}, errors=errors
+    )
 
 
-def _with_shares(told: Scores, shares: Shares) -> Scores:
+def _with_shares(scored: Scores, shares: Shares) -> Scores:
     """Shapley values with their share of what the fit left, and what is open about it."""
-    scores, errors, shape = told.scores, told.errors, told.scores["shapley"].shape
+    scores, errors, shape = scored.scores, scored.errors, scored.scores["shapley"].shape
     values = scores["shapley"] + shares.values.reshape(shape)
     if "shapley" in errors:
         own = errors["shapley"].reshape(shares.variances.shape) ** 2 * shares.of_fit
         errors = {**errors, "shapley": np.sqrt(own + shares.variances).reshape(shape)}
-    return replace(told, scores={**scores, "shapley": values}, errors=errors)
+    return replace(scored, scores={**scores, "shapley": values}, errors=errors)
 
 
-def _with_single_units(told: Scores, asked: Asked, fit: Fit) -> Scores:
+def _with_single_units(scored: Scores, asked: Asked, fit: Fit) -> Scores:
     """`removal` and, where nothing can be shown too or nothing is always there, `alone`."""
     n_units, full = asked.case.document.n_units, asked.case.score
     sizes = asked.present.sum(axis=1)
     removed = sizes == n_units - 1
     if removed.any():
         units = np.argmin(asked.present[removed], axis=1)
-        told = told.answered("removal", *_placed(units, full - asked.scores[removed], n_units))
+        scored = scored.answered("removal", *_placed(units, full - asked.scores[removed], n_units))
     anchored = getattr(fit.model, "anchor", None) is not None
     base = asked.empty if anchored else np.zeros_like(full)
     alone = sizes == 1
     if base is None or not alone.any():
-        return told
+        return scored
     units = np.argmax(asked.present[alone], axis=1)
-    return told.answered("alone", *_placed(units, asked.scores[alone] - base, n_units))
+    return scored.answered("alone", *_placed(units, asked.scores[alone] - base, n_units))
 
 
 def _placed(
@@ -209,11 +211,11 @@ def _placed(
     return placed, known
 
 
-def _exact(told: Scores, asked: Asked, samples: Samples) -> Scores:
+def _exact(scored: Scores, asked: Asked, samples: Samples) -> Scores:
     """Where every subset was asked the classifier's own Shapley values are known."""
     case = asked.case
     present = case.document.untied().count(samples.queries) > 0
     assert are_all_subsets(present, case.document)
     values = shapley_of_all(present, case.scores)
     known = np.ones(len(values), dtype=bool)
-    return replace(told.answered("shapley", values, known), exact=True)
+    return replace(scored.answered("shapley", values, known), exact=True)

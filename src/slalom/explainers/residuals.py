@@ -170,18 +170,18 @@ def residual_task(
     if asked.empty is not None and samples.complete:
         return ResidualTask()
     document, whole, empty = asked.case.document, asked.case.score, asked.empty
-    said = fit.model.predict(seen.counts) if fit.held_out is None else fit.held_out
+    predicted = fit.model.predict(seen.counts) if fit.held_out is None else fit.held_out
     ends = fit.model.predict(np.stack([np.zeros_like(seen.document_counts), seen.document_counts]))
-    residuals = (seen.scores - said).reshape(len(said), -1)
+    residuals = (seen.scores - predicted).reshape(len(predicted), -1)
     drawn = document.untied().count(samples.queries)
-    if len(drawn) > len(said):  # queries that read the same were one row of the fit
+    if len(drawn) > len(predicted):  # queries that read the same were one row of the fit
         drawn = drawn[asked.case.answers.first]
-    told = fit.r2 is not None
+    is_judged = fit.r2 is not None
     near = None
-    if told and plan.nearby:
+    if is_judged and plan.nearby:
         weights = seen.weights if fit.judged is None else seen.weights * fit.judged
         near = _answers_near(asked, fit, drawn=drawn > 0, residuals=residuals, weights=weights)
-    n_of_size = samples.n_of_size if told and plan.shapley else None
+    n_of_size = samples.n_of_size if is_judged and plan.shapley else None
     kept = slice(0 if n_of_size is None else None)
     left = Left(
         present=drawn[kept],
@@ -192,27 +192,27 @@ def residual_task(
     )
     if len(left.present) == 0 or len(drawn) + len(asked.present) > MAX_ROWS:
         return ResidualTask(left, near)
-    said, ends = said.reshape(residuals.shape), ends.reshape(2, -1)
-    return ResidualTask(_residuals(asked, fit, left, said=said, ends=ends), near)
+    predicted, ends = predicted.reshape(residuals.shape), ends.reshape(2, -1)
+    return ResidualTask(_residuals(asked, fit, left, predicted=predicted, ends=ends), near)
 
 
 def _residuals(
-    asked: Asked, fit: Fit, left: Left, *, said: FloatArray, ends: FloatArray
+    asked: Asked, fit: Fit, left: Left, *, predicted: FloatArray, ends: FloatArray
 ) -> Residuals:
     """The rows that were drawn and what was asked besides, the ends apart."""
     features, n_units = asked.case.document.features, asked.present.shape[1]
     known = set(row_keys(left.present > 0))
     new = [at for at, key in enumerate(row_keys(asked.present)) if key not in known]
     beside = asked.present[new].astype(np.float64)
-    shape = len(new), said.shape[1]
-    said_beside = fit.model.spread(features).predict(beside).reshape(shape)
-    missed_beside = asked.scores[new].reshape(shape) - said_beside
+    shape = len(new), predicted.shape[1]
+    predicted_beside = fit.model.spread(features).predict(beside).reshape(shape)
+    missed_beside = asked.scores[new].reshape(shape) - predicted_beside
     present = np.vstack([left.present, beside])
     inner = (present.any(axis=1)) & (present.sum(axis=1) < n_units)
     return Residuals(
         present=present[inner] > 0,
         values=np.vstack([left.residuals, missed_beside])[inner],
-        predicted=np.vstack([said, said_beside])[inner],
+        predicted=np.vstack([predicted, predicted_beside])[inner],
         ends=ends,
         of_ends=np.stack([left.empty, left.whole]),
         shapley=fit.scores["shapley"][features].reshape(n_units, -1),
