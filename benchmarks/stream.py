@@ -26,7 +26,9 @@ from typing import Any
 import slalom
 from benchmarks.reviews import reviews
 from benchmarks.speed import made_up_texts, shown_as_they_come
+from benchmarks.stages import without_shortcuts
 from slalom.classifiers.huggingface import calls
+from slalom.classifiers.huggingface.held import Held
 from slalom.explainers import answering, pipe, workers
 from slalom.surrogates import pool
 
@@ -139,14 +141,18 @@ def _replaced(name: str, other: Callable[..., Any]) -> Iterator[None]:
 @contextmanager
 def _counting(sizes: list[int]) -> Iterator[None]:
     """Tokens of every batch, padding included."""
-    plain = calls._scores
+    plain = Held.padded
 
-    def counted(model: Any, inputs: dict[str, Any]) -> Any:
-        sizes.append(inputs["input_ids"].numel())
-        return plain(model, inputs)
+    def counted(self: Held, chosen: Any, *, pad: int, multiple: int = 1) -> Any:
+        ids, mask, types = plain(self, chosen, pad=pad, multiple=multiple)
+        sizes.append(ids.numel())
+        return ids, mask, types
 
-    with _replaced("_scores", counted):
+    Held.padded = counted  # type: ignore[method-assign]
+    try:
         yield
+    finally:
+        Held.padded = plain  # type: ignore[method-assign]
 
 
 @contextmanager
@@ -166,7 +172,7 @@ def _device(wait: float | None) -> Iterator[None]:
         return (said / said.max())[:, None] * said.new_tensor([[-1.0, 1.0]])
 
     try:
-        with _replaced("_scores", scores):
+        with _replaced("_scores", scores), without_shortcuts():
             yield
     finally:
         kind.runs_elsewhere = plain  # type: ignore[method-assign]
