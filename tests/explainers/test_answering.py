@@ -127,7 +127,7 @@ def test_a_turn_has_room_for_some_calls_and_its_own_come_first(monkeypatch):
 
 
 def test_posteriors_are_left_to_workers_while_queries_wait(monkeypatch):
-    monkeypatch.setattr(module, "posteriors_by", lambda classifier: lambda residuals: ["found"])
+    monkeypatch.setattr(module, "combined_on", lambda device: lambda given, patient: ["found"])
     classifier = Asked()
     chunk, call = ChunkQueue(classifier, False), module.PosteriorCall([None])
     with answer_server().channel(chunk):

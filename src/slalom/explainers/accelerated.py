@@ -1,16 +1,20 @@
 """Posteriors on the GPU that a classifier runs on: those of all threads that ask, in one batch.
 
-A GPU takes about as long for twenty documents as for one, so whoever finds it free computes for
-all who wait.
+A GPU takes about as long for ten documents as for one, and so does the processor that tells it what
+to do: whoever finds it free computes for all who wait, and may wait for more of them.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from threading import Lock
+from time import sleep
 
 from slalom.classifiers.base import Classifier, accelerator
 from slalom.surrogates.slalom.posterior import Posterior, Residuals
+
+ENOUGH = 12  # documents that nobody waits for more of
+SECONDS = 0.03  # that are waited at most
 
 Posteriors = Callable[[Sequence[Residuals]], list[Posterior] | None]  # None: not this time
 
@@ -18,8 +22,7 @@ Posteriors = Callable[[Sequence[Residuals]], list[Posterior] | None]  # None: no
 def posteriors_by(classifier: Classifier) -> Posteriors | None:
     """Its own way to compute them, or its GPU's; None: there is neither."""
     own: Posteriors | None = getattr(classifier, "posteriors", None)
-    device = accelerator(classifier)
-    return own or (None if device is None else _on(device))
+    return own or combined_on(accelerator(classifier))
 
 
 @dataclass(eq=False)
@@ -40,12 +43,17 @@ class Combined:
     lock: Lock = field(default_factory=Lock)
     turn: Lock = field(default_factory=Lock)
 
-    def __call__(self, residuals: Sequence[Residuals]) -> list[Posterior] | None:
+    def __call__(
+        self, residuals: Sequence[Residuals], *, patient: bool = False
+    ) -> list[Posterior] | None:
+        """`patient`: others are likely to come soon."""
         order = Order(residuals)
         with self.lock:
             self.waiting.append(order)
         with self.turn:
             if not order.done:
+                if patient and sum(len(one.residuals) for one in self.waiting) < ENOUGH:
+                    sleep(SECONDS)
                 self._compute()
         return order.found
 
@@ -57,6 +65,11 @@ class Combined:
         for order in orders:
             order.found = None if found is None else [next(left) for _ in order.residuals]
             order.done = True
+
+
+def combined_on(device: str | None) -> Combined | None:
+    """The one of this device; None: there is no device."""
+    return None if device is None else _on(device)
 
 
 @cache

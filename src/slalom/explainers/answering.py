@@ -21,10 +21,10 @@ from typing import Any
 
 import numpy as np
 
-from slalom.classifiers.base import Classifier
+from slalom.classifiers.base import Classifier, accelerator
 from slalom.document import END, Document, FloatArray, Queries
 from slalom.errors import ClassifierError, SlalomError
-from slalom.explainers.accelerated import posteriors_by
+from slalom.explainers.accelerated import combined_on
 from slalom.surrogates.slalom.posterior import Posterior, Residuals
 
 WORKERS_AT_MOST = 512  # that may call at the same moment
@@ -203,10 +203,10 @@ class AnswerServer:
         """In the thread that listens; None where queries keep the GPU busy, and workers wait."""
         with self.lock:
             waiting = sum(call.n_units for chunk in self.chunks.values() for call in chunk.calls)
-        posteriors = posteriors_by(classifier)
-        if posteriors is None or waiting > BACKLOG * UNITS_PER_TURN:
+        combined = combined_on(accelerator(classifier))
+        if combined is None or waiting > BACKLOG * UNITS_PER_TURN:
             return None
-        return posteriors(call.residuals)
+        return combined(call.residuals, patient=True)
 
     def _put_back(self, calls: Sequence[Call]) -> None:
         with self.lock:

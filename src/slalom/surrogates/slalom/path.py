@@ -113,7 +113,7 @@ class ByLeaveOneOut:
     fresh_steps: int = 15  # of one that begins there again, under other ridges
     n_steps: int = 2  # of each other: they begin where the best one ended
     max_steps: int = 60  # of the last descent
-    tolerance: float = 1e-14  # relative fall of the objective that ends it
+    tolerance: float = 1e-11  # relative fall of the objective that ends it: the next is a rounding
 
     def solve(self, problem: Problem) -> Solution:
         if problem.complete:
