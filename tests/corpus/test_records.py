@@ -60,7 +60,7 @@ def test_shards_cut_a_file_anywhere_and_together_hold_it_all(table):
 
 
 def test_marks_are_thinned_when_there_are_many(tmp_path, monkeypatch):
-    monkeypatch.setattr("slalom.corpus.plan.MOST_MARKS", 8)
+    monkeypatch.setattr("slalom.corpus.plan.MAX_MARKS", 8)
     path = write_jsonl(tmp_path / "many.jsonl", reviews(100))
     index = index_file(path, "text", None)
     assert len(index.marks) <= 8

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from slalom.explainers.base import Explainer, Request
     from slalom.explanation import Explanation
 
-WIDEST = 100  # columns; longer lines are hard to read
+MAX_WIDTH = 100  # columns; longer lines are hard to read
 
 
 @click.command(short_help="Explain what a classifier says of a text, or of a table of texts.")
@@ -230,7 +230,7 @@ def _show(explanation: "Explanation", columns: tuple[str, ...]) -> None:
     from slalom.views.terminal import TerminalView
 
     console = console_for_results()
-    console.print(TerminalView(explanation, columns), width=min(console.width, WIDEST))
+    console.print(TerminalView(explanation, columns), width=min(console.width, MAX_WIDTH))
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from slalom.views.numbers import number
 from slalom.views.reading import label
 
 WIDTH, LEFT, RIGHT, LINE, RADIUS = 860, 150, 30, 30, 2.6
-LONGEST = 18  # characters of a word
+MAX_LENGTH = 18  # characters of a word
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def beeswarm(survey: Survey, found: Findings, link: Callable[[int], str | None])
 
 def _line(survey: Survey, word: int, points: Sequence[float], y: float, scale: Scale) -> str:
     name = label(survey.words[word])
-    name = name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"
+    name = name if len(name) <= MAX_LENGTH else f"{name[: MAX_LENGTH - 1]}…"
     mean = float(survey.sums.mean[word])
     dots = "".join(
         f'<circle cx="{x:.1f}" cy="{y + up:.1f}" r="{RADIUS}" fill="{colour}" fill-opacity=".6"/>'

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from slalom.corpus.findings import CLEAR, LEAST_DOCUMENTS
+from slalom.corpus.findings import CLEAR, MIN_DOCUMENTS
 from slalom.corpus.folder import RunFolder
 from slalom.corpus.report import page, table
 from slalom.corpus.survey import Survey, batches, survey_of
@@ -130,7 +130,7 @@ def _words(first: Survey, second: Survey) -> tuple[tuple[WordDifference, ...], i
     if not common:
         return (), 0
     a, b = np.array(common).T
-    enough = np.minimum(first.sums.n[a], second.sums.n[b]) >= LEAST_DOCUMENTS
+    enough = np.minimum(first.sums.n[a], second.sums.n[b]) >= MIN_DOCUMENTS
     a, b = a[enough], b[enough]
     gap = second.sums.mean[b] - first.sums.mean[a]
     error = np.hypot(first.sums.error[a], second.sums.error[b])

@@ -23,7 +23,7 @@ N_WORDS, N_OTHERS, N_EXAMPLES, N_POINTS, N_DOUBTFUL = 20, 15, 3, 120, 10
 PRIOR_DOCUMENTS = 3  # a word in one document alone is not yet a strong word
 QUIET = 0.1  # of the strongest word's effect: less is next to none
 CLEAR = 2.0  # standard errors
-LEAST_DOCUMENTS = 3
+MIN_DOCUMENTS = 3
 
 
 @dataclass(frozen=True)
@@ -79,12 +79,12 @@ def choose(survey: Survey) -> Findings:
     order = np.argsort(-strong, kind="stable")
     strongest = order[:N_WORDS].tolist()
     bar = np.maximum(CLEAR * sums.error, QUIET * strong.max(initial=0.0))
-    bar = np.where(sums.n >= LEAST_DOCUMENTS, bar, np.inf)
+    bar = np.where(sums.n >= MIN_DOCUMENTS, bar, np.inf)
     agreed = [word for word in order.tolist() if sums.mean[word] > bar[word]][:N_OTHERS]
     opposed = [word for word in order.tolist() if sums.mean[word] < -bar[word]][:N_OTHERS]
     mean_loud = sums.loud / np.maximum(1, sums.n)
     quiet = sums.size / np.maximum(1, sums.n) <= QUIET * strong.max(initial=0.0)
-    candidates = np.flatnonzero(quiet & (mean_loud > 1) & (sums.n >= LEAST_DOCUMENTS))
+    candidates = np.flatnonzero(quiet & (mean_loud > 1) & (sums.n >= MIN_DOCUMENTS))
     loud = candidates[np.argsort(-mean_loud[candidates], kind="stable")][:N_OTHERS].tolist()
     return Findings(strongest, agreed, opposed, loud, differing(survey))
 
@@ -96,7 +96,7 @@ def differing(survey: Survey) -> list[Difference]:
         n = survey.sums.n - here.n
         rest = Sums(n, survey.sums.effect - here.effect, survey.sums.squared - here.squared)
         error = np.sqrt(here.error**2 + rest.error**2)
-        enough = (here.n >= LEAST_DOCUMENTS) & (n >= LEAST_DOCUMENTS)
+        enough = (here.n >= MIN_DOCUMENTS) & (n >= MIN_DOCUMENTS)
         gap = np.where(enough, np.abs(here.mean - rest.mean) / np.maximum(error, 1e-9), 0.0)
         for word in np.flatnonzero(gap >= CLEAR).tolist():
             means = float(here.mean[word]), float(rest.mean[word])

@@ -26,8 +26,8 @@ from slalom.corpus.records import (
 )
 from slalom.errors import FileError, Setting
 
-MOST_MARKS = 65_536  # places remembered per file; beyond, every second one is forgotten
-MOST_NAMED = 5  # broken lines that are named
+MAX_MARKS = 65_536  # places remembered per file; beyond, every second one is forgotten
+MAX_NAMED = 5  # broken lines that are named
 NUMBER_KINDS = {bool: "bool", int: "int", float: "float", str: "string"}
 
 
@@ -111,13 +111,13 @@ def index_file(path: Path, text_column: str, id_column: str | None) -> Indexed:
     for record in read_records(path):
         if n_rows % step == 0:
             marks.append(record.place)
-            if len(marks) > MOST_MARKS:
+            if len(marks) > MAX_MARKS:
                 marks, step = marks[::2], 2 * step
         n_rows += 1
         problem = record.problem or _lacks(record, text_column)
         if problem:
             n_broken += 1
-            broken += [(record.line, problem)][: MOST_NAMED - len(broken)]
+            broken += [(record.line, problem)][: MAX_NAMED - len(broken)]
         for name, cell in record.cells.items():
             columns[name] = _common(columns.get(name), cell)
     if not n_rows:

@@ -18,7 +18,7 @@ from slalom.views.html import N_SHADES, policy, style
 from slalom.views.numbers import counted, margin, number, percent, probability, r2
 from slalom.views.reading import FAINT, FAINTEST, label, visible
 
-MOST_CHARACTERS = 4000  # of a document on the page
+MAX_CHARACTERS = 4000  # of a document on the page
 TRUSTED = ("exact", "high", "fair", "low")
 
 
@@ -106,14 +106,14 @@ def painted(row: dict[str, Any], effect: str) -> str:
             continue
         parts, end = [], 0
         for span, score in zip(row["spans"], scores / peak, strict=True):
-            if span["side"] != side or span["start"] > MOST_CHARACTERS:
+            if span["side"] != side or span["start"] > MAX_CHARACTERS:
                 continue
             parts.append(escape(visible(text[end : span["start"]])))
             unit = escape(visible(text[span["start"] : span["end"]]))
             parts.append(f'<span class="w{_shade(score)}">{unit}</span>')
             end = span["end"]
         rest = text[end:]
-        parts.append(escape(visible(rest)) if end + len(rest) <= MOST_CHARACTERS else " …")
+        parts.append(escape(visible(rest)) if end + len(rest) <= MAX_CHARACTERS else " …")
         sides.append(f'<p class="text" dir="auto">{"".join(parts)}</p>')
     return "".join(sides)
 

@@ -21,7 +21,7 @@ from slalom.tables import SCORES, arrow
 
 EFFECTS = ("shapley", "removal", "alone", "score", "linearised")  # the first there is counts
 BATCH = 512  # rows
-MOST_GROUPS = 12
+MAX_GROUPS = 12
 NEEDED = (
     *("id", "text", "second_text", "problem", "units", "spans", "identified"),
     *("log_odds", "quality", "scores"),
@@ -137,9 +137,9 @@ class _Tally:
             mine = of_pair == name
             sums = self.groups.setdefault(name, Sums())
             sums.add(word[mine], pairs.effects[mine], pairs.louds[mine])
-        if len(self.groups) > MOST_GROUPS:
+        if len(self.groups) > MAX_GROUPS:
             raise InputError(
-                f"the column {self.by!r} has more than {MOST_GROUPS} different values: "
+                f"the column {self.by!r} has more than {MAX_GROUPS} different values: "
                 "group by one with fewer"
             )
 

@@ -13,7 +13,7 @@ from slalom.explanation import Quality
 from slalom.surrogates.slalom.model import Anchor
 
 NAME = "vocabulary.json"
-LEAST_DOCUMENTS = 2
+MIN_DOCUMENTS = 2
 NOTE = (
     "means over the fits of single documents, drawn towards each other by their errors: no "
     "question was asked for it, and it was not judged on documents that it has not seen"
@@ -22,7 +22,7 @@ NOTE = (
 
 def write_vocabulary(folder: RunFolder, shards: Sequence[Shard], summary: Summary) -> None:
     """Write the table; a method without values and importances leaves none."""
-    found = word_means(merged(_parts(folder, shards)), LEAST_DOCUMENTS)
+    found = word_means(merged(_parts(folder, shards)), MIN_DOCUMENTS)
     if not found.keys:
         return
     settings = (folder.settings() or {})["settings"]

@@ -18,7 +18,7 @@ from slalom.surrogates.base import Fit, Observations, unsure
 from slalom.surrogates.quality import loo_quality, sampled_rows
 
 BY_LEAVE_ONE_OUT = tuple(10.0**power for power in range(-6, 5))
-LEAST_LEFT = 1e-12  # of a residual, for rows that alone decide a coefficient
+MIN_LEFT = 1e-12  # of a residual, for rows that alone decide a coefficient
 PEAK = 2.0  # times the least error: weaker ridges pass through the rows, and leaving one out lies
 
 
@@ -105,7 +105,7 @@ def regress(
     for ridge in sorted(ridges, reverse=True):
         shrink = 1.0 / (sizes + max(ridge, 1e-12 * (1.0 + sizes.max(initial=0.0))))
         leverage = weights * ((turned**2) @ shrink + 1.0 / total)
-        left = np.maximum(1.0 - leverage, LEAST_LEFT)[:, None]
+        left = np.maximum(1.0 - leverage, MIN_LEFT)[:, None]
         residuals = (centred_scores - turned @ (shrink[:, None] * pulls)) / left
         error = float(weights @ (residuals**2).sum(axis=1))
         if best is None or error < best[0]:

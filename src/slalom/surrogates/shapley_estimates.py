@@ -15,7 +15,7 @@ import numpy as np
 
 from slalom.document import BoolArray, FloatArray
 from slalom.surrogates.base import Fit, Observations, unsure
-from slalom.surrogates.linear import LEAST_LEFT, LinearModel, standard_errors
+from slalom.surrogates.linear import MIN_LEFT, LinearModel, standard_errors
 from slalom.surrogates.quality import loo_quality
 
 NOT_FITTED = "measured, not fitted: nothing is left to judge it by"
@@ -115,7 +115,7 @@ def _constrained(
     coefficients = inside @ pulls + np.outer(towards, amount)
     leverage = weights * ((design @ inside) * design).sum(axis=1)
     residuals = scores - design @ coefficients
-    residuals /= np.maximum(1.0 - leverage, LEAST_LEFT)[:, None]
+    residuals /= np.maximum(1.0 - leverage, MIN_LEFT)[:, None]
     errors = standard_errors(design * weights[:, None], residuals, inside)
     return _Constrained(coefficients, residuals, errors)
 

@@ -16,7 +16,7 @@ from slalom.views.numbers import counted
 from slalom.views.reading import Row
 
 N_STEPS = 8  # words told apart; the others are one step
-SMALLEST = 0.005  # log-odds; a step of length or of what is left open below this is not told
+MIN_STEP = 0.005  # log-odds; a step of length, or of what is left open, is not shown below this
 
 Change = tuple[str, str, float, int | None]  # kind, label, amount, row
 
@@ -57,7 +57,7 @@ def bridge(explanation: Explanation, rows: Sequence[Row], answer: float) -> list
     )
     left = answer - float(base[0]) - sum(amounts) - length
     for kind, label, amount in (("length", "length", length), ("open", "left open", left)):
-        changes += [(kind, label, amount, None)] if abs(amount) >= SMALLEST else []
+        changes += [(kind, label, amount, None)] if abs(amount) >= MIN_STEP else []
     return _summed(changes, float(base[0]), answer)
 
 

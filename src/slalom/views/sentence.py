@@ -18,7 +18,7 @@ from slalom.views.numbers import counted, listed, margin, number, percent, proba
 
 N_NAMED = 3  # words on each side
 WORTH_NAMING = 0.2  # of the strongest
-LONGEST = 40  # characters of a unit within the sentence
+MAX_LENGTH = 40  # characters of a unit within the sentence
 WORTH_TELLING = 0.1  # log-odds that the length of the text adds
 MEASURABLE = ("shapley", "removal", "alone")
 DETERMINED = 0.5  # below, the split into value and importance is the prior's
@@ -161,7 +161,7 @@ def _names(words: Sequence[str], role: str) -> list[Part]:
 
 
 def _short(word: str) -> str:
-    return word if len(word) <= LONGEST else f"{word[: LONGEST - 1].rstrip()}…"
+    return word if len(word) <= MAX_LENGTH else f"{word[: MAX_LENGTH - 1].rstrip()}…"
 
 
 def trust_sentence(explanation: Explanation) -> str:

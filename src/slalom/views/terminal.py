@@ -25,7 +25,7 @@ COLUMNS_NEAR_THE_TEXT = ("removal", "alone", "gradient", "importance")  # for lo
 LOUDNESS = ("importance", "share")
 COLUMNS_ALL_CLASSES: tuple[str, ...] = ("share", "shapley")
 N_ROWS, N_MISSING = 12, 5
-WIDEST_LABEL = 12  # characters of a class above its column
+MAX_LABEL_WIDTH = 12  # characters of a class above its column
 HALF_BAR = 5  # characters to each side of the axis
 BAR, GAP, NARROWEST_UNIT, WIDEST_UNIT = 2 * HALF_BAR + 1, 2, 12, 24
 FOR = (colours.FOR[0], f"white on {colours.FOR[1]}", f"bold white on {colours.FOR[2]}")
@@ -205,11 +205,11 @@ def _columns(explanation: Explanation, wanted: Sequence[str]) -> list[Column]:
 def _class_title(explanation: Explanation, index: int) -> str:
     """A label cut short; with its number where others begin alike."""
     label = reading.label(explanation.labels[index])
-    if len(label) <= WIDEST_LABEL:
+    if len(label) <= MAX_LABEL_WIDTH:
         return label
-    begin = label[: WIDEST_LABEL - 1]
+    begin = label[: MAX_LABEL_WIDTH - 1]
     alike = sum(reading.label(other).startswith(begin) for other in explanation.labels)
-    return f"{f'{index}: {label}' if alike > 1 else label}"[: WIDEST_LABEL - 1] + "…"
+    return f"{f'{index}: {label}' if alike > 1 else label}"[: MAX_LABEL_WIDTH - 1] + "…"
 
 
 def _fitting(longest: int, widths: Sequence[int], width: int) -> Layout:

@@ -11,7 +11,7 @@ from slalom.views.numbers import margin, number, r2
 from slalom.views.reading import label
 
 N_NAMED, N_ROWS = 3, 20
-LEAST_DOCUMENTS = 2  # that hold a token, for it to be shown among the first
+MIN_DOCUMENTS = 2  # that hold a token, for it to be shown among the first
 STYLE = """
 .slalom-table{font:15px/1.5 system-ui,sans-serif;max-width:60rem}
 .slalom-table table{border-collapse:collapse;display:inline-table;margin:0 2rem 1rem 0}
@@ -66,7 +66,7 @@ def _facts(vocabulary: Vocabulary) -> str:
 
 def _ends(vocabulary: Vocabulary, n_each: int) -> tuple[list[Entry], list[Entry]]:
     """The highest values, and the lowest, the lowest first; nothing stands in both."""
-    entries = vocabulary.table(least_documents=LEAST_DOCUMENTS) or vocabulary.table()
+    entries = vocabulary.table(least_documents=MIN_DOCUMENTS) or vocabulary.table()
     n_each = min(n_each, (len(entries) + 1) // 2)
     return entries[:n_each], entries[max(n_each, len(entries) - n_each) :][::-1]
 

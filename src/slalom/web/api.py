@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 Endpoint = Callable[["Request"], Awaitable["Response"]]
 log = logging.getLogger("slalom.web")
-N_PAIRS, MOST_PAIRS = 8, 30
+N_PAIRS, MAX_PAIRS = 8, 30
 POLL = 0.2  # seconds between two looks at whether the client is still there
 
 
@@ -166,7 +166,7 @@ class Api:
         record = requests.parsed(await _body(request, self.limits.body))
         requests.check_fields(record, ("explanation", "k"))
         kept = self.shelf[record.get("explanation")]
-        k = requests.whole(record.get("k", N_PAIRS), "k", 1, MOST_PAIRS) or N_PAIRS
+        k = requests.whole(record.get("k", N_PAIRS), "k", 1, MAX_PAIRS) or N_PAIRS
         self.bench.check_room()
         task = FindPairs(kept, k, Patience(self.limits.seconds))
         found: Interactions = await self._result(task, request)

@@ -18,7 +18,7 @@ from slalom.web.models import Model
 from slalom.web.requests import ExplanationRequest
 
 LONG = 500  # tokens; how long a longer text will take is found out first
-FEWEST_PER_UNIT = 2  # queries, however long they take
+MIN_PER_UNIT = 2  # queries, however long they take
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +61,7 @@ def _pace(model: Model, document: Document) -> float | None:
 def _shortened(plan: Plan, soon: float) -> Plan:
     """As many queries as take `soon` seconds, if all take longer."""
     document, usual, seconds = plan.document, plan.expected, plan.seconds or 0.0
-    fewest = min(usual, FEWEST_PER_UNIT * document.n_features)
+    fewest = min(usual, MIN_PER_UNIT * document.n_features)
     n_queries = max(fewest, int(usual * soon / max(seconds, soon)))
     if n_queries >= usual:
         return plan

@@ -16,7 +16,7 @@ from slalom.document import Document, FloatArray, Queries
 from slalom.errors import InputError
 
 OVERLAP = 0.25  # of a window, at least
-LEAST_ROOM = 4  # tokens of the text in a window; fewer say nothing
+MIN_ROOM = 4  # tokens of the text in a window; fewer say nothing
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +48,7 @@ class Windowed:
 
 def windowed(frame: Frame, before: int, after: int, *, limit: int) -> Windowed:
     room = limit - before - after
-    if room < LEAST_ROOM:
+    if room < MIN_ROOM:
         raise InputError(
             f"the model reads {limit} tokens, of which {before + after} are special ones or the "
             "prompt: too few are left for windows, shorten the prompt"

@@ -17,7 +17,7 @@ from slalom.errors import ClassifierError, InputError, UnknownNameError
 
 GIVES = ("probabilities", "logits")
 CLIP = 1e-6
-LONGEST = 400  # characters of another library's complaint
+MAX_LENGTH = 400  # characters of another library's complaint
 
 
 class FunctionClassifier:
@@ -134,7 +134,7 @@ class FunctionClassifier:
 def _briefly(problem: Exception) -> str:
     """The beginning of it: some libraries put every text they were given into their message."""
     message = str(problem)
-    return message if len(message) <= LONGEST else f"{message[: LONGEST - 1].rstrip()}…"
+    return message if len(message) <= MAX_LENGTH else f"{message[: MAX_LENGTH - 1].rstrip()}…"
 
 
 def _numbers(n_classes: int) -> tuple[str, ...]:

@@ -28,7 +28,7 @@ from slalom.document import FloatArray
 
 VARIANCE_FRACTIONS = np.linspace(0.0, 0.98, 25) ** 2  # f
 NOTHING = 1e-24  # of a residual, squared: rounding
-LEAST = 1e-9  # of the largest eigenvalue: a direction that no row speaks of
+MIN_EIGENVALUE = 1e-9  # of the largest eigenvalue: a direction that no row speaks of
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +74,7 @@ def _averaged(design: FloatArray, scores: FloatArray) -> tuple[FloatArray, Float
     """
     n_rows, n_units = design.shape
     values, axes = np.linalg.eigh(design.T @ design)
-    kept = values > LEAST * max(float(values[-1]), 1e-300)
+    kept = values > MIN_EIGENVALUE * max(float(values[-1]), 1e-300)
     values, axes = values[kept], axes[:, kept]
     spread = (scores**2).sum(axis=0)  # (n_columns,)
     if not kept.any() or spread.max() <= NOTHING * n_rows:

@@ -12,8 +12,8 @@ scores, their importances like 1.
 What the residuals hold is misfit more than noise, and it does not average out. With enough
 queries the likelihood would buy the last of it with values a hundred times the scores and an
 anchor to drown them: one direction of the parameters is nearly free. So `bound_ridges` ends the
-search: values may spread MOST times as far as the scores, and from ENOUGH queries on the
-ridges grow with the budget, so that more queries sharpen the answer and do not move it. Data
+search: values may spread MAX_VALUE_SPREAD times as far as the scores, and from ENOUGH_QUERIES on
+the ridges grow with the budget, so that more queries sharpen the answer and do not move it. Data
 that a SLALOM describes exactly leave no misfit, hence no ridge. Of short texts every subset is
 asked; then misfit is a fact, nothing has to be guessed, and only the bounds are left.
 """
@@ -28,9 +28,9 @@ from slalom.surrogates.slalom.problem import Curvature, Problem, Ridges, State, 
 
 WEAKEST, STRONGEST = 1e-11, 1e3
 UNSEEN = 10.0  # p
-MOST = 9.0  # spread of the values over that of the scores
-ENOUGH = 500  # queries
-LEAST_FREEDOM = 0.05  # of the rows
+MAX_VALUE_SPREAD = 9.0  # spread of the values over that of the scores
+ENOUGH_QUERIES = 500  # queries
+MIN_FREEDOM = 0.05  # of the rows
 GUESS = 0.2  # misfit over the spread of the scores, before any row has come in
 FEW = 16  # rows that all subsets of four units have: short texts are asked completely
 NEAR = 0.2  # change of the logarithms from which on the last rounds foretell the next
@@ -70,7 +70,9 @@ def ridges_from_evidence(problem: Problem, state: State, ridges: Ridges) -> Ridg
     """One step of the fixed point; where every subset was asked, misfit is all there is."""
     if problem.complete:
         misfit = _noise(problem, state, 0.0)
-        return Ridges.of(problem, _ratio(misfit, MOST**2 * _spread(problem)), _ratio(misfit, 1.0))
+        return Ridges.of(
+            problem, _ratio(misfit, MAX_VALUE_SPREAD**2 * _spread(problem)), _ratio(misfit, 1.0)
+        )
     free = slice(0, problem.n_features)
     own_values, own_importances = _variances(state, curvature(problem, state, ridges))
     spent_values = (1 - ridges.values[free, None] * own_values[free]).clip(0, 1).sum()
@@ -88,8 +90,8 @@ def ridges_from_evidence(problem: Problem, state: State, ridges: Ridges) -> Ridg
 
 def bound_ridges(problem: Problem, state: State, ridges: Ridges) -> Ridges:
     """The last word on the ridges: values stay bounded; large budgets weaken no ridge."""
-    budget = max(1.0, len(problem.scores) / ENOUGH)
-    least = _ratio(_noise(problem, state, 0.0), MOST**2 * _spread(problem))
+    budget = max(1.0, len(problem.scores) / ENOUGH_QUERIES)
+    least = _ratio(_noise(problem, state, 0.0), MAX_VALUE_SPREAD**2 * _spread(problem))
     value, importance = ridges.strengths
     return Ridges.of(problem, max(value, least) * budget, importance * budget)
 
@@ -102,7 +104,7 @@ def _noise(problem: Problem, state: State, spent: float) -> float:
     """
     n_rows, n_parameters = len(problem.scores), 2 * problem.counts.shape[1]
     guess = GUESS * max(0.0, 1 - (n_rows + FEW) / (2 * n_parameters)) ** 2 * _spread(problem)
-    freedom = max(problem.scores.size - spent, LEAST_FREEDOM * problem.scores.size)
+    freedom = max(problem.scores.size - spent, MIN_FREEDOM * problem.scores.size)
     return guess + float(problem.weights @ (state.residuals**2).sum(axis=1)) / freedom
 
 
