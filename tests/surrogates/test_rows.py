@@ -30,6 +30,7 @@ def test_sparse_rows_do_what_dense_ones_do(kind, max_pairs, monkeypatch):
     for few, all_of_them in pairs:
         for told, expected in (
             (few.dense(), all_of_them.dense()),
+            (few.transposed(), all_of_them.dense().T),
             (few.sums(), all_of_them.sums()),
             (few.gram(sparse), all_of_them.gram(dense)),
             *((few.apply(by), all_of_them.apply(by)) for by in (by_column, wide, wide[:, :2])),

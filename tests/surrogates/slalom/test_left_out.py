@@ -3,7 +3,7 @@
 import numpy as np
 
 from oracles import observed
-from slalom.surrogates.slalom.cholesky import halved, halved_back, root_of, solved
+from slalom.surrogates.slalom.cholesky import halved, halved_back, inverse_of, root_of, solved
 from slalom.surrogates.slalom.descent import descend
 from slalom.surrogates.slalom.fit import SlalomSurrogate
 from slalom.surrogates.slalom.left_out import Linearised, left_out, shift_without
@@ -77,6 +77,7 @@ def test_roots_and_what_is_solved_with_them():
     np.testing.assert_allclose(lower @ halved(root, right), right, atol=1e-12)
     np.testing.assert_allclose(lower.T @ halved_back(root, right), right, atol=1e-12)
     np.testing.assert_allclose(matrix @ solved(root, right[:, 0]), right[:, 0], atol=1e-12)
+    np.testing.assert_allclose(matrix @ inverse_of(root), np.eye(5), atol=1e-12)
     assert root_of(-np.eye(3)) is None
 
 

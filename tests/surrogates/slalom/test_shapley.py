@@ -7,6 +7,7 @@ from time import process_time
 import numpy as np
 import pytest
 
+from slalom.surrogates.slalom import shapley
 from slalom.surrogates.slalom.model import Anchor, SlalomModel
 from slalom.surrogates.slalom.shapley import Game, shapley_jacobian, shapley_values
 
@@ -41,6 +42,15 @@ def test_equals_enumeration(anchor, seed):
     features = np.repeat(np.arange(7), counts.astype(int)).astype(np.int32)
     found = shapley_values(game_of(model, counts))[features]
     np.testing.assert_allclose(found, enumerated(model, features), atol=1e-8)
+
+
+def test_fewer_nodes_than_half_the_units_lose_nothing(monkeypatch):
+    rng = np.random.default_rng(4)
+    model = SlalomModel(rng.normal(size=120), 2 * rng.normal(size=120), Anchor(0.5, -3.0))
+    game = game_of(model, np.ones(120))
+    found = shapley_values(game)
+    monkeypatch.setattr(shapley, "NODES_PER_ROOT", 100.0)
+    np.testing.assert_allclose(found, shapley_values(game), rtol=1e-10, atol=1e-12)
 
 
 def test_shares_add_up_to_what_the_text_adds_and_500_units_take_half_a_second():

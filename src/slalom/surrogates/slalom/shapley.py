@@ -20,6 +20,7 @@ import numpy as np
 
 from slalom.document import FloatArray
 
+NODES_PER_ROOT = 2.5  # of q, of the number of units: P falls like exp(−qn), others add 1e-12
 AT_ONCE = 4  # nodes of q: more do not fit the caches
 LOWEST_TZ, HIGHEST_TW = 1e-5, 45.0  # the square of the first and exp(−second) are left out
 
@@ -104,7 +105,8 @@ def _of_all(game: Game, nodes: _Nodes, said: FloatArray) -> FloatArray:
 
 def _quadrature(game: Game, grid: Grid) -> Iterator[_Nodes]:
     n_units = max(1, round(float(game.counts.sum())))
-    points, q_weights = _legendre(min(-(-n_units // 2), grid.most_q_nodes))
+    enough = int(np.ceil(min(n_units / 2, NODES_PER_ROOT * np.sqrt(n_units))))
+    points, q_weights = _legendre(min(enough, grid.most_q_nodes))
     heard = np.append(game.weights, game.anchor_weight)
     lowest = np.log(LOWEST_TZ / max(float(game.counts @ heard[:-1]) + heard[-1], 1.0))
     highest = np.log(HIGHEST_TW / heard[heard > 0].min(initial=1.0))
