@@ -52,8 +52,8 @@ class Channel:
         answers: list[FloatArray] | SlalomError = connection.recv()
         if isinstance(answers, SlalomError):
             raise answers
-        told = iter(answers)
-        return [np.concatenate([next(told) for _ in parts]) for _, parts in pieces]
+        logits = iter(answers)
+        return [np.concatenate([next(logits) for _ in parts]) for _, parts in pieces]
 
     def posteriors(self, residuals: Sequence[Residuals]) -> list[Posterior] | None:
         """From the GPU there; None: it could not."""

@@ -61,8 +61,8 @@ class Case:
         if not self.document.has_empty_query:
             return None
         (seen,) = self.classifier.seen(self.document, np.array([[END]], dtype=np.int32))
-        said = self.answers.known.get(seen)
-        return None if said is None else self.scores_of(said[None])[0]
+        logits = self.answers.known.get(seen)
+        return None if logits is None else self.scores_of(logits[None])[0]
 
     def explanation(self, found: "Found", *, method: str, seed: int) -> Explanation:
         """The one place where an Explanation is made."""

@@ -58,8 +58,8 @@ class Facts:
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
-    """Subsets of one document and their scores, as far as they were asked."""
+class FollowUp:
+    """What was asked after the fit of one document: subsets and their scores."""
 
     case: Case  # with the answers of both rounds
     present: BoolArray  # (k, n_units)
@@ -79,7 +79,7 @@ def ask_facts(
     fits: Sequence[Fit],
     *,
     n_queries: int | None,
-) -> list[Asked]:
+) -> list[FollowUp]:
     """The second round, all documents together; never more than `n_queries` with the first."""
     masks = []
     for case, fit in zip(cases, fits, strict=True):
@@ -91,7 +91,7 @@ def ask_facts(
     ]
     answered = ask(classifier, pairs, [case.answers for case in cases])
     return [
-        Asked(_with(case, answers), mask, case.scores_of(answers.logits))
+        FollowUp(_with(case, answers), mask, case.scores_of(answers.logits))
         for case, mask, answers in zip(cases, masks, answered, strict=True)
     ]
 
@@ -151,18 +151,18 @@ def as_fitted(fit: Fit, features: IntArray) -> Scores:
 
 
 def scores_of(
-    asked: Asked, fit: Fit, samples: Samples, *, shares: Shares | None, known: NearFit | None
+    follow_up: FollowUp, fit: Fit, samples: Samples, *, shares: Shares | None, known: NearFit | None
 ) -> Scores:
     """What the fit says of the units, and in its place what the classifier says.
 
     `shares` and `known` are what came of what the fit left (residuals.py).
     """
-    scored = as_fitted(fit, asked.case.document.features)
+    scored = as_fitted(fit, follow_up.case.document.features)
     if known is not None and known.error is not None:
         scored = _with_removals(scored, known.removals, known.error)
-    scored = _with_single_units(scored, asked, fit)
-    if asked.empty is not None and samples.complete:
-        return _exact(scored, asked, samples)
+    scored = _with_single_units(scored, follow_up, fit)
+    if follow_up.empty is not None and samples.complete:
+        return _exact(scored, follow_up, samples)
     return scored if shares is None else _with_shares(scored, shares)
 
 
@@ -185,21 +185,23 @@ def _with_shares(scored: Scores, shares: Shares) -> Scores:
     return replace(scored, scores={**scores, "shapley": values}, errors=errors)
 
 
-def _with_single_units(scored: Scores, asked: Asked, fit: Fit) -> Scores:
+def _with_single_units(scored: Scores, follow_up: FollowUp, fit: Fit) -> Scores:
     """`removal` and, where nothing can be shown too or nothing is always there, `alone`."""
-    n_units, full = asked.case.document.n_units, asked.case.score
-    sizes = asked.present.sum(axis=1)
+    n_units, full = follow_up.case.document.n_units, follow_up.case.score
+    sizes = follow_up.present.sum(axis=1)
     removed = sizes == n_units - 1
     if removed.any():
-        units = np.argmin(asked.present[removed], axis=1)
-        scored = scored.answered("removal", *_placed(units, full - asked.scores[removed], n_units))
+        units = np.argmin(follow_up.present[removed], axis=1)
+        scored = scored.answered(
+            "removal", *_placed(units, full - follow_up.scores[removed], n_units)
+        )
     anchored = getattr(fit.model, "anchor", None) is not None
-    base = asked.empty if anchored else np.zeros_like(full)
+    base = follow_up.empty if anchored else np.zeros_like(full)
     alone = sizes == 1
     if base is None or not alone.any():
         return scored
-    units = np.argmax(asked.present[alone], axis=1)
-    return scored.answered("alone", *_placed(units, asked.scores[alone] - base, n_units))
+    units = np.argmax(follow_up.present[alone], axis=1)
+    return scored.answered("alone", *_placed(units, follow_up.scores[alone] - base, n_units))
 
 
 def _placed(
@@ -211,9 +213,9 @@ def _placed(
     return placed, known
 
 
-def _exact(scored: Scores, asked: Asked, samples: Samples) -> Scores:
+def _exact(scored: Scores, follow_up: FollowUp, samples: Samples) -> Scores:
     """Where every subset was asked the classifier's own Shapley values are known."""
-    case = asked.case
+    case = follow_up.case
     present = case.document.untied().count(samples.queries) > 0
     assert are_all_subsets(present, case.document)
     values = shapley_of_all(present, case.scores)

@@ -75,8 +75,8 @@ class Watched(Delegating):
         answers: list[list[FloatArray]] = [[] for _ in asked]
         n_tokens = TOKENS_PER_REPORT * (ON_DEVICES if runs_elsewhere(self.classifier) else 1)
         for numbers, questions in _slices(asked, n_tokens):
-            for number, said in zip(numbers, self.classifier.logits(questions), strict=True):
-                answers[number].append(said)
+            for number, logits in zip(numbers, self.classifier.logits(questions), strict=True):
+                answers[number].append(logits)
             self.part.answered(sum(len(queries) for _, queries in questions))
         return [
             np.concatenate(parts) if parts else np.zeros((0, len(self.labels))) for parts in answers

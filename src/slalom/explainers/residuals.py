@@ -11,7 +11,7 @@ import numpy as np
 
 from slalom.document import BoolArray, FloatArray, IntArray
 from slalom.explainers.accelerated import Posteriors
-from slalom.explainers.facts import Asked, Facts, strength_of
+from slalom.explainers.facts import Facts, FollowUp, strength_of
 from slalom.samplers.base import Samples, row_keys
 from slalom.surrogates.base import Fit, Observations
 from slalom.surrogates.quality import loo_quality
@@ -159,7 +159,7 @@ def judged_with(fit: Fit, use: ResidualResult, seen: Observations) -> Fit:
 
 
 def residual_task(
-    plan: Facts, asked: Asked, fit: Fit, *, samples: Samples, seen: Observations
+    plan: Facts, follow_up: FollowUp, fit: Fit, *, samples: Samples, seen: Observations
 ) -> ResidualTask:
     """Nothing where the fit has no anchor to stand on, or every subset was asked.
 
@@ -167,20 +167,20 @@ def residual_task(
     """
     if "shapley" not in fit.scores or getattr(fit.model, "anchor", None) is None:
         return ResidualTask()
-    if asked.empty is not None and samples.complete:
+    if follow_up.empty is not None and samples.complete:
         return ResidualTask()
-    document, whole, empty = asked.case.document, asked.case.score, asked.empty
+    document, whole, empty = follow_up.case.document, follow_up.case.score, follow_up.empty
     predicted = fit.model.predict(seen.counts) if fit.held_out is None else fit.held_out
     ends = fit.model.predict(np.stack([np.zeros_like(seen.document_counts), seen.document_counts]))
     residuals = (seen.scores - predicted).reshape(len(predicted), -1)
     drawn = document.untied().count(samples.queries)
     if len(drawn) > len(predicted):  # queries that read the same were one row of the fit
-        drawn = drawn[asked.case.answers.first]
+        drawn = drawn[follow_up.case.answers.first]
     is_judged = fit.r2 is not None
     near = None
     if is_judged and plan.nearby:
         weights = seen.weights if fit.judged is None else seen.weights * fit.judged
-        near = _answers_near(asked, fit, drawn=drawn > 0, residuals=residuals, weights=weights)
+        near = _answers_near(follow_up, fit, drawn=drawn > 0, residuals=residuals, weights=weights)
     n_of_size = samples.n_of_size if is_judged and plan.shapley else None
     kept = slice(0 if n_of_size is None else None)
     left = Left(
@@ -190,23 +190,23 @@ def residual_task(
         whole=np.reshape(whole - ends[1], -1),
         empty=np.reshape(np.zeros_like(whole) if empty is None else empty - ends[0], -1),
     )
-    if len(left.present) == 0 or len(drawn) + len(asked.present) > MAX_ROWS:
+    if len(left.present) == 0 or len(drawn) + len(follow_up.present) > MAX_ROWS:
         return ResidualTask(left, near)
     predicted, ends = predicted.reshape(residuals.shape), ends.reshape(2, -1)
-    return ResidualTask(_residuals(asked, fit, left, predicted=predicted, ends=ends), near)
+    return ResidualTask(_residuals(follow_up, fit, left, predicted=predicted, ends=ends), near)
 
 
 def _residuals(
-    asked: Asked, fit: Fit, left: Left, *, predicted: FloatArray, ends: FloatArray
+    follow_up: FollowUp, fit: Fit, left: Left, *, predicted: FloatArray, ends: FloatArray
 ) -> Residuals:
     """The rows that were drawn and what was asked besides, the ends apart."""
-    features, n_units = asked.case.document.features, asked.present.shape[1]
+    features, n_units = follow_up.case.document.features, follow_up.present.shape[1]
     known = set(row_keys(left.present > 0))
-    new = [at for at, key in enumerate(row_keys(asked.present)) if key not in known]
-    beside = asked.present[new].astype(np.float64)
+    new = [at for at, key in enumerate(row_keys(follow_up.present)) if key not in known]
+    beside = follow_up.present[new].astype(np.float64)
     shape = len(new), predicted.shape[1]
     predicted_beside = fit.model.spread(features).predict(beside).reshape(shape)
-    missed_beside = asked.scores[new].reshape(shape) - predicted_beside
+    missed_beside = follow_up.scores[new].reshape(shape) - predicted_beside
     present = np.vstack([left.present, beside])
     inner = (present.any(axis=1)) & (present.sum(axis=1) < n_units)
     return Residuals(
@@ -220,21 +220,21 @@ def _residuals(
 
 
 def _answers_near(
-    asked: Asked, fit: Fit, *, drawn: BoolArray, residuals: FloatArray, weights: FloatArray
+    follow_up: FollowUp, fit: Fit, *, drawn: BoolArray, residuals: FloatArray, weights: FloatArray
 ) -> NearAnswers | None:
     """The full text, single removals, and the rows that were drawn, with their residuals."""
-    n_units, whole = asked.case.document.n_units, asked.case.score
-    model = fit.model.spread(asked.case.document.features)
+    n_units, whole = follow_up.case.document.n_units, follow_up.case.score
+    model = fit.model.spread(follow_up.case.document.features)
     if not isinstance(model, SlalomModel | CompletedModel):
         return None
-    single = asked.present.sum(axis=1) == n_units - 1
-    answers = np.concatenate([whole[None], asked.scores[single]])
+    single = follow_up.present.sum(axis=1) == n_units - 1
+    answers = np.concatenate([whole[None], follow_up.scores[single]])
     return NearAnswers(
         model,
-        np.vstack([np.ones((1, n_units), dtype=bool), asked.present[single]]),
+        np.vstack([np.ones((1, n_units), dtype=bool), follow_up.present[single]]),
         answers.reshape(len(answers), -1),
         drawn,
         residuals,
         weights,
-        strength_of(fit)[asked.case.document.features],
+        strength_of(fit)[follow_up.case.document.features],
     )

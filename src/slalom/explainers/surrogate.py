@@ -15,8 +15,8 @@ from slalom.explainers.base import Request, ask
 from slalom.explainers.case import Case, Found, case_of
 from slalom.explainers.facts import (
     ALL_ASKED,
-    Asked,
     Facts,
+    FollowUp,
     as_fitted,
     ask_facts,
     scores_of,
@@ -118,26 +118,28 @@ class SurrogateExplainer:
     ) -> list[Explanation]:
         """The last step: what the fits say of the units, and the classifier where it is asked."""
         cases = [one.case for one in fitted.sampled]
-        asked: Sequence[Asked | None] = [None] * len(cases)
+        follow_ups: Sequence[FollowUp | None] = [None] * len(cases)
         if self.facts is not None:
-            asked = ask_facts(
+            follow_ups = ask_facts(
                 self.facts, classifier, cases, fitted.fits, n_queries=request.n_queries
             )
         with one_thread():
-            results = self._used(fitted, asked, posteriors=posteriors_by(classifier))
-            return self._told(fitted, asked, results, seed=request.seed)
+            results = self._residual_results(
+                fitted, follow_ups, posteriors=posteriors_by(classifier)
+            )
+            return self._explanations(fitted, follow_ups, results, seed=request.seed)
 
-    def _told(
+    def _explanations(
         self,
         fitted: "Fitted",
-        asked: Sequence[Asked | None],
+        follow_ups: Sequence[FollowUp | None],
         left: Sequence[ResidualResult],
         *,
         seed: int,
     ) -> list[Explanation]:
         explanations = []
-        told = zip(fitted.sampled, fitted.fits, fitted.observed, asked, left, strict=True)
-        for one, fitting, seen, facts, use in told:
+        documents = zip(fitted.sampled, fitted.fits, fitted.observed, follow_ups, left, strict=True)
+        for one, fitting, seen, facts, use in documents:
             begun = perf_counter() - fitted.seconds
             fit = judged_with(fitting, use, seen)
             case = replace(one.case if facts is None else facts.case, begun=begun)
@@ -145,10 +147,10 @@ class SurrogateExplainer:
             explanations.append(case.explanation(found, method=self.name, seed=seed))
         return explanations
 
-    def _used(
+    def _residual_results(
         self,
         fitted: "Fitted",
-        asked: Sequence[Asked | None],
+        follow_ups: Sequence[FollowUp | None],
         *,
         posteriors: Posteriors | None,
     ) -> Sequence[ResidualResult]:
@@ -159,7 +161,7 @@ class SurrogateExplainer:
             if facts is None or plan is None
             else residual_task(plan, facts, fit, samples=self._folded(one), seen=seen)
             for one, seen, fit, facts in zip(
-                fitted.sampled, fitted.observed, fitted.fits, asked, strict=True
+                fitted.sampled, fitted.observed, fitted.fits, follow_ups, strict=True
             )
         ]
         if posteriors is not None:
@@ -180,17 +182,17 @@ class SurrogateExplainer:
         return (n_queries or self.budget(document)) - kept_back
 
     def _found(
-        self, sampled: "Sampled", fit: Fit, asked: Asked | None, left: ResidualResult
+        self, sampled: "Sampled", fit: Fit, follow_up: FollowUp | None, left: ResidualResult
     ) -> Found:
         document, samples = sampled.case.document, sampled.samples
         features = document.features
-        told = (
+        scored = (
             as_fitted(fit, features)
-            if asked is None
-            else scores_of(asked, fit, samples, shares=left.shares, known=left.known)
+            if follow_up is None
+            else scores_of(follow_up, fit, samples, shares=left.shares, known=left.known)
         )
         model = fit.model.spread(features) if left.model is None else left.model
-        exact = told.exact or (
+        exact = scored.exact or (
             samples.complete
             and document.has_empty_query
             and getattr(self.surrogate, "exact_over_all", False)
@@ -198,8 +200,8 @@ class SurrogateExplainer:
         every = ALL_ASKED.format(sampled.case.answers.n_queries)
         notes = (*fit.notes, *_without_empty(document, fit), *_out_of_reach(sampled, fit))
         return Found(
-            scores=told.scores,
-            errors=told.errors,
+            scores=scored.scores,
+            errors=scored.errors,
             model=model,
             identified=fit.identified[features],
             r2=fit.r2,
@@ -207,7 +209,7 @@ class SurrogateExplainer:
             r2_error=fit.r2_error,
             notes=(every,) if exact else notes,
             primary_score=self.primary_score,
-            measured=told.measured,
+            measured=scored.measured,
             determined=None if fit.determined is None else fit.determined[features],
             length_curve=_length_curve(model, document.n_units),
             length_errors=fit.length_errors,
@@ -261,12 +263,12 @@ def _out_of_reach(sampled: Sampled, fit: Fit) -> tuple[str, ...]:
         return ()
     if fitted.max() < document.n_units:
         full = document.count(document.full()) * fit.identified
-        said = float(fit.model.predict(full)[0])
-        if np.isclose(said, scores[0]):  # a constraint: it was not fitted, but it holds
+        predicted = float(fit.model.predict(full)[0])
+        if np.isclose(predicted, scores[0]):  # a constraint: it was not fitted, but it holds
             return ()
         return (
             "fitted to short sequences only, and so is R²: for the full text the model says "
-            f"{said:+.2f}, the classifier {scores[0]:+.2f}",
+            f"{predicted:+.2f}, the classifier {scores[0]:+.2f}",
         )
     most = document.n_units - int(fitted.min())
     if 0 < most < document.n_units / 2 and "shapley" in fit.scores:

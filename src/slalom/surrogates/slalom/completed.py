@@ -56,20 +56,21 @@ class CompletedModel:
         return self.parts.length
 
     def predict(self, counts: FloatArray) -> FloatArray:
-        said = self.parts.predict(counts)
-        return np.asarray(said + self.added(counts, said))
+        predicted = self.parts.predict(counts)
+        return np.asarray(predicted + self.added(counts, predicted))
 
-    def added(self, counts: FloatArray, said: FloatArray) -> FloatArray:
+    def added(self, counts: FloatArray, predicted: FloatArray) -> FloatArray:
         """What the remainder adds to what the parts say of these counts."""
         totals = grouped(counts, self.groups, self.n_features)
-        sizes, columns = totals.sum(axis=1), said[:, None] if said.ndim == 1 else said
+        sizes = totals.sum(axis=1)
+        columns = predicted[:, None] if predicted.ndim == 1 else predicted
         added = [
             response(column, sizes) + forest.predict(totals)
             for response, forest, column in zip(
                 self.responses, self.forests, columns.T, strict=True
             )
         ]
-        return self.balanced(np.stack(added, axis=1)).reshape(said.shape)
+        return self.balanced(np.stack(added, axis=1)).reshape(predicted.shape)
 
     def balanced(self, columns: FloatArray) -> FloatArray:
         """(k, n_classes) what sums to 0, where the classes' scores do."""
@@ -117,7 +118,7 @@ class CompletedSurrogate:
             return fit
         without = without_folds(problem, solved.solution, folds) @ solved.back.T
         rows = np.flatnonzero(solved.used)[drawn].astype(np.int32)
-        truth, said = (
+        truth, predicted = (
             part.reshape(len(counts), -1)[rows] for part in (scores, fit.model.predict(counts))
         )
         grower = Grown.on(counts[rows]) if self.trees else None
@@ -126,7 +127,7 @@ class CompletedSurrogate:
                 counts[rows],
                 truth[:, column],
                 problem.weights[drawn],
-                said[:, column],
+                predicted[:, column],
                 without[:, drawn, column],
                 folds[drawn],
             )
@@ -218,8 +219,9 @@ def _read_outs(
     n_features = len(document_counts)
     one = np.eye(n_features)
     shown = np.vstack([document_counts, np.zeros(n_features), document_counts - one, one])
-    said = model.predict(shown)
-    whole, empty, without, only = said[0], said[1], said[2 : 2 + n_features], said[2 + n_features :]
+    predicted = model.predict(shown)
+    whole, empty = predicted[:2]
+    without, only = predicted[2 : 2 + n_features], predicted[2 + n_features :]
     exact = fit.scores["shapley"].reshape(n_features, -1)
     shapley = [_shapley(model, document_counts, exact[:, c], c) for c in range(exact.shape[1])]
     return {
@@ -237,9 +239,9 @@ def _shapley(
     parts = model.parts if model.parts.values.ndim == 1 else model.parts.column(column)
 
     def play(orders: Orders) -> Paths:
-        said = parts.joined(orders)
-        sizes = np.broadcast_to(np.arange(float(said.shape[1])), said.shape)
-        return model.responses[column](said.ravel(), sizes.ravel()).reshape(said.shape), said
+        paths = parts.joined(orders)
+        sizes = np.broadcast_to(np.arange(float(paths.shape[1])), paths.shape)
+        return model.responses[column](paths.ravel(), sizes.ravel()).reshape(paths.shape), paths
 
     response = permuted_shapley(play, document_counts, exact=exact)
     return np.asarray(exact + response + model.forests[column].shapley(document_counts))

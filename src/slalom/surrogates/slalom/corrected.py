@@ -91,12 +91,12 @@ class CorrectedModel:
         return self.fitted.length
 
     def predict(self, counts: FloatArray) -> FloatArray:
-        said = self.fitted.predict(counts)
-        total = said
+        fitted = self.fitted.predict(counts)
+        total = fitted
         if self.correction is not None:
-            total = total + self.correction(counts, said).reshape(said.shape)
+            total = total + self.correction(counts, fitted).reshape(fitted.shape)
         if self.nearby is not None:
-            total = total + self.nearby(counts).reshape(said.shape)
+            total = total + self.nearby(counts).reshape(fitted.shape)
         return total
 
     def spread(self, features: IntArray) -> "CorrectedModel":

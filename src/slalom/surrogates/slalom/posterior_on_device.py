@@ -84,11 +84,11 @@ def _posteriors(given: Sequence[Residuals], device: str) -> list[Posterior]:
         for document, (likelihood, factor) in enumerate(zip(likelihoods, fewer, strict=True))
         for probability, c, a in likely_points((factor * likelihood).__getitem__)
     ]
-    told = _fetched(_averages(parts, _Points.of(roots, grid)))
+    found = _fetched(_averages(parts, _Points.of(roots, grid)))
     return [
         posterior_of(one)
         if (row**2).sum(axis=0).max(initial=0.0) <= NOTHING * len(one.values)
-        else _posterior(one, {name: numbers[at] for name, numbers in told.items()})
+        else _posterior(one, {name: numbers[at] for name, numbers in found.items()})
         for at, (one, row) in enumerate(zip(given, rows, strict=True))
     ]
 
@@ -104,21 +104,21 @@ def _fetched(tensors: dict[str, Tensor]) -> dict[str, Any]:
     return {name: tensor.cpu().numpy() for name, tensor in tensors.items()}
 
 
-def _posterior(given: Residuals, told: dict[str, Any]) -> Posterior:
+def _posterior(given: Residuals, found: dict[str, Any]) -> Posterior:
     """A document's share of a batch, without padding."""
     n_rows, n_units = given.present.shape
     ends = np.stack([np.zeros(n_units, bool), np.ones(n_units, bool)])
     return Posterior(
-        Shares(told["shapley"][:n_units], told["variances"][:n_units], told["of_fit"]),
+        Shares(found["shapley"][:n_units], found["variances"][:n_units], found["of_fit"]),
         Correction(
-            told["constant"],
-            told["slopes"],
-            told["effects"][:n_units],
-            told["rates"][:n_units],
+            found["constant"],
+            found["slopes"],
+            found["effects"][:n_units],
+            found["rates"][:n_units],
             np.vstack([ends, given.present]),
-            told["weights"][: n_rows + 2],
+            found["weights"][: n_rows + 2],
         ),
-        told["left_out"][:n_rows],
+        found["left_out"][:n_rows],
     )
 
 

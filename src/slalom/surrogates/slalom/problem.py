@@ -327,15 +327,15 @@ def slopes_of(problem: Problem, state: State, *, full: bool = False) -> Slopes:
     bent, downhill = np.zeros((k, k), kind), np.zeros(k, kind)
     for column, cross in enumerate(crossed):
         level = float(state.values[:, column].mean())  # of which B knows nothing
-        values, said = state.values[:, column] - level, state.attended[:, column] - level
+        values, attended = state.values[:, column] - level, state.attended[:, column] - level
         pull = problem.weights * state.residuals[:, column]
-        once = problem.weights * said  # K₁ = Aᵀ diag(once) A
+        once = problem.weights * attended  # K₁ = Aᵀ diag(once) A
         by_row = once[:, None]
-        twice = once * said  # K₂
+        twice = once * attended  # K₂
         if full:
-            once, twice = once - pull, twice - 2 * pull * said
+            once, twice = once - pull, twice - 2 * pull * attended
         first = state.attention.gram(state.attention.times(once, 1.0))
-        pulled = _pulled(state, values, said, pull)
+        pulled = _pulled(state, values, attended, pull)
         cross[:k] = state.gram[:k, :k] * values - first
         if width > k:
             cross[k:] = state.gram[k:, :k] * values
@@ -353,16 +353,16 @@ def downhill(problem: Problem, state: State, ridges: Ridges) -> FloatArray:
     """(k,) the gradient alone, which takes no products of matrices."""
     found = _pull(problem, state, ridges)
     columns = zip(state.values.T, state.attended.T, state.residuals.T, strict=True)
-    for values, said, left in columns:
+    for values, attended, left in columns:
         level = float(values.mean())
-        found = found + _pulled(state, values - level, said - level, problem.weights * left)
+        found = found + _pulled(state, values - level, attended - level, problem.weights * left)
     return found
 
 
-def _pulled(state: State, values: FloatArray, said: FloatArray, pull: FloatArray) -> FloatArray:
+def _pulled(state: State, values: FloatArray, attended: FloatArray, pull: FloatArray) -> FloatArray:
     """Bᵀ Π r of one column."""
     attention = state.attention
-    return values * attention.apply_transposed(pull) - attention.apply_transposed(pull * said)
+    return values * attention.apply_transposed(pull) - attention.apply_transposed(pull * attended)
 
 
 def _strayed(problem: Problem, importances: FloatArray) -> FloatArray:
