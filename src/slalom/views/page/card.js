@@ -16,7 +16,7 @@
             .filter((column) => !column.advanced)
             .map((column) => [element("span", {}, column.title), slalom.cell(record, view, column, row, "span")]),
         ),
-        ...(told.hollow ? [element("small", {}, "how loud it is, the answers do not settle")] : []),
+        ...(told.hollow ? [element("small", {}, "the answers do not settle how loud it is")] : []),
       );
     tip.hidden = false;
     const box = target.getBoundingClientRect();
