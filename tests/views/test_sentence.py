@@ -155,6 +155,8 @@ def test_length_is_told_where_it_matters() -> None:
     assert "adds +0.50 ±0.10 to the score" in length_sentence(told)
     assert "adds +0.50 to the score" in length_sentence(replace(told, length_errors=None))
     assert length_sentence(made()) == ""
+    assert told.length_errors is not None
+    assert length_sentence(replace(told, length_errors=4 * told.length_errors)) == ""
 
 
 @pytest.mark.parametrize(
@@ -176,7 +178,7 @@ def test_length_is_not_told_where_it_cannot_be_told_from_the_words(told) -> None
     ("rise", "said"), [(0.15, "adds +0.15"), (-0.15, "adds −0.15"), (0.09, "")]
 )
 def test_a_length_that_adds_less_than_a_tenth_is_not_told(rise: float, said: str) -> None:
-    explanation = with_facts(made())
+    explanation = replace(with_facts(made()), length_errors=None)
     assert explanation.length_curve is not None
     curve = rise * explanation.length_curve / explanation.length_curve[-1]
     told = length_sentence(replace(explanation, length_curve=curve))

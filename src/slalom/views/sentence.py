@@ -204,13 +204,15 @@ def _luck(explanation: Explanation) -> list[str]:
 
 
 def length_sentence(explanation: Explanation) -> str:
-    """What the sheer length adds to the score of one class; "" where that is little or unknown."""
+    """What the sheer length adds to the score of one class; "" where that may as well be little."""
     curve = reading.shown_length(explanation)
-    if curve is None or abs(curve[-1]) < WORTH_TELLING:
+    errors = explanation.length_errors
+    error = 0.0 if errors is None else float(errors[-1])
+    if curve is None or abs(curve[-1]) < max(WORTH_TELLING, reading.SURE * error):
         return ""
     adds = number(float(curve[-1])).strip()
-    if explanation.length_errors is not None:
-        adds += f" {margin(float(explanation.length_errors[-1]))}"
+    if errors is not None:
+        adds += f" {margin(error)}"
     return f"The sheer length of the text, whatever its words, adds {adds} to the score."
 
 
