@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from slalom.document import Span
+from slalom.errors import counted
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class Pair:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Interactions:
     """The pairs found, strongest first, and what it took; `str()` gives one line per pair."""
 
@@ -83,6 +84,10 @@ class Interactions:
         if not self.pairs:
             return "no two words act together"
         return "\n".join(str(pair) for pair in self.pairs)
+
+    def __repr__(self) -> str:
+        how = f"measured, {counted(self.n_queries, 'query')}" if self.measured else "by the model"
+        return f"Interactions ({how}):\n{self}"
 
     def phrases(self) -> tuple[Span, ...]:
         """All spans of the text, neighbours that act together made one: `units=` of explain."""

@@ -55,6 +55,7 @@ def test_the_one_pair_is_found_and_measured(method, score, pair, size):
     assert found[0].size == pytest.approx(size, abs=1e-2)
     assert len(found) == 1
     assert found.measured
+    assert repr(found) == f"Interactions (measured, {len(asked)} queries):\n{found}"
 
 
 def test_together_and_apart_are_what_the_words_say():
@@ -83,6 +84,7 @@ def test_what_attention_does_is_no_pair():
     found = e.interactions(10, oracle.classifier)
     assert not len(found)
     assert str(found) == "no two words act together"
+    assert repr(found).endswith("):\nno two words act together")
 
 
 def test_trees_say_which_pairs_without_being_asked():
