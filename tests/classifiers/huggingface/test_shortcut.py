@@ -11,12 +11,18 @@ from slalom.classifiers.huggingface import shortcut
 from slalom.classifiers.huggingface.batching import LongArray, Rows, assemble
 from slalom.classifiers.huggingface.classifier import HuggingFaceClassifier
 from slalom.classifiers.huggingface.held import Held, held
-from slalom.classifiers.huggingface.shortcut import ENOUGH, quickest
+from slalom.classifiers.huggingface.shortcut import quickest
 from slalom.classifiers.huggingface.windows import frame_in
 from slalom.document import END, Queries, queries_from_masks
 from tokenizers_made_here import TEXTS, made, tiny
 
 SHORT = [("BERT", True), ("DistilBERT", False), ("RoBERTa", False), ("Electra", True)]
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_remembered() -> None:
+    """Models are shared by tests."""
+    shortcut._agreed.clear()
 
 
 def subsets(n_units: int, n: int = 90) -> Queries:
@@ -97,7 +103,7 @@ def test_types_that_a_model_is_not_shown_do_not_count() -> None:
     plain = Plain(model, rows, typed=False)
     ask = quickest(model, on_cpu(rows), plain, typed=False)
     assert ask is not plain
-    chosen = np.arange(ENOUGH)
+    chosen = np.arange(60)
     torch.testing.assert_close(ask(chosen), plain(chosen), atol=1e-5, rtol=1e-5)
 
 
@@ -124,13 +130,22 @@ def test_a_model_that_answers_otherwise_is_asked_itself() -> None:
 
 def test_where_there_is_nothing_to_gain_nothing_is_compared() -> None:
     rows = rows_of("BERT", subsets)
-    few = rows_of("BERT", lambda n_units: subsets(n_units, ENOUGH - 1))
-    model = made("BERT").model
-    cases = [(model, few), (tiny("BERT")[0].bfloat16(), rows), (made("GPT-2").model, rows)]
-    for asked, given in cases:
-        plain = Plain(asked, given, typed=True)
-        assert quickest(asked, on_cpu(given), plain, typed=True) is plain
+    for model in (tiny("BERT")[0].bfloat16(), made("GPT-2").model):
+        plain = Plain(model, rows, typed=True)
+        assert quickest(model, on_cpu(rows), plain, typed=True) is plain
         assert plain.n_asked == 0
+
+
+@torch.inference_mode()
+def test_answers_are_compared_once_for_the_same_weights() -> None:
+    model, rows = tiny("BERT")[0].eval(), rows_of("BERT", subsets)
+    one = rows_of("BERT", lambda n_units: subsets(n_units, 1))
+    compared = []
+    for given in (one, one, rows, rows, one):
+        plain = Plain(model, given, typed=True)
+        assert quickest(model, on_cpu(given), plain, typed=True) is not plain
+        compared.append(plain.n_asked)
+    assert compared == [1, 1, 3, 0, 0]
 
 
 def test_a_transformers_with_other_names_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,7 +168,7 @@ def test_a_pad_inside_a_text_moves_positions_so_that_the_model_is_asked() -> Non
 
 @pytest.mark.parametrize("architecture", ["BERT", "DistilBERT", "RoBERTa", "GPT-2"])
 def test_many_queries_get_the_scores_that_few_get(architecture: str) -> None:
-    """Few are asked by the model's own forward pass, train mode and all come back."""
+    """Train mode comes back."""
     model, tokenizer = tiny(architecture)
     model.train()
     classifier = HuggingFaceClassifier(model, tokenizer)
@@ -167,7 +182,7 @@ def test_many_queries_get_the_scores_that_few_get(architecture: str) -> None:
 
 
 def test_a_model_is_another_once_its_weights_or_modules_are() -> None:
-    """On a GPU only then answers are compared anew."""
+    """Then answers are compared anew."""
     model, _ = tiny("RoBERTa")
     before = shortcut._state(model)
     assert shortcut._state(model) == before

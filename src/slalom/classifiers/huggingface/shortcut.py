@@ -18,7 +18,7 @@ from slalom.classifiers.huggingface.batching import LongArray, Rows
 from slalom.classifiers.huggingface.encoder import Encoder, encoder_of
 from slalom.classifiers.huggingface.held import Held, held
 
-ENOUGH = 64  # rows, for the comparison to be a trifle
+ENOUGH = 3  # rows that are compared once for all
 TOLERANCE = 1e-5  # of scores, absolute and relative
 STEPS = 8  # of a number's last digit, where weights are coarser than that
 LARGEST_TABLE = 2**25  # numbers, 128 MB
@@ -34,26 +34,43 @@ def quickest(model: Any, there: Held, plain: Ask, *, typed: bool, multiple: int 
 
     On a GPU widths are multiples of `multiple`, where that takes little.
     """
-    if len(there.rows.lengths) < ENOUGH:
-        return plain
     try:
         ask = _shortcut(model, there if typed else there.untyped(), multiple=multiple)
-        return ask if ask is not None and _agree(model, ask, plain, there.rows) else plain
-    except (AttributeError, TypeError):  # a version of transformers with other names
+        if ask is None or not _agree(model, ask, plain, there.rows):
+            return plain
+    except (AttributeError, TypeError, IndexError):  # other names, or ids that the model lacks
         return plain
+    return _safely(ask, plain)
+
+
+def _safely(ask: Ask, plain: Ask) -> Ask:
+    """What cannot be answered gets the model's own word on it."""
+
+    def asked(chosen: LongArray) -> Tensor:
+        try:
+            return ask(chosen)
+        except IndexError:
+            return plain(chosen)
+
+    return asked
 
 
 def _agree(model: Any, ask: Ask, plain: Ask, rows: Rows) -> bool:
-    """Whether a few answers are the same; a GPU is waited for once for the same weights."""
-    weight, state = next(model.parameters()), _state(model)
+    """Whether a few answers are the same; compared once for the same weights.
+
+    However few rows there are: asked alone and with others, a text gets the same answer.
+    """
+    state = _state(model)
     before, agreed = _agreed.get(model, (None, False))
-    if weight.is_cuda and before == state:
+    if before == state:
         return agreed
     order = np.argsort(rows.lengths)
-    some = order[: len(order) // 2 + 1 : len(order) // 4]  # no long ones: they take longer
+    some = order[: len(order) // 2 + 1 : max(1, len(order) // 4)]  # no long ones: they take longer
+    weight = next(model.parameters())
     tolerance = max(TOLERANCE, STEPS * torch.finfo(weight.dtype).eps)
     same = torch.allclose(ask(some), plain(some), rtol=tolerance, atol=tolerance)
-    _agreed[model] = state, same
+    if len(some) >= ENOUGH:
+        _agreed[model] = state, same
     return same
 
 
