@@ -62,7 +62,7 @@ def test_a_fit_that_leaves_nothing_and_one_that_says_nothing():
 def test_batches_stay_within_memory(monkeypatch):
     given = [residuals(seed, 40, 8) for seed in range(5)]
     monkeypatch.setattr(module, "MAX_NUMBERS", 2 * 7 * 40**2)
-    assert [len(batch) for batch in module._batches(given)] == [2, 2, 1]
+    assert [len(batch) for batch in module._batches(given, module.MAX_NUMBERS)] == [2, 2, 1]
     for found, one in zip(posteriors_on("cpu", given), given, strict=True):
         assert_same(found, posterior_of(one))
 

@@ -27,6 +27,7 @@ from slalom.surrogates.slalom.posterior import (
 from slalom.surrogates.slalom.residual_shapley import NOTHING, Shares, independent
 
 MAX_NUMBERS = 2**28  # in the largest array of a batch: 2 GB in double precision
+ARRAYS = 8  # of that size, at most, that are there at once
 
 
 def posteriors_on(device: str, given: Sequence[Residuals]) -> list[Posterior]:
@@ -36,7 +37,7 @@ def posteriors_on(device: str, given: Sequence[Residuals]) -> list[Posterior]:
     found: dict[int, Posterior] = {}
     beside = torch.cuda.stream(_stream(device)) if device.startswith("cuda") else nullcontext()
     with torch.inference_mode(), beside:
-        for numbers in _batches(given):
+        for numbers in _batches(given, _room_on(device)):
             batch = [given[number] for number in numbers]
             found.update(zip(numbers, _posteriors(batch, device), strict=True))
     return [found[number] for number in range(len(given))]
@@ -50,14 +51,24 @@ def _stream(device: str) -> Any:
     return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
 
 
-def _batches(given: Sequence[Residuals]) -> list[list[int]]:
+def _room_on(device: str) -> int:
+    """Numbers in one array that leave some memory to the model."""
+    import torch
+
+    if not device.startswith("cuda"):
+        return MAX_NUMBERS
+    free, _ = torch.cuda.mem_get_info(device)
+    return min(MAX_NUMBERS, free // (8 * ARRAYS))
+
+
+def _batches(given: Sequence[Residuals], max_numbers: int) -> list[list[int]]:
     """Documents with as many columns and about as many units; padding them costs little."""
     batches: list[list[int]] = []
     shapes = [(one.values.shape[1], one.present.shape[1], len(one.present)) for one in given]
     for number in sorted(range(len(given)), key=shapes.__getitem__):
         n_columns, n_units, n_rows = shapes[number]
         size = max(len(INTERACTIONS) * n_rows**2, len(INTERACTIONS) * len(EFFECTS) * n_units**2)
-        fits = batches and (len(batches[-1]) + 1) * size <= MAX_NUMBERS
+        fits = batches and (len(batches[-1]) + 1) * size <= max_numbers
         if fits and shapes[batches[-1][0]][0] == n_columns:
             batches[-1].append(number)
         else:
