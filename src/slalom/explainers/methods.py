@@ -52,15 +52,22 @@ def explain(
 ) -> Explanation:
     """What every unit of the text says to the classifier, and how loudly it says it.
 
-    `classifier` is one of slalom's, a transformers pipeline, a scikit-learn pipeline or a
-    function from a list of texts to class probabilities. `target=None` explains the
-    predicted class. `n_queries` bounds how many distinct texts the classifier is shown;
-    None lets the method choose by the length of the text. `progress` shows a
-    bar, or is a function called with the number of answered and of planned queries; an error it
-    raises stops the work. With `max_error` queries are added until no Shapley value has a larger
-    standard error (in log-odds), up to `n_queries` or 8000. `units` are words unless it is
-    "token", "sentence", "phrase" (neighbours that act as one are joined: two more queries per word)
-    or a list of spans of the text.
+    :param classifier: one of slalom's, a transformers or scikit-learn pipeline, or a function from
+        a list of texts to class probabilities
+    :param text: a string, or a pair of strings
+    :param method: a name of `slalom.METHODS`, or an explainer of your own
+    :param target: a label, its index, or "all"; None: the predicted class
+    :param n_queries: how many distinct texts the classifier is shown at most; None: the method
+        chooses, by the length of the text
+    :param units: what gets a score: "word" (the default), "token", "sentence", "phrase" (neighbours
+        that act as one are joined: two more queries per word), or spans of the text
+    :param too_long: a text longer than the model reads is an "error", or it is read as far as it
+        goes ("truncate"), or piece by piece ("windows")
+    :param seed: of the random queries; the same seed gives the same numbers
+    :param progress: True shows a bar; a function is called with the numbers of answered and of
+        planned queries, and an error it raises stops the work
+    :param max_error: ask on until no Shapley value has a larger standard error (in log-odds), up to
+        `n_queries` or 8000 queries
     """
     wanted, units = by_phrases(_sure(method, max_error), units, too_long)
     wrapped, explainer, request = _checked(classifier, wanted, target, n_queries, seed)

@@ -23,7 +23,9 @@ MAX_LENGTH = 400  # characters of another library's complaint
 class FunctionClassifier:
     """`f` takes n texts and gives (n, n_classes), or (n,) for the second of two classes.
 
-    Explaining a pair, `f` takes n tuples of two texts.
+    Explaining a pair, `f` takes n tuples of two texts. `gives` says what its numbers are,
+    "probabilities" or "logits"; without `labels` the classes are called "0", "1", …; `batch_size`
+    bounds how many texts it takes at once.
     """
 
     def __init__(
