@@ -6,11 +6,12 @@
 
 A setting is any of PER_WORKER (documents a worker takes at a time), PER_CORE (workers), AHEAD
 (chunks at work), UNITS_PER_TURN (how much is answered together), BACKLOG (of turns, from which on
-workers compute posteriors themselves), BATCHES_AT_ONCE (threads that answer) and SECONDS (how long
-the first to ask for a posterior waits for others). Rows say documents per second, processor seconds
-per document of this process and of its workers, what share of the cores that is, batches per
-document and tokens per batch. --wait pretends that a device takes so many seconds per token, for a
-rehearsal on a machine that has none. A row is begun only while --seconds are not over.
+workers compute posteriors themselves), BATCHES_AT_ONCE (threads that answer), SECONDS (how long the
+first to ask for a posterior waits for others) and SMALL_ON_GPU (the share of a batch up to which
+padding does not matter). Rows say documents per second, processor seconds per document of this
+process and of its workers, what share of the cores that is, batches per document and tokens per
+batch. --wait pretends that a device takes so many seconds per token, for a rehearsal on a machine
+that has none. A row is begun only while --seconds are not over.
 """
 
 import argparse
@@ -40,6 +41,7 @@ PLACES = {
     "BACKLOG": answering,
     "BATCHES_AT_ONCE": answering,
     "SECONDS": accelerated,
+    "SMALL_ON_GPU": calls,
 }
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -120,7 +122,7 @@ def _set(numbers: dict[str, float]) -> Iterator[None]:
     before = {name: getattr(place, name) for name, place in PLACES.items()}
     for name, place in PLACES.items():
         number = numbers.get(name, before[name])
-        setattr(place, name, number if name in ("PER_CORE", "SECONDS") else int(number))
+        setattr(place, name, number if isinstance(before[name], float) else int(number))
     answering.answer_server().turns = Semaphore(answering.BATCHES_AT_ONCE)
     try:
         yield

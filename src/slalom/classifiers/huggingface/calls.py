@@ -29,7 +29,7 @@ DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 TOKENS_PER_BATCH = {"cpu": 2**11, "cuda": 2**17}  # measured; on a CPU what fits the caches wins
 IN_16_BITS = 2  # times as many there: a batch is done sooner than the next can be started
 OTHER_DEVICES = 2**14
-SMALL_IN_16_BITS = 1 / 4  # of a full batch: a GPU is done with it before the next is started
+SMALL_ON_GPU = 1 / 4  # of a full batch: a GPU is done with it before the next is started
 ACTIVATIONS = 64  # numbers of a token's width that are alive at once, roughly
 LONGEST = 10**9  # tokenizers write "no limit" as a larger number
 
@@ -151,7 +151,7 @@ def answers(model: nn.Module, rows: Rows, *, spare_pad: int | None, typed: bool)
     """What the model says to each row: (n_rows, n_outputs)."""
     pad = _pad_id(model, rows, spare=spare_pad)
     budget = tokens_per_batch(model) if pad is not None else 1
-    small = SMALL_IN_16_BITS if _in_16_bits(model) else SMALL
+    small = SMALL_ON_GPU if device_of(model).type == "cuda" else SMALL
     waiting = batches(rows.lengths, budget=budget, padding=_may_pad(model), small=small)
 
     def ask(chosen: LongArray) -> Tensor:
