@@ -282,7 +282,7 @@ def forward(model: nn.Module, inputs: dict[str, Any]) -> Any:
 def _scores(model: nn.Module, inputs: dict[str, Tensor]) -> Tensor:
     """One row of scores per text, whatever the model wraps them in."""
     output = forward(model, inputs)
-    scores = _told(output)
+    scores = _scores_in(output)
     if not isinstance(scores, Tensor) or scores.ndim > 2:
         raise ClassifierError(
             f"{type(model).__name__} does not return one row of scores per text: "
@@ -291,7 +291,7 @@ def _scores(model: nn.Module, inputs: dict[str, Tensor]) -> Tensor:
     return scores.reshape(len(inputs["input_ids"]), -1) if scores.ndim < 2 else scores
 
 
-def _told(output: Any) -> Any:
+def _scores_in(output: Any) -> Any:
     """The scores in what a model returns: a tensor, a tuple, a dict or an object with logits."""
     if isinstance(output, dict):
         tensors = [value for value in output.values() if isinstance(value, Tensor)]
@@ -322,9 +322,9 @@ def device_of(model: nn.Module) -> torch.device:
 
 def _halve_budget(model: nn.Module) -> None:
     """Later calls begin where this one ended; said once."""
-    said = model in _halved_budgets
+    was_halved = model in _halved_budgets
     _halved_budgets[model] = max(1, tokens_per_batch(model) // 2)
-    if not said:
+    if not was_halved:
         warnings.warn(
             f"{device_of(model)} ran out of memory: going on with batches half as large",
             SlalomWarning,

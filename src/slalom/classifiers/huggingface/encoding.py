@@ -120,14 +120,14 @@ def document_of(
 
 def _too_long(encoded: Encoded, limit: int, *, pair: bool) -> tuple[str | Setting, ...]:
     n_fixed = encoded.n_fixed
-    told = (
+    sentence = (
         f"the text has {len(encoded.ids) - n_fixed} tokens and {n_fixed} special ones, the model "
         f"reads at most {limit}: shorten the text"
     )
     if pair:
-        return (told,)
+        return (sentence,)
     cut, read = Setting("too_long", "truncate"), Setting("too_long", "windows")
-    return told, ", cut it with ", cut, " or read it with ", read
+    return sentence, ", cut it with ", cut, " or read it with ", read
 
 
 def _first_runs(runs: list[Run], encoded: Encoded, limit: int) -> tuple[list[Run], str]:

@@ -62,11 +62,11 @@ def shapley_values(game: Game) -> FloatArray:
     """The Shapley value of one occurrence of each feature: (m,)."""
     shares = np.zeros(len(game.values))
     for nodes in _quadrature(game, FINE):
-        said = nodes.own * game.values
-        shares += nodes.product @ said
-        shares += (nodes.product * _of_all(game, nodes, said)) @ nodes.left
-        said *= nodes.left  # the unit is not one of the others
-        shares -= (nodes.q * nodes.product) @ said
+        weighted = nodes.own * game.values
+        shares += nodes.product @ weighted
+        shares += (nodes.product * _of_all(game, nodes, weighted)) @ nodes.left
+        weighted *= nodes.left  # the unit is not one of the others
+        shares -= (nodes.q * nodes.product) @ weighted
     return shares
 
 
@@ -77,10 +77,10 @@ def shapley_jacobian(game: Game) -> FloatArray:
     by_value, by_importance = jacobian[:, : m + 1], jacobian[:, m + 1 :]
     own_value, own_importance = np.zeros((2, m))
     for nodes in _quadrature(game, COARSE):
-        beta, said = nodes.own * nodes.q[:, None], nodes.own * values
-        others = _of_all(game, nodes, said)[:, None] - beta * values
+        beta, weighted = nodes.own * nodes.q[:, None], nodes.own * values
+        others = _of_all(game, nodes, weighted)[:, None] - beta * values
         left = nodes.left * nodes.product[:, None]
-        pulled = said * nodes.product[:, None] + left * others
+        pulled = weighted * nodes.product[:, None] + left * others
         turned = beta * nodes.t[:, None]  # −∂ log a/∂s
         slope = (beta + turned * (beta - weights)) * values  # v ∂β/∂s
         by_value[:, :m] += left.T @ beta
@@ -88,7 +88,7 @@ def shapley_jacobian(game: Game) -> FloatArray:
         by_value[:, m] += game.anchor_weight * left.sum(axis=0)
         by_importance[:, m] -= game.anchor_weight * (nodes.t @ pulled)
         own_value += nodes.product @ nodes.own
-        own_importance += nodes.product @ said
+        own_importance += nodes.product @ weighted
         own_importance -= (nodes.product * nodes.t) @ (nodes.own * (weights * values + others))
     by_importance[:, m] += game.anchor_value * by_value[:, m]
     for others, own in ((by_value[:, :m], own_value), (by_importance[:, :m], own_importance)):
@@ -98,25 +98,25 @@ def shapley_jacobian(game: Game) -> FloatArray:
     return jacobian
 
 
-def _of_all(game: Game, nodes: _Nodes, said: FloatArray) -> FloatArray:
+def _of_all(game: Game, nodes: _Nodes, weighted: FloatArray) -> FloatArray:
     """(n_nodes,) what all units and the anchor bring."""
-    return np.asarray(game.anchor_weight * game.anchor_value + nodes.q * (said @ game.counts))
+    return np.asarray(game.anchor_weight * game.anchor_value + nodes.q * (weighted @ game.counts))
 
 
 def _quadrature(game: Game, grid: Grid) -> Iterator[_Nodes]:
     n_units = max(1, round(float(game.counts.sum())))
     enough = int(np.ceil(min(n_units / 2, NODES_PER_ROOT * np.sqrt(n_units))))
     points, q_weights = _legendre(min(enough, grid.most_q_nodes))
-    heard = np.append(game.weights, game.anchor_weight)
-    lowest = np.log(LOWEST_TZ / max(float(game.counts @ heard[:-1]) + heard[-1], 1.0))
-    highest = np.log(HIGHEST_TW / heard[heard > 0].min(initial=1.0))
+    weights = np.append(game.weights, game.anchor_weight)
+    lowest = np.log(LOWEST_TZ / max(float(game.counts @ weights[:-1]) + weights[-1], 1.0))
+    highest = np.log(HIGHEST_TW / weights[weights > 0].min(initial=1.0))
     u = np.linspace(lowest, highest, int(np.ceil((highest - lowest) / grid.step)) + 1)
     t = np.exp(u)
     step = float(u[1] - u[0])
     t_weights = step * t
     t_weights[0] /= -np.expm1(-step)
     gone = np.expm1(-t[:, None] * game.weights)  # E − 1
-    heard_own = (1.0 + gone) * game.weights
+    own_weights = (1.0 + gone) * game.weights
     n_gone, by_anchor = -(gone @ game.counts), t * game.anchor_weight
     for first in range(0, len(points), AT_ONCE):
         some = slice(first, first + AT_ONCE)
@@ -129,8 +129,8 @@ def _quadrature(game: Game, grid: Grid) -> Iterator[_Nodes]:
             q=np.repeat(q, n_t),
             t=np.tile(t[:n_t], len(q)),
             product=np.ravel(np.exp(log_product) * t_weights[:n_t] * q_weight[:, None]),
-            left=(gone[:n_t] / a).reshape(-1, len(heard) - 1),
-            own=(heard_own[:n_t] / a).reshape(-1, len(heard) - 1),
+            left=(gone[:n_t] / a).reshape(-1, len(weights) - 1),
+            own=(own_weights[:n_t] / a).reshape(-1, len(weights) - 1),
         )
 
 
