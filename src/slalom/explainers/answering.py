@@ -3,8 +3,8 @@
 Every chunk of documents has a channel, on which its workers call, and a thread that waits for it.
 A thread whose turn it is answers calls that have arrived by then, those of its own workers and
 those of others that ask the same classifier: a GPU prefers a few large batches to many small ones.
-It takes no more than fill some batches: the workers that are answered first fit while the next ones
-are answered. Each thread learns how many of its chunk's queries were answered, and what failed.
+It waits a moment where they would not fill one, and takes no more than fill some: the workers that
+are answered first fit while the next ones are answered. Each thread learns how many of its chunk's queries were answered, and what failed.
 """
 
 import os
@@ -17,6 +17,7 @@ from itertools import count
 from multiprocessing.connection import Client, Connection, Listener
 from queue import SimpleQueue
 from threading import Lock, Semaphore, Thread
+from time import sleep
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ from slalom.surrogates.slalom.posterior import Posterior, Residuals
 WORKERS_AT_MOST = 512  # that may call at the same moment
 BATCHES_AT_ONCE = 2  # one is answered while the next is put together; further calls gather
 UNITS_PER_TURN = 2**19  # of all queries, shown or not: a few batches
+FEW_UNITS, PATIENCE = 2**16, 0.03  # with less than so many, other calls are awaited: seconds
 BACKLOG = 2  # turns: calls that wait for so many leave the GPU no time for other work
 Pairs = Sequence[tuple[Document, Queries]]
 
@@ -143,6 +145,8 @@ class AnswerServer:
     def answer(self, chunk: ChunkQueue) -> None:
         """What a turn has room for of the calls that have arrived when it comes, together."""
         with self.turns:
+            if 0 < self._waiting_units() < FEW_UNITS:
+                sleep(PATIENCE)
             calls = self._take_calls(chunk)
             if chunk.alone or not calls:
                 _answer_alone(chunk, calls)
@@ -201,12 +205,14 @@ class AnswerServer:
 
     def _posteriors(self, classifier: Classifier, call: PosteriorCall) -> list[Posterior] | None:
         """In the thread that listens; None where queries keep the GPU busy, and workers wait."""
-        with self.lock:
-            waiting = sum(call.n_units for chunk in self.chunks.values() for call in chunk.calls)
         combined = combined_on(accelerator(classifier))
-        if combined is None or waiting > BACKLOG * UNITS_PER_TURN:
+        if combined is None or self._waiting_units() > BACKLOG * UNITS_PER_TURN:
             return None
         return combined(call.residuals, patient=True)
+
+    def _waiting_units(self) -> int:
+        with self.lock:
+            return sum(call.n_units for chunk in self.chunks.values() for call in chunk.calls)
 
     def _put_back(self, calls: Sequence[Call]) -> None:
         with self.lock:

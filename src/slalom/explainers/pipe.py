@@ -25,7 +25,7 @@ QUERIES_PER_CHUNK = 10_000  # of documents that are asked together
 TOKENS_PER_REPORT = 2**15  # between two calls of a progress function
 ON_DEVICES = 4  # times as many: they like larger batches
 AHEAD = 7  # chunks at work beside the one that is waited for: asked, fitted, told
-SECONDS_PER_TURN = 2e-4  # of a thread; Python's own 5 ms starve a device that is fed by one
+SECONDS_PER_TURN = 1e-3  # of a thread; Python's own 5 ms starve a device that is fed by one
 
 
 @dataclass
