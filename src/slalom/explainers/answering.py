@@ -4,7 +4,8 @@ Every chunk of documents has a channel, on which its workers call, and a thread 
 A thread whose turn it is answers calls that have arrived by then, those of its own workers and
 those of others that ask the same classifier: a GPU prefers a few large batches to many small ones.
 It waits a moment where they would not fill one, and takes no more than fill some: the workers that
-are answered first fit while the next ones are answered. Each thread learns how many of its chunk's queries were answered, and what failed.
+are answered first fit while the next ones are answered. Each thread learns how many of its chunk's
+queries were answered, and what failed.
 """
 
 import os
