@@ -3,6 +3,7 @@
 import sys
 import warnings
 from threading import Barrier
+from time import sleep
 from types import SimpleNamespace
 
 import numpy as np
@@ -156,6 +157,22 @@ def test_chunks_come_back_in_order_and_errors_come_through():
         list(in_order(work, [[n] for n in range(3, 20)], classifier=elsewhere))
     assert 19 not in begun  # what was not begun is not begun any more
     assert sys.getswitchinterval() == turn
+
+
+def test_what_is_finished_is_handed_over_while_others_are_still_to_come():
+    found = []
+
+    def waiting():
+        for n in range(AHEAD):  # one more, and the first would be waited for
+            yield [n]
+            sleep(0.02)
+        assert found
+        yield [AHEAD]
+
+    elsewhere = SimpleNamespace(runs_elsewhere=True)
+    for part in in_order(list, waiting(), classifier=elsewhere):
+        found += part
+    assert found == list(range(AHEAD + 1))
 
 
 def test_chunks_are_asked_while_others_are_fitted():

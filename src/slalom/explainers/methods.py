@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from slalom.classifiers.base import Classifier, Units, knows_labels, target_of
+from slalom.classifiers.base import Classifier, Units, knows_labels, runs_elsewhere, target_of
 from slalom.classifiers.load import as_classifier
 from slalom.document import Document, Text
 from slalom.errors import InputError, Setting, SlalomError, SlalomWarning, UnknownNameError, counted
@@ -32,7 +32,7 @@ from slalom.explanation import FAIR_TRUST, Explanation, Quality
 from slalom.surrogates.slalom.completed import CompletedSurrogate
 from slalom.surrogates.slalom.fit import SlalomSurrogate
 
-QUERIES_PER_STEP = 2_000  # of explain_each: results come sooner, batches are smaller
+QUERIES_PER_STEP = 2_000  # of explain_each, on a CPU: results come sooner, batches are smaller
 ON_ERROR = ("raise", "keep")
 SECONDS_PER_CELL = 3e-8  # of a fit of SLALOM, rows × features², on one core
 LONG_FIT = 60.0  # seconds that nobody should wait for unawares
@@ -183,7 +183,8 @@ def _each(
         def work(chunk: Chunk) -> list[Result]:
             return _explained(classifier, explainer, chunk, request=request, meter=meter, keep=keep)
 
-        waiting = chunks(explainer, documents, request, n_queries=QUERIES_PER_STEP)
+        n_queries = QUERIES_PER_CHUNK if runs_elsewhere(classifier) else QUERIES_PER_STEP
+        waiting = chunks(explainer, documents, request, n_queries=n_queries)
         for part in in_order(work, waiting, classifier=classifier):
             done += [result.quality for result in part if isinstance(result, Explanation)]
             yield from part

@@ -117,7 +117,7 @@ def in_order(
         try:
             for chunk in waiting:
                 begun.append(pool.submit(work, chunk))
-                if len(begun) > AHEAD:
+                while len(begun) > AHEAD or (begun and begun[0].done()):
                     yield begun.popleft().result()
             while begun:
                 yield begun.popleft().result()
