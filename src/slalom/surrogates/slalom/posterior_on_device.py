@@ -189,16 +189,17 @@ class _Roots:
 class _Points:
     """The likely points of the grid, one after the other; P of them."""
 
-    n_documents: int
+    parts: Components
     document: Tensor  # (P,)
     weight: Tensor  # (P,) probabilities, which sum to 1 per document
-    c: Tensor  # (P,)
-    a: Tensor  # (P,)
-    solved: Tensor  # (P, n_rows, n_columns)
-    left_out: Tensor  # (P, n_rows, n_columns)
-    mean: Tensor  # (P, n_units, n_columns) of Shapley values
-    variance: Tensor  # (P, n_units, n_columns)
-    noise: Tensor  # (P, n_columns)
+    c: Tensor  # (P, 1, 1)
+    a: Tensor  # (P, 1, 1)
+    inverse: Tensor  # (P, n_rows, n_rows) L⁻¹
+    inner: Tensor  # (P, n_units, n_units) M
+    effects: Tensor  # (P, n_rows, n_units) A
+    fit: Tensor  # (P, n_rows, n_columns) whitened
+    left: Tensor  # (P, n_rows, n_columns) (I + a AAᵀ)⁻¹ times whitened residuals
+    noise: Tensor  # (P, 1, n_columns)
 
     @classmethod
     def of(cls, roots: _Roots, grid: Sequence[tuple[int, int, int, float]]) -> "_Points":
@@ -207,37 +208,51 @@ class _Points:
         parts, device = roots.parts, roots.root.device
         document, at_c, at_a = torch.tensor([point[:3] for point in grid], device=device).T
         weight = torch.tensor([point[3] for point in grid], dtype=torch.double, device=device)
-        c, a = (numbers[at] for numbers, at in zip(constants(device), (at_c, at_a), strict=False))
-        by_c, by_a = c[:, None, None], a[:, None, None]
-        inner, pulls = roots.inner[document, at_c, at_a], roots.pulls[document, at_c, at_a]
-        effects = roots.effects[document, at_c]
-        inverse = _inverses(roots, [point[:2] for point in grid])
+        all_c, all_a, _, _ = constants(device)
+        c, a = all_c[at_c][:, None, None], all_a[at_a][:, None, None]
+        inner, effects = roots.inner[document, at_c, at_a], roots.effects[document, at_c]
+        pulls = roots.pulls[document, at_c, at_a]
         pulled = torch.linalg.solve_triangular(inner.mT, pulls, upper=True)
-        left = roots.residuals[document, at_c] - by_a * effects @ pulled
-        solved = inverse.mT @ left
-        turned = torch.linalg.solve_triangular(inner, (inverse.mT @ effects).mT, upper=False)
-        diagonal = inverse.square().sum(1) - a[:, None] * turned.square().sum(1)
-        fit, effects_root = parts.fit[1][document], parts.effects[1][document]
-        white = by_c * inverse @ parts.with_shapley[document]
-        white = white + roots.fit[document, at_c] @ fit.mT + by_a * effects @ effects_root.mT
-        before = c[:, None] * parts.of_shapley[document] + fit.square().sum(2)
-        before = before + a[:, None] * effects_root.square().sum(2)
-        turned = torch.linalg.solve_triangular(inner, effects.mT @ white, upper=False)
-        known = white.square().sum(1) - a[:, None] * turned.square().sum(1)
-        noise = roots.squares[document, at_c, at_a] / (parts.n_rows[document, None] - 2).clamp(
-            min=1
-        )
-        variance = (before - known).clamp(min=0.0)[:, :, None] * noise[:, None]
-        left_out = solved / diagonal[:, :, None]
-        mean = white.mT @ left
-        return cls(
-            len(parts.n_rows), document, weight, c, a, solved, left_out, mean, variance, noise
-        )
+        left = roots.residuals[document, at_c] - a * effects @ pulled
+        freedom = (parts.n_rows[document] - 2).clamp(min=1)[:, None, None]
+        noise = roots.squares[document, at_c, at_a][:, None] / freedom
+        inverse = _inverses(roots, [point[:2] for point in grid])
+        fit = roots.fit[document, at_c]
+        return cls(parts, document, weight, c, a, inverse, inner, effects, fit, left, noise)
+
+    @cached_property
+    def solved(self) -> Tensor:
+        """(P, n_rows, n_columns)"""
+        return self.inverse.mT @ self.left
+
+    @property
+    def left_out(self) -> Tensor:
+        """(P, n_rows, n_columns)"""
+        without = self._explained((self.inverse.mT @ self.effects).mT)
+        return self.solved / (self.inverse.square().sum(1) - without)[:, :, None]
+
+    def shapley(self) -> tuple[Tensor, Tensor]:
+        """(P, n_units, n_columns) mean and variance of Shapley values."""
+        parts, at = self.parts, self.document
+        fit, effects = parts.fit[1][at], parts.effects[1][at]
+        white = self.c * self.inverse @ parts.with_shapley[at] + self.fit @ fit.mT
+        white = white + self.a * self.effects @ effects.mT  # covariances of rows with them
+        before = self.c[:, 0] * parts.of_shapley[at] + fit.square().sum(2)
+        before = before + self.a[:, 0] * effects.square().sum(2)
+        known = white.square().sum(1) - self._explained(self.effects.mT @ white)
+        return white.mT @ self.left, (before - known).clamp(min=0.0)[:, :, None] * self.noise
+
+    def _explained(self, columns: Tensor) -> Tensor:
+        """a times the squares of M⁻¹ times columns: (P, n_units, k) → (P, k)."""
+        import torch
+
+        turned = torch.linalg.solve_triangular(self.inner, columns, upper=False)
+        return self.a[:, 0] * turned.square().sum(1)
 
     def averaged(self, numbers: Tensor) -> Tensor:
         """(P, …) → (B, …), by the weights."""
-        weighted = numbers * self.weight.reshape(-1, *[1] * (numbers.ndim - 1))
-        total = weighted.new_zeros((self.n_documents, *weighted.shape[1:]))
+        weighted = numbers * self.weight[:, None, None]
+        total = weighted.new_zeros((len(self.parts.n_rows), *weighted.shape[1:]))
         return total.index_add_(0, self.document, weighted)
 
 
@@ -256,20 +271,21 @@ def _averages(parts: Components, points: _Points) -> dict[str, Any]:
     """What a posterior holds, a document's along the first axis."""
     import torch
 
-    mean = points.averaged(points.mean)
-    between = (points.mean - mean[points.document]).square()
+    means, variances = points.shapley()
+    mean = points.averaged(means)
+    between = (means - mean[points.document]).square()
     solved = points.averaged(points.solved)
-    by_a = points.averaged(points.a[:, None, None] * points.solved)
-    by_c = points.averaged(points.c[:, None, None] * points.solved)
+    by_a = points.averaged(points.a * points.solved)
+    by_c = points.averaged(points.c * points.solved)
     slopes = parts.scale[:, None, None] * parts.fit[0].mT @ solved
     shared = parts.share[:, :, None] * rise(parts.of_ends)
     effects = parts.effects[1] @ (parts.effects[0].mT @ by_a)
     at_ends = -parts.towards.mT @ by_c
     spread = parts.residuals.square().sum(1) / parts.n_rows[:, None]
-    left = points.averaged(points.noise) / spread.clamp(min=NOTHING)
+    left = points.averaged(points.noise)[:, 0] / spread.clamp(min=NOTHING)
     return {
         "shapley": shared + mean,
-        "variances": points.averaged(points.variance + between),
+        "variances": points.averaged(variances + between),
         "of_fit": left.clamp(max=1.0),
         "constant": parts.of_ends[:, 0] - (parts.ends[:, :1] @ slopes)[:, 0],
         "slopes": slopes,
