@@ -89,7 +89,9 @@ def queries_from_masks(masks: BoolArray) -> Queries:
 def stack(parts: Sequence[Queries]) -> Queries:
     """Put queries of different widths under each other."""
     width = max((part.shape[1] for part in parts), default=1)
-    padded = [
-        np.pad(part, ((0, 0), (0, width - part.shape[1])), constant_values=END) for part in parts
-    ]
-    return np.concatenate(padded).astype(np.int32)
+    stacked = np.full((sum(map(len, parts)), width), END, dtype=np.int32)
+    first = 0
+    for part in parts:
+        stacked[first : first + len(part), : part.shape[1]] = part
+        first += len(part)
+    return stacked

@@ -26,23 +26,19 @@ class ShortSequences:
     singletons: bool = False
 
     def sample(self, document: Document, n_queries: int, rng: np.random.Generator) -> Samples:
-        firsts = np.unique(document.features, return_index=True)[1].astype(np.int32)
-        sequences = []
-        if self.singletons:
-            empty = [[END]] if document.has_empty_query else []
-            alone = [[unit] for unit in firsts]
-            sequences = [*empty, *alone, *([unit, unit] for unit in firsts)][: n_queries - 1]
-        fixed = _rows(sequences, max(self.lengths))
+        units, width = _different(document), max(self.lengths)
+        nothing = np.full((int(document.has_empty_query), width), END, dtype=np.int32)
+        fixed = [nothing, units, np.hstack([units, units])] if self.singletons else [nothing[:0]]
 
         def draw(n: int) -> Queries:
-            drawn = rng.choice(firsts, size=(n, max(self.lengths)))
+            drawn = rng.choice(units[:, 0], size=(n, width))
             lengths = rng.choice(self.lengths, size=n)
             drawn[np.arange(drawn.shape[1]) >= lengths[:, None]] = END
             return drawn
 
         if n_queries < 2:
             raise BudgetError("short sequences beside the full text take at least 2 queries")
-        return _after_full(document, distinct_rows(fixed, draw, n_queries - 1))
+        return _after_full(document, distinct_rows(stack(fixed), draw, n_queries - 1))
 
 
 @dataclass(frozen=True)
@@ -54,10 +50,10 @@ class SingletonsAndPairs:
     """
 
     def sample(self, document: Document, n_queries: int, rng: np.random.Generator) -> Samples:
-        firsts = np.unique(document.features, return_index=True)[1]
-        pairs = [[unit, firsts[0]] for unit in firsts[1:]]
-        pairs += [[unit, firsts[1]] for unit in firsts[2:]]
-        return _closed_form(document, [[unit] for unit in firsts], pairs, n_queries)
+        units = _different(document)
+        references = units[[0] * (len(units) - 1) + [1] * (len(units) - 2)]
+        pairs = np.hstack([np.vstack([units[1:], units[2:]]), references])
+        return _closed_form(document, units, pairs, n_queries)
 
 
 @dataclass(frozen=True)
@@ -70,33 +66,27 @@ class SingletonsAndDoubles:
                 "the anchored closed form asks the empty query, which this classifier cannot "
                 "answer: use 'slalom-fast', which fits the anchor without it"
             )
-        firsts = np.unique(document.features, return_index=True)[1]
-        doubles = [[unit, unit] for unit in firsts]
-        alone = [[int(END)], *([unit] for unit in firsts)]
-        return _closed_form(document, alone, doubles, n_queries)
+        units = _different(document)
+        alone = np.vstack([np.full((1, 1), END), units])
+        return _closed_form(document, alone, np.hstack([units, units]), n_queries)
 
 
-def _closed_form(
-    document: Document, alone: list[list[int]], together: list[list[int]], n_queries: int
-) -> Samples:
+def _different(document: Document) -> Queries:
+    """The first unit of each feature, as queries of one unit."""
+    return np.unique(document.features, return_index=True)[1].astype(np.int32)[:, None]
+
+
+def _closed_form(document: Document, alone: Queries, together: Queries, n_queries: int) -> Samples:
     needed = len(alone) + len(together) + 1
     if n_queries < needed:
         raise BudgetError(
             f"the closed form needs {needed} queries for {document.n_features} distinct units "
             f"and was given {n_queries}: allow that many, or use 'slalom-fast'"
         )
-    return _after_full(document, _rows([*alone, *together], 2))
+    return _after_full(document, stack([alone, together]))
 
 
 def _after_full(document: Document, sequences: Queries) -> Samples:
     """Put the full text first, at weight 0: it tells the predicted class and is not fitted."""
     queries = stack([document.full(), sequences])
     return Samples(queries, np.append(0.0, np.ones(len(sequences))))
-
-
-def _rows(sequences: list[list[int]], width: int) -> Queries:
-    """Sequences of different lengths as one matrix, padded with END."""
-    rows = np.full((len(sequences), width), END, dtype=np.int32)
-    for row, sequence in zip(rows, sequences, strict=True):
-        row[: len(sequence)] = sequence
-    return rows
