@@ -6,13 +6,12 @@
 
 A setting is any of PER_WORKER (documents a worker takes at a time), PER_CORE (workers), AHEAD
 (chunks at work), SECONDS_PER_TURN (of a thread), UNITS_PER_TURN (how much is answered together),
-PATIENCE (seconds that few calls wait for others), BACKLOG (of turns, from which on workers compute
-posteriors themselves), BATCHES_AT_ONCE (threads that answer), SECONDS (how long the first to ask
-for a posterior waits for others) and SMALL_ON_GPU (the share of a batch up to which padding does
-not matter). Rows say documents per second, processor seconds per document of this process and of
-its workers, what share of the cores that is, batches per document and tokens per batch. --wait
-pretends that a device takes so many seconds per token, for a rehearsal on a machine that has none.
-A row is begun only while --seconds are not over.
+BACKLOG (of turns, from which on workers compute posteriors themselves), BATCHES_AT_ONCE (threads
+that answer), SECONDS (how long the first to ask for a posterior waits for others) and SMALL_ON_GPU
+(the share of a batch up to which padding does not matter). Rows say documents per second, processor
+seconds per document of this process and of its workers, what share of the cores that is, batches
+per document and tokens per batch. --wait pretends that a device takes so many seconds per token,
+for a rehearsal on a machine that has none. A row is begun only while --seconds are not over.
 """
 
 import argparse
@@ -41,7 +40,6 @@ PLACES = {
     "SECONDS_PER_TURN": pipe,
     "UNITS_PER_TURN": answering,
     "BACKLOG": answering,
-    "PATIENCE": answering,
     "BATCHES_AT_ONCE": answering,
     "SECONDS": accelerated,
     "SMALL_ON_GPU": calls,

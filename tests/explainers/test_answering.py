@@ -137,21 +137,3 @@ def test_posteriors_are_left_to_workers_while_queries_wait(monkeypatch):
         assert answer_server()._posteriors(classifier, call) is None
         monkeypatch.setattr(module, "UNITS_PER_TURN", 9)
         answer_server().answer(chunk)
-
-
-def test_few_calls_wait_for_others_and_many_do_not(monkeypatch):
-    naps = []
-    monkeypatch.setattr(module, "sleep", naps.append)
-    chunk = ChunkQueue(Asked(), False)
-    with answer_server().channel(chunk):
-        answer_server().answer(chunk)
-        assert naps == []  # another thread has answered
-        end = called(chunk, "good film")
-        answer_server().answer(chunk)
-        assert naps == [module.PATIENCE]
-        monkeypatch.setattr(module, "FEW_UNITS", 2)
-        other = called(chunk, "good film")
-        answer_server().answer(chunk)
-        assert len(naps) == 1
-        assert end.poll()
-        assert other.poll()

@@ -3,9 +3,8 @@
 Every chunk of documents has a channel, on which its workers call, and a thread that waits for it.
 A thread whose turn it is answers calls that have arrived by then, those of its own workers and
 those of others that ask the same classifier: a GPU prefers a few large batches to many small ones.
-It waits a moment where they would not fill one, and takes no more than fill some: the workers that
-are answered first fit while the next ones are answered. Each thread learns how many of its chunk's
-queries were answered, and what failed.
+It takes no more than fill some batches: the workers that are answered first fit while the next ones
+are answered. Each thread learns how many of its chunk's queries were answered, and what failed.
 """
 
 import os
@@ -18,7 +17,6 @@ from itertools import count
 from multiprocessing.connection import Client, Connection, Listener
 from queue import SimpleQueue
 from threading import Lock, Semaphore, Thread
-from time import sleep
 from typing import Any
 
 import numpy as np
@@ -32,7 +30,6 @@ from slalom.surrogates.slalom.posterior import Posterior, Residuals
 WORKERS_AT_MOST = 512  # that may call at the same moment
 BATCHES_AT_ONCE = 2  # one is answered while the next is put together; further calls gather
 UNITS_PER_TURN = 2**19  # of all queries, shown or not: a few batches
-FEW_UNITS, PATIENCE = 2**16, 0.03  # with less than so many, other calls are awaited: seconds
 BACKLOG = 2  # turns: calls that wait for so many leave the GPU no time for other work
 Pairs = Sequence[tuple[Document, Queries]]
 
@@ -146,8 +143,6 @@ class AnswerServer:
     def answer(self, chunk: ChunkQueue) -> None:
         """What a turn has room for of the calls that have arrived when it comes, together."""
         with self.turns:
-            if 0 < self._waiting_units() < FEW_UNITS:
-                sleep(PATIENCE)
             calls = self._take_calls(chunk)
             if chunk.alone or not calls:
                 _answer_alone(chunk, calls)
