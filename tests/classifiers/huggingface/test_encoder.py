@@ -93,6 +93,12 @@ def test_models_that_somebody_changed_have_no_such_parts() -> None:
     hooked.bert.pooler.forward = lambda hidden: hidden[:, -1]
     assert encoder_of(hooked) is None
 
+    hooked, _ = tiny("BERT")
+    everywhere = torch.nn.modules.module.register_module_forward_hook(lambda *given: None)
+    assert encoder_of(hooked) is None
+    everywhere.remove()
+    assert encoder_of(hooked) is not None
+
     adapted, _ = tiny("BERT")
     adapted.bert.encoder.layer[1].attention.self.value = TheirLinear(16, 16)
     assert encoder_of(adapted) is None

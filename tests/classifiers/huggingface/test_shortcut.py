@@ -192,3 +192,39 @@ def test_a_model_is_another_once_its_weights_or_modules_are() -> None:
     assert changed != before
     model.classifier = MeanOfAll()
     assert shortcut._state(model) not in (before, changed)
+
+
+def test_a_model_is_another_once_its_settings_are() -> None:
+    model, _ = tiny("BERT")
+    states = [shortcut._state(model)]
+    model.set_attn_implementation("eager")
+    states.append(shortcut._state(model))
+    model.bert.encoder.layer[0].attention.self.scaling *= 3
+    states.append(shortcut._state(model))
+    model.classifier.weight.data = torch.ones(2, 16)
+    states.append(shortcut._state(model))
+    model.config.is_decoder = True
+    states.append(shortcut._state(model))
+    assert len(set(states)) == 5
+
+
+@torch.inference_mode()
+def test_attention_that_is_changed_between_two_calls_is_the_models_own() -> None:
+    model, rows = tiny("BERT")[0].eval(), rows_of("BERT", subsets)
+    plain = Plain(model, rows, typed=True)
+    assert quickest(model, on_cpu(rows), plain, typed=True) is not plain
+    model.bert.encoder.layer[0].attention.self.scaling *= 3
+    assert quickest(model, on_cpu(rows), plain, typed=True) is plain
+
+
+def test_a_model_that_takes_even_lengths_only_is_asked_itself() -> None:
+    """Its layers cut rows into pairs of tokens, and the first token is none."""
+    model, tokenizer = tiny("DistilBERT", chunk_size_feed_forward=2)
+    classifier = HuggingFaceClassifier(model, tokenizer)
+    inputs = tokenizer("great acting", return_tensors="pt", return_token_type_ids=False)
+    assert inputs.input_ids.shape[1] % 2 == 0
+    document = classifier.split("great acting")
+    (found,) = classifier.logits([(document, document.full())])
+    with torch.inference_mode():
+        expected = model(**inputs).logits
+    np.testing.assert_allclose(found, expected.numpy(), atol=1e-6)

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.nn.modules import module as every_module
 
 KINDS = {"bert", "camembert", "distilbert", "electra", "roberta", "xlm-roberta"}
 
@@ -97,11 +98,17 @@ def encoder_of(model: Any) -> Encoder | None:
         else tuple(_bert_layer(layer) for layer in base.encoder.layer)
     )
     linear = [part for layer in layers for part in (layer.query, layer.key, layer.value)]
-    if any(type(part) is not nn.Linear for part in linear) or any(map(_changed, model.modules())):
+    plain = all(type(part) is nn.Linear for part in linear) and not _hooked_everywhere()
+    if not plain or any(map(_changed, model.modules())):
         return None
     return Encoder(
         _embed(base), layers, _head(model), base.embeddings.position_embeddings.padding_idx
     )
+
+
+def _hooked_everywhere() -> bool:
+    """Whether somebody watches or changes what modules of all models say."""
+    return bool(every_module._global_forward_hooks or every_module._global_forward_pre_hooks)
 
 
 def _changed(module: nn.Module) -> bool:

@@ -22,6 +22,7 @@ ENOUGH = 3  # rows that are compared once for all
 TOLERANCE = 1e-5  # of scores, absolute and relative
 STEPS = 8  # of a number's last digit, where weights are coarser than that
 LARGEST_TABLE = 2**25  # numbers, 128 MB
+PLAIN = (bool, int, float, str)  # what settings of a model are that change how it answers
 TIMES_SHOWN = 2  # on average, for a table to pay
 
 _agreed: WeakKeyDictionary[Any, tuple[int, bool]] = WeakKeyDictionary()  # in which state
@@ -38,7 +39,7 @@ def quickest(model: Any, there: Held, plain: Ask, *, typed: bool, multiple: int 
         ask = _shortcut(model, there if typed else there.untyped(), multiple=multiple)
         if ask is None or not _agree(model, ask, plain, there.rows):
             return plain
-    except (AttributeError, TypeError, IndexError):  # other names, or ids that the model lacks
+    except Exception:  # other names, ids that the model lacks: it will say itself what is wrong
         return plain
     return _safely(ask, plain)
 
@@ -49,7 +50,9 @@ def _safely(ask: Ask, plain: Ask) -> Ask:
     def asked(chosen: LongArray) -> Tensor:
         try:
             return ask(chosen)
-        except IndexError:
+        except torch.OutOfMemoryError:
+            raise
+        except Exception:
             return plain(chosen)
 
     return asked
@@ -75,9 +78,14 @@ def _agree(model: Any, ask: Ask, plain: Ask, rows: Rows) -> bool:
 
 
 def _state(model: Any) -> int:
-    """Another number once modules were replaced or weights changed, as far as torch counts."""
-    versions = sum(0 if one.is_inference() else one._version for one in model.parameters())
-    return hash((versions, *map(id, model.modules())))
+    """Another number once modules, weights or settings are others, as far as torch counts."""
+    weights = [
+        (one.data_ptr(), 0 if one.is_inference() else one._version) for one in model.parameters()
+    ]
+    modules = [(id(one), type(one), vars(one).get("scaling")) for one in model.modules()]
+    attention = getattr(model.config, "_attn_implementation", None)
+    plain = [value for value in vars(model.config).values() if isinstance(value, PLAIN)]
+    return hash((*weights, *modules, *plain, attention))
 
 
 def _shortcut(model: Any, there: Held, *, multiple: int) -> Ask | None:
