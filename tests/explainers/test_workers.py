@@ -2,6 +2,8 @@
 
 import os
 import signal
+import sys
+from multiprocessing import Pipe
 
 import numpy as np
 import pytest
@@ -9,7 +11,8 @@ import pytest
 import slalom
 from slalom.classifiers.base import Delegating
 from slalom.errors import BudgetError, ClassifierError
-from slalom.explainers import workers
+from slalom.explainers import methods, workers
+from slalom.explainers.answering import Call
 from slalom.surrogates import pool
 from slalom.surrogates.slalom import posterior_on_device
 
@@ -176,6 +179,41 @@ def test_who_calls_after_the_end_is_told(bundled):
     document = bundled.split(TEXTS[0])
     with pytest.raises(ClassifierError, match="nobody waits"):
         asking.logits([(document, document.full())])
+
+
+def test_a_call_of_a_chunk_that_has_ended_is_not_left_waiting(bundled):
+    """Another chunk took the call along, failed, and hands it back too late."""
+    server, (here, there) = workers.answer_server(), Pipe()
+    chunk = workers.ChunkQueue(bundled, keep_errors=False)
+    with server.channel(chunk):
+        pass
+    server._put_back([Call(here, [], chunk)])
+    assert there.poll(5)
+    assert "nobody waits" in str(there.recv())
+
+
+def test_what_is_dropped_halfway_is_given_up(bundled, monkeypatch):
+    """Chunks of ten texts; eight of them are at work when the first is finished."""
+    monkeypatch.setattr(methods, "QUERIES_PER_CHUNK", 600)
+    elsewhere = OnDevice(bundled)
+    found = slalom.explain_each(elsewhere, TEXTS * 40, "slalom-fast", n_queries=60)
+    next(found)
+    n_asked = sum(elsewhere.calls)
+    found.close()
+    assert sum(elsewhere.calls) - n_asked < 60  # of 140 or so: two for each text
+
+
+def test_threads_take_turns_as_before_once_all_is_done(bundled):
+    """Whoever was first need not be the first to leave."""
+    before = sys.getswitchinterval()
+    first, second = (
+        slalom.explain_each(OnDevice(bundled), TEXTS, "slalom-fast", n_queries=60) for _ in range(2)
+    )
+    next(first), next(second)
+    first.close()
+    assert sys.getswitchinterval() < before
+    second.close()
+    assert sys.getswitchinterval() == before
 
 
 def test_an_outline_reads_what_the_classifier_reads_and_cannot_answer(bundled):

@@ -138,7 +138,7 @@ class AnswerServer:
             with self.lock:
                 del self.chunks[number]
             for left in chunk.calls:
-                left.reply(_given_up())
+                left.reply(given_up())
 
     def answer(self, chunk: ChunkQueue) -> None:
         """What a turn has room for of the calls that have arrived when it comes, together."""
@@ -173,12 +173,13 @@ class AnswerServer:
                 chunk = self.chunks.get(number)
                 if chunk is not None and not isinstance(queries, PosteriorCall):
                     chunk.calls.append(Call(connection, queries, chunk))
-            if chunk is None:
-                connection.send(_given_up())
-            elif isinstance(queries, PosteriorCall):
-                connection.send(self._posteriors(chunk.classifier, queries))
-            else:
+            if chunk is not None and not isinstance(queries, PosteriorCall):
                 chunk.events.put(CallArrived())
+                continue
+            with suppress(OSError):  # the worker is dead, which its future says
+                connection.send(
+                    given_up() if chunk is None else self._posteriors(chunk.classifier, queries)
+                )
 
     def _take_calls(self, chunk: ChunkQueue) -> list[Call]:
         """Its own calls, then those of others who ask the same classifier, while there is room.
@@ -211,12 +212,17 @@ class AnswerServer:
             return sum(call.n_units for chunk in self.chunks.values() for call in chunk.calls)
 
     def _put_back(self, calls: Sequence[Call]) -> None:
+        """For each chunk to see for itself; nobody would see to calls of one that has ended."""
         with self.lock:
-            for call in calls:
+            still_open = [call for call in calls if call.chunk in self.chunks.values()]
+            ended = [call for call in calls if call.chunk not in self.chunks.values()]
+            for call in still_open:
                 call.chunk.alone = True
                 call.chunk.calls.append(call)
-        for call in calls:
+        for call in still_open:
             call.chunk.events.put(CallArrived())
+        for call in ended:
+            call.reply(given_up())
 
 
 def _without_padding(queries: Queries) -> list[Queries]:
@@ -242,15 +248,13 @@ def _answer_alone(chunk: ChunkQueue, calls: Sequence[Call]) -> None:
             if chunk.keep_errors and isinstance(problem, SlalomError):
                 call.reply(problem)
                 continue
-            for left in calls[
-                number:
-            ]:  # each call gets one reply, or the next one would get it too
-                left.reply(_given_up())
+            for left in calls[number:]:  # one reply each, or the next call would get it too
+                left.reply(given_up())
             raise
         call.reply(logits)
 
 
-def _given_up() -> SlalomError:
+def given_up() -> SlalomError:
     return ClassifierError("the work was given up: nobody waits for these answers")
 
 

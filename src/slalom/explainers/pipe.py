@@ -9,8 +9,9 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
-from threading import Lock
+from threading import Event, Lock
 
 import numpy as np
 
@@ -26,6 +27,8 @@ TOKENS_PER_REPORT = 2**15  # between two calls of a progress function
 ON_DEVICES = 4  # times as many: they like larger batches
 AHEAD = 7  # chunks at work beside the one that is waited for: asked, fitted, told
 SECONDS_PER_TURN = 1e-3  # of a thread; Python's own 5 ms starve a device that is fed by one
+
+_left: ContextVar[Event] = ContextVar("left", default=Event())  # noqa: B039
 
 
 @dataclass
@@ -113,7 +116,8 @@ def in_order(
         yield from map(work, waiting)
         return
     begun: deque[Future[list[Result]]] = deque()
-    with ThreadPoolExecutor(AHEAD + 1) as pool, _short_turns():
+    left = Event()
+    with ThreadPoolExecutor(AHEAD + 1, initializer=_left.set, initargs=(left,)) as pool, _turns():
         try:
             for chunk in waiting:
                 begun.append(pool.submit(work, chunk))
@@ -122,19 +126,44 @@ def in_order(
             while begun:
                 yield begun.popleft().result()
         finally:
+            left.set()
             for future in begun:
                 future.cancel()
 
 
-@contextmanager
-def _short_turns() -> Iterator[None]:
-    """Threads change places often: whoever feeds a device holds the interpreter for moments."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(min(before, SECONDS_PER_TURN))
-    try:
-        yield
-    finally:
-        sys.setswitchinterval(before)
+def nobody_waits() -> bool:
+    """Whether whoever wanted what this thread works on has left."""
+    return _left.get().is_set()
+
+
+@dataclass
+class ShortTurns:
+    """Threads change places often: whoever feeds a device holds the interpreter for moments.
+
+    The setting is the process's: the first to come sets it, the last to leave restores it.
+    """
+
+    before: float = 0.0
+    n_inside: int = 0
+    lock: Lock = field(default_factory=Lock)
+
+    @contextmanager
+    def __call__(self) -> Iterator[None]:
+        with self.lock:
+            self.n_inside += 1
+            if self.n_inside == 1:
+                self.before = sys.getswitchinterval()
+                sys.setswitchinterval(min(self.before, SECONDS_PER_TURN))
+        try:
+            yield
+        finally:
+            with self.lock:
+                self.n_inside -= 1
+                if not self.n_inside:
+                    sys.setswitchinterval(self.before)
+
+
+_turns = ShortTurns()
 
 
 def _slices(

@@ -7,7 +7,10 @@ depend on where it was made.
 """
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from queue import Empty
 from typing import Any
 
 from slalom.classifiers.base import Classifier, Delegating, accelerator, runs_elsewhere
@@ -19,11 +22,13 @@ from slalom.explainers.answering import (
     ChunkQueue,
     QueriesAnswered,
     answer_server,
+    given_up,
 )
 from slalom.explainers.base import Explainer, Request, Result
-from slalom.explainers.pipe import Watched
+from slalom.explainers.pipe import Watched, nobody_waits
 from slalom.surrogates.pool import submit, worthwhile
 
+SECONDS = 0.5  # between two looks whether anybody still waits
 PER_WORKER = 4  # documents at a time: asked together they fill a batch, fitted they take a second
 
 
@@ -123,7 +128,7 @@ def _by_workers(classifier: Any, task: Task) -> list[Result]:
                 future.add_done_callback(queue.events.put)
             n_open = len(futures)
             while n_open:
-                event = queue.events.get()
+                event = _next_event(queue)
                 if isinstance(event, CallArrived):
                     server.answer(queue)
                 elif isinstance(event, QueriesAnswered):
@@ -135,6 +140,14 @@ def _by_workers(classifier: Any, task: Task) -> list[Result]:
             for future in futures:
                 future.cancel()
     return [result for future in futures for result in future.result()]
+
+
+def _next_event(queue: ChunkQueue) -> CallArrived | QueriesAnswered | Future[Any]:
+    """What a chunk's thread is to do; an error once nobody waits for the chunk."""
+    while not nobody_waits():
+        with suppress(Empty):
+            return queue.events.get(timeout=SECONDS)
+    raise given_up()
 
 
 def _unwatched(classifier: Any) -> tuple[Classifier, Callable[[int], object]]:
