@@ -11,8 +11,7 @@ import pytest
 import slalom
 from slalom.classifiers.base import Delegating
 from slalom.errors import BudgetError, ClassifierError
-from slalom.explainers import methods, workers
-from slalom.explainers.answering import Call
+from slalom.explainers import answering, methods, workers
 from slalom.surrogates import pool
 from slalom.surrogates.slalom import posterior_on_device
 
@@ -154,6 +153,21 @@ def test_an_error_is_raised_or_stands_in_the_place_of_the_text_it_belongs_to(bun
     assert [e.text for e in (kept[0], kept[2])] == [TEXTS[0], TEXTS[2]]
 
 
+def test_an_error_of_a_class_that_cannot_be_sent_says_the_same(bundled):
+    class TheirError(ClassifierError):
+        def __init__(self, reason, code):
+            super().__init__(f"{reason}: {code}")
+
+    class Broken(OnDevice):
+        def logits(self, asked):
+            raise TheirError("out of order", 7)
+
+    kept = slalom.explain_many(
+        Broken(bundled), TEXTS, n_queries=100, progress=False, on_error="keep"
+    )
+    assert [str(one) for one in kept] == ["out of order: 7"] * 3
+
+
 def test_a_method_that_refuses_a_text_says_so_from_a_worker(bundled):
     with pytest.raises(BudgetError, match="3 queries are too few"):
         slalom.explain_many(OnDevice(bundled), TEXTS, n_queries=3, progress=False)
@@ -187,9 +201,19 @@ def test_a_call_of_a_chunk_that_has_ended_is_not_left_waiting(bundled):
     chunk = workers.ChunkQueue(bundled, keep_errors=False)
     with server.channel(chunk):
         pass
-    server._put_back([Call(here, [], chunk)])
+    server._put_back([answering.Call(here, [], chunk)])
     assert there.poll(5)
     assert "nobody waits" in str(there.recv())
+
+
+def test_a_worker_that_was_hung_up_on_calls_again(bundled):
+    document, chunk = bundled.split(TEXTS[0]), workers.ChunkQueue(bundled, keep_errors=False)
+    with workers.answer_server().channel(chunk) as line:
+        answering._connected(line.address, line.key).close()
+        with pytest.raises(ClassifierError, match="hung up"):
+            line.ask([(document, document.full())])
+    with pytest.raises(ClassifierError, match="nobody waits"):
+        line.ask([(document, document.full())])
 
 
 def test_what_is_dropped_halfway_is_given_up(bundled, monkeypatch):
@@ -284,11 +308,12 @@ def test_one_text_uses_the_device_too(bundled, on_device):
     assert on_device == [1]
 
 
-def test_a_device_whose_memory_is_full_costs_time_and_nothing_else(bundled, monkeypatch):
-    def full(device, given):
-        raise RuntimeError("CUDA out of memory")
+@pytest.mark.parametrize("problem", [RuntimeError("CUDA out of memory"), ValueError("odd")])
+def test_a_device_that_cannot_compute_costs_time_and_nothing_else(bundled, monkeypatch, problem):
+    def refuse(device, given):
+        raise problem
 
-    monkeypatch.setattr(posterior_on_device, "posteriors_on", full)
+    monkeypatch.setattr(posterior_on_device, "posteriors_on", refuse)
     accelerated = Accelerated(bundled)
     for one in slalom.explain_many(accelerated, TEXTS, n_queries=150, progress=False):
         other = slalom.explain(bundled, one.text, n_queries=150, progress=False)

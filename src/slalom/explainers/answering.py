@@ -8,6 +8,7 @@ are answered. Each thread learns how many of its chunk's queries were answered, 
 """
 
 import os
+import pickle
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
@@ -46,10 +47,10 @@ class Channel:
 
     def ask(self, queries: Pairs) -> list[FloatArray]:
         """The logits from there; an error that was sent back is raised here."""
-        connection = _connected(self.address, self.key)
         pieces = [(document, _without_padding(rows)) for document, rows in queries]
-        connection.send((self.number, [(one, rows) for one, parts in pieces for rows in parts]))
-        answers: list[FloatArray] | SlalomError = connection.recv()
+        answers: list[FloatArray] | SlalomError = self._reply_to(
+            [(one, rows) for one, parts in pieces for rows in parts]
+        )
         if isinstance(answers, SlalomError):
             raise answers
         logits = iter(answers)
@@ -57,10 +58,17 @@ class Channel:
 
     def posteriors(self, residuals: Sequence[Residuals]) -> list[Posterior] | None:
         """From the GPU there; None: it could not."""
-        connection = _connected(self.address, self.key)
-        connection.send((self.number, PosteriorCall(residuals)))
-        found: list[Posterior] | SlalomError | None = connection.recv()
+        found: list[Posterior] | SlalomError | None = self._reply_to(PosteriorCall(residuals))
         return None if isinstance(found, SlalomError) else found
+
+    def _reply_to(self, call: Any) -> Any:
+        connection = _connected(self.address, self.key)
+        try:
+            connection.send((self.number, call))
+            return connection.recv()
+        except (EOFError, OSError) as problem:
+            _connected.cache_clear()
+            raise ClassifierError("the process that holds the model hung up") from problem
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +92,9 @@ class Call:
         return sum(rows.size for _, rows in self.queries)
 
     def reply(self, answers: list[FloatArray] | SlalomError) -> None:
-        if not isinstance(answers, SlalomError):
+        if isinstance(answers, SlalomError):
+            answers = _portable(answers)
+        else:
             self.chunk.events.put(QueriesAnswered(sum(len(queries) for _, queries in self.queries)))
         with suppress(OSError):  # the worker is dead, which its future says
             self.connection.send(answers)
@@ -164,22 +174,21 @@ class AnswerServer:
             Thread(target=self._listen, args=(connection,), daemon=True).start()
 
     def _listen(self, connection: Connection) -> None:
-        while True:
-            try:
-                number, queries = connection.recv()
-            except (EOFError, OSError):  # the worker is gone
-                return
-            with self.lock:
-                chunk = self.chunks.get(number)
-                if chunk is not None and not isinstance(queries, PosteriorCall):
-                    chunk.calls.append(Call(connection, queries, chunk))
-            if chunk is not None and not isinstance(queries, PosteriorCall):
-                chunk.events.put(CallArrived())
-                continue
-            with suppress(OSError):  # the worker is dead, which its future says
-                connection.send(
-                    given_up() if chunk is None else self._posteriors(chunk.classifier, queries)
-                )
+        with connection, suppress(EOFError, OSError):  # the worker is gone, which its future says
+            while True:
+                self._receive(connection, *connection.recv())
+
+    def _receive(self, connection: Connection, number: int, call: Any) -> None:
+        with self.lock:
+            chunk = self.chunks.get(number)
+            if chunk is not None and not isinstance(call, PosteriorCall):
+                chunk.calls.append(Call(connection, call, chunk))
+        if chunk is None:
+            connection.send(given_up())
+        elif isinstance(call, PosteriorCall):
+            connection.send(self._posteriors(chunk.classifier, call))
+        else:
+            chunk.events.put(CallArrived())
 
     def _take_calls(self, chunk: ChunkQueue) -> list[Call]:
         """Its own calls, then those of others who ask the same classifier, while there is room.
@@ -205,7 +214,9 @@ class AnswerServer:
         combined = combined_on(accelerator(classifier))
         if combined is None or self._waiting_units() > BACKLOG * UNITS_PER_TURN:
             return None
-        return combined(call.residuals, patient=True)
+        with suppress(Exception):  # whatever it is: the worker waits, and can do without
+            return combined(call.residuals, patient=True)
+        return None
 
     def _waiting_units(self) -> int:
         with self.lock:
@@ -252,6 +263,15 @@ def _answer_alone(chunk: ChunkQueue, calls: Sequence[Call]) -> None:
                 left.reply(given_up())
             raise
         call.reply(logits)
+
+
+def _portable(problem: SlalomError) -> SlalomError:
+    """The error, or one that says the same where a class of the caller's own cannot be sent."""
+    try:
+        pickle.loads(pickle.dumps(problem))
+    except Exception:
+        return ClassifierError(str(problem))
+    return problem
 
 
 def given_up() -> SlalomError:
