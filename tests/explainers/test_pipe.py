@@ -1,5 +1,6 @@
 """Many documents through one method: together, watched, one at a time, errors kept."""
 
+import subprocess
 import sys
 import warnings
 from threading import Barrier
@@ -188,3 +189,27 @@ def test_chunks_are_asked_while_others_are_fitted():
     assert [r for part in in_order(work, waiting, classifier=elsewhere) for r in part] == list(
         range(2 * (AHEAD + 1))
     )
+
+
+ENDING = """
+import slalom
+from slalom.classifiers.huggingface.classifier import HuggingFaceClassifier
+from slalom.explainers import methods
+
+HuggingFaceClassifier.runs_elsewhere = {elsewhere}
+methods.QUERIES_PER_CHUNK = methods.QUERIES_PER_STEP = 20
+found = slalom.explain_each(slalom.load(), ["a b c"] * 40, "slalom-fast", n_queries=8)
+print(next(found).text)
+"""
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_a_program_may_end_in_the_middle(elsewhere):
+    """Nothing is said of what was left open."""
+    ended = subprocess.run(
+        [sys.executable, "-c", ENDING.format(elsewhere=elsewhere)],
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+    assert (ended.stdout, ended.stderr) == ("a b c\n", "")

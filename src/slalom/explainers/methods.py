@@ -248,13 +248,14 @@ def _documents(
     if isinstance(texts, str):
         raise InputError("explain_many takes a list of texts, not one str: use explain for one")
     for number, text in enumerate(texts):
+        found: Document | SlalomError
         try:
-            yield document_of(classifier, text, units, too_long=too_long)
+            found = document_of(classifier, text, units, too_long=too_long)
         except InputError as problem:
-            numbered = InputError(f"text {number}: ", *problem.args)
+            found = InputError(f"text {number}: ", *problem.args)
             if not keep:
-                raise numbered from problem
-            yield numbered
+                raise found from problem
+        yield found  # not within `try`: a program may end here, and errors have no names then
 
 
 @contextmanager

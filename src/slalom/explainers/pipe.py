@@ -149,18 +149,19 @@ class ShortTurns:
 
     @contextmanager
     def __call__(self) -> Iterator[None]:
+        change = sys.setswitchinterval  # `sys` is gone where a program ends in the middle
         with self.lock:
             self.n_inside += 1
             if self.n_inside == 1:
                 self.before = sys.getswitchinterval()
-                sys.setswitchinterval(min(self.before, SECONDS_PER_TURN))
+                change(min(self.before, SECONDS_PER_TURN))
         try:
             yield
         finally:
             with self.lock:
                 self.n_inside -= 1
                 if not self.n_inside:
-                    sys.setswitchinterval(self.before)
+                    change(self.before)
 
 
 _turns = ShortTurns()
