@@ -181,28 +181,20 @@ def test_it_survives_files_and_processes(classifier, method, explained, tmp_path
     assert again == found
 
 
-CLOSE = {  # methods that make more of a last digit: logarithms of small differences, thresholds
-    "slalom-analytic-anchor": 3e-5,
-    "boosted": 3e-5,
-}
-
-
 def test_many_equal_one_by_one(classifier, method, explained):
-    """But for the last digit of a logit, 1e-7, which depends on who shares its batch."""
-    tolerance = dict.fromkeys(("atol", "rtol"), CLOSE.get(method, 1e-5))
     texts = [text_for(method), "Dull.", "Not bad at all"]
     many = slalom.explain_many(classifier, texts, method, n_queries=BUDGET, progress=False)
     each = slalom.explain_each(classifier, texts, method, n_queries=BUDGET)
     for text, found, one in zip(texts, many, each, strict=True):
         for name, score in one.scores.items():
-            np.testing.assert_allclose(found.scores[name], score, **tolerance)
+            np.testing.assert_allclose(found.scores[name], score, atol=1e-5, rtol=1e-5)
         alone = (
             explained(method)
             if text == texts[0]
             else slalom.explain(classifier, text, method, n_queries=BUDGET)
         )
         for name, score in alone.scores.items():
-            np.testing.assert_allclose(found.scores[name], score, **tolerance)
+            np.testing.assert_allclose(found.scores[name], score, atol=1e-5, rtol=1e-5)
         assert found.quality.n_queries == alone.quality.n_queries
 
 

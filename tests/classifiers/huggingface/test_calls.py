@@ -27,7 +27,10 @@ class Cramped(torch.nn.Module):
         return self.inner(input_ids, attention_mask=attention_mask)
 
 
-def test_a_device_that_runs_out_of_memory_gets_smaller_batches() -> None:
+def test_a_device_that_runs_out_of_memory_gets_smaller_batches(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(calls, "MIN_ROWS", 1)  # texts are counted, not their copies
     model, tokenizer = tiny("BERT")
     expected = HuggingFaceClassifier(model, tokenizer)(TEXTS * 4)
     cramped = Cramped(100)
@@ -106,3 +109,13 @@ def test_the_context_is_the_smaller_of_models_and_tokenizers() -> None:
         assert context_length(model, tokenizer) == 20
     finally:
         tokenizer.model_max_length = unlimited
+
+
+@pytest.mark.parametrize("architecture", ["BERT", "RoBERTa", "GPT-2"])
+def test_a_short_text_gets_the_same_answer_alone_and_among_others(architecture: str) -> None:
+    """But for a last digit where only others make a table worth while."""
+    classifier = HuggingFaceClassifier(*tiny(architecture))
+    short, *others = ["Not bad", *TEXTS, "Dull.", "A film"]
+    alone = classifier([short])
+    np.testing.assert_allclose(classifier([*others, short])[-1:], alone, atol=1e-7, rtol=0)
+    np.testing.assert_allclose(classifier([short, *others])[:1], alone, atol=1e-7, rtol=0)

@@ -117,13 +117,14 @@ def row_bytes(rows: Rows, *, with_types: bool) -> list[bytes]:
 
 
 def batches(
-    lengths: LongArray, *, budget: int, padding: bool, small: float = SMALL
+    lengths: LongArray, *, budget: int, padding: bool, small: float = SMALL, alike: int = 0
 ) -> Iterator[LongArray]:
     """Row numbers, longest rows first, at most `budget` tokens per batch, padding included,
     and at most MAX_ROWS rows.
 
     A batch ends where padding would exceed TOLERATED_PADDING, unless it is still so small (the
-    share `small` of the budget) that starting another one costs more than the padding.
+    share `small` of the budget) that starting another one costs more than the padding. Rows of at
+    most `alike` tokens are never padded.
     """
     order = np.argsort(-lengths, kind="stable")
     ends = np.concatenate([[0], np.cumsum(lengths[order])])
@@ -132,7 +133,7 @@ def batches(
     while start < len(order):
         longest = max(1, int(lengths[order[start]]))
         most = min(len(order), start + max(1, min(budget // longest, MAX_ROWS)))
-        if padding:
+        if padding and longest > alike:
             n_rows = np.arange(1, most - start + 1)
             real = ends[start + 1 : most + 1] - ends[start]
             kept = (real >= (1 - TOLERATED_PADDING) * longest * n_rows) | (
