@@ -113,9 +113,9 @@ def test_the_context_is_the_smaller_of_models_and_tokenizers() -> None:
 
 @pytest.mark.parametrize("architecture", ["BERT", "RoBERTa", "GPT-2"])
 def test_a_short_text_gets_the_same_answer_alone_and_among_others(architecture: str) -> None:
-    """But for a last digit where only others make a table worth while."""
+    """But for last digits, where only others make a table worth while."""
     classifier = HuggingFaceClassifier(*tiny(architecture))
     short, *others = ["Not bad", *TEXTS, "Dull.", "A film"]
     alone = classifier([short])
-    np.testing.assert_allclose(classifier([*others, short])[-1:], alone, atol=1e-7, rtol=0)
-    np.testing.assert_allclose(classifier([short, *others])[:1], alone, atol=1e-7, rtol=0)
+    np.testing.assert_allclose(classifier([*others, short])[-1:], alone, atol=5e-7, rtol=0)
+    np.testing.assert_allclose(classifier([short, *others])[:1], alone, atol=5e-7, rtol=0)
