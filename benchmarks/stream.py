@@ -7,7 +7,7 @@
 A setting is any of PER_WORKER (documents a worker takes at a time), PER_CORE (workers), AHEAD
 (chunks at work), SECONDS_PER_TURN (of a thread), UNITS_PER_TURN (how much is answered together),
 BACKLOG (of turns, from which on workers compute posteriors themselves), BATCHES_AT_ONCE (threads
-that answer), SECONDS (how long the first to ask for a posterior waits for others) and SMALL_ON_GPU
+that answer), PATIENCE (how long the first to ask for a posterior waits for others) and SMALL_ON_GPU
 (the share of a batch up to which padding does not matter). Rows say documents per second, processor
 seconds per document of this process and of its workers, what share of the cores that is, batches
 per document and tokens per batch. --wait pretends that a device takes so many seconds per token,
@@ -41,7 +41,7 @@ PLACES = {
     "UNITS_PER_TURN": answering,
     "BACKLOG": answering,
     "BATCHES_AT_ONCE": answering,
-    "SECONDS": accelerated,
+    "PATIENCE": accelerated,
     "SMALL_ON_GPU": calls,
 }
 TICKS = os.sysconf("SC_CLK_TCK")

@@ -30,6 +30,16 @@ def negated(texts: list[str]) -> np.ndarray:
     return np.stack([np.zeros(len(texts)), odds], axis=1)
 
 
+def ask_for_arcs(page: Page) -> None:
+    """On the live page: a text, its explanation, its pairs."""
+    page.wait_for_selector("body.ready")
+    page.get_by_label("Text", exact=True).fill(NEGATED)
+    page.get_by_role("button", name="Explain").click()
+    expect(page.locator("progress")).to_be_hidden()
+    page.get_by_role("button", name="find words that act together").click()
+    expect(page.locator(".arc")).to_have_count(1)
+
+
 def words_of(explanation: slalom.Explanation, place: tuple[int, int]) -> list[str]:
     return [explanation.units[unit] for unit in place]
 
@@ -112,12 +122,7 @@ def test_the_live_page_asks_for_them(open_page: Callable[..., Page], tmp_path: P
     classifier = slalom.FunctionClassifier(negated, labels=["neg", "pos"], gives="logits")
     with served(Models((Model("words", classifier),))) as server:
         page = open_page(server.url)
-        page.wait_for_selector("body.ready")
-        page.get_by_label("Text", exact=True).fill(NEGATED)
-        page.get_by_role("button", name="Explain").click()
-        expect(page.locator("progress")).to_be_hidden()
-        page.get_by_role("button", name="find words that act together").click()
-        expect(page.locator(".arc")).to_have_count(1)
+        ask_for_arcs(page)
         expect(page.locator(".pairs li")).to_have_text("not × badtogether +1.00, apart −2.00")
         page.locator(".w").get_by_text("bad", exact=True).click()  # the arcs stay
         expect(page.locator(".w.removed")).to_have_count(1)

@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 
 import slalom
 from browser.conftest import serious_faults
-from browser.test_arcs import EXPLANATION, NEGATED, negated
+from browser.test_arcs import EXPLANATION, ask_for_arcs, negated
 from explanations import made, with_facts
 from servers import served
 from slalom.views import html
@@ -45,12 +45,7 @@ def test_arcs_on_the_live_page(open_page: Callable[..., Page]) -> None:
     classifier = slalom.FunctionClassifier(negated, labels=["neg", "pos"], gives="logits")
     with served(Models((Model("words", classifier),))) as server:
         page = open_page(server.url, bypass_csp=True)
-        page.wait_for_selector("body.ready")
-        page.get_by_label("Text", exact=True).fill(NEGATED)
-        page.get_by_role("button", name="Explain").click()
-        expect(page.locator("progress")).to_be_hidden()
-        page.get_by_role("button", name="find words that act together").click()
-        expect(page.locator(".arc")).to_have_count(1)
+        ask_for_arcs(page)
         for scheme in ("light", "dark"):
             page.emulate_media(color_scheme=scheme)
             assert serious_faults(page) == []

@@ -34,8 +34,8 @@ def test_who_is_patient_waits_for_others_unless_there_are_enough(monkeypatch):
     monkeypatch.setattr(accelerated, "sleep", naps.append)
     combined = Combined(lambda given: [f"of {one}" for one in given])
     assert combined(["a"], patient=True) == ["of a"]
-    assert naps == [accelerated.SECONDS]
-    assert len(combined(list("abcdefghijkl"), patient=True)) == accelerated.ENOUGH
+    assert naps == [accelerated.PATIENCE]
+    assert len(combined(list("abcdefghijkl"), patient=True)) == accelerated.ENOUGH_DOCUMENTS
     assert combined(["a"]) == ["of a"]
     assert len(naps) == 1
 

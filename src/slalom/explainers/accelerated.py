@@ -13,8 +13,8 @@ from time import sleep
 from slalom.classifiers.base import Classifier, accelerator
 from slalom.surrogates.slalom.posterior import Posterior, Residuals
 
-ENOUGH = 12  # documents that nobody waits for more of
-SECONDS = 0.03  # that are waited at most
+ENOUGH_DOCUMENTS = 12  # with so many nobody waits for more
+PATIENCE = 0.03  # seconds, with fewer
 
 Posteriors = Callable[[Sequence[Residuals]], list[Posterior] | None]  # None: not this time
 
@@ -52,10 +52,14 @@ class Combined:
             self.waiting.append(order)
         with self.turn:
             if not order.done:
-                if patient and sum(len(one.residuals) for one in self.waiting) < ENOUGH:
-                    sleep(SECONDS)
+                if patient and self._n_documents() < ENOUGH_DOCUMENTS:
+                    sleep(PATIENCE)
                 self._compute()
         return order.found
+
+    def _n_documents(self) -> int:
+        with self.lock:
+            return sum(len(order.residuals) for order in self.waiting)
 
     def _compute(self) -> None:
         with self.lock:
@@ -67,13 +71,12 @@ class Combined:
             order.done = True
 
 
+@cache
 def combined_on(device: str | None) -> Combined | None:
     """The one of this device; None: there is no device."""
-    return None if device is None else _on(device)
+    if device is None:
+        return None
 
-
-@cache
-def _on(device: str) -> Combined:
     def compute(residuals: Sequence[Residuals]) -> list[Posterior] | None:
         from slalom.surrogates.slalom.posterior_on_device import posteriors_on
 

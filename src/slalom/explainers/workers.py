@@ -28,7 +28,7 @@ from slalom.explainers.base import Explainer, Request, Result
 from slalom.explainers.pipe import Watched, nobody_waits
 from slalom.surrogates.pool import submit, worthwhile
 
-SECONDS = 0.5  # between two looks whether anybody still waits
+SECONDS_BETWEEN_LOOKS = 0.5  # whether anybody still waits
 PER_WORKER = 4  # documents at a time: asked together they fill a batch, fitted they take a second
 
 
@@ -146,7 +146,7 @@ def _next_event(queue: ChunkQueue) -> CallArrived | QueriesAnswered | Future[Any
     """What a chunk's thread is to do; an error once nobody waits for the chunk."""
     while not nobody_waits():
         with suppress(Empty):
-            return queue.events.get(timeout=SECONDS)
+            return queue.events.get(timeout=SECONDS_BETWEEN_LOOKS)
     raise given_up()
 
 

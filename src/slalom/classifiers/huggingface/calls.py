@@ -30,7 +30,8 @@ TOKENS_PER_BATCH = {"cpu": 2**11, "cuda": 2**17}  # measured; on a CPU what fits
 IN_16_BITS = 2  # times as many there: a batch is done sooner than the next can be started
 OTHER_DEVICES = 2**14
 SMALL_ON_GPU = 1 / 4  # of a full batch: a GPU is done with it before the next is started
-SHORT, MIN_ROWS = 16, 4  # tokens, rows: on a CPU rows so short are never padded nor so few asked
+SHORT = 16  # tokens: on a CPU, rows of no more are never padded
+MIN_ROWS = 4  # and no fewer of them are asked at once
 ACTIVATIONS = 64  # numbers of a token's width that are alive at once, roughly
 LONGEST = 10**9  # tokenizers write "no limit" as a larger number
 
