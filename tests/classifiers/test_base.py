@@ -11,7 +11,7 @@ from slalom.classifiers.base import text_logits
 from slalom.classifiers.cached import CachedClassifier
 from slalom.document import Document, features_of
 
-TEXT = "a truly great film although the end is dull and rather long for what it text_logits"
+TEXT = "a truly great film although the end is dull and rather long for what it says"
 
 
 @dataclass

@@ -2,8 +2,11 @@
 
 import json
 import resource
+from datetime import datetime
+from decimal import Decimal
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
@@ -106,20 +109,47 @@ def test_another_run_is_refused_with_what_differs(data, tmp_path):
     out = tmp_path / "out"
     explain_dataset(classifier(), str(data), out, n_queries=QUERIES)
     for difference, what in (
-        ({"seed": 1}, r"another seed \(was 0, now 1\)"),
-        ({"n_queries": 50}, r"another queries \(was 40, now 50\)"),
-        ({"method": "linear"}, r"another method \(was 'slalom', now 'linear'\)"),
-        ({"target": "bad"}, r"another target \(was 'good', now 'bad'\)"),
-        ({"rows_per_file": 3}, r"another rows per file \(was 1000, now 3\)"),
+        ({"seed": 1}, r"other settings \(seed was 0, now 1\)"),
+        ({"n_queries": 50}, r"\(queries was 40, now 50\)"),
+        ({"method": "linear"}, r"\(method was 'slalom', now 'linear'\)"),
+        ({"target": "bad"}, r"\(target was 'good', now 'bad'\)"),
+        ({"rows_per_file": 3}, r"\(rows per file was 1000, now 3\)"),
     ):
         with pytest.raises(FileError, match=what):
             explain_dataset(classifier(), str(data), out, **{"n_queries": QUERIES, **difference})
     other = slalom.FunctionClassifier(log_odds, ["bad", "good"], gives="logits", name="other")
-    with pytest.raises(FileError, match="another model"):
+    with pytest.raises(FileError, match="model was 'small', now 'other'"):
         explain_dataset(other, str(data), out, n_queries=QUERIES)
     write_jsonl(data, reviews(20, seed=1))
-    with pytest.raises(FileError, match=r"another input \(reviews.jsonl has changed\)"):
+    with pytest.raises(FileError, match=r"\(input: reviews.jsonl has changed\)"):
         explain_dataset(classifier(), str(data), out, n_queries=QUERIES)
+
+
+def test_files_of_one_name_in_two_folders_are_told_apart(tmp_path):
+    for folder, text in (("x", "a great film"), ("y", "a dull film")):
+        (tmp_path / "in" / folder).mkdir(parents=True)
+        write_jsonl(tmp_path / "in" / folder / "a.jsonl", [{"text": text}])
+    explain_dataset(classifier(), str(tmp_path / "in"), tmp_path / "out", n_queries=QUERIES)
+    assert [row["id"] for row in rows_in(tmp_path / "out")] == ["x/a.jsonl:1", "y/a.jsonl:1"]
+    write_jsonl(tmp_path / "in/x/a.jsonl", [{"text": "another film"}])
+    with pytest.raises(FileError, match=r"input: x/a.jsonl has changed"):
+        explain_dataset(classifier(), str(tmp_path / "in"), tmp_path / "out", n_queries=QUERIES)
+
+
+def test_an_empty_file_among_others_brings_no_row(tmp_path):
+    (tmp_path / "in").mkdir()
+    write_jsonl(tmp_path / "in/a.jsonl", [{"text": "a great film"}])
+    (tmp_path / "in/b.jsonl").touch()
+    (tmp_path / "in/c.csv").touch()
+    (tmp_path / "in/d.csv").write_text("text\n")
+    parquet.write_table(pa.table({"text": pa.array([], pa.string())}), tmp_path / "in/e.parquet")
+    summary = explain_dataset(
+        classifier(), str(tmp_path / "in"), tmp_path / "out", n_queries=QUERIES
+    )
+    assert (summary.n_rows, len(rows_in(tmp_path / "out"))) == (1, 1)
+    for name in ("b.jsonl", "c.csv", "d.csv", "e.parquet"):
+        with pytest.raises(FileError, match="is empty: there is no row to explain"):
+            explain_dataset(classifier(), str(tmp_path / "in" / name), tmp_path / "none")
 
 
 def test_folders_of_something_else_are_left_alone(data, tmp_path):
@@ -133,6 +163,8 @@ def test_an_output_inside_the_input_is_not_read(data, tmp_path):
     for _ in range(2):
         summary = explain_dataset(classifier(), str(tmp_path), tmp_path / "out", n_queries=QUERIES)
     assert summary.n_rows == 22
+    with pytest.raises(FileError, match=r"all files of .* lie in the output folder"):
+        explain_dataset(classifier(), str(tmp_path), tmp_path, n_queries=QUERIES)
 
 
 def test_two_runs_do_not_share_a_folder(data, tmp_path):
@@ -187,16 +219,26 @@ def test_a_full_disk_is_said_and_nothing_is_lost(data, tmp_path):
 
 def test_columns_of_our_names_and_columns_of_all_kinds_are_carried(tmp_path):
     rows = [
-        {"text": "fine", "id": 7, "method": "mine", "n": 1, "deep": {"a": 1}},
+        {"text": "fine", "id": 7, "method": "mine", "n": 1, "deep": {"a": 1}, "input_method": "x"},
         {"text": "dull", "id": 8, "n": None, "new": 0.5},
     ]
     data = write_jsonl(tmp_path / "d.jsonl", rows)
     explain_dataset(classifier(), str(data), tmp_path / "out", n_queries=QUERIES)
     first, second = rows_in(tmp_path / "out")
     assert (first["id"], second["id"]) == ("7", "8")
-    assert (first["input_method"], first["method"]) == ("mine", "slalom")
+    assert (first["input_input_method"], first["method"]) == ("mine", "slalom")
+    assert first["input_method"] == "x"
     assert (first["n"], second["n"], first["deep"]) == (1, None, '{"a": 1}')
     assert (first["new"], second["new"]) == (None, 0.5)
+
+
+def test_dates_and_decimals_of_parquet_are_carried_as_they_are_written(tmp_path):
+    when, price = datetime(2020, 1, 2, 3, 4, 5), Decimal("1.50")
+    table = pa.table({"text": ["fine film"], "when": [when], "price": [price]})
+    parquet.write_table(table, tmp_path / "d.parquet")
+    explain_dataset(classifier(), str(tmp_path / "d.parquet"), tmp_path / "out", n_queries=QUERIES)
+    (row,) = rows_in(tmp_path / "out")
+    assert (row["when"], row["price"]) == ("2020-01-02 03:04:05", "1.50")
 
 
 def test_the_vocabulary_of_a_run_knows_what_the_words_say(tmp_path):

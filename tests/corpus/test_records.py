@@ -3,6 +3,7 @@
 import csv
 import gzip
 import io
+import os
 
 import pyarrow as pa
 import pytest
@@ -92,6 +93,39 @@ def test_broken_rows_of_a_table(tmp_path):
     assert "not a row" in records[3].problem
 
 
+def test_an_open_quote_costs_its_own_row_and_no_other(tmp_path):
+    path = tmp_path / "quote.csv"
+    path.write_text('text,n\nfine,1\n"open,2\ndull,3\nlast,4\n')
+    records = list(read_records(path))
+    assert [record.cells.get("text") for record in records] == ["fine", None, "dull", "last"]
+    assert (records[1].line, records[3].line) == (3, 5)
+    assert "a quote is opened and not closed" in records[1].problem
+    for size in (1, 2):
+        shards = shards_of([index_file(path, "text", None)], size)
+        assert [r.cells.get("text") for s in shards for r in s.records()][2:] == ["dull", "last"]
+
+
+def test_a_cell_may_be_long(tmp_path):
+    path = tmp_path / "long.csv"
+    path.write_text('text,page\nfine,"' + "line\n" * 50_000 + '"\nlast,x\n')
+    before = csv.field_size_limit()
+    first, second = read_records(path)
+    assert (first.cells["text"], len(first.cells["page"])) == ("fine", 250_000)
+    assert second.cells["text"] == "last"
+    assert csv.field_size_limit() == before
+
+
+def test_half_a_character_is_a_broken_line(tmp_path):
+    path = tmp_path / "half.jsonl"
+    path.write_text(
+        '{"text": "fine \\ud83d\\ude00"}\n{"text": "a \\ud800"}\n{"text": "b", "n\\udc00": 1}\n'
+    )
+    records = list(read_records(path))
+    assert [record.problem is None for record in records] == [True, False, False]
+    assert "half a character" in records[1].problem
+    assert records[0].cells["text"] == "fine 😀"
+
+
 def test_a_missing_column_names_those_there_are(tmp_path):
     path = write_jsonl(tmp_path / "rows.jsonl", [{"review": "a", "stars": 1}])
     with pytest.raises(FileError, match="no column 'text': its columns are review, stars"):
@@ -131,6 +165,12 @@ def test_files_are_found_by_name_folder_and_pattern(tmp_path):
         find_files(str(tmp_path / "missing.csv"), out)
     with pytest.raises(FileError, match="cannot tell what"):
         list(read_records(tmp_path / "note.txt"))
+    (tmp_path / "B.CSV").write_text("text\nfine\n")
+    assert [r.cells["text"] for r in read_records(tmp_path / "B.CSV")] == ["fine"]
+    odd = tmp_path / os.fsdecode(b"bad\xff.csv")
+    odd.touch()
+    with pytest.raises(FileError, match="not in UTF-8: rename it"):
+        find_files(str(odd), out)
 
 
 def test_what_is_no_table_is_said_to_be_none(tmp_path):
@@ -138,9 +178,9 @@ def test_what_is_no_table_is_said_to_be_none(tmp_path):
     path.write_bytes(b"PAR")
     with pytest.raises(FileError, match="not a Parquet file"):
         index_file(path, "text", None)
-    (tmp_path / "empty.jsonl").touch()
-    with pytest.raises(FileError, match="is empty"):
-        index_file(tmp_path / "empty.jsonl", "text", None)
+    (tmp_path / "blank.csv").write_text("\ntext\na\n")
+    with pytest.raises(FileError, match=r"first line of .* is blank"):
+        index_file(tmp_path / "blank.csv", "text", None)
     (tmp_path / "cut.jsonl.gz").write_bytes(gzip.compress(b'{"text": "a"}\n' * 99)[:20])
     with pytest.raises(FileError, match="cannot read"):
         index_file(tmp_path / "cut.jsonl.gz", "text", None)

@@ -10,7 +10,7 @@ from slalom.classifiers.base import Classifier
 from slalom.classifiers.load import as_classifier, load
 from slalom.corpus.folder import RunFolder
 from slalom.corpus.layout import layout_of
-from slalom.corpus.plan import Indexed, Shard, columns_together, shards_of
+from slalom.corpus.plan import Indexed, Shard, columns_together, folder_of, shards_of
 from slalom.corpus.run import (
     Engine,
     Index,
@@ -30,7 +30,7 @@ from slalom.corpus.run import (
 )
 from slalom.corpus.vocabulary import write_vocabulary
 from slalom.corpus.work import Recipe
-from slalom.errors import InputError, Setting, UnknownNameError
+from slalom.errors import FileError, InputError, Setting, UnknownNameError
 from slalom.explainers.base import Explainer, TargetName
 from slalom.explainers.methods import method_named
 from slalom.tables import arrow
@@ -136,7 +136,10 @@ def prepare(
     folder = RunFolder(dataset.output)
     index = Index(dataset.text_column, dataset.id_column)
     files, plan = index_input(dataset.input, index, folder=folder, engine=engine)
-    layout = layout_of(columns_together(files), dataset.text_column, dataset.id_column)
+    if not any(file.n_rows for file in files):
+        raise FileError(f"{dataset.input} is empty: there is no row to explain")
+    columns, place = columns_together(files), folder_of(files)
+    layout = layout_of(columns, dataset.text_column, dataset.id_column, folder=place)
     identity = engine.identity(make)
     aimed = replace(recipe, target=one_target(target, identity.labels))
     settings = settings_of(identity, aimed, layout, files)

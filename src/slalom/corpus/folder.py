@@ -83,7 +83,8 @@ class RunFolder:
         except FileNotFoundError:
             return None
         except NotADirectoryError as problem:
-            raise FileError(f"{self.path} is a file: name a folder") from problem
+            file = next(path for path in (self.path, *self.path.parents) if path.is_file())
+            raise FileError(f"{file} is a file: name a folder") from problem
         except (OSError, ValueError) as problem:
             raise FileError(f"cannot read {path}: {problem}") from problem
         if not isinstance(record, dict) or record.get("format") != FORMAT:

@@ -7,7 +7,7 @@ from typing import Any
 
 from slalom.classifiers.base import checked_text
 from slalom.corpus.plan import cell_as
-from slalom.corpus.records import Record
+from slalom.corpus.records import Record, problem_of
 from slalom.document import Text
 from slalom.errors import InputError
 from slalom.explanation import Explanation
@@ -32,6 +32,7 @@ class Layout:
     text_column: str
     id_column: str | None
     carried: tuple[Carried, ...]
+    folder: Path  # of all files: a row without a name is called by its file's path from there
 
     def schema(self) -> Any:
         pa = arrow()
@@ -42,17 +43,17 @@ class Layout:
 
     def text(self, record: Record) -> Text:
         """The text of a row, or an InputError that says why there is none."""
-        if record.problem is not None:
-            raise InputError(record.problem)
-        if record.cells.get(self.text_column) is None:
-            raise InputError(f"has no {self.text_column!r}")
+        if problem := problem_of(record, self.text_column):
+            raise InputError(problem)
         text = record.cells[self.text_column]
         return checked_text(tuple(text) if isinstance(text, list) else text)
 
     def row(self, source: str, record: Record, result: Explanation | Failed) -> dict[str, Any]:
         name = None if self.id_column is None else record.cells.get(self.id_column)
         own = {
-            "id": f"{Path(source).name}:{record.line}" if name is None else str(name),
+            "id": f"{Path(source).relative_to(self.folder)}:{record.line}"
+            if name is None
+            else str(name),
             "source": source,
             "line": record.line,
         }
@@ -62,13 +63,22 @@ class Layout:
         return own | carried | document_row(result)
 
 
-def layout_of(columns: Mapping[str, str], text_column: str, id_column: str | None) -> Layout:
+def layout_of(
+    columns: Mapping[str, str], text_column: str, id_column: str | None, *, folder: Path
+) -> Layout:
     """Without an `id` named, a column of that name is taken; the text is not kept twice."""
     named = id_column or ("id" if "id" in columns else None)
-    taken = {*OWN, *document_schema().names}
     carried = tuple(
-        Carried(name, kind, f"input_{name}" if name in taken else name)
+        Carried(name, kind, _output_name(name, columns))
         for name, kind in columns.items()
         if name not in (text_column, named)
     )
-    return Layout(text_column, named, carried)
+    return Layout(text_column, named, carried, folder)
+
+
+def _output_name(name: str, columns: Mapping[str, str]) -> str:
+    """The column's own name, unless the output has one of that name."""
+    found = name
+    while found in OWN or found in document_schema().names or (found != name and found in columns):
+        found = f"input_{found}"
+    return found

@@ -9,6 +9,7 @@ from the input and the size alone, never from who works on it.
 import glob
 import hashlib
 import json
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
@@ -21,7 +22,8 @@ from slalom.corpus.records import (
     Record,
     bytes_of,
     columns_of,
-    kind_of,
+    is_compressed,
+    problem_of,
     read_records,
 )
 from slalom.errors import FileError, Setting
@@ -77,6 +79,8 @@ def find_files(given: str, output: Path) -> list[Path]:
     What lies in the output folder is not input.
     """
     path = Path(given)
+    if not _is_utf8(path):
+        raise FileError(f"the name of {given!r} is not in UTF-8: rename it")
     if path.is_file():
         return [path]
     if path.is_dir():
@@ -86,23 +90,45 @@ def find_files(given: str, output: Path) -> list[Path]:
         names = glob.glob(given, recursive=True)  # noqa: PTH207 (a pattern may be absolute)
         found = sorted(Path(name) for name in names if Path(name).is_file())
         missing = "nothing matches" if glob.has_magic(given) else "no such file or folder"
-    own = output.resolve()
-    found = [path for path in found if own not in path.resolve().parents]
     if not found:
         raise FileError(f"cannot read {given}: {missing}")
-    return found
+    own = output.resolve()
+    outside = [path for path in found if own not in path.resolve().parents]
+    if not outside:
+        raise FileError(
+            f"all files of {given} lie in the output folder {output}, where nothing is read: "
+            "name another folder for the output"
+        )
+    for path in outside:
+        if not _is_utf8(path):
+            raise FileError(f"the name of {str(path)!r} is not in UTF-8: rename it")
+    return outside
+
+
+def folder_of(files: Sequence["Indexed"]) -> Path:
+    """The folder that all files lie in: they are called by their paths from there."""
+    return Path(os.path.commonpath([Path(file.path).parent for file in files]))
+
+
+def _is_utf8(path: Path) -> bool:
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _is_input(path: Path, folder: Path) -> bool:
     hidden = any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
-    plain = path.with_suffix("") if path.suffix == ".gz" else path
-    return path.is_file() and not hidden and plain.suffix in KINDS
+    plain = path.with_suffix("") if is_compressed(path) else path
+    return path.is_file() and not hidden and plain.suffix.lower() in KINDS
 
 
 def index_file(path: Path, text_column: str, id_column: str | None) -> Indexed:
-    """Read a file through: its rows, columns, broken lines and fingerprint."""
+    """Read a file through: its rows (there may be none), columns, broken lines, fingerprint."""
     table = columns_of(path)
-    _check_columns(path, table, text_column, id_column)
+    if table:
+        _check_columns(path, table, text_column, id_column)
     marks: list[Place] = []
     step, n_rows = 1, 0
     columns: dict[str, str] = {}
@@ -114,15 +140,12 @@ def index_file(path: Path, text_column: str, id_column: str | None) -> Indexed:
             if len(marks) > MAX_MARKS:
                 marks, step = marks[::2], 2 * step
         n_rows += 1
-        problem = record.problem or _lacks(record, text_column)
-        if problem:
+        if problem := problem_of(record, text_column):
             n_broken += 1
             broken += [(record.line, problem)][: MAX_NAMED - len(broken)]
         for name, cell in record.cells.items():
             columns[name] = _common(columns.get(name), cell)
-    if not n_rows:
-        raise FileError(f"{path} is empty: there is no row to explain")
-    if not table:  # JSON lines have the columns that their rows have
+    if not table and n_rows:  # JSON lines have the columns that their rows have
         _check_columns(path, tuple(columns), text_column, id_column)
     names = {name: columns.get(name) or "string" for name in (table or columns)}
     with bytes_of(path) as file:
@@ -164,19 +187,19 @@ def broken_lines(files: Sequence[Indexed]) -> list[str]:
 
 
 def cell_as(kind: str, cell: Any) -> Any:
-    """A cell as its column keeps it; what has no simple type is written as JSON."""
+    """A cell as its column keeps it: lists and the like as JSON, dates as they are written."""
     if cell is None or kind in ("bool", "int"):
         return cell
     if kind == "float":
         return float(cell)
-    return cell if isinstance(cell, str) else json.dumps(cell, ensure_ascii=False, default=str)
+    if isinstance(cell, bool | int | float | list | dict):
+        return json.dumps(cell, ensure_ascii=False, default=str)
+    return str(cell)
 
 
 def _check_columns(
     path: Path, columns: Sequence[str], text_column: str, id_column: str | None
 ) -> None:
-    if not columns and kind_of(path) == ".jsonl":
-        return
     if (
         len(columns) == 1
         and any(sign in columns[0] for sign in ";\t|")
@@ -189,16 +212,6 @@ def _check_columns(
                 f"{path} has no column {name!r}: its columns are {', '.join(columns)}; name it by ",
                 Setting(option),
             )
-
-
-def _lacks(record: Record, text_column: str) -> str | None:
-    cell = record.cells.get(text_column)
-    if text_column not in record.cells or cell is None:
-        return f"has no {text_column!r}"
-    if isinstance(cell, str):
-        return None if cell.strip() else f"{text_column!r} is empty"
-    is_pair = isinstance(cell, list) and len(cell) == 2 and all(isinstance(c, str) for c in cell)
-    return None if is_pair else f"{text_column!r} is neither a text nor a pair of texts"
 
 
 def _common(before: str | None, cell: Any) -> str:

@@ -19,6 +19,7 @@ from slalom.tables import arrow
 
 KINDS = (".jsonl", ".csv", ".parquet")
 BATCH = 256  # rows of a Parquet file read together
+MAX_CELL = 2**24  # characters of a cell of a CSV file: a quote that is never closed ends there
 
 
 @dataclass(frozen=True)
@@ -41,13 +42,33 @@ class Record:
 
 
 def kind_of(path: Path) -> str:
-    """The format by the name; `.gz` may follow."""
-    kind = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
-    if kind not in KINDS or (kind == ".parquet" and path.suffix == ".gz"):
+    """The format by the name, in capitals or not; `.gz` may follow."""
+    kind = Path(path.stem).suffix.lower() if is_compressed(path) else path.suffix.lower()
+    if kind not in KINDS or (kind == ".parquet" and is_compressed(path)):
         raise FileError(
             f"cannot tell what {path} is: expected .jsonl or .csv (also .gz), or .parquet"
         )
     return kind
+
+
+def is_compressed(path: Path) -> bool:
+    return path.suffix.lower() == ".gz"
+
+
+def problem_of(record: Record, text_column: str) -> str | None:
+    """Why a row has no text to explain; None: it has one."""
+    if record.problem is not None:
+        return record.problem
+    cell = record.cells.get(text_column)
+    if cell is None:
+        return f"has no {text_column!r}"
+    if isinstance(cell, str):
+        return None if cell.strip() else f"{text_column!r} is empty"
+    if not (isinstance(cell, list) and len(cell) == 2 and all(isinstance(c, str) for c in cell)):
+        return f"{text_column!r} is neither a text nor a pair of texts"
+    return (
+        None if any(side.strip() for side in cell) else f"{text_column!r} is a pair of empty texts"
+    )
 
 
 def columns_of(path: Path) -> tuple[str, ...]:
@@ -87,7 +108,7 @@ def _unreadable(path: Path, problem: Exception) -> FileError:
 
 def _opened(path: Path) -> IO[bytes]:
     """Bytes as they were before compression; seeking in a compressed file reads up to there."""
-    return gzip.open(path) if path.suffix == ".gz" else path.open("rb")  # type: ignore[return-value]
+    return gzip.open(path) if is_compressed(path) else path.open("rb")  # type: ignore[return-value]
 
 
 def _json_records(file: IO[bytes], start: Place) -> Iterator[Record]:
@@ -104,10 +125,21 @@ def _json_records(file: IO[bytes], start: Place) -> Iterator[Record]:
         except (ValueError, RecursionError):
             yield Record(place, line, problem="not valid JSON in UTF-8")
             continue
-        if isinstance(cells, dict):
-            yield Record(place, line, cells)
-        else:
+        if not isinstance(cells, dict):
             yield Record(place, line, problem="not a JSON object: {…}")
+        elif b"\\u" in content and not _is_writable(cells):
+            yield Record(place, line, problem="holds half a character, such as \\ud800")
+        else:
+            yield Record(place, line, cells)
+
+
+def _is_writable(cells: dict[str, Any]) -> bool:
+    """JSON may spell half of a character, which no file can hold."""
+    try:
+        json.dumps(cells, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 class _Lines:
@@ -128,12 +160,16 @@ class _Lines:
 
 
 def _header(path: Path, file: IO[bytes]) -> tuple[str, ...]:
+    """The names of the columns; (): the file has no line at all."""
+    first = file.readline()
+    if not first:
+        return ()
     try:
-        names = next(csv.reader([file.readline().decode("utf-8-sig")], strict=True), [])
+        names = next(csv.reader([first.decode("utf-8-sig")], strict=True), [])
     except (UnicodeDecodeError, csv.Error) as problem:
         raise FileError(f"cannot read the columns of {path}: {problem}") from problem
     if not names:
-        raise FileError(f"{path} is empty: the first line of a table names its columns")
+        raise FileError(f"the first line of {path} is blank: there it names its columns")
     if len(set(names)) < len(names):
         raise FileError(f"{path} has two columns of one name: {', '.join(names)}")
     return tuple(names)
@@ -149,16 +185,35 @@ def _csv_records(path: Path, file: IO[bytes], start: Place) -> Iterator[Record]:
     while True:
         place, line = Place(row, lines.line, lines.byte), lines.line + 1
         try:
-            cells = next(table)
+            cells = _next_row(table)
         except StopIteration:
             return
-        except csv.Error as problem:  # a quote that is never closed, for example
+        except csv.Error as problem:
             row += 1
-            yield Record(place, line, problem=f"not a row of a table: {problem}")
+            yield Record(place, line, problem=f"not a row of a table: {_in_words(problem)}")
+            file.seek(place.byte)  # what an open quote has swallowed may be rows of their own
+            after = place.byte + len(file.readline())
+            lines = _Lines(file, Place(row, line, after))
+            table = csv.reader(lines, strict=True)
             continue
         if cells:  # not a blank line
             row += 1
             yield _table_record(place, line, names, cells)
+
+
+def _next_row(table: Iterator[list[str]]) -> list[str]:
+    """The limit on cells is one for the whole process: it is left as it was."""
+    before = csv.field_size_limit(MAX_CELL)
+    try:
+        return next(table)
+    finally:
+        csv.field_size_limit(before)
+
+
+def _in_words(problem: csv.Error) -> str:
+    if "end of data" in str(problem) or "field limit" in str(problem):
+        return "a quote is opened and not closed"
+    return str(problem)
 
 
 def _table_record(place: Place, line: int, names: Sequence[str], cells: Sequence[str]) -> Record:

@@ -201,7 +201,7 @@ def settings_of(
         "seed": recipe.seed,
         "text column": layout.text_column,
         "id column": layout.id_column,
-        "input": {Path(file.path).name: file.sha256 for file in files},
+        "input": {str(Path(file.path).relative_to(layout.folder)): file.sha256 for file in files},
         "schema version": SCHEMA_VERSION,
     }
 
@@ -215,10 +215,10 @@ def agree(
         return n_rows_each or default
     differences = _differences(before["settings"], settings)
     if n_rows_each is not None and n_rows_each != before["rows_per_file"]:
-        differences.append(f"rows per file (was {before['rows_per_file']}, now {n_rows_each})")
+        differences.append(f"rows per file was {before['rows_per_file']}, now {n_rows_each}")
     if differences:
         raise FileError(
-            f"{folder.path} holds a run with another {'; another '.join(differences)}: "
+            f"{folder.path} holds a run with other settings ({'; '.join(differences)}): "
             "name another folder, or delete this one"
         )
     return int(before["rows_per_file"])
@@ -237,9 +237,9 @@ def _differences(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
     found = []
     for name in now:
         if name == "input" and before.get(name) != now[name]:
-            found.append(f"input ({_input_difference(before.get(name) or {}, now[name])})")
+            found.append(f"input: {_input_difference(before.get(name) or {}, now[name])}")
         elif before.get(name) != now[name]:
-            found.append(f"{name} (was {before.get(name)!r}, now {now[name]!r})")
+            found.append(f"{name} was {before.get(name)!r}, now {now[name]!r}")
     return found
 
 

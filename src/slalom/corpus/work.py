@@ -155,7 +155,7 @@ class Worker:
         ]
 
     def _commit(self, shard: Shard) -> Receipt:
-        """Words first, rows last: the name of the rows text_logits that all is there."""
+        """Words first, rows last: where rows have their name, all is there."""
         pieces = [path for path, _ in self.folder.finished_pieces(shard.name)]
         words = WordSums()
         for path in pieces:
@@ -173,7 +173,7 @@ class Worker:
 
 
 def receipt_of(folder: RunFolder, name: str) -> Receipt:
-    """What a finished shard text_logits of itself."""
+    """What a finished shard says of itself."""
     from pyarrow import parquet
 
     found = parquet.read_schema(folder.shard(name)).metadata[KEPT]
