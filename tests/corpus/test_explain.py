@@ -1,20 +1,26 @@
 """A corpus explained: one row per input row, and a run that goes on where it stopped."""
 
+import copy
 import json
 import resource
+from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
 import pytest
+import torch
 from pyarrow import parquet
 
 import slalom
 from corpora import SAYS, classifier, in_python, log_odds, reviews, write_jsonl
+from slalom.classifiers.huggingface.classifier import HuggingFaceClassifier
+from slalom.corpus.diff import diff
 from slalom.corpus.explain import explain_dataset
 from slalom.corpus.folder import RunFolder
 from slalom.errors import ClassifierError, FileError, InputError
+from tokenizers_made_here import tiny
 
 QUERIES = 40
 
@@ -123,6 +129,30 @@ def test_another_run_is_refused_with_what_differs(data, tmp_path):
     write_jsonl(data, reviews(20, seed=1))
     with pytest.raises(FileError, match=r"\(input: reviews.jsonl has changed\)"):
         explain_dataset(classifier(), str(data), out, n_queries=QUERIES)
+
+
+def test_a_model_of_the_same_name_with_other_weights_is_refused(data, tmp_path):
+    model, tokenizer = tiny("BERT")
+    explain_dataset(HuggingFaceClassifier(model, tokenizer), str(data), tmp_path / "out", "random")
+    again = HuggingFaceClassifier(copy.deepcopy(model), tokenizer)
+    explain_dataset(again, str(data), tmp_path / "out", "random")
+    with torch.no_grad():
+        again.model.classifier.bias += 1.0
+    with pytest.raises(FileError, match=r"\(model 'BertForSeq\w+' has other weights, or is asked"):
+        explain_dataset(again, str(data), tmp_path / "out", "random")
+    explain_dataset(again, str(data), tmp_path / "other", "random")
+    found = diff(RunFolder(tmp_path / "out"), RunFolder(tmp_path / "other"))
+    assert found.settings == (
+        "model: 'BertForSequenceClassification' has other weights, or is asked in another way in B",
+    )
+
+
+def test_a_method_of_the_same_name_with_other_settings_is_refused(data, tmp_path):
+    default = slalom.METHODS["linear"]
+    explain_dataset(classifier(), str(data), tmp_path / "out", default, n_queries=QUERIES)
+    other = replace(default, surrogate=replace(default.surrogate, ridges=(1.0,)))
+    with pytest.raises(FileError, match=r"method was 'linear', now 'linear \(\w{8}\)'"):
+        explain_dataset(classifier(), str(data), tmp_path / "out", other, n_queries=QUERIES)
 
 
 def test_files_of_one_name_in_two_folders_are_told_apart(tmp_path):

@@ -94,6 +94,12 @@ def accelerator(classifier: Classifier) -> str | None:
     return device
 
 
+def fingerprint_of(classifier: Classifier) -> str | None:
+    """What tells it from another of the same name: its `fingerprint`; None: the name alone."""
+    fingerprint: str | None = getattr(classifier, "fingerprint", None)
+    return fingerprint
+
+
 def remarks_on(
     classifier: Classifier, document: Document, queries: Queries, logits: FloatArray
 ) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ import numpy as np
 from slalom.corpus.findings import CLEAR, MIN_DOCUMENTS
 from slalom.corpus.folder import RunFolder
 from slalom.corpus.report import page, table
+from slalom.corpus.run import OTHER_MODEL
 from slalom.corpus.survey import Survey, batches, survey_of
 from slalom.errors import InputError
 from slalom.views.numbers import counted, margin, number
@@ -162,12 +163,16 @@ def _rows(folder: RunFolder) -> Iterator[dict[str, Any]]:
 
 
 def _differing(first: Survey, second: Survey) -> tuple[str, ...]:
-    names = [name for name in first.settings if name != "input"]
+    names = [name for name in first.settings if name not in ("input", "fingerprint")]
     differences = [
         f"{name}: {first.settings[name]!r} in A, {second.settings.get(name)!r} in B"
         for name in names
         if first.settings[name] != second.settings.get(name)
     ]
+    model, other = first.settings["model"], second.settings["model"]
+    keys = [run.settings.get("fingerprint") for run in (first, second)]
+    if model == other and None not in keys and keys[0] != keys[1]:
+        differences.insert(0, f"model: {model!r} has {OTHER_MODEL} in B")
     if first.settings["input"] != second.settings["input"]:
         differences.append("the inputs differ")
     return tuple(differences)

@@ -42,8 +42,8 @@ class RayEngine:
         ray = _connected()
         ask = ray.remote(_identity).options(**self._share(ray))
         with _errors_unwrapped():
-            name, labels = ray.get(ask.remote(make))
-        return Identity(name, labels)
+            found: Identity = ray.get(ask.remote(make))
+        return found
 
     def each(self, index: Index, paths: Sequence[Path]) -> list[Indexed]:
         if len(paths) < 2:
@@ -111,9 +111,8 @@ def _indexed(index: Index, path: Path) -> Indexed:
     return index(path)
 
 
-def _identity(make: Make) -> tuple[str, tuple[str, ...]]:
-    classifier = make()
-    return classifier.name, tuple(classifier.labels)
+def _identity(make: Make) -> Identity:
+    return Identity.of(make())
 
 
 def _item(shard: Shard) -> dict[str, Any]:

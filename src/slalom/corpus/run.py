@@ -4,38 +4,47 @@ Knows the order of things; an engine knows where they happen.
 """
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import cached_property
+from hashlib import sha256
 from math import ceil
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
-from slalom.classifiers.base import Classifier, target_of
+from slalom.classifiers.base import Classifier, fingerprint_of, target_of
 from slalom.corpus.folder import RunFolder
 from slalom.corpus.layout import Layout
 from slalom.corpus.plan import Indexed, Shard, find_files, index_file
 from slalom.corpus.work import Advance, Receipt, Recipe, Worker, receipt_of
 from slalom.errors import FileError, InputError
-from slalom.explainers.base import TargetName
+from slalom.explainers.base import Explainer, TargetName
+from slalom.explainers.table import METHODS
 from slalom.files import write_json
 from slalom.tables import SCHEMA_VERSION
 
 ROWS_PER_FILE = 1000
 SHARDS_PER_WORKER = 4  # so that nobody waits long for the last one
 PLAN = "plan.json"
+OTHER_MODEL = "other weights, or is asked in another way"  # what another fingerprint says
 Make = Callable[[], Classifier]
 
 
 @dataclass(frozen=True)
 class Identity:
-    """What a classifier is called, and its labels."""
+    """What a classifier is called, its labels, and what tells it from others of that name."""
 
     name: str
     labels: tuple[str, ...]
+    fingerprint: str | None
+
+    @classmethod
+    def of(cls, classifier: Classifier) -> "Identity":
+        return cls(classifier.name, tuple(classifier.labels), fingerprint_of(classifier))
 
 
 @dataclass(frozen=True)
@@ -85,7 +94,7 @@ class LocalEngine:
         return self.make()
 
     def identity(self, make: Make) -> Identity:
-        return Identity(self.classifier.name, tuple(self.classifier.labels))
+        return Identity.of(self.classifier)
 
     def each(self, index: "Index", paths: Sequence[Path]) -> list[Indexed]:
         return [index(path) for path in paths]
@@ -192,8 +201,9 @@ def settings_of(
     """What all rows of a folder must have in common."""
     return {
         "model": identity.name,
+        "fingerprint": identity.fingerprint,
         "labels": list(identity.labels),
-        "method": recipe.method.name,
+        "method": _method_in_words(recipe.method),
         "target": identity.labels[recipe.target],
         "queries": recipe.n_queries,
         "units": recipe.units,
@@ -204,6 +214,14 @@ def settings_of(
         "input": {str(Path(file.path).relative_to(layout.folder)): file.sha256 for file in files},
         "schema version": SCHEMA_VERSION,
     }
+
+
+def _method_in_words(method: Explainer) -> str:
+    """Its name; one that is not that of the table has a key of what it is made of."""
+    if METHODS.get(method.name) is method:
+        return method.name
+    made_of = re.sub(r" at 0x[0-9a-f]+", "", repr(method))
+    return f"{method.name} ({sha256(made_of.encode()).hexdigest()[:8]})"
 
 
 def agree(
@@ -236,9 +254,14 @@ def begin(folder: RunFolder, settings: dict[str, Any], n_rows_each: int) -> None
 def _differences(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
     found = []
     for name in now:
-        if name == "input" and before.get(name) != now[name]:
+        if before.get(name) == now[name] or (name == "fingerprint" and name not in before):
+            continue
+        if name == "input":
             found.append(f"input: {_input_difference(before.get(name) or {}, now[name])}")
-        elif before.get(name) != now[name]:
+        elif name == "fingerprint":
+            if before["model"] == now["model"]:
+                found.append(f"model {now['model']!r} has {OTHER_MODEL}")
+        else:
             found.append(f"{name} was {before.get(name)!r}, now {now[name]!r}")
     return found
 

@@ -96,6 +96,11 @@ class ChatClassifier:
     def independent(self) -> bool:
         return False
 
+    @property
+    def fingerprint(self) -> str:
+        """How it is asked and read; the address may change while the model stays."""
+        return key_of(self.prompt, str(self._spellings), str(self._strategy))[:16]
+
     def split(self, text: Text, units: Units = None, *, too_long: str = "error") -> Document:
         if not isinstance(text, str):
             raise InputError("a chat model reads one text, not a pair: put both into the prompt")

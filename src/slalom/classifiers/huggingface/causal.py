@@ -28,6 +28,7 @@ from slalom.classifiers.huggingface.encoding import (
     document_of,
     encode,
 )
+from slalom.classifiers.huggingface.fingerprint import fingerprint
 from slalom.classifiers.huggingface.next_token import next_tokens
 from slalom.classifiers.huggingface.windows import answered, frame_in
 from slalom.classifiers.text.units import stripped
@@ -71,6 +72,10 @@ class CausalClassifier:
     @property
     def independent(self) -> bool:
         return False
+
+    @property
+    def fingerprint(self) -> str:
+        return fingerprint(self.model, str(self.precision), self.prompt, str(self.answers))
 
     def split(self, text: Text, units: Units = None, *, too_long: str = "error") -> Document:
         text = self._one_text(text)

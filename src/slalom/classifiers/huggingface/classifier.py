@@ -28,6 +28,7 @@ from slalom.classifiers.huggingface.encoding import (
     document_of,
     encode,
 )
+from slalom.classifiers.huggingface.fingerprint import fingerprint
 from slalom.classifiers.huggingface.internals import ModelInternals, internals_of_model
 from slalom.classifiers.huggingface.outline import Outline, seen_rows
 from slalom.classifiers.huggingface.windows import answered
@@ -108,6 +109,10 @@ class HuggingFaceClassifier:
             too_long=too_long,
             unknown=self.tokenizer.unk_token_id,
         )
+
+    @property
+    def fingerprint(self) -> str:
+        return fingerprint(self.model, str(self.precision))
 
     @property
     def outline(self) -> Outline:
