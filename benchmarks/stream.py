@@ -7,11 +7,12 @@
 A setting is any of PER_WORKER (documents a worker takes at a time), PER_CORE (workers), AHEAD
 (chunks at work), SECONDS_PER_TURN (of a thread), UNITS_PER_TURN (how much is answered together),
 BACKLOG (of turns, from which on workers compute posteriors themselves), BATCHES_AT_ONCE (threads
-that answer), PATIENCE (how long the first to ask for a posterior waits for others) and SMALL_ON_GPU
-(the share of a batch up to which padding does not matter). Rows say documents per second, processor
-seconds per document of this process and of its workers, what share of the cores that is, batches
-per document and tokens per batch. --wait pretends that a device takes so many seconds per token,
-for a rehearsal on a machine that has none. A row is begun only while --seconds are not over.
+that answer), PATIENCE (how long the first to ask for a posterior waits for others), SMALL_ON_GPU
+(the share of a batch up to which padding does not matter) and PACKED_BYTES (0: rows are padded).
+Rows say documents per second, processor seconds per document of this process and of its workers,
+what share of the cores that is, batches per document and tokens per batch. --wait pretends that a
+device takes so many seconds per token, for a rehearsal on a machine that has none. A row is begun
+only while --seconds are not over.
 """
 
 import argparse
@@ -28,7 +29,7 @@ import slalom
 from benchmarks.reviews import reviews
 from benchmarks.speed import made_up_texts, shown_as_they_come
 from benchmarks.stages import without_shortcuts
-from slalom.classifiers.huggingface import calls
+from slalom.classifiers.huggingface import calls, shortcut
 from slalom.classifiers.huggingface.held import Held
 from slalom.explainers import accelerated, answering, pipe, workers
 from slalom.surrogates import pool
@@ -43,6 +44,7 @@ PLACES = {
     "BATCHES_AT_ONCE": answering,
     "PATIENCE": accelerated,
     "SMALL_ON_GPU": calls,
+    "PACKED_BYTES": shortcut,
 }
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -151,18 +153,23 @@ def _replaced(name: str, other: Callable[..., Any]) -> Iterator[None]:
 @contextmanager
 def _counting(sizes: list[int]) -> Iterator[None]:
     """Tokens of every batch, padding included."""
-    plain = Held.padded
+    padded, packed = Held.padded, Held.packed
 
     def counted(self: Held, chosen: Any, *, pad: int, multiple: int = 1) -> Any:
-        ids, mask, types = plain(self, chosen, pad=pad, multiple=multiple)
+        ids, mask, types = padded(self, chosen, pad=pad, multiple=multiple)
         sizes.append(ids.numel())
         return ids, mask, types
 
-    Held.padded = counted  # type: ignore[method-assign]
+    def counted_packed(self: Held, chosen: Any) -> Any:
+        rows = packed(self, chosen)
+        sizes.append(rows.ids.numel())
+        return rows
+
+    Held.padded, Held.packed = counted, counted_packed  # type: ignore[method-assign]
     try:
         yield
     finally:
-        Held.padded = plain  # type: ignore[method-assign]
+        Held.padded, Held.packed = padded, packed  # type: ignore[method-assign]
 
 
 @contextmanager

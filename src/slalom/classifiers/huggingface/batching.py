@@ -116,6 +116,18 @@ def row_bytes(rows: Rows, *, with_types: bool) -> list[bytes]:
     return [ids[start:end] for start, end in borders]
 
 
+def in_row_order(lengths: LongArray, *, budget: int) -> Iterator[LongArray]:
+    """Row numbers as they come, at most `budget` tokens and MAX_ROWS rows per batch."""
+    ends = np.cumsum(lengths)
+    start = 0
+    while start < len(lengths):
+        room = budget + (int(ends[start - 1]) if start else 0)
+        end = min(start + MAX_ROWS, int(np.searchsorted(ends, room, side="right")))
+        end = max(end, start + 1)
+        yield np.arange(start, end)
+        start = end
+
+
 def batches(
     lengths: LongArray, *, budget: int, padding: bool, small: float = SMALL, alike: int = 0
 ) -> Iterator[LongArray]:

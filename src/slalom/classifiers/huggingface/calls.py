@@ -19,9 +19,15 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from slalom.classifiers.huggingface.batching import SMALL, LongArray, Rows, batches
+from slalom.classifiers.huggingface.batching import (
+    SMALL,
+    LongArray,
+    Rows,
+    batches,
+    in_row_order,
+)
 from slalom.classifiers.huggingface.held import Held, Pace, fetched, held
-from slalom.classifiers.huggingface.shortcut import quickest
+from slalom.classifiers.huggingface.shortcut import end_to_end, quickest
 from slalom.document import FloatArray
 from slalom.errors import ClassifierError, InputError, SlalomWarning, UnknownNameError
 
@@ -153,21 +159,26 @@ def answers(model: nn.Module, rows: Rows, *, spare_pad: int | None, typed: bool)
     """What the model says to each row: (n_rows, n_outputs)."""
     pad = _pad_id(model, rows, spare=spare_pad)
     budget = tokens_per_batch(model) if pad is not None else 1
-    device = device_of(model).type
-    small = SMALL_ON_GPU if device == "cuda" else SMALL
-    alike = SHORT if device == "cpu" else 0
-    waiting = batches(
-        rows.lengths, budget=budget, padding=_may_pad(model), small=small, alike=alike
-    )
 
     def ask(chosen: LongArray) -> Tensor:
         return _scores(model, _inputs(model, there, chosen, pad=pad or 0, typed=typed))
 
     with borrowed(model, pad):
         there = held(rows, device_of(model))
-        multiple = _step_of(model, rows)
-        quick = quickest(model, there, ask, typed=typed, multiple=multiple)
-        return in_turn(model, waiting, _with_copies(quick, rows) if device == "cpu" else quick)
+        packed = end_to_end(model, there, ask, typed=typed)
+        if packed is not None:
+            return in_turn(model, in_row_order(rows.lengths, budget=budget), packed)
+        quick = quickest(model, there, ask, typed=typed, multiple=_step_of(model, rows))
+        on_cpu = device_of(model).type == "cpu"
+        waiting = _padded_batches(model, rows, budget=budget)
+        return in_turn(model, waiting, _with_copies(quick, rows) if on_cpu else quick)
+
+
+def _padded_batches(model: nn.Module, rows: Rows, *, budget: int) -> Iterator[LongArray]:
+    device = device_of(model).type
+    small = SMALL_ON_GPU if device == "cuda" else SMALL
+    alike = SHORT if device == "cpu" else 0
+    return batches(rows.lengths, budget=budget, padding=_may_pad(model), small=small, alike=alike)
 
 
 def _with_copies(ask: Callable[[LongArray], Tensor], rows: Rows) -> Callable[[LongArray], Tensor]:

@@ -39,7 +39,7 @@ class Layer:
 
     def all_tokens(self, start: Start, mask: Tensor | None) -> Tensor:
         """(n_rows, width, size) from as many; the mask is (n_rows, width)."""
-        query, key, value = (self._heads(part).transpose(1, 2) for part in start[1:])
+        query, key, value = (self.heads(part).transpose(1, 2) for part in start[1:])
         shown = None if mask is None else mask[:, None, None]
         read = functional.scaled_dot_product_attention(query, key, value, attn_mask=shown)
         return self.feed(self.add(read.transpose(1, 2).flatten(2), start[0]))
@@ -47,8 +47,8 @@ class Layer:
     def first_token(self, hidden: Tensor, mask: Tensor | None) -> Tensor:
         """(n_rows, 1, size), by the formulas above."""
         first = hidden[:, :1]
-        query = self._heads(self.query(first))[:, 0]  # (n_rows, heads, e)
-        key, value = self._heads(self.key.weight.T), self._heads(self.value.weight.T)
+        query = self.heads(self.query(first))[:, 0]  # (n_rows, heads, e)
+        key, value = self.heads(self.key.weight.T), self.heads(self.value.weight.T)
         scores = torch.einsum("nhe,dhe->nhd", query, key) @ hidden.transpose(1, 2)
         scores = scores / query.shape[-1] ** 0.5  # (n_rows, heads, width)
         if mask is not None:
@@ -57,7 +57,7 @@ class Layer:
         read = torch.einsum("nhd,dhe->nhe", mixed, value).flatten(1) + self.value.bias
         return self.feed(self.add(read[:, None], first))
 
-    def _heads(self, vectors: Tensor) -> Tensor:
+    def heads(self, vectors: Tensor) -> Tensor:
         """(…, heads, e) from (…, heads · e)."""
         return vectors.view(*vectors.shape[:-1], self.n_heads, -1)
 

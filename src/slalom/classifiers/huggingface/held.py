@@ -1,4 +1,4 @@
-"""Rows of ids on the device of a model: copied there once, padded there batch by batch.
+"""Rows of ids on the device of a model: copied there once, padded or packed batch by batch.
 
 A batch then costs the processor a few numbers per row, not a few per token.
 """
@@ -17,6 +17,17 @@ from slalom.document import FloatArray
 
 LARGEST_SURPLUS = 0.05  # of a width
 AHEAD = 2  # batches that a GPU has before it
+
+
+@dataclass(frozen=True, eq=False)
+class Packed:
+    """Some rows end to end, without padding."""
+
+    ids: Tensor  # (n_tokens,)
+    places: Tensor  # (n_tokens,) of tokens in their rows
+    types: Tensor  # (n_tokens,)
+    bounds: Tensor  # (n_rows + 1,) where rows begin, and where the last ends
+    longest: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +63,25 @@ class Held:
         if self.types is None:
             return ids, mask.long(), torch.zeros_like(ids)
         return ids, mask.long(), torch.where(mask, self.types[source], 0).long()
+
+    def packed(self, chosen: LongArray) -> Packed:
+        """The chosen rows end to end; neighbours in their order are not even copied."""
+        lengths = self.rows.lengths[chosen]
+        bounds = np.concatenate([[0], np.cumsum(lengths)])
+        n_tokens, device = int(bounds[-1]), self.ids.device
+        source: slice | Tensor
+        if (np.diff(chosen) == 1).all():
+            begin = int(self.rows.starts[chosen[0]])
+            source = slice(begin, begin + n_tokens)
+        else:
+            moved = np.repeat(self.rows.starts[chosen] - bounds[:-1], lengths)
+            source = sent(np.arange(n_tokens) + moved, device)
+        ids = self.ids[source]
+        there = sent(bounds.astype(np.int32), device)
+        begins = torch.repeat_interleave(there[:-1], there.diff(), output_size=n_tokens)
+        places = torch.arange(n_tokens, dtype=torch.int32, device=device) - begins
+        types = torch.zeros_like(ids) if self.types is None else self.types[source]
+        return Packed(ids, places, types, there, int(lengths.max()))
 
 
 def held(rows: Rows, device: torch.device) -> Held:

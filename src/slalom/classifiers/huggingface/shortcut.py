@@ -1,5 +1,7 @@
 """Rows put to an encoder in its parts, once it was seen to answer as the model does.
 
+On a GPU with weights of 16 bits rows lie end to end (packed.py); elsewhere they are padded.
+
 What the first layer starts from, a token at its place, is the same in many rows: where that pays
 it is computed once for all of them. A few answers are compared with those of the model's own
 forward pass: whatever is not known here of a model, that is how it shows.
@@ -17,17 +19,45 @@ from torch.nn import functional
 from slalom.classifiers.huggingface.batching import LongArray, Rows
 from slalom.classifiers.huggingface.encoder import Encoder, encoder_of
 from slalom.classifiers.huggingface.held import Held, held
+from slalom.classifiers.huggingface.packed import Attend, attention_by_rows, packed_scores
 
 ENOUGH = 3  # rows that are compared once for all
 TOLERANCE = 1e-5  # of scores, absolute and relative
 STEPS = 8  # of a number's last digit, where weights are coarser than that
 LARGEST_TABLE = 2**25  # numbers, 128 MB
+PACKED_BYTES = 2  # per weight: attention by rows reads no wider numbers
 PLAIN = (bool, int, float, str)  # what settings of a model are that change how it answers
 TIMES_SHOWN = 2  # on average, for a table to pay
 
-_agreed: WeakKeyDictionary[Any, tuple[int, bool]] = WeakKeyDictionary()  # in which state
-
 Ask = Callable[[LongArray], Tensor]  # from numbers of rows to their scores
+Known = WeakKeyDictionary[Any, tuple[int, bool]]  # in which state a model was, whether they agreed
+
+_agreed: Known = WeakKeyDictionary()
+_agreed_end_to_end: Known = WeakKeyDictionary()
+
+
+def end_to_end(model: Any, there: Held, plain: Ask, *, typed: bool) -> Ask | None:
+    """For rows of any lengths in one batch, without padding; None: it cannot, or another way pays.
+
+    That is so where weights are of more than 16 bits, or not on a GPU.
+    """
+    weight = next(model.parameters(), None)
+    attend = attention_by_rows()
+    if attend is None or weight is None or not weight.is_cuda:
+        return None
+    if weight.element_size() > PACKED_BYTES:
+        return None
+    try:
+        encoder = _encoder(model, there.rows)
+        if encoder is None:
+            return None
+        rows = there if typed else there.untyped()
+        ask = _packed(encoder, rows, attend)
+        if not _agree(model, ask, plain, there.rows, known=_agreed_end_to_end):
+            return None
+    except Exception:  # whatever it is, rows can be padded
+        return None
+    return _safely(ask, plain)
 
 
 def quickest(model: Any, there: Held, plain: Ask, *, typed: bool, multiple: int = 1) -> Ask:
@@ -37,7 +67,7 @@ def quickest(model: Any, there: Held, plain: Ask, *, typed: bool, multiple: int 
     """
     try:
         ask = _shortcut(model, there if typed else there.untyped(), multiple=multiple)
-        if ask is None or not _agree(model, ask, plain, there.rows):
+        if ask is None or not _agree(model, ask, plain, there.rows, known=_agreed):
             return plain
     except Exception:  # other names, ids that the model lacks: it will say itself what is wrong
         return plain
@@ -58,13 +88,13 @@ def _safely(ask: Ask, plain: Ask) -> Ask:
     return asked
 
 
-def _agree(model: Any, ask: Ask, plain: Ask, rows: Rows) -> bool:
+def _agree(model: Any, ask: Ask, plain: Ask, rows: Rows, *, known: Known) -> bool:
     """Whether a few answers are the same; compared once for the same weights.
 
     However few rows there are: asked alone and with others, a text gets the same answer.
     """
     state = _state(model)
-    before, agreed = _agreed.get(model, (None, False))
+    before, agreed = known.get(model, (None, False))
     if before == state:
         return agreed
     order = np.argsort(rows.lengths)
@@ -73,7 +103,7 @@ def _agree(model: Any, ask: Ask, plain: Ask, rows: Rows) -> bool:
     tolerance = max(TOLERANCE, STEPS * torch.finfo(weight.dtype).eps)
     same = torch.allclose(ask(some), plain(some), rtol=tolerance, atol=tolerance)
     if len(some) >= ENOUGH:
-        _agreed[model] = state, same
+        known[model] = state, same
     return same
 
 
@@ -93,12 +123,24 @@ def _shortcut(model: Any, there: Held, *, multiple: int) -> Ask | None:
     weight, rows = next(model.parameters(), None), there.rows
     if weight is None or not (weight.is_cuda or (weight.is_cpu and weight.element_size() >= 4)):
         return None
-    encoder = encoder_of(model)
-    if encoder is None or (encoder.pad is not None and (rows.ids == encoder.pad).any()):
+    encoder = _encoder(model, rows)
+    if encoder is None:
         return None
     if weight.is_cuda:  # it would wait longer for a table than it takes to do without
         return _without_table(encoder, there, multiple=multiple)
     return _with_table(encoder, rows) or _without_table(encoder, there, multiple=1)
+
+
+def _encoder(model: Any, rows: Rows) -> Encoder | None:
+    """None where rows hold a pad id that takes no place, too."""
+    encoder = encoder_of(model)
+    if encoder is None or (encoder.pad is not None and (rows.ids == encoder.pad).any()):
+        return None
+    return encoder
+
+
+def _packed(encoder: Encoder, there: Held, attend: Attend) -> Ask:
+    return lambda chosen: packed_scores(encoder, there.packed(chosen), attend)
 
 
 def _with_table(encoder: Encoder, rows: Rows) -> Ask | None:

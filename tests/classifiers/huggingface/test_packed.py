@@ -1,0 +1,99 @@
+"""Rows end to end get the answers that they get one by one."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from slalom.classifiers.huggingface import shortcut
+from slalom.classifiers.huggingface.batching import MAX_ROWS, Rows, in_row_order
+from slalom.classifiers.huggingface.encoder import encoder_of
+from slalom.classifiers.huggingface.held import held
+from slalom.classifiers.huggingface.packed import attention_by_rows, packed_scores
+from tokenizers_made_here import tiny
+
+ENCODERS = ["BERT", "DistilBERT", "Electra", "RoBERTa"]
+LENGTHS = [9, 1, 4, 12, 2]
+
+
+def row_by_row(
+    query: Tensor, key: Tensor, value: Tensor, asking: Tensor, read: Tensor, *longest: int
+) -> Tensor:
+    """What PyTorch's attention for rows of any length says of itself, in a loop."""
+    assert longest == (int(asking.diff().max()), int(read.diff().max()))
+    found = []
+    for number in range(len(asking) - 1):
+        rows = slice(asking[number], asking[number + 1]), slice(read[number], read[number + 1])
+        parts = (query[rows[0]], key[rows[1]], value[rows[1]])
+        heads = (part.transpose(0, 1)[None] for part in parts)
+        found.append(functional.scaled_dot_product_attention(*heads)[0].transpose(0, 1))
+    return torch.cat(found)
+
+
+def drawn(lengths: list[int], n_types: int = 1) -> Rows:
+    rng = np.random.default_rng(0)
+    ids = rng.integers(5, 300, sum(lengths)).astype(np.int32)
+    types = rng.integers(0, n_types, sum(lengths)).astype(np.int32)
+    return Rows(ids, types, np.array(lengths))
+
+
+def own_scores(model: Any, rows: Rows) -> Tensor:
+    typed = hasattr(model.config, "type_vocab_size")
+    found = []
+    for start, length in zip(rows.starts, rows.lengths, strict=True):
+        ids, types = (
+            torch.from_numpy(part[None, start : start + length]).long()
+            for part in (rows.ids, rows.types)
+        )
+        found.append(model(input_ids=ids, **({"token_type_ids": types} if typed else {})).logits)
+    return torch.cat(found)
+
+
+@pytest.mark.parametrize("chosen", [[0, 1, 2, 3, 4], [1, 2, 3], [3, 0, 4], [2]])
+@pytest.mark.parametrize("architecture", ENCODERS)
+@torch.inference_mode()
+def test_scores_are_the_models_own(architecture: str, chosen: list[int]) -> None:
+    settings = {"type_vocab_size": 2} if architecture == "RoBERTa" else {}
+    model, _ = tiny(architecture, **settings)
+    encoder, rows = encoder_of(model.eval()), drawn(LENGTHS, n_types=2)
+    assert encoder is not None
+    there = held(rows, torch.device("cpu")).packed(np.array(chosen))
+    expected = own_scores(model, rows)
+    assert (expected[:, 1] - expected[:, 0]).std() > 0.01
+    found = packed_scores(encoder, there, row_by_row)
+    torch.testing.assert_close(found, expected[chosen], atol=1e-5, rtol=1e-5)
+
+
+def test_neighbours_are_not_copied() -> None:
+    there = held(drawn(LENGTHS), torch.device("cpu"))
+    packed = there.packed(np.array([1, 2, 3]))
+    assert packed.ids.data_ptr() == there.ids[9:].data_ptr()
+    assert packed.bounds.tolist() == [0, 1, 5, 17]
+    assert packed.places.tolist() == [0, *range(4), *range(12)]
+    assert packed.longest == 12
+
+
+def test_weights_of_more_than_16_bits_or_on_a_processor_are_asked_otherwise() -> None:
+    model, _ = tiny("BERT")
+    there = held(drawn(LENGTHS), torch.device("cpu"))
+    for one in (model, model.bfloat16()):
+        assert shortcut.end_to_end(one, there, lambda chosen: torch.zeros(1), typed=True) is None
+
+
+def test_this_pytorch_has_attention_by_rows() -> None:
+    assert attention_by_rows() is not None
+
+
+def test_batches_in_the_order_of_the_rows() -> None:
+    lengths = np.array([5, 5, 1, 20, 3, 3, 3])
+    found = [batch.tolist() for batch in in_row_order(lengths, budget=10)]
+    assert found == [[0, 1], [2], [3], [4, 5, 6]]  # a row longer than the budget is alone
+    assert not list(in_row_order(lengths[:0], budget=10))
+
+
+def test_no_batch_has_more_rows_than_kernels_take() -> None:
+    found = list(in_row_order(np.ones(MAX_ROWS + 5, dtype=np.int64), budget=10**9))
+    assert [len(batch) for batch in found] == [MAX_ROWS, 5]
