@@ -6,13 +6,12 @@
 
 A setting is any of PER_WORKER (documents a worker takes at a time), PER_CORE (workers), AHEAD
 (chunks at work), SECONDS_PER_TURN (of a thread), UNITS_PER_TURN (how much is answered together),
-BACKLOG (of turns, from which on workers compute posteriors themselves), BATCHES_AT_ONCE (threads
-that answer), PATIENCE (how long the first to ask for a posterior waits for others), SMALL_ON_GPU
-(the share of a batch up to which padding does not matter) and PACKED_BYTES (0: rows are padded).
-Rows say documents per second, processor seconds per document of this process and of its workers,
-what share of the cores that is, batches per document and tokens per batch. --wait pretends that a
-device takes so many seconds per token, for a rehearsal on a machine that has none. A row is begun
-only while --seconds are not over.
+BATCHES_AT_ONCE (threads that answer), PATIENCE (how long the first to ask for a fit or a posterior
+waits for others), SMALL_ON_GPU (the share of a batch up to which padding does not matter) and
+PACKED_BYTES (0: rows are padded). Rows say documents per second, processor seconds per document of
+this process and of its workers (the process for fits among them), what share of the cores that is,
+batches per document and tokens per batch. --wait pretends that a device takes so many seconds per
+token, for a rehearsal on a machine that has none. A row is begun only while --seconds are not over.
 """
 
 import argparse
@@ -29,9 +28,11 @@ import slalom
 from benchmarks.reviews import reviews
 from benchmarks.speed import made_up_texts, shown_as_they_come
 from benchmarks.stages import without_shortcuts
+from slalom.classifiers.base import spare_accelerator
 from slalom.classifiers.huggingface import calls, shortcut
 from slalom.classifiers.huggingface.held import Held
 from slalom.explainers import accelerated, answering, pipe, workers
+from slalom.explainers.device_process import device_process
 from slalom.surrogates import pool
 
 PLACES = {
@@ -40,7 +41,6 @@ PLACES = {
     "AHEAD": pipe,
     "SECONDS_PER_TURN": pipe,
     "UNITS_PER_TURN": answering,
-    "BACKLOG": answering,
     "BATCHES_AT_ONCE": answering,
     "PATIENCE": accelerated,
     "SMALL_ON_GPU": calls,
@@ -59,6 +59,7 @@ def main() -> None:
         if given.data
         else made_up_texts(classifier, given.documents, 0)
     )
+    _device_ready(classifier)
     rows = _rows(classifier, texts, given)
     shown_as_they_come(rows, out=given.out, seconds=given.seconds)
 
@@ -88,6 +89,13 @@ def _rows(classifier: Any, texts: list[str], given: argparse.Namespace) -> Itera
                 n_warm = 2 * int(workers.PER_WORKER * pool._n_workers())
                 _explained(classifier, (texts * 9)[:n_warm], method, wanted)
                 yield {"method": method, **numbers, **_measured(classifier, texts, method, wanted)}
+
+
+def _device_ready(classifier: Any) -> None:
+    """Where fits go to a process of their own: the seconds it takes to start are not measured."""
+    device = spare_accelerator(classifier)
+    while device is not None and device_process(device).ready() is None:
+        sleep(0.1)
 
 
 def _pairs(setting: str) -> Iterator[tuple[str, str]]:

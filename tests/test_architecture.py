@@ -38,8 +38,7 @@ TORCH = (
     "classifiers/load.py",
     "explainers/gradients.py",
     "explainers/attention.py",
-    "surrogates/slalom/components_on_device.py",
-    "surrogates/slalom/posterior_on_device.py",
+    "surrogates/slalom/on_device/",
     "theory/",
 )
 HOMES = {  # a library and the only places that may import it

@@ -13,7 +13,7 @@ from slalom.classifiers.base import Delegating
 from slalom.errors import BudgetError, ClassifierError
 from slalom.explainers import answering, methods, workers
 from slalom.surrogates import pool
-from slalom.surrogates.slalom import posterior_on_device
+from slalom.surrogates.slalom.on_device import posteriors as posterior_on_device
 
 TEXTS = [
     "A slow start, but a truly wonderful film about two brothers and a boat.",
@@ -189,7 +189,7 @@ def test_who_calls_after_the_end_is_told(bundled):
     """A worker that asks for a chunk nobody waits for gets an answer, not silence."""
     with workers.answer_server().channel(workers.ChunkQueue(bundled, keep_errors=False)) as line:
         pass
-    asking = workers.RemoteClassifier(bundled.outline, line, accelerated=False)
+    asking = workers.RemoteClassifier(bundled.outline, line, None)
     document = bundled.split(TEXTS[0])
     with pytest.raises(ClassifierError, match="nobody waits"):
         asking.logits([(document, document.full())])
@@ -271,7 +271,7 @@ def test_an_error_of_one_document_is_not_that_of_its_neighbours(bundled, monkeyp
 class Accelerated(OnDevice):
     """As if the model ran on a GPU that can do other work; here that is torch on the CPU."""
 
-    accelerator = "cpu"
+    accelerator = spare_accelerator = "cpu"
 
 
 @pytest.fixture

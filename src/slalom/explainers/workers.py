@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from queue import Empty
 from typing import Any
 
-from slalom.classifiers.base import Classifier, Delegating, accelerator, runs_elsewhere
+from slalom.classifiers.base import Classifier, Delegating, runs_elsewhere, spare_accelerator
 from slalom.document import Document, FloatArray, Queries
 from slalom.errors import SlalomError
 from slalom.explainers.answering import (
@@ -25,6 +25,7 @@ from slalom.explainers.answering import (
     given_up,
 )
 from slalom.explainers.base import Explainer, Request, Result
+from slalom.explainers.device_process import DeviceClient, device_process
 from slalom.explainers.pipe import Watched, nobody_waits
 from slalom.surrogates.pool import submit, worthwhile
 
@@ -52,13 +53,17 @@ class Task:
 class RemoteClassifier(Delegating):
     """A classifier in a worker: it knows what the model reads, and asks the server for logits.
 
-    Where the model runs on a GPU, the server computes posteriors too: `posteriors`, else None.
+    Where its GPU has time to spare, another process computes fits and posteriors there.
     """
 
-    def __init__(self, classifier: Classifier, channel: Channel, *, accelerated: bool) -> None:
+    def __init__(
+        self, classifier: Classifier, channel: Channel, device: DeviceClient | None
+    ) -> None:
         self.classifier = classifier
         self.channel = channel
-        self.posteriors = channel.posteriors if accelerated else None
+        self.device = device
+        self.fits = None if device is None else device.fits
+        self.posteriors = None if device is None else device.posteriors
 
     def logits(self, asked: Sequence[tuple[Document, Queries]]) -> list[FloatArray]:
         return self.channel.ask(asked)
@@ -120,8 +125,9 @@ def _by_workers(classifier: Any, task: Task) -> list[Result]:
     plain, progress = _unwatched(classifier)
     queue, server = ChunkQueue(plain, task.keep_errors), answer_server()
     with server.channel(queue) as channel:
-        accelerated = accelerator(classifier) is not None
-        remote = RemoteClassifier(outline, channel, accelerated=accelerated)
+        spare = spare_accelerator(classifier)
+        device = None if spare is None else device_process(spare).ready()
+        remote = RemoteClassifier(outline, channel, device)
         futures = [submit(_explained_there, (remote, part)) for part in task.parts(PER_WORKER)]
         try:
             for future in futures:
