@@ -13,7 +13,6 @@ from slalom.classifiers.base import Delegating
 from slalom.errors import BudgetError, ClassifierError
 from slalom.explainers import answering, methods, workers
 from slalom.surrogates import pool
-from slalom.surrogates.slalom.on_device import posteriors as posterior_on_device
 
 TEXTS = [
     "A slow start, but a truly wonderful film about two brothers and a boat.",
@@ -266,55 +265,3 @@ def test_an_error_of_one_document_is_not_that_of_its_neighbours(bundled, monkeyp
         Refusing(bundled), TEXTS, "slalom-fast", n_queries=60, progress=False, on_error="keep"
     )
     assert [isinstance(one, ClassifierError) for one in kept] == [False, True, False]
-
-
-class Accelerated(OnDevice):
-    """As if the model ran on a GPU that can do other work; here that is torch on the CPU."""
-
-    accelerator = spare_accelerator = "cpu"
-
-
-@pytest.fixture
-def on_device(monkeypatch):
-    """How many documents each batch of posteriors was made for."""
-    sizes = []
-    plain = posterior_on_device.posteriors_on
-
-    def noted(device, given):
-        sizes.append(len(given))
-        return plain(device, given)
-
-    monkeypatch.setattr(posterior_on_device, "posteriors_on", noted)
-    return sizes
-
-
-@pytest.mark.parametrize("target", [None, "all"])
-def test_posteriors_come_from_the_device_that_answers(bundled, on_device, target):
-    wanted = {"n_queries": 150, "target": target, "progress": False}
-    there = slalom.explain_many(Accelerated(bundled), TEXTS, **wanted)
-    assert sum(on_device) == len(TEXTS)
-    for one, text in zip(there, TEXTS, strict=True):
-        other = slalom.explain(bundled, text, **wanted)
-        shown = np.random.default_rng(0).random((20, len(one.units))) < 0.5
-        np.testing.assert_allclose(one.predict(shown), other.predict(shown), atol=1e-6)
-        for name in ("shapley", "removal"):
-            np.testing.assert_allclose(one.scores[name], other.scores[name], atol=1e-6)
-            np.testing.assert_allclose(one.errors[name], other.errors[name], atol=1e-6)
-        assert one.quality.r2 == pytest.approx(other.quality.r2, abs=1e-6)
-
-
-def test_one_text_uses_the_device_too(bundled, on_device):
-    slalom.explain(Accelerated(bundled), TEXTS[0], n_queries=150, progress=False)
-    assert on_device == [1]
-
-
-@pytest.mark.parametrize("problem", [RuntimeError("CUDA out of memory"), ValueError("odd")])
-def test_a_device_that_cannot_compute_costs_time_and_nothing_else(bundled, monkeypatch, problem):
-    def refuse(device, given):
-        raise problem
-
-    monkeypatch.setattr(posterior_on_device, "posteriors_on", refuse)
-    accelerated = Accelerated(bundled)
-    for one in slalom.explain_many(accelerated, TEXTS, n_queries=150, progress=False):
-        other = slalom.explain(bundled, one.text, n_queries=150, progress=False)
-        np.testing.assert_allclose(one.scores["shapley"], other.scores["shapley"], atol=1e-6)

@@ -5,10 +5,11 @@ them time. Workers call this one directly; where it is not there, not yet or not
 themselves. It ends with the process that started it, or when nobody has called for a while.
 """
 
+import atexit
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -18,10 +19,12 @@ from time import monotonic, sleep
 from typing import Any
 
 from slalom.explainers.accelerated import fits_together, posteriors_together
+from slalom.surrogates.slalom.on_device.fits import wake
 from slalom.surrogates.slalom.on_device.posed import Found, Posed
 from slalom.surrogates.slalom.posterior import Posterior, Residuals
 
 CALLERS_AT_MOST = 512  # that may connect at the same moment
+SECONDS_TO_END = 5.0
 IDLE_SECONDS = 60.0  # without a call, after which it ends
 READY = "slalom is ready at "
 SERVE = "from slalom.explainers.device_process import serve; serve()"
@@ -70,8 +73,26 @@ class DeviceProcess:
                 self._start()
             return self.client
 
+    def close(self) -> None:
+        """End it; a later call of `ready` starts another."""
+        with self.lock:
+            self._end()
+
+    def _end(self) -> None:
+        self.client, process, self.process = None, self.process, None
+        if process is None:
+            return
+        assert process.stdin is not None
+        with suppress(OSError):
+            process.stdin.close()  # it ends when nobody can write to it
+        try:
+            process.wait(SECONDS_TO_END)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
     def _start(self) -> None:
-        self.client = None
+        self._end()
         self.process = subprocess.Popen(
             [sys.executable, "-c", SERVE],
             stdin=subprocess.PIPE,
@@ -86,17 +107,23 @@ class DeviceProcess:
         with suppress(OSError):  # it has ended already
             process.stdin.write(f"{self.key.hex()} {self.device}\n".encode())
             process.stdin.flush()
-        for line in process.stdout:  # a library may have said something first
-            if line.startswith(READY.encode()):
-                address = line[len(READY) :].decode().strip()
-                with self.lock:
-                    if process is self.process:
-                        self.client = DeviceClient(address, self.key)
+        with process.stdout:
+            for line in process.stdout:  # a library may have said something first
+                if line.startswith(READY.encode()):
+                    self._found(process, line[len(READY) :].decode().strip())
+
+    def _found(self, process: "subprocess.Popen[bytes]", address: str) -> None:
+        with self.lock:
+            if process is self.process:
+                self.client = DeviceClient(address, self.key)
 
 
 @cache
 def device_process(device: str) -> DeviceProcess:
-    return DeviceProcess(device)
+    """The one of this device; it ends with this process, or before."""
+    process = DeviceProcess(device)
+    atexit.register(process.close)
+    return process
 
 
 if hasattr(os, "register_at_fork"):  # it is its parent's
@@ -107,30 +134,6 @@ if hasattr(os, "register_at_fork"):  # it is its parent's
 def _connected(address: str, key: bytes) -> Connection:
     """A worker's own connection, kept while it lives."""
     return Client(address, authkey=key)
-
-
-def serve() -> None:
-    """What the process does: everything is loaded, the address goes out, calls come in."""
-    key, _, device = sys.stdin.readline().strip().partition(" ")
-    computing = {"fits": fits_together(device), "posteriors": posteriors_together(device)}
-    _warm_up(device)
-    listener = Listener(backlog=CALLERS_AT_MOST, authkey=bytes.fromhex(key))
-    sys.stdout.write(f"{READY}{listener.address}\n")
-    sys.stdout.flush()
-    last = LastCall()
-    Thread(target=_end_with_parent, daemon=True).start()
-    Thread(target=last.end_after, args=(IDLE_SECONDS,), daemon=True).start()
-    while True:
-        connection = listener.accept()
-        Thread(target=_listen, args=(connection, computing, last), daemon=True).start()
-
-
-def _warm_up(device: str) -> None:
-    """Loading torch and waking a GPU takes seconds, which nobody should wait for."""
-    import torch
-
-    torch.set_num_threads(1)
-    torch.linalg.cholesky(torch.eye(2, dtype=torch.double, device=device)[None].repeat(2, 1, 1))
 
 
 @dataclass(eq=False)
@@ -149,13 +152,36 @@ class LastCall:
         os._exit(0)
 
 
+def serve() -> None:
+    """What the process does: everything is loaded, the address goes out, calls come in."""
+    key, _, device = sys.stdin.readline().strip().partition(" ")
+    computing = {"fits": fits_together(device), "posteriors": posteriors_together(device)}
+    wake(device)
+    listener = Listener(backlog=CALLERS_AT_MOST, authkey=bytes.fromhex(key))
+    sys.stdout.write(f"{READY}{listener.address}\n")
+    sys.stdout.flush()
+    last = LastCall()
+    Thread(target=_end_with_parent, daemon=True).start()
+    Thread(target=last.end_after, args=(IDLE_SECONDS,), daemon=True).start()
+    accept_callers(listener, computing, last)
+
+
+def accept_callers(
+    listener: Listener, computing: Mapping[str, Callable[..., Any] | None], last: LastCall
+) -> None:
+    """For as long as the process lives, a thread for each worker that calls."""
+    while True:
+        connection = listener.accept()
+        Thread(target=_listen, args=(connection, computing, last), daemon=True).start()
+
+
 def _end_with_parent() -> None:
     sys.stdin.read()  # until there is nobody who could write
     os._exit(0)
 
 
 def _listen(
-    connection: Connection, computing: dict[str, Callable[..., Any] | None], last: LastCall
+    connection: Connection, computing: Mapping[str, Callable[..., Any] | None], last: LastCall
 ) -> None:
     with connection, suppress(EOFError, OSError):  # the worker is gone
         while True:

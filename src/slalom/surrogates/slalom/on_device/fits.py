@@ -53,6 +53,14 @@ from slalom.surrogates.slalom.trials import (
 Answer = Trial | float
 
 
+def wake(device: str) -> None:
+    """Load torch and start a GPU, which takes seconds; one thread tells it what to do."""
+    import torch
+
+    torch.set_num_threads(1)
+    torch.linalg.cholesky(torch.eye(2, dtype=torch.double, device=device)[None])
+
+
 def fits_on(device: str, given: Sequence[Posed]) -> list[Found]:
     """One fit per document."""
     import torch
