@@ -85,7 +85,13 @@ def test_the_page_is_whole_and_escaped(folder):
     assert targets
     assert targets <= set(re.findall(r'id="(d\d+)"', page))
     assert not re.findall(r'(?:src|href)="(?!#)', page)
-    for words in ("speak for “good”", "Loud without", "Where trust is low", "By group"):
+    for words in (
+        "speak for “good”",
+        "speak for “bad”",
+        "Loud without",
+        "Where trust is low",
+        "By group",
+    ):
         assert words in page
 
 
@@ -111,6 +117,39 @@ def test_groups_whose_words_differ_are_shown(tmp_path):
         survey_of(RunFolder(tmp_path / "out"), "key")
 
 
+def test_groups_have_their_mean_log_odds_with_its_error(tmp_path):
+    """A column of the input that is called like one of ours is found by its own name."""
+    texts = {"great": "new", "fine": "new", "dull": "old"}
+    rows = [{"text": text, "source": source} for text, source in texts.items()]
+    data = write_jsonl(tmp_path / "d.jsonl", rows)
+    explain_dataset(classifier(), str(data), tmp_path / "out", method="leave-one-out")
+    odds = survey_of(RunFolder(tmp_path / "out"), "source").group_odds
+    assert (odds["new"].n, odds["old"].n) == (2, 1)
+    assert odds["new"].mean == pytest.approx(0.2 + (SAYS["great"] + SAYS["fine"]) / 2)
+    assert odds["new"].error == pytest.approx(np.std([3.2, 1.2], ddof=1) / np.sqrt(2))
+    page = report(RunFolder(tmp_path / "out"), "source")
+    assert "<td>2</td><td>+2.20 <small>±1.00</small></td>" in page
+    assert "<td>1</td><td>−0.80</td>" in page
+    with pytest.raises(InputError, match="no column 'units' to group by: they have input_source"):
+        survey_of(RunFolder(tmp_path / "out"), "units")
+
+
+def test_words_in_one_document_do_not_hide_those_in_many(tmp_path):
+    rows = [*reviews(40), *({"text": f"a great{n} film"} for n in range(30))]
+
+    def heard(texts):
+        odd = [9.0 * any(word[:5] == "great" != word for word in t.split()) for t in texts]
+        return log_odds(texts) + np.column_stack([np.zeros(len(texts)), odd])
+
+    data = write_jsonl(tmp_path / "d.jsonl", rows)
+    asked = slalom.FunctionClassifier(heard, ["bad", "good"], gives="logits")
+    explain_dataset(asked, str(data), tmp_path / "out", method="leave-one-out")
+    survey = survey_of(RunFolder(tmp_path / "out"))
+    strongest = [survey.words[word] for word in findings(survey).strongest]
+    assert set(strongest[:4]) == set(SAYS)
+    assert strongest[-1].startswith("great")
+
+
 def test_two_models_differ_in_the_word_they_disagree_on(folder, tmp_path):
     def other(texts):
         return log_odds([text.replace("dull", "great") for text in texts])
@@ -124,10 +163,14 @@ def test_two_models_differ_in_the_word_they_disagree_on(folder, tmp_path):
     assert found.n_documents == 41
     assert found.n_flipped > 0
     assert any("model: 'small' in A, 'other' in B" in fact for fact in found.facts())
-    assert "<b>" not in found.html().replace("<b>model", "")
+    page = found.html()
+    assert "<script" not in page
+    targets = set(re.findall(r'href="#(d\d+)"', page))
+    assert len(targets) == len(found.moved)
+    assert targets == set(re.findall(r'id="(d\d+)"', page))
     same = diff(folder, folder)
     assert not same.moved
-    assert "by chance" not in " ".join(same.facts())
+    assert "chance" not in " ".join(same.facts())
     assert (same.words, same.n_flipped) == ((), 0)
 
 

@@ -224,8 +224,12 @@ def report_corpus(output: str, by: str | None, file: str | None) -> None:
     from slalom.corpus.folder import RunFolder
     from slalom.corpus.report import report
 
-    place = file or str(Path(output) / "report.html")
-    write(place, report(RunFolder(Path(output)), by))
+    page = report(RunFolder(Path(output)), by)
+    _write_page(file or str(Path(output) / "report.html"), page)
+
+
+def _write_page(place: str, page: str) -> None:
+    write(place, page)
     if place != STANDARD:
         click.echo(f"Written: {place}")
 
@@ -242,7 +246,7 @@ def diff_corpora(first: str, second: str, file: str | None) -> None:
 
     found = diff(RunFolder(Path(first)), RunFolder(Path(second)))
     if file is not None:
-        write(file, found.html())
+        _write_page(file, found.html())
         return
     console = console_for_results()
     for fact in found.facts():

@@ -38,9 +38,10 @@ def beeswarm(survey: Survey, found: Findings, link: Callable[[int], str | None])
         place = link(word)
         lines.append(line if place is None else f'<a href="{place}">{line}</a>')
     return (
+        '<div class="wide">'
         f'<svg class="chart" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" role="img" '
         f'aria-label="Effects of the strongest words, one point per document">'
-        f"{_axis(scale, height)}{''.join(lines)}</svg>"
+        f"{_axis(scale, height)}{''.join(lines)}</svg></div>"
     )
 
 

@@ -1,11 +1,13 @@
 """Two runs beside each other: two models on one corpus, or one model on two corpora.
 
-Words are compared by their mean effects, in standard errors of the difference. Where both runs
-read the same input, documents are compared too, row by row.
+Words are compared by their mean effects: first comes the largest difference that is left when
+two of its standard errors are taken off. Where both runs read the same input, documents are
+compared too, row by row.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from heapq import nlargest
 from html import escape
 from itertools import chain
 from typing import Any
@@ -14,11 +16,11 @@ import numpy as np
 
 from slalom.corpus.findings import CLEAR, MIN_DOCUMENTS
 from slalom.corpus.folder import RunFolder
-from slalom.corpus.report import page, table
+from slalom.corpus.report import page, painted, table
 from slalom.corpus.run import OTHER_MODEL
 from slalom.corpus.survey import Survey, batches, survey_of
 from slalom.errors import InputError
-from slalom.views.numbers import counted, margin, number
+from slalom.views.numbers import ROUNDING, counted, margin, number
 from slalom.views.reading import label
 
 N_SHOWN = 30
@@ -40,9 +42,20 @@ class WordDifference:
 class Moved:
     """A document that two models see differently."""
 
-    name: str
-    first: float  # log-odds of the target
-    second: float
+    rows: tuple[dict[str, Any], dict[str, Any]]
+
+    @property
+    def name(self) -> str:
+        return str(self.rows[0]["id"])
+
+    @property
+    def first(self) -> float:
+        """Log-odds of the target."""
+        return float(self.rows[0]["log_odds"])
+
+    @property
+    def second(self) -> float:
+        return float(self.rows[1]["log_odds"])
 
 
 @dataclass(frozen=True)
@@ -50,19 +63,21 @@ class Diff:
     """What differs between two runs."""
 
     settings: tuple[str, ...]
-    words: tuple[WordDifference, ...]  # the clearest first
+    words: tuple[WordDifference, ...]  # the largest sure difference first
     n_words: int  # that could be compared
     n_documents: int  # that could be compared; 0: the inputs differ
     n_flipped: int  # on the other side of even odds
     moved: tuple[Moved, ...]  # the farthest first
+    effect: str  # the score that both runs have
 
     def facts(self) -> list[str]:
         """What to know, in sentences."""
         lines = [*self.settings] or ["the same settings"]
         differ = "differs" if len(self.words) == 1 else "differ"
+        chance = "; some of that may be chance" if self.words else ""
         lines.append(
             f"{len(self.words)} of {counted(self.n_words, 'common word')} {differ} by "
-            f"{CLEAR:g} standard errors or more{': some may by chance' if self.words else ''}"
+            f"{CLEAR:g} standard errors or more{chance}"
         )
         if self.n_documents:
             are = "is" if self.n_flipped == 1 else "are"
@@ -88,9 +103,7 @@ class Diff:
         return heads, lines
 
     def document_table(self) -> tuple[list[str], list[list[str]]]:
-        lines = [
-            [label(one.name), number(one.first), number(one.second)] for one in self.moved[:N_SHOWN]
-        ]
+        lines = [[label(one.name), number(one.first), number(one.second)] for one in self.moved]
         return ["document", "log-odds A", "log-odds B"], lines
 
     def html(self) -> str:
@@ -99,8 +112,24 @@ class Diff:
         if self.words:
             body += f"<h2>Words</h2>{_escaped(*self.word_table())}"
         if self.moved:
-            body += f"<h2>Documents that moved most</h2>{_escaped(*self.document_table())}"
+            heads, lines = self.document_table()
+            linked = [
+                [f'<a href="#d{at}">{escape(name)}</a>', *numbers]
+                for at, (name, *numbers) in enumerate(lines)
+            ]
+            body += f"<h2>Documents that moved most</h2>{table(heads, linked)}"
+            body += "".join(self._card(at, one) for at, one in enumerate(self.moved))
         return page("Two runs", body)
+
+    def _card(self, at: int, moved: Moved) -> str:
+        """One document as both runs paint it."""
+        sides = "".join(
+            f'<p class="small"><b>{side}</b> {number(row["log_odds"])}</p>'
+            f"{painted(row, self.effect)}"
+            for side, row in zip("AB", moved.rows, strict=True)
+        )
+        name = escape(label(moved.name))
+        return f'<figure id="d{at}"><p class="small"><b>{name}</b></p>{sides}</figure>'
 
 
 def diff(first: RunFolder, second: RunFolder) -> Diff:
@@ -118,11 +147,10 @@ def diff(first: RunFolder, second: RunFolder) -> Diff:
         )
     words, n_words = _words(*surveys)
     same_input = surveys[0].settings["input"] == surveys[1].settings["input"]
-    rows = list(_odds(first, second)) if same_input else []
-    flipped = [one for one in rows if (one.first > 0) != (one.second > 0)]
-    apart = [one for one in rows if one.first != one.second]
-    moved = sorted(apart, key=lambda one: -abs(one.second - one.first))[:N_SHOWN]
-    return Diff(_differing(*surveys), words, n_words, len(rows), len(flipped), tuple(moved))
+    n_documents, n_flipped, moved = _documents(first, second) if same_input else (0, 0, ())
+    return Diff(
+        _differing(*surveys), words, n_words, n_documents, n_flipped, moved, surveys[0].effect
+    )
 
 
 def _words(first: Survey, second: Survey) -> tuple[tuple[WordDifference, ...], int]:
@@ -135,8 +163,8 @@ def _words(first: Survey, second: Survey) -> tuple[tuple[WordDifference, ...], i
     a, b = a[enough], b[enough]
     gap = second.sums.mean[b] - first.sums.mean[a]
     error = np.hypot(first.sums.error[a], second.sums.error[b])
-    clear = np.abs(gap) / np.maximum(error, 1e-9)
-    order = [at for at in np.argsort(-clear, kind="stable").tolist() if clear[at] >= CLEAR]
+    sure = np.abs(gap) - CLEAR * error
+    order = [at for at in np.argsort(-sure, kind="stable").tolist() if sure[at] > ROUNDING]
     found = tuple(
         WordDifference(
             first.words[a[at]],
@@ -151,11 +179,23 @@ def _words(first: Survey, second: Survey) -> tuple[tuple[WordDifference, ...], i
     return found, len(a)
 
 
-def _odds(first: RunFolder, second: RunFolder) -> Iterator[Moved]:
-    """Both runs keep the order of the input, so that rows meet without being looked up."""
-    for mine, theirs in zip(_rows(first), _rows(second), strict=True):
-        if mine["problem"] is None and theirs["problem"] is None:
-            yield Moved(mine["id"], mine["log_odds"], theirs["log_odds"])
+def _documents(first: RunFolder, second: RunFolder) -> tuple[int, int, tuple[Moved, ...]]:
+    """How many both have, how many changed sides, and which moved most; held are only those."""
+    n_documents = n_flipped = 0
+
+    def apart() -> Iterator[Moved]:
+        nonlocal n_documents, n_flipped
+        for rows in zip(_rows(first), _rows(second), strict=True):  # both in the input's order
+            if any(row["problem"] is not None for row in rows):
+                continue
+            one = Moved(rows)
+            n_documents += 1
+            n_flipped += (one.first > 0) != (one.second > 0)
+            if one.first != one.second:
+                yield one
+
+    moved = nlargest(N_SHOWN, apart(), key=lambda one: abs(one.second - one.first))
+    return n_documents, n_flipped, tuple(moved)
 
 
 def _rows(folder: RunFolder) -> Iterator[dict[str, Any]]:

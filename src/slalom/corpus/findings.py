@@ -1,12 +1,13 @@
 """What is worth showing of a corpus: which words, and in which documents to look them up.
 
-strongest   by Σ|effect| / (n + 3) over the documents that hold the word
+strongest   by Σ|effect| / (n + 3) over the n documents that hold the word; words in fewer than
+            three documents come after all others
 agreed      those that clearly speak for the target, the strongest first
 opposed     those that clearly speak for the other class
 loud        more attention than an even part, but next to no effect: candidates for cues that
             the model listens to without using them here
-differing   words whose mean effect in one group is farthest from that in all others, in
-            standard errors of the difference
+differing   words whose mean effect in one group is surely far from that in all others: the
+            difference less two of its standard errors
 """
 
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ import numpy as np
 
 from slalom.corpus.survey import Sums, Survey, batches, pairs_of
 from slalom.document import FloatArray
+from slalom.views.numbers import ROUNDING
 
 N_WORDS, N_OTHERS, N_EXAMPLES, N_POINTS, N_DOUBTFUL = 20, 15, 3, 120, 10
 PRIOR_DOCUMENTS = 3  # a word in one document alone is not yet a strong word
@@ -77,32 +79,33 @@ def choose(survey: Survey) -> Findings:
     sums = survey.sums
     strong = strength(sums)
     order = np.argsort(-strong, kind="stable")
-    strongest = order[:N_WORDS].tolist()
+    is_common = sums.n >= MIN_DOCUMENTS
+    strongest = [*order[is_common[order]], *order[~is_common[order]]][:N_WORDS]
     bar = np.maximum(CLEAR * sums.error, QUIET * strong.max(initial=0.0))
-    bar = np.where(sums.n >= MIN_DOCUMENTS, bar, np.inf)
+    bar = np.where(is_common, bar, np.inf)
     agreed = [word for word in order.tolist() if sums.mean[word] > bar[word]][:N_OTHERS]
     opposed = [word for word in order.tolist() if sums.mean[word] < -bar[word]][:N_OTHERS]
     mean_loud = sums.loud / np.maximum(1, sums.n)
     quiet = sums.size / np.maximum(1, sums.n) <= QUIET * strong.max(initial=0.0)
-    candidates = np.flatnonzero(quiet & (mean_loud > 1) & (sums.n >= MIN_DOCUMENTS))
+    candidates = np.flatnonzero(quiet & (mean_loud > 1) & is_common)
     loud = candidates[np.argsort(-mean_loud[candidates], kind="stable")][:N_OTHERS].tolist()
-    return Findings(strongest, agreed, opposed, loud, differing(survey))
+    return Findings([int(word) for word in strongest], agreed, opposed, loud, differing(survey))
 
 
 def differing(survey: Survey) -> list[Difference]:
     """Every group beside all others; a word once, for the group where it stands out most."""
-    best: dict[int, tuple[float, Difference]] = {}
+    best: dict[int, tuple[float, Difference]] = {}  # word → its sure difference, and what it is
     for name, here in survey.groups.items():
         n = survey.sums.n - here.n
         rest = Sums(n, survey.sums.effect - here.effect, survey.sums.squared - here.squared)
         error = np.sqrt(here.error**2 + rest.error**2)
         enough = (here.n >= MIN_DOCUMENTS) & (n >= MIN_DOCUMENTS)
-        gap = np.where(enough, np.abs(here.mean - rest.mean) / np.maximum(error, 1e-9), 0.0)
-        for word in np.flatnonzero(gap >= CLEAR).tolist():
+        sure = np.where(enough, np.abs(here.mean - rest.mean) - CLEAR * error, 0.0)
+        for word in np.flatnonzero(sure > ROUNDING).tolist():
             means = float(here.mean[word]), float(rest.mean[word])
             one = Difference(word, name, *means, float(error[word]))
-            if word not in best or best[word][0] < gap[word]:
-                best[word] = float(gap[word]), one
+            if word not in best or best[word][0] < sure[word]:
+                best[word] = float(sure[word]), one
     ranked = sorted(best.values(), key=lambda pair: -pair[0])
     return [one for _, one in ranked[:N_OTHERS]]
 

@@ -6,6 +6,7 @@ links to documents below, painted by the same score.
 
 from collections.abc import Iterable, Sequence
 from html import escape
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,10 @@ from slalom.views.numbers import counted, margin, number, percent, probability, 
 from slalom.views.reading import FAINT, FAINTEST, label, visible
 
 MAX_CHARACTERS = 4000  # of a document on the page
+STYLE = (  # besides that of the views: tables in full, a chart that stays readable on a phone
+    ".slalom .scroll{max-height:none;margin-bottom:12px}"
+    ".slalom .wide{overflow-x:auto}.slalom .wide .chart{min-width:600px}"
+)
 TRUSTED = ("exact", "high", "fair", "low")
 
 
@@ -26,7 +31,7 @@ def report(folder: RunFolder, by: str | None = None) -> str:
     """One HTML file about a finished run; `by` is a column of the input to compare groups."""
     survey = survey_of(folder, by)
     found = findings(survey)
-    cards = Cards(survey.effect)
+    cards = Cards(survey.effect, survey.settings["target"])
     target = escape(label(survey.settings["target"]))
 
     def place_of(word: int) -> str | None:
@@ -42,7 +47,7 @@ def report(folder: RunFolder, by: str | None = None) -> str:
         ),
         _section(f"Words that speak for “{target}”", _words(survey, found, found.agreed, cards)),
         _section(
-            f"Words that speak against “{target}”", _words(survey, found, found.opposed, cards)
+            f"Words that speak {_other_side(survey)}", _words(survey, found, found.opposed, cards)
         ),
         _section("Loud without saying anything", _loud(survey, found, cards)),
         _section("Where trust is low", _doubtful(survey, found, cards)),
@@ -57,11 +62,12 @@ def report(folder: RunFolder, by: str | None = None) -> str:
 
 def page(title: str, body: str) -> str:
     """The frame of every page here: the style of the others, under a policy."""
+    sheet = style() + STYLE
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy(None)}">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy(None, sheet)}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(label(title))} · SLALOM</title>\n<style>{style()}</style>\n</head>\n"
+        f"<title>{escape(label(title))} · SLALOM</title>\n<style>{sheet}</style>\n</head>\n"
         f'<body class="slalom-page">\n<main class="slalom">\n{body}\n</main>\n</body>\n</html>\n'
     )
 
@@ -69,8 +75,8 @@ def page(title: str, body: str) -> str:
 class Cards:
     """The documents that something on the page points to, each once."""
 
-    def __init__(self, effect: str) -> None:
-        self.effect = effect
+    def __init__(self, effect: str, target: str) -> None:
+        self.effect, self.target = effect, target
         self.places: dict[tuple[str, str], int] = {}  # ids need not differ
         self.rows: list[dict[str, Any]] = []
 
@@ -91,7 +97,8 @@ class Cards:
         quality = row["quality"]
         return (
             f'<figure id="d{place}"><p class="small"><b>{escape(label(row["id"]))}</b> · '
-            f"{percent(probability(row['log_odds']))} · R² {r2(quality['r2'])}, trust "
+            f"{percent(probability(row['log_odds']))} “{escape(label(self.target))}” · "
+            f"R² {r2(quality['r2'])}, trust "
             f"{escape(quality['trust'])}</p>{painted(row, self.effect)}</figure>"
         )
 
@@ -154,6 +161,15 @@ def _head(survey: Survey) -> str:
     )
 
 
+def _other_side(survey: Survey) -> str:
+    """Against the target is for the other class, where there is one other."""
+    target = survey.settings["target"]
+    others = [name for name in survey.settings["labels"] if name != target]
+    if len(others) == 1:
+        return f"for “{escape(label(others[0]))}”"
+    return f"against “{escape(label(target))}”"
+
+
 def _effect_in_words(survey: Survey) -> str:
     return f"The effect is the score “{escape(survey.effect)}”, in log-odds of the target."
 
@@ -163,7 +179,7 @@ def _words(survey: Survey, found: Findings, words: Sequence[int], cards: Cards) 
         return "<p>None does so clearly.</p>"
     lines = [
         (
-            escape(label(survey.words[word])),
+            _word(survey, found, word, cards),
             _mean(survey.sums.mean[word], survey.sums.error[word]),
             f"{survey.sums.n[word]:.0f}",
             _links(found, word, cards),
@@ -175,7 +191,15 @@ def _words(survey: Survey, found: Findings, words: Sequence[int], cards: Cards) 
 
 
 def _mean(mean: float, error: float) -> str:
-    return f"{number(float(mean))} <small>{margin(float(error))}</small>"
+    shown = f" <small>{margin(float(error))}</small>" if isfinite(error) else ""
+    return f"{number(float(mean))}{shown}"
+
+
+def _word(survey: Survey, found: Findings, word: int, cards: Cards) -> str:
+    """It leads to a document itself: on a phone the other links are out of sight."""
+    name = escape(label(survey.words[word]))
+    shown = found.examples.get(word)
+    return f'<a href="{cards.place(shown[0].row)}">{name}</a>' if shown else name
 
 
 def _links(found: Findings, word: int, cards: Cards) -> str:
@@ -189,7 +213,7 @@ def _loud(survey: Survey, found: Findings, cards: Cards) -> str:
         return "<p>No word in three or more documents is loud and has next to no effect.</p>"
     lines = [
         (
-            escape(label(survey.words[word])),
+            _word(survey, found, word, cards),
             f"{survey.sums.loud[word] / survey.sums.n[word]:.1f} ×",
             _mean(survey.sums.mean[word], survey.sums.error[word]),
             f"{survey.sums.n[word]:.0f}",
@@ -219,15 +243,15 @@ def _doubtful(survey: Survey, found: Findings, cards: Cards) -> str:
 
 def _groups(survey: Survey, found: Findings, cards: Cards) -> str:
     lines = [
-        (escape(label(name)), f"{n:.0f}", number(total / max(1.0, n)))
-        for name, (n, total) in sorted(survey.group_odds.items())
+        (escape(label(name)), str(odds.n), _mean(odds.mean, odds.error))
+        for name, odds in sorted(survey.group_odds.items())
     ]
     groups = table(["group", "documents", "mean log-odds"], lines)
     if not found.differing:
         return groups + "<p>No word differs clearly between groups.</p>"
     rows = [
         (
-            escape(label(survey.words[one.word])),
+            _word(survey, found, one.word, cards),
             escape(label(one.group)),
             number(one.here),
             number(one.elsewhere),

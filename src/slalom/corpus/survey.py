@@ -8,6 +8,7 @@ words are compared without regard to case.
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from math import inf, sqrt
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slalom.corpus.folder import RunFolder
+from slalom.corpus.layout import OWN
 from slalom.document import FloatArray
 from slalom.errors import FileError, InputError
-from slalom.tables import SCORES, arrow
+from slalom.tables import SCORES, arrow, document_schema
 
 EFFECTS = ("shapley", "removal", "alone", "score", "linearised")  # the first there is counts
 BATCH = 512  # rows
 MAX_GROUPS = 12
+GROUPING = ("source",)  # of our own columns, what tells rows apart as groups: their files
 NEEDED = (
     *("id", "text", "second_text", "problem", "units", "spans", "identified"),
     *("log_odds", "quality", "scores"),
@@ -74,6 +77,31 @@ class Sums:
         return np.sqrt(self.variance / np.maximum(1, self.n))
 
 
+@dataclass
+class Odds:
+    """The log-odds of the target over the documents of a group."""
+
+    n: int = 0
+    total: float = 0.0
+    squared: float = 0.0
+
+    def add(self, log_odds: float) -> None:
+        self.n, self.total = self.n + 1, self.total + log_odds
+        self.squared += log_odds**2
+
+    @property
+    def mean(self) -> float:
+        return self.total / self.n
+
+    @property
+    def error(self) -> float:
+        """Of the mean; infinite for one document, which says nothing of others."""
+        if self.n < 2:
+            return inf
+        spread = max(0.0, self.squared - self.n * self.mean**2)
+        return sqrt(spread / (self.n - 1) / self.n)
+
+
 @dataclass(frozen=True, eq=False)
 class Survey:
     """A whole run, added up."""
@@ -84,7 +112,7 @@ class Survey:
     words: tuple[str, ...]
     sums: Sums
     groups: dict[str, Sums]  # by a column of the input; {}: none was given
-    group_odds: dict[str, list[float]]  # group → number of documents, sum of log-odds
+    group_odds: dict[str, Odds]
     n_rows: int
     problems: Counter[str]
     trust: Counter[str]
@@ -110,7 +138,7 @@ class _Tally:
     numbers: dict[str, int] = field(default_factory=dict)  # word → its number
     sums: Sums = field(default_factory=Sums)
     groups: dict[str, Sums] = field(default_factory=dict)
-    group_odds: dict[str, list[float]] = field(default_factory=dict)
+    group_odds: dict[str, Odds] = field(default_factory=dict)
     n_rows: int = 0
     problems: Counter[str] = field(default_factory=Counter)
     trust: Counter[str] = field(default_factory=Counter)
@@ -128,8 +156,7 @@ class _Tally:
         if self.by is not None:
             self._add_groups([_group(row[self.by]) for row in explained], pairs, word)
             for row in explained:
-                count = self.group_odds.setdefault(_group(row[self.by]), [0.0, 0.0])
-                count[0], count[1] = count[0] + 1, count[1] + row["log_odds"]
+                self.group_odds.setdefault(_group(row[self.by]), Odds()).add(row["log_odds"])
 
     def _add_groups(self, names: Sequence[str], pairs: Pairs, word: NDArray[np.intp]) -> None:
         of_pair = np.array(names, dtype=object)[pairs.documents]
@@ -145,10 +172,11 @@ class _Tally:
 
 
 def survey_of(folder: RunFolder, by: str | None = None) -> Survey:
-    """Read every row once; `by` is a column to group documents by."""
+    """Read every row once; `by` is a column of the input to group documents by."""
     settings = finished_settings(folder)
-    tally = _Tally(_effect(folder), by)
-    for rows in batches(folder, by):
+    column = None if by is None else _column_of(folder, by)
+    tally = _Tally(_effect(folder), column)
+    for rows in batches(folder, column):
         tally.add(rows)
     n = len(tally.numbers)
     return Survey(
@@ -183,13 +211,25 @@ def batches(folder: RunFolder, by: str | None = None) -> Iterator[list[dict[str,
 
     for path in _files(folder):
         file = ParquetFile(path)
-        names = file.schema_arrow.names
-        if by is not None and by not in names:
-            carried = [name for name in names if name not in NEEDED]
-            raise InputError(f"the rows have no column {by!r}: they have {', '.join(carried)}")
         columns = [*NEEDED, *([by] if by is not None and by not in NEEDED else [])]
         for batch in file.iter_batches(BATCH, columns=columns):
             yield batch.to_pylist()
+
+
+def _column_of(folder: RunFolder, by: str) -> str:
+    """What a column of the input is called in the rows: one named like ours is `input_…`."""
+    from pyarrow.parquet import read_schema
+
+    ours = {*OWN, *document_schema().names}
+    names = read_schema(_files(folder)[0]).names
+    carried = [name for name in names if name not in ours]
+    if by in ours and f"input_{by}" in carried:
+        return f"input_{by}"
+    if by in carried or by in GROUPING:
+        return by
+    raise InputError(
+        f"the rows have no column {by!r} to group by: they have {', '.join([*carried, *GROUPING])}"
+    )
 
 
 def pairs_of(rows: Sequence[dict[str, Any]], effect: str) -> Pairs:

@@ -89,11 +89,11 @@ def _part(name: str) -> str:
     return (files("slalom.views") / "page" / name).read_text(encoding="utf-8")
 
 
-def policy(code: str | None) -> str:
-    """Only this script, if any, and the one style sheet; no request to anywhere."""
+def policy(code: str | None, sheet: str | None = None) -> str:
+    """Only this script, if any, and one style sheet (None: that of the views); no request."""
     scripts = "" if code is None else f"script-src '{_hash(code)}'; "
     return (
-        f"default-src 'none'; {scripts}style-src '{_hash(style())}'; "
+        f"default-src 'none'; {scripts}style-src '{_hash(style() if sheet is None else sheet)}'; "
         "img-src data: blob:; base-uri 'none'; form-action 'none'"
     )
 
