@@ -1,7 +1,7 @@
 """The functions that people call, over the methods of table.py."""
 
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -25,9 +25,10 @@ from slalom.explainers.pipe import (
     chunks,
     in_order,
 )
+from slalom.explainers.split_ahead import Split
 from slalom.explainers.splitting import document_of
 from slalom.explainers.table import METHODS as METHODS
-from slalom.explainers.workers import explained
+from slalom.explainers.workers import Task, explained, workers_pay
 from slalom.explanation import FAIR_TRUST, Explanation, Quality
 from slalom.surrogates.slalom.completed import CompletedSurrogate
 from slalom.surrogates.slalom.fit import SlalomSurrogate
@@ -101,7 +102,8 @@ def explain_many(
     keep = _keeps(on_error)
     wanted, units = by_phrases(_sure(method, max_error), units, too_long)
     wrapped, explainer, request = _checked(classifier, wanted, target, n_queries, seed)
-    documents = list(_documents(wrapped, texts, units, too_long=too_long, keep=keep))
+    split = Split(wrapped, units, too_long, _share_with_workers(wrapped, explainer, request))
+    documents = list(_documents(split, texts, keep=keep))
     _warn_of_long_fits(documents, explainer, request)
     results: list[Result] = []
     with _meter(progress, documents, explainer, request) as meter:
@@ -143,7 +145,8 @@ def explain_each(
     keep = _keeps(on_error)
     wanted, units = by_phrases(_sure(method, max_error), units, too_long)
     wrapped, explainer, request = _checked(classifier, wanted, target, n_queries, seed)
-    documents = _documents(wrapped, texts, units, too_long=too_long, keep=keep)
+    split = Split(wrapped, units, too_long, _share_with_workers(wrapped, explainer, request))
+    documents = _documents(split, texts, keep=keep)
     return _each(wrapped, explainer, documents, request=request, progress=progress, keep=keep)
 
 
@@ -243,19 +246,27 @@ def _keeps(on_error: str) -> bool:
 
 
 def _documents(
-    classifier: Classifier, texts: Iterable[Text], units: Units, *, too_long: str, keep: bool
+    split: Split, texts: Iterable[Text], *, keep: bool
 ) -> Iterator[Document | SlalomError]:
     if isinstance(texts, str):
         raise InputError("explain_many takes a list of texts, not one str: use explain for one")
-    for number, text in enumerate(texts):
-        found: Document | SlalomError
-        try:
-            found = document_of(classifier, text, units, too_long=too_long)
-        except InputError as problem:
-            found = InputError(f"text {number}: ", *problem.args)
-            if not keep:
-                raise found from problem
-        yield found  # not within `try`: a program may end here, and errors have no names then
+    for number, found in enumerate(split.each(texts)):
+        if isinstance(found, Document):
+            yield found
+            continue
+        problem = InputError(f"text {number}: ", *found.args)
+        if not keep:
+            raise problem from found
+        yield problem
+
+
+def _share_with_workers(
+    classifier: Classifier, explainer: Explainer, request: Request
+) -> Callable[[Sequence[Document]], bool]:
+    """Whether workers would explain documents like these: then they can split the next ones."""
+    return lambda documents: workers_pay(
+        classifier, Task(explainer, documents, request, keep_errors=False)
+    )
 
 
 @contextmanager

@@ -9,8 +9,9 @@ words nevertheless.
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
+from typing import Protocol
 
-from slalom.classifiers.base import Classifier, Units, checked_text
+from slalom.classifiers.base import Units, checked_text
 from slalom.document import Document, Span, Text
 
 MAX_UNITS = 1000  # above it coarser units are taken
@@ -18,8 +19,14 @@ N_RUNS = 300  # of words, about, where sentences do not serve
 MIN_SENTENCES = 50  # fewer would make a poor explanation of a long text
 
 
+class Splits(Protocol):
+    """A classifier, or the part of one that splits."""
+
+    def split(self, text: Text, units: Units = None, *, too_long: str = "error") -> Document: ...
+
+
 def document_of(
-    classifier: Classifier, text: object, units: Units, *, too_long: str = "error"
+    classifier: Splits, text: object, units: Units, *, too_long: str = "error"
 ) -> Document:
     """The text as the classifier cuts it, with coarser units where there would be too many."""
     checked = checked_text(text)
@@ -36,7 +43,7 @@ def document_of(
 
 
 def _coarser(
-    classifier: Classifier, text: Text, document: Document, too_long: str
+    classifier: Splits, text: Text, document: Document, too_long: str
 ) -> tuple[str, Units]:
     sentences = classifier.split(text, "sentence", too_long=too_long)
     if MIN_SENTENCES <= sentences.n_units <= MAX_UNITS:

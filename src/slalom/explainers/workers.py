@@ -79,7 +79,7 @@ def explained(
 ) -> list[Result]:
     """One chunk of documents; an error stands in the place of what could not be explained."""
     chunk = Task(explainer, documents, request, keep_errors)
-    if _workers_pay(classifier, chunk):
+    if workers_pay(classifier, chunk):
         return _by_workers(classifier, chunk)
     return _here(classifier, chunk)
 
@@ -98,7 +98,7 @@ def _here(classifier: Classifier, task: Task) -> list[Result]:
     return [result for one in task.parts(1) for result in _here(classifier, one)]
 
 
-def _workers_pay(classifier: Classifier, task: Task) -> bool:
+def workers_pay(classifier: Classifier, task: Task) -> bool:
     """Whether cores are free, the method needs answers only, and there is enough to do."""
     able = (
         len(task.documents) > 1

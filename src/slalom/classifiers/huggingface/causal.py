@@ -21,15 +21,10 @@ from slalom.classifiers.huggingface.calls import (
     in_precision,
     name_of,
 )
-from slalom.classifiers.huggingface.encoding import (
-    Encoded,
-    checked_texts,
-    checked_tokenizer,
-    document_of,
-    encode,
-)
+from slalom.classifiers.huggingface.encoding import Encoded, checked_texts, document_of
 from slalom.classifiers.huggingface.fingerprint import fingerprint
 from slalom.classifiers.huggingface.next_token import next_tokens
+from slalom.classifiers.huggingface.tokenizing import checked_tokenizer, encode
 from slalom.classifiers.huggingface.windows import answered, frame_in
 from slalom.classifiers.text.units import stripped
 from slalom.document import Document, FloatArray, Queries, Text

@@ -6,6 +6,7 @@ the tokenizer and the model, and both come back exactly as they were.
 
 from collections.abc import Hashable, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,15 +24,17 @@ from slalom.classifiers.huggingface.calls import (
     in_precision,
     name_of,
 )
-from slalom.classifiers.huggingface.encoding import (
-    checked_texts,
-    checked_tokenizer,
-    document_of,
-    encode,
-)
+from slalom.classifiers.huggingface.encoding import checked_texts, document_of
 from slalom.classifiers.huggingface.fingerprint import fingerprint
 from slalom.classifiers.huggingface.internals import ModelInternals, internals_of_model
 from slalom.classifiers.huggingface.outline import Outline, seen_rows
+from slalom.classifiers.huggingface.splitter import Splitter
+from slalom.classifiers.huggingface.tokenizing import (
+    checked_tokenizer,
+    encode,
+    makes_types,
+    written,
+)
 from slalom.classifiers.huggingface.windows import answered
 from slalom.document import Document, FloatArray, Queries, Text
 from slalom.errors import InputError
@@ -120,6 +123,11 @@ class HuggingFaceClassifier:
     def fingerprint(self) -> str:
         return fingerprint(self.model, str(self.precision))
 
+    def splitter(self, folder: Path) -> Splitter:
+        """Splits as this one does in processes without the model; its tokenizer goes to a file."""
+        limit = context_length(self.model, self.tokenizer)
+        return written(self.tokenizer, folder, limit=limit)
+
     @property
     def outline(self) -> Outline:
         """What a process without the model must know to ask."""
@@ -186,9 +194,5 @@ class HuggingFaceClassifier:
                 f"the {limit} that {self.name} reads: shorten it"
             )
         spare = self.tokenizer.pad_token_id
-        typed = forward_accepts(self.model, "token_type_ids") and _makes_types(self.tokenizer)
+        typed = forward_accepts(self.model, "token_type_ids") and makes_types(self.tokenizer)
         return answers(self._cast_model, rows, spare_pad=spare, typed=typed)
-
-
-def _makes_types(tokenizer: Any) -> bool:
-    return "token_type_ids" in tokenizer.model_input_names

@@ -6,13 +6,11 @@ prompts are the same to it: tokens that belong to no side of the text and are al
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from slalom.classifiers.base import TOO_LONG, Units
 from slalom.classifiers.huggingface.batching import Frame, Rows
-from slalom.classifiers.huggingface.calls import preserve_tokenizer
 from slalom.classifiers.huggingface.windows import frame_in, note_on, windowed
 from slalom.classifiers.text.units import Run, cuts_of, grouped_runs, spanned_runs, token_runs
 from slalom.document import Document, Span, Text, features_of
@@ -39,32 +37,6 @@ class Encoded:
             np.array(self.types, dtype=np.int32),
             np.array([len(self.ids)]),
         )
-
-
-def checked_tokenizer(tokenizer: Any) -> Any:
-    """The tokenizer, if it says which characters its tokens stand for."""
-    if not getattr(tokenizer, "is_fast", False):
-        raise InputError(
-            f"{type(tokenizer).__name__} does not say which characters a token stands for: "
-            "a fast tokenizer is needed (AutoTokenizer.from_pretrained gives one)"
-        )
-    return tokenizer
-
-
-def encode(tokenizer: Any, text: Text) -> Encoded:
-    """The tokenizer's ordinary reading, special tokens included, nothing cut off."""
-    sides = (text,) if isinstance(text, str) else text
-    with preserve_tokenizer(tokenizer):
-        encoding = tokenizer(
-            *sides,
-            padding=False,
-            truncation=False,
-            return_offsets_mapping=True,
-            verbose=False,  # its warning about long texts would stay on the user's tokenizer
-        )
-    ids = encoding["input_ids"]
-    types = encoding.get("token_type_ids") or [0] * len(ids)
-    return Encoded(ids, types, encoding["offset_mapping"], encoding.sequence_ids(0))
 
 
 def runs_of(text: Text, encoded: Encoded, units: Units) -> list[list[Run]]:

@@ -1,0 +1,201 @@
+"""Texts split by workers are the same documents, in their order, with errors in their places."""
+
+import tempfile
+from collections.abc import Iterator
+from itertools import count, islice
+from pathlib import Path
+from time import sleep
+from typing import Any
+
+import pytest
+
+import slalom
+from slalom.classifiers.base import Delegating
+from slalom.classifiers.huggingface.classifier import HuggingFaceClassifier
+from slalom.document import Document
+from slalom.errors import InputError, UnknownNameError
+from slalom.explainers import split_ahead, workers
+from slalom.explainers.split_ahead import Split, _alike
+from slalom.surrogates import pool
+from tokenizers_made_here import ARCHITECTURES, TEXTS, made
+
+MANY = [f"{text} And {number} more." for number in range(6) for text in TEXTS]
+
+
+@pytest.fixture(scope="module")
+def bundled() -> Any:
+    return slalom.load()
+
+
+@pytest.fixture(autouse=True)
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Small groups; what went to workers."""
+    monkeypatch.setattr(split_ahead, "SPLIT_HERE", 2)
+    monkeypatch.setattr(split_ahead, "TEXTS_PER_TASK", 3)
+    monkeypatch.setattr(split_ahead, "TASKS_AHEAD", 2)
+    monkeypatch.setattr(split_ahead, "SLOW_SECONDS", 10.0)
+    monkeypatch.setattr(pool, "_cores", lambda: 2)
+    given: list[Any] = []
+    plain = split_ahead.submit
+
+    def submit(work: Any, item: Any) -> Any:
+        given.append(item[1])
+        return plain(work, item)
+
+    monkeypatch.setattr(split_ahead, "submit", submit)
+    return given
+
+
+def split_by(classifier: Any, texts: Any, units: Any = None, too_long: str = "error") -> list[Any]:
+    return list(Split(classifier, units, too_long, lambda documents: True).each(texts))
+
+
+@pytest.mark.parametrize("units", [None, "token", "sentence"])
+def test_documents_and_errors_are_those_that_are_made_here(
+    bundled: Any, sent: list[Any], units: Any
+) -> None:
+    texts = [*MANY[:7], "  ", *MANY[7:12], "word " * 600, ("one side", "and another"), MANY[13]]
+    found = split_by(bundled, texts, units)
+    assert [one for group in sent for one in group] == texts[2:]
+    for text, one in zip(texts, found, strict=True):
+        if isinstance(one, Document):
+            assert _alike(one, bundled.split(text, units))
+        else:
+            with pytest.raises(InputError) as expected:
+                bundled.split(text, units)
+            assert str(one) == str(expected.value)
+    assert [isinstance(one, InputError) for one in found].count(True) == 2
+
+
+@pytest.mark.parametrize("architecture", sorted(ARCHITECTURES))
+def test_a_tokenizer_in_a_file_splits_as_its_owner_does(architecture: str, tmp_path: Path) -> None:
+    classifier = made(architecture)
+    classifier.tokenizer.backend_tokenizer.enable_truncation(4)
+    try:
+        splitter = classifier.splitter(tmp_path)
+        assert classifier.tokenizer.backend_tokenizer.truncation["max_length"] == 4
+    finally:
+        classifier.tokenizer.backend_tokenizer.no_truncation()
+    for text in (*MANY, ("A great film", "bad"), "caf\u00e9\n\n  \u6f22\u5b57 \U0001f642"):
+        for units in (None, "token"):
+            assert _alike(splitter.split(text, units), classifier.split(text, units))
+
+
+@pytest.mark.parametrize("too_long", ["truncate", "windows"])
+def test_long_texts_are_cut_or_read_in_windows_there_too(
+    bundled: Any, sent: list[Any], too_long: str
+) -> None:
+    texts = [*MANY[:4], "a good film " * 400, *MANY[4:6]]
+    found = split_by(bundled, texts, "word", too_long)
+    assert sent
+    assert _alike(found[4], bundled.split(texts[4], "word", too_long=too_long))
+    assert found[4].notes
+
+
+def test_a_wrong_setting_is_the_error_that_it_is_here(bundled: Any, sent: list[Any]) -> None:
+    for units, too_long in (("letter", "error"), (None, "anyhow")):
+        with pytest.raises(UnknownNameError):
+            split_by(bundled, MANY, units, too_long)
+
+
+class Shouting(Delegating):
+    """Splits otherwise than what it wraps."""
+
+    def __init__(self, classifier: Any) -> None:
+        self.classifier = classifier
+
+    def split(self, text: Any, units: Any = None, *, too_long: str = "error") -> Document:
+        return self.classifier.split(text.upper(), units, too_long=too_long)
+
+
+class Another(HuggingFaceClassifier):
+    def split(self, text: Any, units: Any = None, *, too_long: str = "error") -> Document:
+        return super().split(text.upper(), units, too_long=too_long)
+
+
+def test_whoever_splits_otherwise_does_it_here(bundled: Any, sent: list[Any]) -> None:
+    for classifier in (Shouting(bundled), Another(bundled.model, bundled.tokenizer)):
+        found = split_by(classifier, MANY)
+        assert [one.text for one in found] == [text.upper() for text in MANY]
+    assert not sent
+
+
+def test_what_a_worker_cannot_do_is_done_here(
+    bundled: Any, sent: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(work: Any, item: Any) -> Any:
+        sent.append(item[1])
+        return pool.submit(_broken, item)
+
+    monkeypatch.setattr(split_ahead, "submit", failing)
+    found = split_by(bundled, MANY)
+    assert sent
+    assert [one.text for one in found] == MANY
+
+
+def _broken(given: Any) -> None:
+    raise OSError("no such file")
+
+
+def test_nobody_waits_for_texts_that_come_slowly(
+    bundled: Any, sent: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(split_ahead, "SLOW_SECONDS", 0.01)
+    read: list[int] = []
+
+    def slowly() -> Iterator[str]:
+        for number in count():
+            sleep(0.02 if number > 7 else 0)
+            read.append(number)
+            yield f"text number {number}"
+
+    found = Split(bundled, None, "error", lambda documents: True).each(slowly())
+    for number in range(20):
+        document = next(found)
+        assert isinstance(document, Document)
+        assert document.text == f"text number {number}"
+        assert len(read) <= max(9, number + 2)  # one group was at work when they became slow
+    assert len(sent) <= 3
+
+
+def test_an_endless_source_may_be_left(bundled: Any, sent: list[Any]) -> None:
+    before = set(Path(tempfile.gettempdir()).glob("slalom-*"))
+    documents = Split(bundled, None, "error", lambda found: True).each(
+        f"text number {number}" for number in count()
+    )
+    assert len(list(islice(documents, 10))) == 10
+    assert set(Path(tempfile.gettempdir()).glob("slalom-*")) != before
+    documents.close()  # type: ignore[attr-defined]
+    assert set(Path(tempfile.gettempdir()).glob("slalom-*")) == before
+    assert len(sent) <= 6
+
+
+@pytest.mark.parametrize("method", ["slalom-fast", "slalom"])
+def test_explanations_are_the_same(
+    bundled: Any, sent: list[Any], monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    here = slalom.explain_many(bundled, MANY[:8], method, n_queries=120, progress=False)
+    assert not sent
+    monkeypatch.setattr(workers, "worthwhile", lambda shapes: True)
+    monkeypatch.setattr(HuggingFaceClassifier, "runs_elsewhere", True)
+    texts: list[Any] = [*MANY[:5], "", *MANY[5:8]]
+    there = slalom.explain_many(
+        bundled, texts, method, n_queries=120, progress=False, on_error="keep"
+    )
+    assert len(sent) == 3
+    assert str(there.pop(5)).startswith("text 5: the text is empty")
+    for one, other in zip(here, there, strict=True):
+        assert one.units == other.units
+        for name, scores in one.scores.items():
+            assert scores == pytest.approx(other.scores[name], rel=1e-5, abs=1e-5)
+    with pytest.raises(InputError, match="text 5: the text is empty"):
+        slalom.explain_many(bundled, texts, method, n_queries=120, progress=False)
+
+
+def test_a_method_that_runs_here_starts_no_worker(
+    bundled: Any, sent: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workers, "worthwhile", lambda shapes: True)
+    monkeypatch.setattr(HuggingFaceClassifier, "runs_elsewhere", True)
+    slalom.explain_many(bundled, MANY[:6], "integrated-gradients", progress=False)
+    assert not sent
