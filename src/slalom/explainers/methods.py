@@ -14,7 +14,6 @@ from slalom.errors import InputError, Setting, SlalomError, SlalomWarning, Unkno
 from slalom.explainers.adaptive import UntilSure
 from slalom.explainers.bars import Wait, bar
 from slalom.explainers.base import Explainer, Request, Result, TargetName
-from slalom.explainers.case import UNREAD
 from slalom.explainers.phrases import by_phrases
 from slalom.explainers.pipe import (
     QUERIES_PER_CHUNK,
@@ -25,11 +24,12 @@ from slalom.explainers.pipe import (
     chunks,
     in_order,
 )
+from slalom.explainers.poor_fits import PoorFits
 from slalom.explainers.split_ahead import Split
 from slalom.explainers.splitting import document_of
 from slalom.explainers.table import METHODS as METHODS
 from slalom.explainers.workers import Task, explained, workers_pay
-from slalom.explanation import FAIR_TRUST, Explanation, Quality
+from slalom.explanation import Explanation
 from slalom.surrogates.slalom.completed import CompletedSurrogate
 from slalom.surrogates.slalom.fit import SlalomSurrogate
 
@@ -77,7 +77,9 @@ def explain(
     with _meter(progress, [document], explainer, request) as meter:
         (explanation,) = _explained(wrapped, explainer, [document], request=request, meter=meter)
     assert isinstance(explanation, Explanation)  # errors are raised, not kept
-    _warn_of_poor_fits([explanation.quality])
+    poor = PoorFits()
+    poor.add([explanation])
+    poor.warn()
     return explanation
 
 
@@ -121,7 +123,9 @@ def explain_many(
                 "explain_each hands each over as it is finished"
             )
             raise
-    _warn_of_poor_fits([e.quality for e in results if isinstance(e, Explanation)])
+    poor = PoorFits()
+    poor.add(results)
+    poor.warn()
     return results
 
 
@@ -180,7 +184,7 @@ def _each(
     if progress:
         documents = list(documents)
     counted = documents if isinstance(documents, list) else []
-    done: list[Quality] = []  # of explanations that are the caller's, and no longer here
+    poor = PoorFits()
     with _meter(progress, counted, explainer, request) as meter:
 
         def work(chunk: Chunk) -> list[Result]:
@@ -189,9 +193,9 @@ def _each(
         n_queries = QUERIES_PER_CHUNK if runs_elsewhere(classifier) else QUERIES_PER_STEP
         waiting = chunks(explainer, documents, request, n_queries=n_queries)
         for part in in_order(work, waiting, classifier=classifier):
-            done += [result.quality for result in part if isinstance(result, Explanation)]
+            poor.add(part)
             yield from part
-    _warn_of_poor_fits(done)
+    poor.warn()
 
 
 def _explained(
@@ -291,15 +295,6 @@ def _meter(
             yield None if show is None else Meter(show, total)
 
 
-def _unread(n_unread: int, n_texts: int) -> str:
-    if n_texts == 1:
-        return "most of the text is unknown to the tokenizer: the classifier cannot have read it"
-    return (
-        f"texts mostly unknown to the tokenizer: {n_unread} of {n_texts}; "
-        "the classifier cannot have read them"
-    )
-
-
 def _warn_of_long_fits(
     documents: Sequence[Document | SlalomError], explainer: Explainer, request: Request
 ) -> None:
@@ -317,32 +312,3 @@ def _warn_of_long_fits(
             SlalomWarning,
             stacklevel=3,
         )
-
-
-def _warn_of_poor_fits(explanations: Sequence[Quality]) -> None:
-    """One warning per call: a poor fit must not pass for an explanation."""
-    low = [quality for quality in explanations if quality.trust == "low"]
-    unread = [one for one in low if any(note.endswith(UNREAD) for note in one.notes)]
-    if unread:
-        warnings.warn(
-            f"{_unread(len(unread), len(explanations))}, whatever the fit says",
-            SlalomWarning,
-            stacklevel=3,
-        )
-    skipped = {id(one) for one in unread}
-    poor = [r2 for one in low if (r2 := one.r2) is not None and id(one) not in skipped]
-    if not poor:
-        return
-    worst = min(poor)
-    how = "poorly" if worst < FAIR_TRUST else "well by luck only, perhaps: there are few answers"
-    message = (
-        f"the explanation describes the classifier {how} (leave-one-out R² {worst:.2f}): read it"
-        if len(explanations) == 1
-        else f"{len(poor)} of {len(explanations)} explanations describe the classifier {how} "
-        f"(lowest leave-one-out R² {worst:.2f}): read them"
-    )
-    warnings.warn(
-        f"{message} with care; more queries or another method may do better",
-        SlalomWarning,
-        stacklevel=3,
-    )

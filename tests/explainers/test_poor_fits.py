@@ -1,0 +1,45 @@
+"""Explanations that are not to be trusted are counted, and nothing is kept of them."""
+
+import tracemalloc
+from dataclasses import replace
+
+import pytest
+
+import slalom
+from corpora import classifier
+from explanations import made
+from slalom.errors import SlalomWarning
+from slalom.explainers.case import UNREAD
+from slalom.explainers.poor_fits import PoorFits
+
+
+def of(trust, r2, notes=()):
+    explanation = made()
+    return replace(
+        explanation, quality=replace(explanation.quality, trust=trust, r2=r2, notes=notes)
+    )
+
+
+def test_the_lowest_and_how_many_are_said():
+    poor = PoorFits()
+    poor.add([of("high", 0.95), of("low", 0.2), slalom.SlalomError("no text")])
+    poor.add([of("low", -0.3), of("low", 0.9, (f"it {UNREAD}",))])
+    with pytest.warns(SlalomWarning) as told:
+        poor.warn()
+    unread, badly = (str(one.message) for one in told)
+    assert "unknown to the tokenizer: 1 of 4" in unread
+    assert "2 of 4 explanations describe the classifier poorly (lowest" in badly
+    assert "R² -0.30" in badly
+
+
+def test_a_stream_keeps_nothing_of_what_it_has_handed_over():
+    texts = (f"a great film with song {n % 50}" for n in range(1200))
+    sizes = []
+    tracemalloc.start()
+    try:
+        for n, _ in enumerate(slalom.explain_each(classifier(), texts, method="leave-one-out"), 1):
+            if n in (400, 1200):
+                sizes.append(tracemalloc.get_traced_memory()[0])
+    finally:
+        tracemalloc.stop()
+    assert sizes[1] - sizes[0] < 800 * 64  # bytes per document; one Quality alone takes 280
