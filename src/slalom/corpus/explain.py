@@ -167,7 +167,8 @@ def finish(prepared: Prepared, engine: Engine, on_progress: OnProgress | None = 
         if left := prepared.left:
             engine.run(prepared.work, left, advance)
         summary = summary_of(folder, prepared.shards)
-        write_vocabulary(folder, prepared.shards, summary)
+        words = [folder.words(shard.name) for shard in prepared.shards]
+        write_vocabulary(folder, engine.word_sums(words), summary)
         close(folder, summary)
     return summary
 

@@ -22,10 +22,12 @@ from typing import Any
 from slalom.corpus.plan import Indexed, Shard
 from slalom.corpus.records import Place
 from slalom.corpus.run import Identity, Index, Make, Work
+from slalom.corpus.words import WordSums, merged, sums_in
 from slalom.corpus.work import Advance
 from slalom.errors import InputError, MissingExtraError, Setting, SlalomError
 
 BLOCKS_PER_WORKER = 64  # a block of shards is handed out at a time
+TERMS_PER_SUM = 16  # tables of words that one task adds up
 SECONDS_BETWEEN_LOOKS = 1.0
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_BACKEND_LOG_LEVEL": "fatal"}
 
@@ -72,6 +74,20 @@ class RayEngine:
             for _ in done.iter_batches(batch_size=None):
                 pass  # the files say what is done
 
+    def word_sums(self, paths: Sequence[Path]) -> WordSums:
+        """Every task adds up a few; what they found is added up in the same way, and so on."""
+        if len(paths) <= TERMS_PER_SUM:
+            return sums_in(paths)
+        ray = _connected()
+        read = ray.remote(sums_in).options(num_cpus=0.5)
+        add = ray.remote(_added).options(num_cpus=0.5)
+        with _errors_unwrapped():
+            sums = [read.remote(some) for some in _in_groups(paths)]
+            while len(sums) > 1:
+                sums = [add.remote(*some) for some in _in_groups(sums)]
+            found: WordSums = ray.get(sums[0])
+        return found
+
     def close(self) -> None:
         """End what was started here; a cluster that was there before stays."""
         if not self.was_there:
@@ -109,6 +125,14 @@ class ShardActor:
 
 def _indexed(index: Index, path: Path) -> Indexed:
     return index(path)
+
+
+def _in_groups(terms: Sequence[Any]) -> list[Sequence[Any]]:
+    return [terms[at : at + TERMS_PER_SUM] for at in range(0, len(terms), TERMS_PER_SUM)]
+
+
+def _added(*parts: WordSums) -> WordSums:
+    return merged(parts)
 
 
 def _identity(make: Make) -> Identity:

@@ -20,6 +20,7 @@ from slalom.classifiers.base import Classifier, fingerprint_of, target_of
 from slalom.corpus.folder import RunFolder
 from slalom.corpus.layout import Layout
 from slalom.corpus.plan import Indexed, Shard, find_files, index_file
+from slalom.corpus.words import WordSums, sums_in
 from slalom.corpus.work import Advance, Receipt, Recipe, Worker, receipt_of
 from slalom.errors import FileError, InputError
 from slalom.explainers.base import Explainer, TargetName
@@ -77,6 +78,10 @@ class Engine(Protocol):
         """Finish every shard, in any order; `advance` hears of rows."""
         ...
 
+    def word_sums(self, paths: Sequence[Path]) -> WordSums:
+        """The sums per word of all shards, from their files."""
+        ...
+
     def close(self) -> None:
         """Let go of what was started for it."""
         ...
@@ -103,6 +108,9 @@ class LocalEngine:
         worker = work.worker(self.classifier)
         for shard in shards:
             worker.finish(shard, advance)
+
+    def word_sums(self, paths: Sequence[Path]) -> WordSums:
+        return sums_in(paths)
 
     def close(self) -> None:
         """There is nothing to let go of."""

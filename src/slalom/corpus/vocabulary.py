@@ -1,13 +1,10 @@
 """The vocabulary of a run: its shards' sums added up, written as a `slalom.Vocabulary`."""
 
-from collections.abc import Iterator, Sequence
-
 import numpy as np
 
 from slalom.corpus.folder import RunFolder
-from slalom.corpus.plan import Shard
 from slalom.corpus.run import Summary
-from slalom.corpus.words import WordSums, merged, word_means
+from slalom.corpus.words import WordSums, word_means
 from slalom.explainers.vocabulary import Vocabulary
 from slalom.explanation import Quality
 from slalom.surrogates.slalom.model import Anchor
@@ -20,9 +17,9 @@ NOTE = (
 )
 
 
-def write_vocabulary(folder: RunFolder, shards: Sequence[Shard], summary: Summary) -> None:
+def write_vocabulary(folder: RunFolder, sums: WordSums, summary: Summary) -> None:
     """Write the table; a method without values and importances leaves none."""
-    found = word_means(merged(_parts(folder, shards)), MIN_DOCUMENTS)
+    found = word_means(sums, MIN_DOCUMENTS)
     if not found.keys:
         return
     settings = (folder.settings() or {})["settings"]
@@ -53,10 +50,3 @@ def write_vocabulary(folder: RunFolder, shards: Sequence[Shard], summary: Summar
         units=settings["units"],
         seed=settings["seed"],
     ).save(folder.path / NAME)
-
-
-def _parts(folder: RunFolder, shards: Sequence[Shard]) -> Iterator[WordSums]:
-    from pyarrow import parquet
-
-    for shard in shards:
-        yield WordSums.from_table(parquet.read_table(folder.words(shard.name)))

@@ -13,6 +13,7 @@ asks nothing, and it has not been judged on documents it has not seen.
 import json
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -147,8 +148,15 @@ def word_means(sums: WordSums, least_documents: int) -> WordMeans:
     )
 
 
+def sums_in(paths: Iterable[Path]) -> WordSums:
+    """The sums of shards, read from their files and added up."""
+    from pyarrow import parquet
+
+    return merged(WordSums.from_table(parquet.read_table(path)) for path in paths)
+
+
 def merged(parts: Iterable[WordSums]) -> WordSums:
-    """The sums of all shards."""
+    """The sums of several, added up."""
     together = WordSums()
     for part in parts:
         together.merge(part)

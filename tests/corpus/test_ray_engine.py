@@ -1,0 +1,39 @@
+"""A real cluster of one machine gives what one process gives."""
+
+import json
+
+import pytest
+from pyarrow import parquet
+
+from corpora import classifier, in_python, reviews, write_jsonl
+from slalom.corpus.explain import explain_dataset
+
+
+def test_rows_and_vocabulary_are_those_of_one_process(tmp_path):
+    """Forty shards: their words are added up by several tasks, then those by another."""
+    data = write_jsonl(tmp_path / "reviews.jsonl", reviews(40))
+    explain_dataset(classifier(), str(data), tmp_path / "local", n_queries=30, rows_per_file=1)
+    run = in_python(
+        "from corpora import classifier\n"
+        "from slalom.corpus.explain import explain_dataset\n"
+        f"explain_dataset(classifier(), {str(data)!r}, {str(tmp_path / 'ray')!r}, n_queries=30,\n"
+        "    rows_per_file=1, engine='ray', workers=2)\n",
+        seconds=240,
+    )
+    assert run.returncode == 0, run.stderr
+    mine, theirs = (_contents(tmp_path / name) for name in ("local", "ray"))
+    assert mine[0] == theirs[0]
+    for name in ("tokens", "counts"):
+        assert mine[1][name] == theirs[1][name]
+    for name in ("scores", "errors"):
+        for score, numbers in mine[1][name].items():
+            assert theirs[1][name][score] == pytest.approx(numbers, abs=1e-9)
+
+
+def _contents(folder):
+    parts = sorted(folder.glob("*.parquet"))
+    assert len(parts) == 40
+    rows = [row for part in parts for row in parquet.read_table(part).to_pylist()]
+    for row in rows:
+        row["quality"].pop("seconds")
+    return rows, json.loads((folder / "vocabulary.json").read_text())
