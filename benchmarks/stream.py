@@ -6,12 +6,12 @@
 
 A setting is any of PER_WORKER (documents a worker takes at a time), PER_CORE (workers), AHEAD
 (chunks at work), SECONDS_PER_TURN (of a thread), UNITS_PER_TURN (how much is answered together),
-BATCHES_AT_ONCE (threads that answer), PATIENCE (how long the first to ask for a fit or a posterior
-waits for others), SMALL_ON_GPU (the share of a batch up to which padding does not matter) and
-PACKED_BYTES (0: rows are padded). Rows say documents per second, processor seconds per document of
-this process and of its workers (the process for fits among them), what share of the cores that is,
-batches per document and tokens per batch. --wait pretends that a device takes so many seconds per
-token, for a rehearsal on a machine that has none. A row is begun only while --seconds are not over.
+BATCHES_AT_ONCE (threads that answer), PROCESSES (for fits on the device; 0: workers do them),
+SMALL_ON_GPU (the share of a batch up to which padding does not matter) and PACKED_BYTES (0: rows
+are padded). Rows say documents per second, processor seconds per document of this process and of
+its workers (the processes for fits among them), what share of the cores that is, batches per
+document and tokens per batch. --wait pretends that a device takes so many seconds per token, for a
+rehearsal on a machine that has none. A row is begun only while --seconds are not over.
 """
 
 import argparse
@@ -31,8 +31,8 @@ from benchmarks.stages import without_shortcuts
 from slalom.classifiers.base import spare_accelerator
 from slalom.classifiers.huggingface import calls, shortcut
 from slalom.classifiers.huggingface.held import Held
-from slalom.explainers import accelerated, answering, pipe, workers
-from slalom.explainers.device_process import device_process
+from slalom.explainers import answering, device_process, pipe, workers
+from slalom.explainers.device_process import device_processes
 from slalom.surrogates import pool
 
 PLACES = {
@@ -42,7 +42,7 @@ PLACES = {
     "SECONDS_PER_TURN": pipe,
     "UNITS_PER_TURN": answering,
     "BATCHES_AT_ONCE": answering,
-    "PATIENCE": accelerated,
+    "PROCESSES": device_process,
     "SMALL_ON_GPU": calls,
     "PACKED_BYTES": shortcut,
 }
@@ -59,7 +59,6 @@ def main() -> None:
         if given.data
         else made_up_texts(classifier, given.documents, 0)
     )
-    _device_ready(classifier)
     rows = _rows(classifier, texts, given)
     shown_as_they_come(rows, out=given.out, seconds=given.seconds)
 
@@ -86,15 +85,21 @@ def _rows(classifier: Any, texts: list[str], given: argparse.Namespace) -> Itera
         for setting in given.settings.split(";"):
             numbers = {name: float(number) for name, number in _pairs(setting)}
             with _set(numbers), _device(given.wait):
+                _start_processes(classifier)
                 n_warm = 2 * int(workers.PER_WORKER * pool._n_workers())
                 _explained(classifier, (texts * 9)[:n_warm], method, wanted)
                 yield {"method": method, **numbers, **_measured(classifier, texts, method, wanted)}
 
 
-def _device_ready(classifier: Any) -> None:
-    """Where fits go to a process of their own: the seconds it takes to start are not measured."""
+def _start_processes(classifier: Any) -> None:
+    """As many as are set, for fits on the device; the seconds they take to start do not count."""
     device = spare_accelerator(classifier)
-    while device is not None and device_process(device).ready() is None:
+    if device is None:
+        return
+    device_processes(device).close()
+    device_processes.cache_clear()
+    started = device_processes(device)
+    while None in [process.ready() for process in started.processes]:
         sleep(0.1)
 
 

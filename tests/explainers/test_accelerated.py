@@ -3,7 +3,6 @@
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 
-from slalom.explainers import accelerated
 from slalom.explainers.accelerated import Combined, posteriors_by
 
 
@@ -27,17 +26,6 @@ def test_those_who_wait_are_served_together():
         assert first.result() == ["of a"]
         assert [other.result() for other in others] == [["of b", "of c"], ["of d"]]
     assert sorted(map(sorted, batches)) == [["a"], ["b", "c", "d"]]
-
-
-def test_who_is_patient_waits_for_others_unless_there_are_enough(monkeypatch):
-    naps = []
-    monkeypatch.setattr(accelerated, "sleep", naps.append)
-    combined = Combined(lambda given: [f"of {one}" for one in given])
-    assert combined(["a"], patient=True) == ["of a"]
-    assert naps == [accelerated.PATIENCE]
-    assert len(combined(list("abcdefghijkl"), patient=True)) == accelerated.ENOUGH_DOCUMENTS
-    assert combined(["a"]) == ["of a"]
-    assert len(naps) == 1
 
 
 def test_a_failure_is_everybodys_and_soon_forgotten():

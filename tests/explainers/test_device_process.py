@@ -2,7 +2,7 @@
 
 import os
 import time
-from multiprocessing.connection import Listener
+from multiprocessing.connection import Client, Listener
 from threading import Thread
 
 import numpy as np
@@ -12,10 +12,15 @@ import slalom
 from slalom.classifiers.base import Delegating
 from slalom.explainers import device_process as module
 from slalom.explainers import workers
-from slalom.explainers.accelerated import fits_together, posteriors_together
-from slalom.explainers.device_process import DeviceClient, DeviceProcess, LastCall, accept_callers
+from slalom.explainers.accelerated import posteriors_or_none
+from slalom.explainers.device_process import (
+    DeviceClient,
+    DeviceProcess,
+    DeviceProcesses,
+    DeviceServer,
+)
 from slalom.surrogates import pool
-from slalom.surrogates.slalom.on_device import posteriors
+from slalom.surrogates.slalom.on_device import fits, posteriors
 
 TEXTS = [
     "a wonderful little film with a terrible ending",
@@ -49,21 +54,21 @@ def asked(monkeypatch):
     listener = Listener(authkey=b"key")
 
     def noted(name, compute):
-        def computed(given, *, patient):
+        def computed(given):
             calls.append((name, len(given)))
-            return compute(given, patient=patient)
+            return compute(given)
 
         return computed
 
     computing = {
-        "fits": noted("fits", fits_together("cpu")),
-        "posteriors": noted("posteriors", posteriors_together("cpu")),
+        "fits": noted("fits", lambda given: fits.fits_on("cpu", given)),
+        "posteriors": noted("posteriors", lambda given: posteriors_or_none("cpu", given)),
     }
-    served = (listener, computing, LastCall())
-    Thread(target=accept_callers, args=served, daemon=True).start()
-    there = DeviceProcess("cpu")
-    monkeypatch.setattr(there, "ready", lambda: DeviceClient(listener.address, b"key"))
-    monkeypatch.setattr(workers, "device_process", lambda device: there)
+    server = DeviceServer(listener, computing)
+    Thread(target=server.serve, daemon=True).start()
+    there = DeviceProcesses.on("cpu", 1)
+    monkeypatch.setattr(there, "ready", lambda: DeviceClient((listener.address,), b"key"))
+    monkeypatch.setattr(workers, "device_processes", lambda device: there)
     monkeypatch.setattr(workers, "PER_WORKER", 2)
     monkeypatch.setattr(workers, "worthwhile", lambda shapes: True)
     monkeypatch.setattr(pool, "_cores", lambda: 2)
@@ -117,8 +122,6 @@ def test_one_text_uses_the_device_for_its_posterior(bundled, monkeypatch):
 def test_a_device_that_cannot_compute_costs_time_and_nothing_else(
     bundled, asked, monkeypatch, problem
 ):
-    from slalom.surrogates.slalom.on_device import fits
-
     def refuse(device, given):
         raise problem
 
@@ -134,44 +137,98 @@ def test_nobody_there_is_no_error():
     listener = Listener(authkey=b"key")
     address = listener.address
     listener.close()
-    assert DeviceClient(address, b"key").fits([]) is None
-    assert DeviceClient(address, b"key").posteriors([]) is None
+    assert DeviceClient((address,), b"key").fits([]) is None
+    assert DeviceClient((address,), b"key").posteriors([]) is None
 
 
-def ready(process):
+def ready(processes):
     end = time.monotonic() + 60
-    while (client := process.ready()) is None:
+    while (client := processes.ready()) is None:
         assert time.monotonic() < end
         time.sleep(0.05)
     return client
 
 
-def test_the_process_itself():
-    process = DeviceProcess("cpu")
-    assert process.ready() is None  # it takes a second or more
-    client = ready(process)
+def test_a_process_itself():
+    processes = DeviceProcesses.on("cpu", 1)
+    assert processes.ready() is None  # it takes a second or more
+    client = ready(processes)
     assert client.fits([]) == []
     assert client.posteriors([]) == []
-    assert process.ready() is client  # the same one, as long as it lives
-    number = process.process.pid
-    process.process.stdin.close()  # as when whoever started it ends
-    assert process.process.wait(timeout=30) == 0
+    assert processes.ready() == client  # the same one, as long as it lives
+    first = processes.processes[0].process
+    first.stdin.close()  # as when whoever started it ends
+    assert first.wait(timeout=30) == 0
     assert client.fits([]) is None
-    again = ready(process)
-    assert process.process.pid != number
+    again = ready(processes)
+    assert again.addresses != client.addresses
     assert again.fits([]) == []
-    process.close()
+    processes.close()
     assert again.fits([]) is None
-    process.close()  # twice is not too often
+    processes.close()  # twice is not too often
 
 
-def test_it_ends_when_nobody_calls(monkeypatch):
-    ended = []
-    monkeypatch.setattr(os, "_exit", ended.append)
-    naps = []
-    monkeypatch.setattr(module, "sleep", naps.append)
-    last = LastCall()
-    monkeypatch.setattr(module, "monotonic", iter([last.seconds + 2, last.seconds + 9]).__next__)
-    last.end_after(5.0)
-    assert naps == [pytest.approx(3.0)]
-    assert ended == [0]
+def test_several_processes_share_the_workers(monkeypatch):
+    one, other = DeviceProcess("cpu", b"key"), DeviceProcess("cpu", b"key")
+    processes = DeviceProcesses([one, other])
+    monkeypatch.setattr(one, "ready", lambda: "here")
+    monkeypatch.setattr(other, "ready", lambda: None)
+    assert processes.ready() == DeviceClient(("here",), b"key")  # until the other one is there, too
+    monkeypatch.setattr(other, "ready", lambda: "there")
+    asked = []
+    monkeypatch.setattr(module, "_connected", lambda address, key: asked.append(address))
+    for number in (4, 5):
+        monkeypatch.setattr(os, "getpid", lambda number=number: number)
+        with pytest.raises(AttributeError):  # nobody is there
+            processes.ready().fits([])
+    assert asked == ["here", "there"]
+    assert DeviceProcesses.on("cpu", 0).ready() is None
+
+
+def called(server, address, name, given):
+    """A call that has arrived, and the end at which its reply comes."""
+    there = Client(address, authkey=b"key")
+    there.send((name, given))
+    return there
+
+
+def test_calls_of_one_kind_are_computed_together_and_those_done_soon_come_first(monkeypatch):
+    monkeypatch.setattr(module, "IDLE_SECONDS", 1.0)
+    monkeypatch.setattr(module, "PATIENCE", 0.5)
+    batches = []
+
+    def computing(name):
+        def compute(given):
+            batches.append((name, sorted(given)))
+            if "bad" in given:
+                raise ValueError("odd")
+            return [f"{name} of {one}" for one in given]
+
+        return compute
+
+    listener = Listener(authkey=b"key")
+    server = DeviceServer(listener, {name: computing(name) for name in ("soon", "late")})
+    begun = time.monotonic()
+    thread = Thread(target=server.serve, daemon=True)
+    thread.start()
+    ends = [
+        called(server, listener.address, name, given)
+        for name, given in (("late", ["a"]), ("soon", ["b", "c"]), ("late", ["d"]))
+    ]
+    assert [end.recv() for end in ends] == [
+        ["late of a"],
+        ["soon of b", "soon of c"],
+        ["late of d"],
+    ]
+    assert batches == [("soon", ["b", "c"]), ("late", ["a", "d"])]
+    ends[0].send(("late", ["bad"]))
+    assert ends[0].recv() is None  # who called can do without
+    ends[1].close()  # a worker that is gone is no error
+    ends[0].send(("soon", ["e"]))
+    assert ends[0].recv() == ["soon of e"]
+    thread.join(timeout=30)  # nobody calls any more
+    assert not thread.is_alive()
+    assert time.monotonic() - begun > module.IDLE_SECONDS
+    for end in (ends[0], ends[2]):
+        end.close()
+    listener.close()

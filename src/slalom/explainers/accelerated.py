@@ -1,16 +1,15 @@
-"""Fits and posteriors on a GPU: those of all threads that ask, in one batch.
+"""Fits and posteriors on a GPU, which takes about as long for ten documents as for one.
 
-A GPU takes about as long for ten documents as for one, and so does the processor that tells it what
-to do: whoever finds it free computes for all who wait, and may wait for more of them. Posteriors
-are computed wherever the model's GPU is at hand; fits only by a process of their own
-(device_process.py), which has many of them at once: a single one is sooner done by a core.
+Posteriors are computed wherever the model's GPU is at hand, those of all threads that ask in one
+batch: whoever finds it free computes for all who wait. Fits come from processes of their own only
+(device_process.py), which have many of them at once: a single one is sooner done by a core.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from threading import Lock
-from time import sleep
 from typing import Any, Generic, TypeVar
 
 from slalom.classifiers.base import Classifier, accelerator
@@ -21,9 +20,6 @@ from slalom.surrogates.slalom.posterior import Posterior, Residuals
 from slalom.surrogates.slalom.problem import Solution, project
 from slalom.surrogates.slalom.trials import ByLeaveOneOut, firm
 from slalom.surrogates.threads import one_thread
-
-ENOUGH_DOCUMENTS = 12  # with so many nobody waits for more
-PATIENCE = 0.03  # seconds, with fewer
 
 Given = TypeVar("Given")
 Result = TypeVar("Result")
@@ -91,21 +87,14 @@ class Combined(Generic[Given, Result]):
     lock: Lock = field(default_factory=Lock)
     turn: Lock = field(default_factory=Lock)
 
-    def __call__(self, given: Sequence[Given], *, patient: bool = False) -> list[Result] | None:
-        """`patient`: others are likely to come soon."""
+    def __call__(self, given: Sequence[Given]) -> list[Result] | None:
         order: Order[Given, Result] = Order(given)
         with self.lock:
             self.waiting.append(order)
         with self.turn:
             if not order.done:
-                if patient and self._n_documents() < ENOUGH_DOCUMENTS:
-                    sleep(PATIENCE)
                 self._compute()
         return order.found
-
-    def _n_documents(self) -> int:
-        with self.lock:
-            return sum(len(order.given) for order in self.waiting)
 
     def _compute(self) -> None:
         with self.lock:
@@ -120,28 +109,12 @@ class Combined(Generic[Given, Result]):
 @cache
 def posteriors_together(device: str | None) -> Combined[Residuals, Posterior] | None:
     """The one of this device; None: there is no device."""
-    if device is None:
-        return None
-
-    def compute(residuals: Sequence[Residuals]) -> list[Posterior] | None:
-        from slalom.surrogates.slalom.on_device.posteriors import posteriors_on
-
-        try:
-            return posteriors_on(device, residuals)
-        except RuntimeError:  # torch's own: most likely the model leaves too little memory
-            return None
-
-    return Combined(compute)
+    return None if device is None else Combined(partial(posteriors_or_none, device))
 
 
-@cache
-def fits_together(device: str) -> Combined[Posed, Found]:
-    def compute(posed: Sequence[Posed]) -> list[Found] | None:
-        from slalom.surrogates.slalom.on_device.fits import fits_on
+def posteriors_or_none(device: str, residuals: Sequence[Residuals]) -> list[Posterior] | None:
+    from slalom.surrogates.slalom.on_device.posteriors import posteriors_on
 
-        try:
-            return fits_on(device, posed)
-        except RuntimeError:
-            return None
-
-    return Combined(compute)
+    with suppress(RuntimeError):  # torch's own: most likely the model leaves too little memory
+        return posteriors_on(device, residuals)
+    return None

@@ -1,8 +1,9 @@
-"""A process of its own that computes fits and posteriors on a GPU, for all workers.
+"""Processes of their own that compute fits and posteriors on a GPU, for all workers.
 
 The process that holds the model has its hands full with answers: whatever else it did would take
-them time. Workers call this one directly; where it is not there, not yet or not able, they compute
-themselves. It ends with the process that started it, or when nobody has called for a while.
+them time. Workers call these directly; where there is none, not yet or not able, they compute
+themselves. Each has one thread, which computes for all who called meanwhile. They end with the
+process that started them, or when nobody has called for a while.
 """
 
 import atexit
@@ -12,29 +13,35 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache
-from multiprocessing.connection import Client, Connection, Listener
+from functools import cache, partial
+from multiprocessing import Pipe
+from multiprocessing.connection import Client, Connection, Listener, wait
 from threading import Lock, Thread
 from time import monotonic, sleep
 from typing import Any
 
-from slalom.explainers.accelerated import fits_together, posteriors_together
-from slalom.surrogates.slalom.on_device.fits import wake
+from slalom.explainers.accelerated import posteriors_or_none
+from slalom.surrogates.slalom.on_device.fits import fits_on, wake
 from slalom.surrogates.slalom.on_device.posed import Found, Posed
 from slalom.surrogates.slalom.posterior import Posterior, Residuals
 
+PROCESSES = 2  # per device: while one waits for the GPU or tells it what to do, another computes
 CALLERS_AT_MOST = 512  # that may connect at the same moment
 SECONDS_TO_END = 5.0
-IDLE_SECONDS = 60.0  # without a call, after which it ends
+IDLE_SECONDS = 60.0  # without a call, after which a process ends
+ENOUGH_DOCUMENTS = 12  # with so many it does not wait for more
+PATIENCE = 0.03  # seconds, with fewer
 READY = "slalom is ready at "
 SERVE = "from slalom.explainers.device_process import serve; serve()"
+
+Compute = Callable[[Sequence[Any]], list[Any] | None]
 
 
 @dataclass(frozen=True)
 class DeviceClient:
-    """How a worker reaches the process."""
+    """How workers reach the processes; each has one to which it turns."""
 
-    address: str
+    addresses: tuple[str, ...]
     key: bytes
 
     def fits(self, posed: Sequence[Posed]) -> list[Found] | None:
@@ -47,8 +54,9 @@ class DeviceClient:
 
     def _reply_to(self, name: str, given: Sequence[Any]) -> Any:
         """None where there is nobody to ask: the worker can do without."""
+        address = self.addresses[os.getpid() % len(self.addresses)]
         try:
-            connection = _connected(self.address, self.key)
+            connection = _connected(address, self.key)
             connection.send((name, given))
             return connection.recv()
         except (EOFError, OSError):
@@ -56,22 +64,28 @@ class DeviceClient:
             return None
 
 
+@cache
+def _connected(address: str, key: bytes) -> Connection:
+    """A worker's own connection, kept while it lives."""
+    return Client(address, authkey=key)
+
+
 @dataclass(eq=False)
 class DeviceProcess:
-    """The process for one device, as far as it has come."""
+    """One process, as far as it has come."""
 
     device: str
-    key: bytes = field(default_factory=lambda: os.urandom(16))
+    key: bytes
     process: "subprocess.Popen[bytes] | None" = None
-    client: DeviceClient | None = None  # None: it is not ready
+    address: str | None = None  # None: it is not ready
     lock: Lock = field(default_factory=Lock)
 
-    def ready(self) -> DeviceClient | None:
-        """Its client; the first call starts it, and until it is there gets None."""
+    def ready(self) -> str | None:
+        """Its address; the first call starts it, and until it is there gets None."""
         with self.lock:
             if self.process is None or self.process.poll() is not None:
                 self._start()
-            return self.client
+            return self.address
 
     def close(self) -> None:
         """End it; a later call of `ready` starts another."""
@@ -79,7 +93,7 @@ class DeviceProcess:
             self._end()
 
     def _end(self) -> None:
-        self.client, process, self.process = None, self.process, None
+        self.address, process, self.process = None, self.process, None
         if process is None:
             return
         assert process.stdin is not None
@@ -115,64 +129,56 @@ class DeviceProcess:
     def _found(self, process: "subprocess.Popen[bytes]", address: str) -> None:
         with self.lock:
             if process is self.process:
-                self.client = DeviceClient(address, self.key)
-
-
-@cache
-def device_process(device: str) -> DeviceProcess:
-    """The one of this device; it ends with this process, or before."""
-    process = DeviceProcess(device)
-    atexit.register(process.close)
-    return process
-
-
-if hasattr(os, "register_at_fork"):  # it is its parent's
-    os.register_at_fork(after_in_child=device_process.cache_clear)
-
-
-@cache
-def _connected(address: str, key: bytes) -> Connection:
-    """A worker's own connection, kept while it lives."""
-    return Client(address, authkey=key)
+                self.address = address
 
 
 @dataclass(eq=False)
-class LastCall:
-    """When anybody called last, or was answered."""
+class DeviceProcesses:
+    """All of one device."""
 
-    seconds: float = field(default_factory=monotonic)
+    processes: Sequence[DeviceProcess]
 
-    def now(self) -> None:
-        self.seconds = monotonic()
+    @classmethod
+    def on(cls, device: str, n_processes: int) -> "DeviceProcesses":
+        key = os.urandom(16)
+        return cls([DeviceProcess(device, key) for _ in range(n_processes)])
 
-    def end_after(self, idle_seconds: float) -> None:
-        """Ends the process when nobody has called for so long."""
-        while (left := self.seconds + idle_seconds - monotonic()) > 0:
-            sleep(left)
-        os._exit(0)
+    def ready(self) -> DeviceClient | None:
+        """For those that are; the first call starts them, and until one is there gets None."""
+        addresses = [process.ready() for process in self.processes]
+        there = tuple(address for address in addresses if address is not None)
+        return DeviceClient(there, self.processes[0].key) if there else None
+
+    def close(self) -> None:
+        for process in self.processes:
+            process.close()
+
+
+@cache
+def device_processes(device: str) -> DeviceProcesses:
+    """Those of this device; they end with this process, or before."""
+    processes = DeviceProcesses.on(device, PROCESSES)
+    atexit.register(processes.close)
+    return processes
+
+
+if hasattr(os, "register_at_fork"):  # they are their parent's
+    os.register_at_fork(after_in_child=device_processes.cache_clear)
 
 
 def serve() -> None:
-    """What the process does: everything is loaded, the address goes out, calls come in."""
+    """What a process does: everything is loaded, the address goes out, calls come in."""
     key, _, device = sys.stdin.readline().strip().partition(" ")
-    computing = {"fits": fits_together(device), "posteriors": posteriors_together(device)}
     wake(device)
     listener = Listener(backlog=CALLERS_AT_MOST, authkey=bytes.fromhex(key))
     sys.stdout.write(f"{READY}{listener.address}\n")
     sys.stdout.flush()
-    last = LastCall()
     Thread(target=_end_with_parent, daemon=True).start()
-    Thread(target=last.end_after, args=(IDLE_SECONDS,), daemon=True).start()
-    accept_callers(listener, computing, last)
-
-
-def accept_callers(
-    listener: Listener, computing: Mapping[str, Callable[..., Any] | None], last: LastCall
-) -> None:
-    """For as long as the process lives, a thread for each worker that calls."""
-    while True:
-        connection = listener.accept()
-        Thread(target=_listen, args=(connection, computing, last), daemon=True).start()
+    computing: dict[str, Compute] = {
+        "posteriors": partial(posteriors_or_none, device),
+        "fits": partial(fits_on, device),
+    }
+    DeviceServer(listener, computing).serve()
 
 
 def _end_with_parent() -> None:
@@ -180,15 +186,77 @@ def _end_with_parent() -> None:
     os._exit(0)
 
 
-def _listen(
-    connection: Connection, computing: Mapping[str, Callable[..., Any] | None], last: LastCall
-) -> None:
-    with connection, suppress(EOFError, OSError):  # the worker is gone
+@dataclass(frozen=True, eq=False)
+class Call:
+    """What one worker wants, which waits for the reply."""
+
+    connection: Connection
+    name: str
+    given: Sequence[Any]
+
+
+@dataclass(eq=False)
+class DeviceServer:
+    """Takes calls, and computes those of one kind together.
+
+    In one thread: two that feed a GPU would wait for each other at every step. Another one only
+    lets callers in.
+    """
+
+    listener: Listener
+    computing: Mapping[str, Compute]  # first come those that are done soon
+    connections: list[Connection] = field(default_factory=list)
+    lock: Lock = field(default_factory=Lock)
+    door: tuple[Connection, Connection] = field(default_factory=lambda: Pipe(duplex=False))
+
+    def serve(self) -> None:
+        """Until nobody has called for a while."""
+        Thread(target=self._let_in, daemon=True).start()
+        waiting: list[Call] = []
+        last = monotonic()
+        while waiting or monotonic() - last < IDLE_SECONDS:
+            waiting += self._arrived(0.0 if waiting else IDLE_SECONDS)
+            if not waiting:
+                continue
+            if sum(len(call.given) for call in waiting) < ENOUGH_DOCUMENTS:
+                sleep(PATIENCE)
+                waiting += self._arrived(0.0)
+            name = next(one for one in self.computing if any(c.name == one for c in waiting))
+            self._compute([call for call in waiting if call.name == name])
+            waiting = [call for call in waiting if call.name != name]
+            last = monotonic()
+
+    def _let_in(self) -> None:
         while True:
-            name, given = connection.recv()
-            compute, found = computing[name], None
-            last.now()
-            with suppress(Exception):  # whatever it is: the worker waits, and can do without
-                found = compute(given, patient=True) if compute is not None else None
-            last.now()
-            connection.send(found)
+            connection = self.listener.accept()
+            with self.lock:
+                self.connections.append(connection)
+            self.door[1].send(None)  # whoever waits for calls is to listen to this one, too
+
+    def _arrived(self, seconds: float) -> list[Call]:
+        """Calls that are there, or come within so many seconds."""
+        with self.lock:
+            known = [self.door[0], *self.connections]
+        calls = []
+        for connection in wait(known, seconds):
+            assert isinstance(connection, Connection)
+            if connection is self.door[0]:
+                connection.recv()
+                continue
+            try:
+                calls.append(Call(connection, *connection.recv()))
+            except (EOFError, OSError):  # the worker is gone
+                with self.lock:
+                    self.connections.remove(connection)
+                connection.close()
+        return calls
+
+    def _compute(self, calls: Sequence[Call]) -> None:
+        found: list[Any] | None = None
+        with suppress(Exception):  # whatever it is: workers wait, and can do without
+            found = self.computing[calls[0].name]([one for call in calls for one in call.given])
+        left = iter(found or ())
+        for call in calls:
+            reply = None if found is None else [next(left) for _ in call.given]
+            with suppress(OSError):  # the worker is gone
+                call.connection.send(reply)

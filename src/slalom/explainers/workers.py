@@ -25,7 +25,7 @@ from slalom.explainers.answering import (
     given_up,
 )
 from slalom.explainers.base import Explainer, Request, Result
-from slalom.explainers.device_process import DeviceClient, device_process
+from slalom.explainers.device_process import DeviceClient, device_processes
 from slalom.explainers.pipe import Watched, nobody_waits
 from slalom.surrogates.pool import submit, worthwhile
 
@@ -126,7 +126,7 @@ def _by_workers(classifier: Any, task: Task) -> list[Result]:
     queue, server = ChunkQueue(plain, task.keep_errors), answer_server()
     with server.channel(queue) as channel:
         spare = spare_accelerator(classifier)
-        device = None if spare is None else device_process(spare).ready()
+        device = None if spare is None else device_processes(spare).ready()
         remote = RemoteClassifier(outline, channel, device)
         futures = [submit(_explained_there, (remote, part)) for part in task.parts(PER_WORKER)]
         try:

@@ -19,12 +19,15 @@ from slalom.surrogates.slalom.on_device.problems import (
     Ridges,
     States,
     Tensor,
+    applied,
     curvatures,
     downhill,
+    inverse_of,
     project,
 )
 
 MAX_DAMPING = 1e12
+TRIED_AT_ONCE = 4  # dampings, where the first is too weak
 
 
 def descend(
@@ -70,28 +73,94 @@ def step_down(
 
     full = None if going.full is None else going.full.to(states.objective.dtype)
     system = curvatures(problems, states, ridges, full=full)
-    scale = system.schur.diagonal(dim1=1, dim2=2).abs() + 1e-12
-    damping, trying, found = going.damping, going.active, states
-    next_damping = torch.full_like(damping, DAMPING)
-    while True:
-        damped = system.schur.clone()
-        damped.diagonal(dim1=1, dim2=2).add_(damping[:, None] * scale)
+    here = _Here(problems, states, ridges, system.schur, system.gradient)
+    tried = here.tried(going.damping)
+    better = going.active & tried.lower
+    failed = going.active & ~tried.lower & ~tried.done
+    every, any_failed = torch.stack([better.all(), failed.any()]).tolist()
+    found = tried.states if every else tried.states.where(better, states)
+    damping = torch.where(better, _eased(going.damping), torch.full_like(going.damping, DAMPING))
+    if any_failed:
+        at = failed.nonzero()[:, 0]
+        found, damping = _damped_more(here.pick(at), at, going.damping[at], (found, damping))
+    return found, damping
+
+
+def _eased(damping: Tensor) -> Tensor:
+    return (damping / 10).clamp(min=1e-10)
+
+
+def _damped_more(
+    here: "_Here", at: Tensor, damping: Tensor, known: tuple[States, Tensor]
+) -> tuple[States, Tensor]:
+    """Stronger dampings for documents `at`, several at once: the weakest that leads down is taken.
+
+    A GPU takes no longer for them than for one.
+    """
+    import torch
+
+    found, next_damping = known
+    factors = 10.0 ** torch.arange(1, TRIED_AT_ONCE + 1, device=at.device, dtype=damping.dtype)
+    while len(at):
+        dampings = damping[:, None] * factors
+        every = torch.arange(len(at), device=at.device).repeat_interleave(TRIED_AT_ONCE)
+        tried = here.pick(every).tried(dampings.flatten())
+        lower, done = (one.view(-1, TRIED_AT_ONCE) for one in (tried.lower, tried.done))
+        first = (lower | done).int().argmax(1)
+        places = torch.arange(len(at), device=at.device)
+        better = lower[places, first]
+        chosen = (places * TRIED_AT_ONCE + first)[better]
+        found = found.replaced(at[better], tried.states.pick(chosen))
+        next_damping = next_damping.index_put((at[better],), _eased(dampings.flatten()[chosen]))
+        damping = dampings[:, -1]
+        left = ~(lower | done).any(1) & (damping < MAX_DAMPING)
+        at, damping, here = at[left], damping[left], here.pick(left.nonzero()[:, 0])
+    return found, next_damping
+
+
+@dataclass(frozen=True, eq=False)
+class _Tried:
+    states: States
+    lower: Tensor  # (B,) where the step led down
+    done: Tensor  # (B,) where nothing is left to gain but rounding
+
+
+@dataclass(frozen=True, eq=False)
+class _Here:
+    """Where documents are, and the systems of their next step."""
+
+    problems: Problems
+    states: States
+    ridges: Ridges
+    schur: Tensor  # (B, k, k)
+    gradient: Tensor  # (B, k)
+
+    def pick(self, chosen: Tensor) -> "_Here":
+        problems, states, ridges = self.problems, self.states, self.ridges
+        return _Here(
+            problems.pick(chosen),
+            states.pick(chosen),
+            ridges.pick(chosen),
+            self.schur[chosen],
+            self.gradient[chosen],
+        )
+
+    def tried(self, damping: Tensor) -> _Tried:
+        """The step under a damping; where the system is not convex there is none."""
+        import torch
+
+        damped = self.schur.clone()
+        diagonal = damped.diagonal(dim1=1, dim2=2)
+        diagonal.add_(damping[:, None] * (diagonal.abs() + 1e-12))
         root, failed = torch.linalg.cholesky_ex(damped)
         convex = failed == 0
-        step = torch.cholesky_solve(system.gradient[:, :, None], root)[:, :, 0]
+        step = torch.cholesky_solve(self.gradient[:, :, None], root)[:, :, 0]
         step = torch.where(convex[:, None], step, 0.0)
-        promised = (step * system.gradient).sum(1)
-        trying = trying & ~(convex & (promised <= LEAST * states.objective))
-        moved = problems.in_gauge(states.importances + step.clamp(-STEP_BOUND, STEP_BOUND))
-        trial = project(problems, moved, ridges)
-        better = trying & convex & (trial.objective < states.objective)
-        found = trial.where(better, found)
-        next_damping = torch.where(better, (damping / 10).clamp(min=1e-10), next_damping)
-        trying = trying & ~better
-        damping = damping * 10
-        trying = trying & (damping < MAX_DAMPING)
-        if not bool(trying.any()):
-            return found, next_damping
+        here = self.states
+        done = convex & ((step * self.gradient).sum(1) <= LEAST * here.objective)
+        moved = self.problems.in_gauge(here.importances + step.clamp(-STEP_BOUND, STEP_BOUND))
+        there = project(self.problems, moved, self.ridges)
+        return _Tried(there, convex & ~done & (there.objective < here.objective), done)
 
 
 def approach(
@@ -111,16 +180,15 @@ def approach(
         active = active & (fall > NEAR * before)
         if not bool(active.any()):
             break
-    root = root_at(problems, states, ridges)
-    sliding = Sliding(root, ~settled)
+    sliding = Sliding(inverse_of(root_at(problems, states, ridges)), ~settled)
     return slide(problems, states, ridges, sliding=sliding, n_steps=n_steps, tolerance=tolerance)
 
 
 @dataclass(frozen=True, eq=False)
 class Sliding:
-    """A system's root, of this place or one like it, and who goes on from there."""
+    """A system of this place or one like it, and who goes on from there."""
 
-    root: Tensor  # (B, k, k)
+    inverse: Tensor  # (B, k, k) of its root
     active: Tensor  # (B,)
 
 
@@ -142,7 +210,7 @@ def slide(
             active = active & (n_steps > number)
         if not bool(active.any()):
             break
-        step = _turned(sliding.root, secants, gradient)
+        step = _turned(sliding.inverse, secants, gradient)
         moved, went = _moved(problems, states, ridges, step, active)
         below = downhill(problems, moved, ridges)
         secants.append(_Secant.of(states, moved, gradient - below, went))
@@ -187,15 +255,13 @@ class _Secant:
         return cls(step, fall, torch.where(curved, 1.0 / product, 0.0))
 
 
-def _turned(root: Tensor, secants: Sequence[_Secant], gradient: Tensor) -> Tensor:
+def _turned(inverse: Tensor, secants: Sequence[_Secant], gradient: Tensor) -> Tensor:
     """BFGS's step: the first system's, as corrected by every secant since."""
-    import torch
-
     left, shares = gradient, []
     for secant in reversed(secants):
         shares.append((secant.step * left).sum(1) * secant.curve)
         left = left - shares[-1][:, None] * secant.fall
-    turned = torch.cholesky_solve(left[:, :, None], root)[:, :, 0]
+    turned = applied(inverse.mT, applied(inverse, left))
     for secant, share in zip(secants, reversed(shares), strict=True):
         by = share - (secant.fall * turned).sum(1) * secant.curve
         turned = turned + by[:, None] * secant.step

@@ -28,9 +28,11 @@ from slalom.surrogates.slalom.on_device.problems import (
     Ridges,
     States,
     Tensor,
+    inverse_of,
     project,
 )
 from slalom.surrogates.slalom.path import (
+    Beside,
     Forecast,
     FromAfar,
     FromPrior,
@@ -51,6 +53,7 @@ from slalom.surrogates.slalom.trials import (
 )
 
 Answer = Trial | float
+KINDS = FromPrior, FromAfar, Beside, Forecast  # in which order a round answers them
 
 
 def wake(device: str) -> None:
@@ -104,19 +107,14 @@ class Trials:
         wanted: dict[int, Wanted] = {at: next(one) for at, one in enumerate(searches)}
         best: dict[int, Trial] = {}
         while wanted:
-            answers = self._answers(wanted)
-            wanted = {}
-            for at, answer in answers:
-                try:
-                    wanted[at] = searches[at].send(answer)
-                except StopIteration as end:
-                    best[at] = end.value
+            for kind in KINDS:
+                chosen = {at: wanted.pop(at) for at, one in [*wanted.items()] if type(one) is kind}
+                for at, answer in zip(chosen, self._alike(chosen) if chosen else (), strict=True):
+                    try:
+                        wanted[at] = searches[at].send(answer)
+                    except StopIteration as end:
+                        best[at] = end.value
         return [best[at] for at in range(len(searches))]
-
-    def _answers(self, wanted: dict[int, Wanted]) -> Iterator[tuple[int, Answer]]:
-        for kind in {type(one) for one in wanted.values()}:
-            chosen = {at: one for at, one in wanted.items() if type(one) is kind}
-            yield from zip(chosen, self._alike(chosen), strict=True)
 
     def _alike(self, wanted: dict[int, Any]) -> Sequence[Answer]:
         """Answers of one kind."""
@@ -230,7 +228,7 @@ def _slid(
     good = guessed.objective < states.objective[at] - missed.sum(1)
     begun = guessed.where(good, stayed)
     n_steps = torch.where(good, N_STEPS, N_STEPS_AFAR)
-    sliding = Sliding(near.root[at], torch.ones_like(good))
+    sliding = Sliding(inverse_of(near.root)[at], torch.ones_like(good))
     return slide(kept, begun, strengths, sliding=sliding, n_steps=n_steps, tolerance=FOLD_TOLERANCE)
 
 

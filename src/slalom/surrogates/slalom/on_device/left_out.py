@@ -11,6 +11,7 @@ from slalom.surrogates.slalom.on_device.problems import (
     applied,
     curvatures,
     factor_of,
+    inverse_of,
     positive_root,
     systems,
 )
@@ -27,12 +28,12 @@ class Linearised:
 
     @classmethod
     def of(
-        cls, problems: Problems, states: States, system: Curvatures, lower: Tensor
+        cls, problems: Problems, states: States, system: Curvatures, inverse: Tensor
     ) -> "Linearised":
         import torch
 
         root = positive_root(system.schur)
-        rows = torch.linalg.solve_triangular(lower, states.design.mT, upper=False)
+        rows = inverse @ states.design.mT
         reduced = states.slopes.mT - system.half.mT @ rows
         turned = torch.linalg.solve_triangular(root, reduced, upper=False)
         leverages = rows.square().sum(1) + turned.square().sum(1)
@@ -41,7 +42,7 @@ class Linearised:
 
 def linearised(problems: Problems, states: States, ridges: Ridges) -> Linearised:
     """Where the states were found under these ridges; residuals over `kept` are left-out ones."""
-    return Linearised.of(problems, states, curvatures(problems, states, ridges), states.lower)
+    return Linearised.of(problems, states, curvatures(problems, states, ridges), states.inverse)
 
 
 def errors(problems: Problems, residuals: Tensor) -> Tensor:
@@ -55,15 +56,14 @@ def forecasts(problems: Problems, states: States, ridges: Ridges) -> Tensor:
     """(B,) the error after a step to the optimum under other ridges."""
     import torch
 
-    lower = factor_of(states.gram, ridges.linear)
-    system = systems(problems, states, ridges, lower=lower)
-    near = Linearised.of(problems, states, system, lower)
+    inverse = inverse_of(factor_of(states.gram, ridges.linear))
+    system = systems(problems, states, ridges, inverse=inverse)
+    near = Linearised.of(problems, states, system, inverse)
     pull = problems.weights * states.residuals
     pulls = (applied(states.design.mT, pull) - ridges.linear * states.shift)[:, :, None]
-    halved = torch.linalg.solve_triangular(lower, pulls, upper=False)
-    gradient = system.gradient[:, :, None] - system.half.mT @ halved
+    gradient = system.gradient[:, :, None] - system.half.mT @ (inverse @ pulls)
     step = torch.cholesky_solve(gradient, near.root)
-    linear = torch.cholesky_solve(pulls - system.crossed @ step, lower)
+    linear = inverse.mT @ (inverse @ (pulls - system.crossed @ step))
     moved = (states.design @ linear + states.slopes @ step)[:, :, 0]
     return errors(problems, (states.residuals - moved) / near.kept)
 

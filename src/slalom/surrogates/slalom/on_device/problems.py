@@ -123,7 +123,7 @@ class States:
     attended: Tensor  # (B, n)
     residuals: Tensor  # (B, n)
     gram: Tensor  # (B, w, w)
-    lower: Tensor  # (B, w, w)
+    inverse: Tensor  # (B, w, w) L⁻¹: a GPU is done sooner with products than with triangles
     objective: Tensor  # (B,)
 
     @property
@@ -135,6 +135,18 @@ class States:
     def slopes(self) -> Tensor:
         """(B, n, k) how predictions answer to the importances."""
         return self.attention * (self.values[:, None] - self.attended[:, :, None])
+
+    def pick(self, chosen: Tensor) -> "States":
+        return States(*(getattr(self, field.name)[chosen] for field in fields(self)))
+
+    def replaced(self, at: Tensor, others: "States") -> "States":
+        """With others in the places `at`."""
+        return States(
+            *(
+                getattr(self, field.name).index_put((at,), getattr(others, field.name))
+                for field in fields(self)
+            )
+        )
 
     def where(self, chosen: Tensor, other: "States") -> "States":
         """Of this for the chosen documents, (B,); of the other for the rest."""
@@ -168,10 +180,10 @@ def project(problems: Problems, importances: Tensor, ridges: Ridges) -> States:
     design = torch.cat([attention, problems.fixed], dim=2)
     weighted = design * problems.weights[:, :, None]
     gram = design.mT @ weighted
-    lower = factor_of(gram, ridges.linear)
+    inverse = inverse_of(factor_of(gram, ridges.linear))
     centred = problems.scores - applied(attention, problems.prior)
     pulls = applied(weighted.mT, centred)
-    shift = torch.cholesky_solve(pulls[:, :, None], lower)[:, :, 0]
+    shift = applied(inverse.mT, applied(inverse, pulls))
     k = importances.shape[1]
     values = shift[:, :k] + problems.prior
     attended = applied(attention, values)
@@ -181,7 +193,7 @@ def project(problems: Problems, importances: Tensor, ridges: Ridges) -> States:
         + (ridges.linear * shift.square()).sum(1)
         + (ridges.importances * problems.strayed(importances).square()).sum(1)
     )
-    return States(importances, values, shift, design, attended, residuals, gram, lower, objective)
+    return States(importances, values, shift, design, attended, residuals, gram, inverse, objective)
 
 
 def applied(matrix: Tensor, vector: Tensor) -> Tensor:
@@ -193,6 +205,13 @@ def factor_of(gram: Tensor, ridges: Tensor) -> Tensor:
     """L; where features cannot be told apart, with as little added as it takes."""
     largest = 1.0 + (gram.diagonal(dim1=1, dim2=2) + ridges).amax(1, keepdim=True)
     return _rooted(gram, ridges, largest, JITTERS)
+
+
+def inverse_of(lower: Tensor) -> Tensor:
+    import torch
+
+    one = torch.eye(lower.shape[1], dtype=lower.dtype, device=lower.device)
+    return torch.linalg.solve_triangular(lower, one.expand_as(lower), upper=False)
 
 
 def positive_root(schur: Tensor) -> Tensor:
@@ -226,7 +245,7 @@ def curvatures(
     problems: Problems, states: States, ridges: Ridges, *, full: Tensor | None = None
 ) -> Curvatures:
     """Gauss–Newton's, or true second derivatives for documents that are marked: (B,)."""
-    return systems(problems, states, ridges, lower=states.lower, full=full)
+    return systems(problems, states, ridges, inverse=states.inverse, full=full)
 
 
 def systems(
@@ -234,18 +253,16 @@ def systems(
     states: States,
     ridges: Ridges,
     *,
-    lower: Tensor,
+    inverse: Tensor,
     full: Tensor | None = None,
 ) -> Curvatures:
-    """`lower` is the root of XᵀΠX under these ridges, which need not be the states' own."""
-    import torch
-
+    """`inverse` is L⁻¹ of XᵀΠX under these ridges, which need not be the states' own."""
     weighted = states.slopes * problems.weights[:, :, None]
     crossed, bent = states.design.mT @ weighted, states.slopes.mT @ weighted
     if full is not None:
         pull = problems.weights * states.residuals * full[:, None]
         crossed, bent = _bent_by_residuals(states, crossed, bent, pull=pull)
-    half = torch.linalg.solve_triangular(lower, crossed, upper=False)
+    half = inverse @ crossed
     schur = _gauged(problems, ridges, bent - half.mT @ half)
     return Curvatures(crossed, half, schur, downhill(problems, states, ridges))
 
