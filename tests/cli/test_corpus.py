@@ -52,6 +52,11 @@ def test_a_dry_run_says_the_cost_and_writes_nothing(run, data, tmp_path):
     assert "7 texts to explain: about" in out
     assert "in the mean of 6 of them, into 1 file" in out
     assert not (tmp_path / "out").exists()
+    empty = write_jsonl(tmp_path / "empty.jsonl", [{"text": " "}] * 3)
+    assert "3 texts left, none of which can be explained" in run(empty, tmp_path, "--dry-run")[1]
+    assert run(data, tmp_path / "out", "--queries", 40)[0] == 0
+    _, out, _ = run(data, tmp_path / "out", "--queries", 40, "--dry-run")
+    assert out == "nothing is left to explain\n"
 
 
 def test_wrong_use_is_one_sentence_and_status_2(run, data, tmp_path):

@@ -5,6 +5,7 @@ import gzip
 import io
 import os
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
@@ -124,6 +125,24 @@ def test_half_a_character_is_a_broken_line(tmp_path):
     assert [record.problem is None for record in records] == [True, False, False]
     assert "half a character" in records[1].problem
     assert records[0].cells["text"] == "fine 😀"
+
+
+def test_parquet_may_call_bytes_texts_that_are_none(tmp_path):
+    ends = np.array([0, 4, 7, 11], dtype=np.int32)
+    texts = pa.StringArray.from_buffers(3, pa.py_buffer(ends), pa.py_buffer(b"fine\xff\xfealast"))
+    parquet.write_table(pa.table({"text": texts}), tmp_path / "odd.parquet")
+    records = list(read_records(tmp_path / "odd.parquet"))
+    assert [record.cells.get("text") for record in records] == ["fine", None, "last"]
+    assert records[1].problem == "not in UTF-8"
+
+
+def test_two_columns_of_one_name_are_refused(tmp_path):
+    (tmp_path / "two.csv").write_text("text,n,n\na,1,2\n")
+    twice = pa.Table.from_arrays([pa.array(["a"])] * 3, names=["text", "n", "n"])
+    parquet.write_table(twice, tmp_path / "two.parquet")
+    for name in ("two.csv", "two.parquet"):
+        with pytest.raises(FileError, match="two columns of one name: text, n, n"):
+            index_file(tmp_path / name, "text", None)
 
 
 def test_a_missing_column_names_those_there_are(tmp_path):

@@ -174,6 +174,31 @@ def test_two_models_differ_in_the_word_they_disagree_on(folder, tmp_path):
     assert (same.words, same.n_flipped) == ((), 0)
 
 
+def test_runs_without_a_common_word_and_open_settings_are_said(tmp_path):
+    data = write_jsonl(tmp_path / "d.jsonl", reviews(4))
+    explain_dataset(classifier(), str(data), tmp_path / "a", n_queries=30)
+    explain_dataset(classifier(), str(data), tmp_path / "b", n_queries=30, units="sentence")
+    facts = diff(RunFolder(tmp_path / "a"), RunFolder(tmp_path / "b")).facts()
+    assert facts[0] == "units: left open in A, 'sentence' in B"
+    assert facts[1] == "no word is in 3 documents or more of both runs"
+
+
+def test_a_damaged_file_is_named(tmp_path):
+    data = write_jsonl(tmp_path / "d.jsonl", reviews(4))
+    explain_dataset(classifier(), str(data), tmp_path / "out", "leave-one-out")
+    part = tmp_path / "out/part-000000.parquet"
+    part.write_bytes(b"PAR1")
+    with pytest.raises(FileError, match=r"part-000000\.parquet is not a Parquet file"):
+        report(RunFolder(tmp_path / "out"))
+    with pytest.raises(FileError, match="delete it, and its rows are explained again"):
+        explain_dataset(classifier(), str(data), tmp_path / "out", "leave-one-out")
+    part.unlink()
+    with pytest.raises(FileError, match="are gone: run slalom corpus again"):
+        report(RunFolder(tmp_path / "out"))
+    explain_dataset(classifier(), str(data), tmp_path / "out", "leave-one-out")
+    assert "4 documents explained" in report(RunFolder(tmp_path / "out"))
+
+
 def test_what_is_no_finished_run_is_said(tmp_path):
     with pytest.raises(FileError, match="holds no run"):
         report(RunFolder(tmp_path))

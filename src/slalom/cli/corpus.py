@@ -22,7 +22,7 @@ from slalom.cli.typed import (
     console_for_results,
     write,
 )
-from slalom.errors import InputError, SlalomError
+from slalom.errors import InputError, SlalomError, counted
 from slalom.explainers.bars import Show, Wait, bar
 
 if TYPE_CHECKING:
@@ -139,8 +139,7 @@ def _cost(prepared: "Prepared", typed: TypedModel) -> str:
 
     work = prepared.work
     cost = cost_of(typed.classifier(), work.recipe, work.layout, left=prepared.left)
-    n_files = len(prepared.shards)
-    return f"{cost}, into {n_files} {'file' if n_files == 1 else 'files'}"
+    return f"{cost}, into {counted(len(prepared.left), 'file')}" if cost.n_sampled else str(cost)
 
 
 def is_table(text: str | None, file: str | None, out: str | None) -> bool:
@@ -201,9 +200,9 @@ def _going_on(prepared: "Prepared") -> Iterator[None]:
 def _say(summary: "Summary") -> None:
     """What is in the folder now, in one line."""
     if summary.n_failed:
-        failed = "1 text" if summary.n_failed == 1 else f"{summary.n_failed} texts"
+        failed = counted(summary.n_failed, "text")
         complain(f"{failed} could not be explained; the first: {summary.first_problem}")
-    rows = "1 text" if summary.n_rows == 1 else f"{summary.n_rows} texts"
+    rows = counted(summary.n_rows, "text")
     explained = f"{summary.n_rows - summary.n_failed} of " if summary.n_failed else ""
     click.echo(
         f"{explained}{rows} in {summary.folder}: {summary.n_queries} queries, "

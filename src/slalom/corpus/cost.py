@@ -7,7 +7,7 @@ from slalom.classifiers.base import Classifier
 from slalom.corpus.layout import Layout
 from slalom.corpus.plan import Shard
 from slalom.corpus.work import Recipe
-from slalom.errors import InputError
+from slalom.errors import InputError, counted
 from slalom.explainers.base import Request
 from slalom.explainers.dry_run import Cost, dry_run
 from slalom.explainers.splitting import document_of
@@ -26,17 +26,24 @@ class RunCost:
     n_requests: float | None  # None: nothing is sent anywhere
 
     def __str__(self) -> str:
-        if not self.n_sampled:
+        if not self.n_rows:
             return "nothing is left to explain"
-        rows = f"{self.n_rows} {'text' if self.n_rows == 1 else 'texts'}"
-        queries = f"about {self.n_rows * self.n_queries:.3g} queries"
+        rows = counted(self.n_rows, "text")
+        if not self.n_sampled:
+            return f"{rows} left, none of which can be explained, as far as was looked"
+        queries = f"about {_rounded(self.n_rows * self.n_queries)} queries"
         if self.n_requests is not None:
-            queries += f" (at most {self.n_rows * self.n_requests:.3g} requests)"
+            queries += f" (at most {_rounded(self.n_rows * self.n_requests)} requests)"
         return (
-            f"{rows} to explain: {queries} and {self.n_rows * self.n_tokens:.3g} tokens, by "
+            f"{rows} to explain: {queries} and {_rounded(self.n_rows * self.n_tokens)} tokens, by "
             f"{self.n_queries:.0f} queries and {self.n_tokens:.0f} tokens in the mean of "
             f"{self.n_sampled} of them"
         )
+
+
+def _rounded(n: float) -> str:
+    """Three digits, the others 0."""
+    return f"{float(f'{n:.3g}'):,.0f}"
 
 
 def cost_of(

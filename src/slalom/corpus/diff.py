@@ -17,7 +17,7 @@ import numpy as np
 from slalom.corpus.findings import CLEAR, MIN_DOCUMENTS
 from slalom.corpus.folder import RunFolder
 from slalom.corpus.report import page, painted, table
-from slalom.corpus.run import OTHER_MODEL
+from slalom.corpus.run import OTHER_MODEL, in_words
 from slalom.corpus.survey import Survey, batches, survey_of
 from slalom.errors import InputError
 from slalom.views.numbers import ROUNDING, counted, margin, number
@@ -73,12 +73,7 @@ class Diff:
     def facts(self) -> list[str]:
         """What to know, in sentences."""
         lines = [*self.settings] or ["the same settings"]
-        differ = "differs" if len(self.words) == 1 else "differ"
-        chance = "; some of that may be chance" if self.words else ""
-        lines.append(
-            f"{len(self.words)} of {counted(self.n_words, 'common word')} {differ} by "
-            f"{CLEAR:g} standard errors or more{chance}"
-        )
+        lines.append(self._words_in_words())
         if self.n_documents:
             are = "is" if self.n_flipped == 1 else "are"
             lines.append(
@@ -86,6 +81,16 @@ class Diff:
                 "side of even odds"
             )
         return lines
+
+    def _words_in_words(self) -> str:
+        if not self.n_words:
+            return f"no word is in {MIN_DOCUMENTS} documents or more of both runs"
+        differ = "differs" if len(self.words) == 1 else "differ"
+        chance = "; some of that may be chance" if self.words else ""
+        return (
+            f"{len(self.words)} of {counted(self.n_words, 'common word')} {differ} by "
+            f"{CLEAR:g} standard errors or more{chance}"
+        )
 
     def word_table(self) -> tuple[list[str], list[list[str]]]:
         heads = ["word", "A", "B", "B−A", "documents A", "documents B"]
@@ -205,7 +210,7 @@ def _rows(folder: RunFolder) -> Iterator[dict[str, Any]]:
 def _differing(first: Survey, second: Survey) -> tuple[str, ...]:
     names = [name for name in first.settings if name not in ("input", "fingerprint")]
     differences = [
-        f"{name}: {first.settings[name]!r} in A, {second.settings.get(name)!r} in B"
+        f"{name}: {in_words(first.settings[name])} in A, {in_words(second.settings.get(name))} in B"
         for name in names
         if first.settings[name] != second.settings.get(name)
     ]

@@ -79,7 +79,7 @@ def columns_of(path: Path) -> tuple[str, ...]:
                 with _opened(path) as file:
                     return _header(path, file)
             case ".parquet":
-                return tuple(_parquet(path).schema_arrow.names)
+                return _distinct(path, parquet_file(path).schema_arrow.names)
             case _:
                 return ()
     except OSError as problem:
@@ -170,6 +170,10 @@ def _header(path: Path, file: IO[bytes]) -> tuple[str, ...]:
         raise FileError(f"cannot read the columns of {path}: {problem}") from problem
     if not names:
         raise FileError(f"the first line of {path} is blank: there it names its columns")
+    return _distinct(path, names)
+
+
+def _distinct(path: Path, names: Sequence[str]) -> tuple[str, ...]:
     if len(set(names)) < len(names):
         raise FileError(f"{path} has two columns of one name: {', '.join(names)}")
     return tuple(names)
@@ -227,7 +231,8 @@ def _table_record(place: Place, line: int, names: Sequence[str], cells: Sequence
     return Record(place, line, dict(zip(names, cells, strict=False)))
 
 
-def _parquet(path: Path) -> Any:
+def parquet_file(path: Path) -> Any:
+    """An open Parquet file, or an error that names it."""
     arrow()
     from pyarrow import ArrowInvalid
     from pyarrow.parquet import ParquetFile
@@ -239,7 +244,7 @@ def _parquet(path: Path) -> Any:
 
 
 def _parquet_records(path: Path, start: Place) -> Iterator[Record]:
-    file = _parquet(path)
+    file = parquet_file(path)
     before = 0
     for group in range(file.num_row_groups):
         n_rows = file.metadata.row_group(group).num_rows
@@ -248,10 +253,21 @@ def _parquet_records(path: Path, start: Place) -> Iterator[Record]:
             for batch in file.iter_batches(BATCH, row_groups=[group]):
                 skipped = min(batch.num_rows, max(0, start.row - row))
                 row += skipped
-                for cells in batch.slice(skipped).to_pylist():
-                    yield Record(Place(row, row, 0), row + 1, cells)
+                for cells in _rows_of(batch.slice(skipped)):
+                    problem = "not in UTF-8" if cells is None else None
+                    yield Record(Place(row, row, 0), row + 1, cells or {}, problem)
                     row += 1
         before += n_rows
+
+
+def _rows_of(batch: Any) -> list[dict[str, Any] | None]:
+    """The cells of each row; None: they are called texts and are none."""
+    try:
+        return list(batch.to_pylist())
+    except UnicodeDecodeError:
+        if batch.num_rows == 1:
+            return [None]
+        return [row for at in range(batch.num_rows) for row in _rows_of(batch.slice(at, 1))]
 
 
 def bytes_of(path: Path) -> io.BufferedReader:

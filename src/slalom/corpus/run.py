@@ -270,8 +270,12 @@ def _differences(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
             if before["model"] == now["model"]:
                 found.append(f"model {now['model']!r} has {OTHER_MODEL}")
         else:
-            found.append(f"{name} was {before.get(name)!r}, now {now[name]!r}")
+            found.append(f"{name} was {in_words(before.get(name))}, now {in_words(now[name])}")
     return found
+
+
+def in_words(setting: Any) -> str:
+    return "left open" if setting is None else repr(setting)
 
 
 def _input_difference(before: dict[str, str], now: dict[str, str]) -> str:

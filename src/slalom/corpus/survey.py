@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 
 from slalom.corpus.folder import RunFolder
 from slalom.corpus.layout import OWN
+from slalom.corpus.records import parquet_file
 from slalom.document import FloatArray
 from slalom.errors import FileError, InputError
-from slalom.tables import SCORES, arrow, document_schema
+from slalom.tables import SCORES, document_schema
 
 EFFECTS = ("shapley", "removal", "alone", "score", "linearised")  # the first there is counts
 BATCH = 512  # rows
@@ -206,11 +207,8 @@ def finished_settings(folder: RunFolder) -> dict[str, Any]:
 
 def batches(folder: RunFolder, by: str | None = None) -> Iterator[list[dict[str, Any]]]:
     """The rows of all files, a few hundred at a time, with what is needed of them."""
-    arrow()
-    from pyarrow.parquet import ParquetFile
-
     for path in _files(folder):
-        file = ParquetFile(path)
+        file = parquet_file(path)
         columns = [*NEEDED, *([by] if by is not None and by not in NEEDED else [])]
         for batch in file.iter_batches(BATCH, columns=columns):
             yield batch.to_pylist()
@@ -218,10 +216,8 @@ def batches(folder: RunFolder, by: str | None = None) -> Iterator[list[dict[str,
 
 def _column_of(folder: RunFolder, by: str) -> str:
     """What a column of the input is called in the rows: one named like ours is `input_…`."""
-    from pyarrow.parquet import read_schema
-
     ours = {*OWN, *document_schema().names}
-    names = read_schema(_files(folder)[0]).names
+    names = parquet_file(_files(folder)[0]).schema_arrow.names
     carried = [name for name in names if name not in ours]
     if by in ours and f"input_{by}" in carried:
         return f"input_{by}"
@@ -276,7 +272,10 @@ def _effect(folder: RunFolder) -> str:
 
 
 def _files(folder: RunFolder) -> list[Path]:
-    return sorted(folder.path.glob("part-*.parquet"))
+    found = sorted(folder.path.glob("part-*.parquet"))
+    if not found:
+        raise FileError(f"the files of {folder.path} are gone: run slalom corpus again")
+    return found
 
 
 def _group(cell: Any) -> str:

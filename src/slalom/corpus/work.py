@@ -15,10 +15,10 @@ from slalom.classifiers.base import Classifier, text_logits
 from slalom.corpus.folder import RunFolder
 from slalom.corpus.layout import Layout
 from slalom.corpus.plan import Shard
-from slalom.corpus.records import Record
+from slalom.corpus.records import Record, parquet_file
 from slalom.corpus.words import WordSums
 from slalom.document import Document
-from slalom.errors import InputError, SlalomError
+from slalom.errors import FileError, InputError, SlalomError
 from slalom.explainers.base import Explainer, Request, Result
 from slalom.explainers.pipe import chunks, in_order
 from slalom.explainers.splitting import document_of
@@ -146,9 +146,7 @@ class Worker:
         found = [result for part in parts for result in part]
         errors = [result for result in found if isinstance(result, SlalomError)]
         if not all(isinstance(error, InputError) for error in errors):
-            text_logits(
-                self.classifier, ["a"]
-            )  # raises where nothing is answered any more: the run ends
+            text_logits(self.classifier, ["a"])  # raises where nothing is answered any more
         return [
             result if isinstance(result, Explanation) else Failed(document.text, str(result))
             for document, result in zip(documents, found, strict=True)
@@ -174,9 +172,10 @@ class Worker:
 
 def receipt_of(folder: RunFolder, name: str) -> Receipt:
     """What a finished shard says of itself."""
-    from pyarrow import parquet
-
-    found = parquet.read_schema(folder.shard(name)).metadata[KEPT]
+    try:
+        found = parquet_file(folder.shard(name)).schema_arrow.metadata[KEPT]
+    except FileError as problem:
+        raise FileError(f"{problem}; delete it, and its rows are explained again") from problem
     return Receipt(**json.loads(found))
 
 
