@@ -11,6 +11,7 @@ import pytest
 
 import slalom
 from slalom.classifiers.base import Delegating
+from slalom.classifiers.huggingface.classifier import HuggingFaceClassifier
 from slalom.errors import BudgetError, ClassifierError
 from slalom.explainers import answering, methods, workers
 from slalom.surrogates import pool
@@ -267,3 +268,92 @@ def test_an_error_of_one_document_is_not_that_of_its_neighbours(bundled, monkeyp
         Refusing(bundled), TEXTS, "slalom-fast", n_queries=60, progress=False, on_error="keep"
     )
     assert [isinstance(one, ClassifierError) for one in kept] == [False, True, False]
+
+
+@pytest.fixture
+def on_device(bundled, monkeypatch):
+    """The bundled classifier itself, as if it ran on a device; how many rows it was sent."""
+    monkeypatch.setattr(HuggingFaceClassifier, "runs_elsewhere", True)
+    rows = []
+    plain = HuggingFaceClassifier.row_logits
+
+    def row_logits(self, parts):
+        rows.extend(len(part.lengths) for part in parts)
+        return plain(self, parts)
+
+    monkeypatch.setattr(HuggingFaceClassifier, "row_logits", row_logits)
+    return rows
+
+
+@pytest.mark.parametrize("method", ["slalom", "slalom-fast", "kernel-shap"])
+def test_rows_that_workers_put_together_are_answered_alike(bundled, on_device, method):
+    there = slalom.explain_many(bundled, TEXTS, method, n_queries=120, progress=False)
+    n_asked = sum(on_device)
+    assert n_asked > 300
+    by_queries = slalom.explain_many(OnDevice(bundled), TEXTS, method, n_queries=120)
+    assert sum(on_device) == n_asked  # a wrapper that answers itself is asked itself
+    for one, other in zip(by_queries, there, strict=True):
+        assert one.quality.n_queries == other.quality.n_queries
+        assert one.quality.n_tokens == other.quality.n_tokens
+        for name, scores in one.scores.items():
+            np.testing.assert_allclose(other.scores[name], scores, rtol=1e-5, atol=1e-5)
+
+
+def test_windows_of_long_texts_and_pairs_are_rows_too(bundled, on_device):
+    texts = [f"{TEXTS[0]} " * 60, (TEXTS[1], TEXTS[2])]
+    asked = {"n_queries": 60, "units": "sentence", "too_long": "windows", "progress": False}
+    there = slalom.explain_many(bundled, texts, "lime", **asked)
+    n_queries = sum(e.quality.n_queries for e in there)
+    assert sum(on_device) > n_queries  # a query of several windows has as many rows
+    here = [slalom.explain(bundled, text, "lime", **asked) for text in texts]
+    for one, other in zip(here, there, strict=True):
+        for name, scores in one.scores.items():
+            np.testing.assert_allclose(other.scores[name], scores, rtol=1e-5, atol=1e-5)
+
+
+def test_progress_counts_queries_and_not_windows(bundled, on_device):
+    told = []
+    texts = [f"{text} " * 60 for text in TEXTS[:2]]
+    slalom.explain_many(
+        bundled,
+        texts,
+        "lime",
+        n_queries=60,
+        units="sentence",
+        too_long="windows",
+        progress=lambda *now: told.append(now),
+    )
+    assert told[-1] == (120, 120)
+    assert max(done for done, _ in told[:-1]) <= 120
+
+
+def test_an_error_of_rows_is_kept_where_it_belongs(bundled, monkeypatch):
+    monkeypatch.setattr(HuggingFaceClassifier, "runs_elsewhere", True)
+    plain = HuggingFaceClassifier.row_logits
+    waste = bundled.tokenizer.convert_tokens_to_ids("waste")
+    assert waste != bundled.tokenizer.unk_token_id
+
+    def row_logits(self, parts):
+        if any((part.ids == waste).any() for part in parts):
+            raise ClassifierError("not this one")
+        return plain(self, parts)
+
+    monkeypatch.setattr(HuggingFaceClassifier, "row_logits", row_logits)
+    kept = slalom.explain_many(bundled, TEXTS, n_queries=100, progress=False, on_error="keep")
+    assert [isinstance(one, ClassifierError) for one in kept] == [False, True, False]
+    with pytest.raises(ClassifierError, match="not this one"):
+        slalom.explain_many(bundled, TEXTS, n_queries=100, progress=False)
+
+
+def test_who_answers_in_a_way_of_its_own_is_sent_queries(bundled):
+    class Own(HuggingFaceClassifier):
+        def logits(self, asked):
+            return super().logits(asked)
+
+    assert answering.takes_rows(bundled)
+    assert not answering.takes_rows(OnDevice(bundled))
+    assert not answering.takes_rows(Own(bundled.model, bundled.tokenizer))
+    mine = HuggingFaceClassifier(bundled.model, bundled.tokenizer)
+    mine.logits = bundled.logits
+    assert not answering.takes_rows(mine)
+    assert not answering.takes_rows(slalom.FunctionClassifier(len, labels=["a", "b"]))

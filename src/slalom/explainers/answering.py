@@ -29,9 +29,18 @@ from slalom.errors import ClassifierError, SlalomError
 WORKERS_AT_MOST = 512  # that may call at the same moment
 BATCHES_AT_ONCE = 2  # one is answered while the next is put together; further calls gather
 UNITS_PER_TURN = 2**19  # of all queries, shown or not: a few batches
-Pairs = Sequence[tuple[Document, Queries]]
+UNITS_PER_TOKEN = 2  # of a row: about as many as a query shows it does not show
+Pair = tuple[Document, Queries]
 
 _opening = Lock()
+
+
+@dataclass(frozen=True, eq=False)
+class RowsAsked:
+    """What a worker put together for its queries; only a classifier knows what rows are."""
+
+    rows: Any  # with `n_tokens`
+    n_queries: int
 
 
 @dataclass(frozen=True)
@@ -42,25 +51,29 @@ class Channel:
     key: bytes
     number: int
 
-    def ask(self, queries: Pairs) -> list[FloatArray]:
+    def ask(self, queries: Sequence[Pair]) -> list[FloatArray]:
         """The logits from there; an error that was sent back is raised here."""
         pieces = [(document, _without_padding(rows)) for document, rows in queries]
-        answers: list[FloatArray] | SlalomError = self._reply_to(
-            [(one, rows) for one, parts in pieces for rows in parts]
-        )
-        if isinstance(answers, SlalomError):
-            raise answers
+        answers = self._reply_to([(one, rows) for one, parts in pieces for rows in parts])
         logits = iter(answers)
         return [np.concatenate([next(logits) for _ in parts]) for _, parts in pieces]
 
-    def _reply_to(self, call: Any) -> Any:
+    def ask_rows(self, rows: Any, n_queries: int) -> FloatArray:
+        """Likewise for rows that were put together here, where the classifier takes them."""
+        (logits,) = self._reply_to([RowsAsked(rows, n_queries)])
+        return logits
+
+    def _reply_to(self, questions: Sequence[Pair | RowsAsked]) -> list[FloatArray]:
         connection = _connected(self.address, self.key)
         try:
-            connection.send((self.number, call))
-            return connection.recv()
+            connection.send((self.number, questions))
+            answers: list[FloatArray] | SlalomError = connection.recv()
         except (EOFError, OSError) as problem:
             _connected.cache_clear()
             raise ClassifierError("the process that holds the model hung up") from problem
+        if isinstance(answers, SlalomError):
+            raise answers
+        return answers
 
 
 @dataclass(frozen=True)
@@ -68,19 +81,28 @@ class Call:
     """The queries of one worker, which waits for the reply."""
 
     connection: Connection
-    queries: Pairs
+    questions: Sequence[Pair | RowsAsked]
     chunk: "ChunkQueue"
 
     @property
     def n_units(self) -> int:
-        """Of all its queries, shown or not."""
-        return sum(rows.size for _, rows in self.queries)
+        """Of all its queries, shown or not; of rows an estimate."""
+        return sum(
+            UNITS_PER_TOKEN * one.rows.n_tokens if isinstance(one, RowsAsked) else one[1].size
+            for one in self.questions
+        )
+
+    @property
+    def n_queries(self) -> int:
+        return sum(
+            one.n_queries if isinstance(one, RowsAsked) else len(one[1]) for one in self.questions
+        )
 
     def reply(self, answers: list[FloatArray] | SlalomError) -> None:
         if isinstance(answers, SlalomError):
             answers = _portable(answers)
-        else:
-            self.chunk.events.put(QueriesAnswered(sum(len(queries) for _, queries in self.queries)))
+        elif self.chunk.watched:
+            self.chunk.events.put(QueriesAnswered(self.n_queries))
         with suppress(OSError):  # the worker is dead, which its future says
             self.connection.send(answers)
 
@@ -103,6 +125,7 @@ class ChunkQueue:
 
     classifier: Classifier
     keep_errors: bool  # a call that cannot be answered gets the error, and no other one does
+    watched: bool = True  # its thread wants to know how many queries were answered
     events: "SimpleQueue[CallArrived | QueriesAnswered | Future[Any]]" = field(
         default_factory=SimpleQueue
     )
@@ -216,8 +239,22 @@ def _without_padding(queries: Queries) -> list[Queries]:
 
 
 def _logits_of(classifier: Classifier, calls: Sequence[Call]) -> list[list[FloatArray]]:
-    logits = iter(classifier.logits([pair for call in calls for pair in call.queries]))
-    return [[next(logits) for _ in call.queries] for call in calls]
+    """Those who ask one classifier all send rows, or none does."""
+    questions: list[Any] = [question for call in calls for question in call.questions]
+    rows = [question.rows for question in questions if isinstance(question, RowsAsked)]
+    asked: Any = classifier
+    answered = asked.row_logits(rows) if rows else classifier.logits(questions)
+    logits = iter(answered)
+    return [[next(logits) for _ in call.questions] for call in calls]
+
+
+def takes_rows(classifier: Classifier) -> bool:
+    """Whether workers may send it rows: by its own `row_logits`, not that of what it wraps.
+
+    Whoever answers in a way of its own, by a `logits` in a class above or in itself, gets queries.
+    """
+    kinds = (kind for kind in type(classifier).__mro__ if "logits" in vars(kind))
+    return "logits" not in vars(classifier) and "row_logits" in vars(next(kinds, object))
 
 
 def _answer_alone(chunk: ChunkQueue, calls: Sequence[Call]) -> None:

@@ -23,6 +23,7 @@ from slalom.explainers.answering import (
     QueriesAnswered,
     answer_server,
     given_up,
+    takes_rows,
 )
 from slalom.explainers.base import Explainer, Request, Result
 from slalom.explainers.device_process import DeviceClient, device_processes
@@ -57,16 +58,26 @@ class RemoteClassifier(Delegating):
     """
 
     def __init__(
-        self, classifier: Classifier, channel: Channel, device: DeviceClient | None
+        self,
+        classifier: Classifier,
+        channel: Channel,
+        device: DeviceClient | None,
+        *,
+        sends_rows: bool = False,
     ) -> None:
         self.classifier = classifier
         self.channel = channel
+        self.sends_rows = sends_rows
         self.device = device
         self.fits = None if device is None else device.fits
         self.posteriors = None if device is None else device.posteriors
 
     def logits(self, asked: Sequence[tuple[Document, Queries]]) -> list[FloatArray]:
-        return self.channel.ask(asked)
+        if not self.sends_rows:
+            return self.channel.ask(asked)
+        n_queries = sum(len(queries) for _, queries in asked)
+        outline: Any = self.classifier
+        return list(outline.answered(asked, lambda rows: self.channel.ask_rows(rows, n_queries)))
 
 
 def explained(
@@ -123,11 +134,12 @@ def _has_outline(classifier: Any, document: Document) -> bool:
 def _by_workers(classifier: Any, task: Task) -> list[Result]:
     outline = replace(classifier.outline, name=classifier.name, labels=tuple(classifier.labels))
     plain, progress = _unwatched(classifier)
-    queue, server = ChunkQueue(plain, task.keep_errors), answer_server()
+    watched = isinstance(classifier, Watched)
+    queue, server = ChunkQueue(plain, task.keep_errors, watched), answer_server()
     with server.channel(queue) as channel:
         spare = spare_accelerator(classifier)
         device = None if spare is None else device_processes(spare).ready()
-        remote = RemoteClassifier(outline, channel, device)
+        remote = RemoteClassifier(outline, channel, device, sends_rows=takes_rows(plain))
         futures = [submit(_explained_there, (remote, part)) for part in task.parts(PER_WORKER)]
         try:
             for future in futures:

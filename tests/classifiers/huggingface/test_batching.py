@@ -1,3 +1,5 @@
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -8,6 +10,7 @@ from slalom.classifiers.huggingface.batching import (
     MAX_ROWS,
     TOLERATED_PADDING,
     Frame,
+    Rows,
     assemble,
     batches,
     row_bytes,
@@ -104,3 +107,20 @@ def test_many_short_rows_are_not_one_batch(padding: bool) -> None:
     cut = list(batches(lengths, budget=2**18, padding=padding))
     assert [len(chosen) for chosen in cut] == [MAX_ROWS] * 4
     assert sorted(np.concatenate(cut).tolist()) == list(range(2**17))
+
+
+@pytest.mark.parametrize(("largest", "n_bytes"), [(200, 1), (30_000, 2), (250_000, 4)])
+def test_rows_take_no_more_bytes_than_they_need_on_their_way(largest: int, n_bytes: int) -> None:
+    ids = np.arange(4000, dtype=np.int32) % largest
+    ids[-1] = largest
+    for types in (np.zeros_like(ids), ids % 2):
+        rows = Rows(ids, types, np.full(40, 100))
+        sent = pickle.dumps(rows)
+        assert len(sent) < 4000 * (n_bytes + bool(types.any())) + 600
+        found = pickle.loads(sent)
+        for part in ("ids", "types", "lengths"):
+            before, after = getattr(rows, part), getattr(found, part)
+            assert before.dtype == after.dtype
+            np.testing.assert_array_equal(before, after)
+    empty = pickle.loads(pickle.dumps(Rows(ids[:0], ids[:0], np.zeros(0, dtype=np.int64))))
+    assert empty.n_tokens == 0

@@ -60,6 +60,29 @@ class Rows:
         """(n_rows,) where each row begins."""
         return np.asarray(np.cumsum(self.lengths) - self.lengths)
 
+    @property
+    def n_tokens(self) -> int:
+        return len(self.ids)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Between processes numbers take no more bytes than they need."""
+        types = _narrow(self.types) if self.types.any() else None
+        return _widened, (_narrow(self.ids), types, _narrow(self.lengths))
+
+
+def _narrow(numbers: NDArray[Any]) -> NDArray[Any]:
+    """In the smallest type that holds them; none is negative."""
+    return numbers.astype(np.min_scalar_type(int(numbers.max(initial=0))))
+
+
+def _widened(ids: NDArray[Any], types: NDArray[Any] | None, lengths: NDArray[Any]) -> Rows:
+    wide = ids.astype(np.int32)
+    return Rows(
+        wide,
+        np.zeros_like(wide) if types is None else types.astype(np.int32),
+        lengths.astype(np.int64),
+    )
+
 
 def assemble(frame: Frame, queries: Queries) -> Rows:
     """The rows a model reads for these queries, fixed parts included."""

@@ -139,6 +139,11 @@ class HuggingFaceClassifier:
     def logits(self, asked: Sequence[tuple[Document, Queries]]) -> list[FloatArray]:
         return answered(asked, self._ask)
 
+    def row_logits(self, parts: Sequence[Rows]) -> list[FloatArray]:
+        """Answers to rows that others put together, those of all parts in one go."""
+        ends = np.cumsum([len(part.lengths) for part in parts])[:-1]
+        return np.split(self._ask(joined(parts)), ends)
+
     def __call__(self, texts: Sequence[Text]) -> FloatArray:
         if not len(checked_texts(texts)):
             return np.zeros((0, len(self.labels)))
