@@ -303,3 +303,7 @@ def test_wrong_calls_say_what_is_wrong(data, tmp_path):
         explain_dataset(classifier(), str(data), tmp_path / "out", workers=2)
     with pytest.raises(InputError, match="one target"):
         explain_dataset(classifier(), str(data), tmp_path / "out", target="all")
+    with pytest.raises(InputError, match="for a model given by its name"):
+        explain_dataset(classifier(), str(data), tmp_path / "out", device="cuda")
+    with pytest.raises(slalom.SlalomError, match="cannot use the device 'nowhere'"):
+        explain_dataset(None, str(data), tmp_path / "out", device="nowhere")

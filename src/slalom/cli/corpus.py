@@ -109,14 +109,14 @@ def explain_corpus(
 
     The same command goes on where an earlier one was stopped, however it ended.
     """
-    from slalom.corpus.explain import Dataset, engine_named, finish, prepare
+    from slalom.corpus.explain import Dataset, engine_named, finish, is_gpu, prepare
     from slalom.corpus.plan import broken_lines
     from slalom.corpus.work import Recipe
     from slalom.explainers.methods import method_named
 
     recipe = Recipe(method_named(method), 0, queries, units, too_long, seed)
     typed = TypedModel(model, device, labels_typed(labels), prompt, base_url, samples, cache)
-    chosen = engine_named(engine, typed.classifier, workers, on_gpu=_is_gpu(device))
+    chosen = engine_named(engine, typed.classifier, workers, on_gpu=is_gpu(device))
     dataset = Dataset(input, Path(output), text_column, id_column, rows_per_file)
     with closing(chosen):
         prepared = prepare(typed.classifier, dataset, recipe, target=target, engine=chosen)
@@ -128,10 +128,6 @@ def explain_corpus(
             with _going_on(prepared), _bar(prepared) as show:
                 summary = finish(prepared, chosen, show)
             _say(summary)
-
-
-def _is_gpu(device: str | None) -> bool:
-    return device is not None and device.startswith("cuda")
 
 
 def _cost(prepared: "Prepared", typed: TypedModel) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from slalom.classifiers.base import Classifier
+from slalom.classifiers.base import Classifier, accelerator
 from slalom.classifiers.load import as_classifier, load
 from slalom.corpus.folder import RunFolder
 from slalom.corpus.layout import layout_of
@@ -18,16 +18,14 @@ from slalom.corpus.run import (
     Make,
     Summary,
     Work,
-    agree,
-    begin,
     close,
     index_input,
     keep_plan,
     one_target,
     rows_per_file,
-    settings_of,
     summary_of,
 )
+from slalom.corpus.settings import agree, begin, settings_of
 from slalom.corpus.vocabulary import write_vocabulary
 from slalom.corpus.work import Recipe
 from slalom.errors import FileError, InputError, Setting, UnknownNameError
@@ -92,17 +90,17 @@ def explain_dataset(
     engine: str = "local",
     workers: int = 1,
     rows_per_file: int | None = None,
+    device: str | None = None,
     on_progress: OnProgress | None = None,
 ) -> Summary:
     """Explain every row of JSON lines, CSV or Parquet files into a folder of Parquet files.
 
     `classifier` is what `slalom.explain` takes, or the name of a model, which every worker
-    then loads itself; None is the bundled one. The same call on the same folder finishes what
-    an earlier one has left, and asks nothing again.
+    then loads itself onto `device`; None is the bundled one. The same call on the same folder
+    finishes what an earlier one has left, and asks nothing again.
     """
-    is_name = classifier is None or isinstance(classifier, str)
-    make: Make = _Load(classifier) if is_name else _Given(classifier)
-    chosen = engine_named(engine, make, workers)
+    make, on_gpu = _maker(classifier, device)
+    chosen = engine_named(engine, make, workers, on_gpu=on_gpu)
     dataset = Dataset(str(input), Path(output), text_column, id_column, rows_per_file)
     recipe = Recipe(method_named(method), 0, n_queries, units, too_long, seed)
     with closing(chosen):
@@ -173,14 +171,30 @@ def finish(prepared: Prepared, engine: Engine, on_progress: OnProgress | None = 
     return summary
 
 
+def is_gpu(device: str | None) -> bool:
+    return device is not None and device.startswith("cuda")
+
+
+def _maker(classifier: Any, device: str | None) -> tuple[Make, bool]:
+    """How every worker gets its classifier, and whether it takes a GPU."""
+    if classifier is None or isinstance(classifier, str):
+        return _Load(classifier, device), is_gpu(device)
+    if device is not None:
+        raise InputError(
+            f"device={device!r} is for a model given by its name: this classifier runs where it is"
+        )
+    return _Given(classifier), accelerator(as_classifier(classifier)) is not None
+
+
 @dataclass(frozen=True)
 class _Load:
     """A model by its name, loaded by whoever needs it."""
 
     name: str | None
+    device: str | None
 
     def __call__(self) -> Classifier:
-        return load(self.name)
+        return load(self.name, device=self.device)
 
 
 @dataclass(frozen=True)

@@ -104,6 +104,8 @@ class RayEngine:
                 f"{self.n_workers} workers need {n_gpus:g} GPUs, the cluster has "
                 f"{found.get('GPU', 0.0):g}: give fewer ",
                 Setting("workers"),
+                " or another ",
+                Setting("device"),
             )
         cpus = min(1.0, 0.5 * found.get("CPU", 1.0) / self.n_workers)
         return {"num_cpus": cpus, "num_gpus": self.n_gpus}

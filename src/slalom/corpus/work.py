@@ -111,25 +111,18 @@ class Worker:
         self, chunk: Sequence[Record]
     ) -> list[tuple[Explanation | Failed, Document | None]]:
         """Each row's explanation, or why there is none."""
-        results: list[tuple[Explanation | Failed, Document | None]] = []
-        documents: list[Document] = []
-        for record in chunk:
-            text = record.cells.get(self.layout.text_column)
-            try:
-                recipe, readable = self.recipe, self.layout.text(record)
-                document = document_of(
-                    self.classifier, readable, recipe.units, too_long=recipe.too_long
-                )
-                documents.append(document)
-                results.append((Failed(readable, "not explained"), document))
-            except InputError as problem:
-                shown = text if isinstance(text, str) else None
-                results.append((Failed(shown, str(problem)), None))
-        answers = iter(self._together(documents))
-        return [
-            (next(answers), document) if document is not None else (result, None)
-            for result, document in results
-        ]
+        read = [self._document(record) for record in chunk]
+        answers = iter(self._together([one for one in read if isinstance(one, Document)]))
+        return [(next(answers), one) if isinstance(one, Document) else (one, None) for one in read]
+
+    def _document(self, record: Record) -> Document | Failed:
+        recipe = self.recipe
+        try:
+            text = self.layout.text(record)
+            return document_of(self.classifier, text, recipe.units, too_long=recipe.too_long)
+        except InputError as problem:
+            cell = record.cells.get(self.layout.text_column)
+            return Failed(cell if isinstance(cell, str) else None, str(problem))
 
     def _together(self, documents: Sequence[Document]) -> list[Explanation | Failed]:
         recipe = self.recipe
