@@ -29,7 +29,7 @@ from benchmarks.reviews import reviews
 from benchmarks.speed import made_up_texts, shown_as_they_come
 from benchmarks.stages import without_shortcuts
 from slalom.classifiers.base import spare_accelerator
-from slalom.classifiers.huggingface import calls, shortcut
+from slalom.classifiers.huggingface import calls, held, shortcut
 from slalom.classifiers.huggingface.held import Held
 from slalom.explainers import answering, device_process, pipe, workers
 from slalom.explainers.device_process import device_processes
@@ -45,6 +45,7 @@ PLACES = {
     "PROCESSES": device_process,
     "SMALL_ON_GPU": calls,
     "PACKED_BYTES": shortcut,
+    "SHAPE_BITS": held,
 }
 TICKS = os.sysconf("SC_CLK_TCK")
 

@@ -11,18 +11,21 @@ from torch.nn import functional
 from slalom.classifiers.huggingface import shortcut
 from slalom.classifiers.huggingface.batching import MAX_ROWS, Rows, in_row_order
 from slalom.classifiers.huggingface.encoder import encoder_of
-from slalom.classifiers.huggingface.held import held
+from slalom.classifiers.huggingface.held import held, rounded_up
 from slalom.classifiers.huggingface.packed import attention_by_rows, packed_scores
 from tokenizers_made_here import tiny
 
 ENCODERS = ["BERT", "DistilBERT", "Electra", "RoBERTa"]
-LENGTHS = [9, 1, 4, 12, 2]
+LENGTHS = [9, 1, 4, 12, 2, 8]
 
 
 def row_by_row(
     query: Tensor, key: Tensor, value: Tensor, asking: Tensor, read: Tensor, *longest: int
 ) -> Tensor:
-    """What PyTorch's attention for rows of any length says of itself, in a loop."""
+    """What PyTorch's attention for rows of any length says of itself, in a loop.
+
+    Of tokens behind the last row it says nothing.
+    """
     assert longest == (int(asking.diff().max()), int(read.diff().max()))
     found = []
     for number in range(len(asking) - 1):
@@ -30,7 +33,8 @@ def row_by_row(
         parts = (query[rows[0]], key[rows[1]], value[rows[1]])
         heads = (part.transpose(0, 1)[None] for part in parts)
         found.append(functional.scaled_dot_product_attention(*heads)[0].transpose(0, 1))
-    return torch.cat(found)
+    nothing = torch.full((len(query) - int(asking[-1]), *query.shape[1:]), torch.nan)
+    return torch.cat([*found, nothing])
 
 
 def drawn(lengths: list[int], n_types: int = 1) -> Rows:
@@ -52,7 +56,7 @@ def own_scores(model: Any, rows: Rows) -> Tensor:
     return torch.cat(found)
 
 
-@pytest.mark.parametrize("chosen", [[0, 1, 2, 3, 4], [1, 2, 3], [3, 0, 4], [2]])
+@pytest.mark.parametrize("chosen", [[0, 1, 2, 3, 4, 5], [1, 2, 3], [3, 0, 5, 4], [2]])
 @pytest.mark.parametrize("architecture", ENCODERS)
 @torch.inference_mode()
 def test_scores_are_the_models_own(architecture: str, chosen: list[int]) -> None:
@@ -67,13 +71,36 @@ def test_scores_are_the_models_own(architecture: str, chosen: list[int]) -> None
     torch.testing.assert_close(found, expected[chosen], atol=1e-5, rtol=1e-5)
 
 
-def test_neighbours_are_not_copied() -> None:
+@torch.inference_mode()
+def test_tokens_and_rows_that_fill_up_a_batch_change_no_answer() -> None:
+    model, _ = tiny("BERT")
+    lengths = [1 + number % 7 for number in range(37)]
+    encoder, rows = encoder_of(model.eval()), drawn(lengths)
+    there = held(rows, torch.device("cpu")).packed(np.arange(37))
+    assert encoder is not None
+    assert len(there.ids) > sum(lengths)
+    assert rounded_up(37) > 37
+    found = packed_scores(encoder, there, row_by_row)
+    torch.testing.assert_close(found, own_scores(model, rows), atol=1e-5, rtol=1e-5)
+
+
+def test_where_rows_begin_and_where_tokens_stand() -> None:
     there = held(drawn(LENGTHS), torch.device("cpu"))
     packed = there.packed(np.array([1, 2, 3]))
-    assert packed.ids.data_ptr() == there.ids[9:].data_ptr()
+    assert packed.ids[:17].tolist() == there.ids[9:26].tolist()
     assert packed.bounds.tolist() == [0, 1, 5, 17]
-    assert packed.places.tolist() == [0, *range(4), *range(12)]
+    assert packed.places[:17].tolist() == [0, *range(4), *range(12)]
     assert packed.longest == 12
+
+
+def test_sizes_of_batches_recur() -> None:
+    sizes = {rounded_up(n) for n in range(2**16, 2**17)}
+    assert len(sizes) == 17
+    assert all(n <= rounded_up(n) <= n + n // 16 for n in range(1, 5000))
+    lengths = [100] * 50
+    there = held(drawn(lengths), torch.device("cpu"))
+    n_tokens = {len(there.packed(np.arange(n)).ids) for n in range(41, 51)}
+    assert n_tokens == {4352, 4608, 4864, 5120}
 
 
 def test_weights_of_more_than_16_bits_or_on_a_processor_are_asked_otherwise() -> None:

@@ -2,7 +2,8 @@
 
 In a layer only attention looks at more than one token, and it is told where each row begins
 (PyTorch's attention for rows of any length, which reads 16-bit numbers on a GPU). The processor
-takes as long to tell a GPU of one large batch as of one small batch.
+takes as long to tell a GPU of one large batch as of one small batch. Tokens of no row fill a batch
+up to a round number; nothing looks at what comes of them.
 """
 
 from collections.abc import Callable
@@ -11,9 +12,10 @@ from typing import cast
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from slalom.classifiers.huggingface.encoder import Encoder, Layer
-from slalom.classifiers.huggingface.held import Packed
+from slalom.classifiers.huggingface.held import Packed, rounded_up
 
 # queries, keys and values (n_tokens, heads, e), where rows of queries and of keys begin, and how
 # long the longest of them are
@@ -44,10 +46,12 @@ def packed_scores(encoder: Encoder, rows: Packed, attend: Attend) -> Tensor:
     for layer in encoder.layers[:-1]:
         tokens = Tokens(hidden, rows.bounds, rows.longest)
         hidden = _after(layer, tokens, tokens, attend)
-    alone = torch.arange(len(rows.bounds), dtype=torch.int32, device=hidden.device)
-    first = Tokens(hidden[rows.bounds[:-1]], alone, 1)
+    n_rows = len(rows.bounds) - 1
+    begins = functional.pad(rows.bounds[:-1], (0, rounded_up(n_rows) - n_rows))
+    alone = torch.arange(n_rows + 1, dtype=torch.int32, device=hidden.device)
+    first = Tokens(hidden[begins], alone, 1)
     every = Tokens(hidden, rows.bounds, rows.longest)
-    return encoder.head(_after(encoder.layers[-1], first, every, attend)[:, None])
+    return encoder.head(_after(encoder.layers[-1], first, every, attend)[:, None])[:n_rows]
 
 
 def _after(layer: Layer, asking: Tokens, read: Tokens, attend: Attend) -> Tensor:
