@@ -140,7 +140,7 @@ def test_explain_takes_a_table_row_by_row(run_any, data, tmp_path):
 def test_a_table_needs_a_place_for_its_explanations(run_any, data, tmp_path):
     for arguments, sentence in (
         (("--file", data), "is a table: name a file"),
-        (("--file", data, "--out", "x", "--max-error", "0.1"), "--max-error is for one text"),
+        (("--file", data, "--out", "x", "--max-error", "0.1", "--dry-run"), "cannot foretell"),
         (("--file", data, "--out", tmp_path / "x", "--html", "-"), "all it gives goes to --out"),
         (("a text", "--out", tmp_path / "x"), "--out is for tables"),
         (("--file", data, "--out", tmp_path), "it is a folder"),

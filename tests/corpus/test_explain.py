@@ -271,6 +271,22 @@ def test_dates_and_decimals_of_parquet_are_carried_as_they_are_written(tmp_path)
     assert (row["when"], row["price"]) == ("2020-01-02 03:04:05", "1.50")
 
 
+def test_every_text_is_asked_on_until_its_errors_are_small(tmp_path):
+    words = "a great film although the end is dull and the song rather awful but fine".split()
+    rows = [{"text": " ".join(words)}, {"text": "a great film"}]
+    data = write_jsonl(tmp_path / "d.jsonl", rows)
+    explain_dataset(classifier(), str(data), tmp_path / "out", max_error=0.05)
+    for row in rows_in(tmp_path / "out"):
+        alone = slalom.explain(classifier(), row["text"], target="good", max_error=0.05)
+        assert row["quality"]["n_queries"] == alone.quality.n_queries
+        assert max(row["errors"]["shapley"]) <= 0.05
+        assert "standard errors of at most 0.05" in row["quality"]["notes"][-1]
+    with pytest.raises(FileError, match=r"\(max_error was 0\.05, now 0\.1\)"):
+        explain_dataset(classifier(), str(data), tmp_path / "out", max_error=0.1)
+    with pytest.raises(InputError, match="max_error must be a number above 0"):
+        explain_dataset(classifier(), str(data), tmp_path / "out", max_error=0)
+
+
 def test_the_vocabulary_of_a_run_knows_what_the_words_say(tmp_path):
     data = write_jsonl(tmp_path / "d.jsonl", reviews(60))
     explain_dataset(classifier(), str(data), tmp_path / "out", rows_per_file=25)

@@ -11,6 +11,7 @@ from slalom.cli.model import TypedModel, labels_typed, model_options
 from slalom.cli.typed import (
     COUNT,
     DRY_RUN,
+    MAX_ERROR,
     METHOD,
     MODEL,
     SEED,
@@ -18,6 +19,7 @@ from slalom.cli.typed import (
     TEXT_COLUMN,
     TOO_LONG,
     UNITS,
+    check_foretold,
     complain,
     console_for_results,
     write,
@@ -62,6 +64,7 @@ def corpus() -> None:
 @click.option("--target", help="A label or its number.  [default: the last class]")
 @UNITS
 @click.option("--queries", type=COUNT, metavar="N", help="Ask at most N questions per text.")
+@MAX_ERROR
 @SEED
 @TOO_LONG
 @model_options
@@ -92,6 +95,7 @@ def explain_corpus(
     target: str | None,
     units: str | None,
     queries: int | None,
+    max_error: float | None,
     seed: int,
     too_long: str,
     device: str | None,
@@ -112,9 +116,10 @@ def explain_corpus(
     from slalom.corpus.explain import Dataset, engine_named, finish, is_gpu, prepare
     from slalom.corpus.plan import broken_lines
     from slalom.corpus.work import Recipe
-    from slalom.explainers.methods import method_named
+    from slalom.explainers.methods import until_sure
 
-    recipe = Recipe(method_named(method), 0, queries, units, too_long, seed)
+    check_foretold(max_error, dry_run=dry_run)
+    recipe = Recipe(until_sure(method, max_error), 0, queries, units, too_long, seed)
     typed = TypedModel(model, device, labels_typed(labels), prompt, base_url, samples, cache)
     chosen = engine_named(engine, typed.classifier, workers, on_gpu=is_gpu(device))
     dataset = Dataset(input, Path(output), text_column, id_column, rows_per_file)

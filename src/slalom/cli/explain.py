@@ -15,12 +15,14 @@ from slalom.cli.picture import picture_typed
 from slalom.cli.typed import (
     COUNT,
     DRY_RUN,
+    MAX_ERROR,
     METHOD,
     MODEL,
     SEED,
     STANDARD,
     TEXT_COLUMN,
     TOO_LONG,
+    check_foretold,
     complain,
     console_for_results,
     files_typed,
@@ -53,12 +55,7 @@ MAX_WIDTH = 100  # columns; longer lines are hard to read
     help="What gets a score; a phrase is neighbouring words that act as one.  [default: word]",
 )
 @click.option("--queries", type=COUNT, metavar="N", help="Ask at most N questions.")
-@click.option(
-    "--max-error",
-    type=float,
-    metavar="E",
-    help="Keep asking until no Shapley value has a larger standard error.",
-)
+@MAX_ERROR
 @SEED
 @TOO_LONG
 @model_options
@@ -108,6 +105,7 @@ def explain(
     plot_file: str | None,
 ) -> None:
     """Explain what a classifier says of TEXT (without TEXT: of what is piped in)."""
+    check_foretold(max_error, dry_run=dry_run)
     files = files_typed(json_file, html_file)
     picture = None if plot_file is None else picture_typed(plot_file)
     typed = TypedModel(model, device, labels_typed(labels), prompt, base_url, samples, cache)
@@ -116,22 +114,16 @@ def explain(
         assert out is not None
         if files or plot_file or scores or pairs or counterfactual:
             raise click.UsageError(f"{file} is a table: all it gives goes to --out")
-        if units == "phrase" or max_error is not None:
-            name = "--units phrase" if units == "phrase" else "--max-error"
-            raise click.UsageError(f"{file} is a table: {name} is for one text at a time")
+        if units == "phrase":
+            raise click.UsageError(f"{file} is a table: --units phrase is for one text at a time")
         from slalom.corpus.explain import Dataset
         from slalom.corpus.work import Recipe
-        from slalom.explainers.methods import method_named
+        from slalom.explainers.methods import until_sure
 
-        recipe = Recipe(method_named(method), 0, queries, units, too_long, seed)
+        recipe = Recipe(until_sure(method, max_error), 0, queries, units, too_long, seed)
         dataset = Dataset(file, Path(out), text_column)
         explain_table(dataset, recipe, typed, target=target, dry_run=dry_run)
         return
-    if dry_run and max_error is not None:
-        raise click.UsageError(
-            "what --max-error asks is found out on the way: --queries bounds it, a dry run cannot "
-            "foretell it"
-        )
     content = text_typed(text, file)
     columns = _columns(scores)
     with _sentences_for_warnings():

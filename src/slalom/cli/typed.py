@@ -33,6 +33,12 @@ MODEL = click.option(
 METHOD = click.option(
     "--method", default="slalom", show_default=True, help="One of `slalom methods`."
 )
+MAX_ERROR = click.option(
+    "--max-error",
+    type=float,
+    metavar="E",
+    help="Keep asking until no Shapley value has a larger standard error.",
+)
 DRY_RUN = click.option(
     "--dry-run", is_flag=True, help="Say what it would cost, without asking anything."
 )
@@ -127,6 +133,14 @@ def files_typed(json_file: str | None, html_file: str | None) -> list[str]:
     for name in files:
         check_writable(name)
     return files
+
+
+def check_foretold(max_error: float | None, *, dry_run: bool) -> None:
+    if dry_run and max_error is not None:
+        raise click.UsageError(
+            "what --max-error asks is found out on the way: --queries bounds it, a dry run cannot "
+            "foretell it"
+        )
 
 
 def check_writable(name: str) -> None:

@@ -30,7 +30,7 @@ from slalom.corpus.vocabulary import write_vocabulary
 from slalom.corpus.work import Recipe
 from slalom.errors import FileError, InputError, Setting, UnknownNameError
 from slalom.explainers.base import Explainer, TargetName
-from slalom.explainers.methods import method_named
+from slalom.explainers.methods import until_sure
 from slalom.tables import arrow
 
 ENGINES = ("local", "ray")
@@ -91,18 +91,20 @@ def explain_dataset(
     workers: int = 1,
     rows_per_file: int | None = None,
     device: str | None = None,
+    max_error: float | None = None,
     on_progress: OnProgress | None = None,
 ) -> Summary:
     """Explain every row of JSON lines, CSV or Parquet files into a folder of Parquet files.
 
     `classifier` is what `slalom.explain` takes, or the name of a model, which every worker
     then loads itself onto `device`; None is the bundled one. The same call on the same folder
-    finishes what an earlier one has left, and asks nothing again.
+    finishes what an earlier one has left, and asks nothing again. With `max_error` every text
+    is asked on until its errors are so small, `n_queries` at most.
     """
     make, on_gpu = _maker(classifier, device)
     chosen = engine_named(engine, make, workers, on_gpu=on_gpu)
     dataset = Dataset(str(input), Path(output), text_column, id_column, rows_per_file)
-    recipe = Recipe(method_named(method), 0, n_queries, units, too_long, seed)
+    recipe = Recipe(until_sure(method, max_error), 0, n_queries, units, too_long, seed)
     with closing(chosen):
         prepared = prepare(make, dataset, recipe, target=target, engine=chosen)
         return finish(prepared, chosen, on_progress)

@@ -13,6 +13,7 @@ from slalom.corpus.plan import Indexed
 from slalom.corpus.run import Identity
 from slalom.corpus.work import Recipe
 from slalom.errors import FileError
+from slalom.explainers.adaptive import UntilSure
 from slalom.explainers.base import Explainer
 from slalom.explainers.table import METHODS
 from slalom.tables import SCHEMA_VERSION
@@ -31,6 +32,7 @@ def settings_of(
         "method": _method_in_words(recipe.method),
         "target": identity.labels[recipe.target],
         "queries": recipe.n_queries,
+        "max_error": getattr(recipe.method, "max_error", None),
         "units": recipe.units,
         "too_long": recipe.too_long,
         "seed": recipe.seed,
@@ -43,6 +45,8 @@ def settings_of(
 
 def _method_in_words(method: Explainer) -> str:
     """Its name; one that is not that of the table has a key of what it is made of."""
+    if isinstance(method, UntilSure):
+        return _method_in_words(method.method)
     if METHODS.get(method.name) is method:
         return method.name
     made_of = re.sub(r" at 0x[0-9a-f]+", "", repr(method))

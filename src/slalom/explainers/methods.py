@@ -70,7 +70,7 @@ def explain(
     :param max_error: ask on until no Shapley value has a larger standard error (in log-odds), up to
         `n_queries` or 8000 queries
     """
-    wanted, units = by_phrases(_sure(method, max_error), units, too_long)
+    wanted, units = by_phrases(until_sure(method, max_error), units, too_long)
     wrapped, explainer, request = _checked(classifier, wanted, target, n_queries, seed)
     document = document_of(wrapped, text, units, too_long=too_long)
     _warn_of_long_fits([document], explainer, request)
@@ -102,7 +102,7 @@ def explain_many(
     is True for a bar where a person is watching, or a function as for `explain`.
     """
     keep = _keeps(on_error)
-    wanted, units = by_phrases(_sure(method, max_error), units, too_long)
+    wanted, units = by_phrases(until_sure(method, max_error), units, too_long)
     wrapped, explainer, request = _checked(classifier, wanted, target, n_queries, seed)
     split = Split(wrapped, units, too_long, _share_with_workers(wrapped, explainer, request))
     documents = list(_documents(split, texts, keep=keep))
@@ -147,7 +147,7 @@ def explain_each(
     `texts` may be an endless iterator; with `progress` all texts are read first, to count them.
     """
     keep = _keeps(on_error)
-    wanted, units = by_phrases(_sure(method, max_error), units, too_long)
+    wanted, units = by_phrases(until_sure(method, max_error), units, too_long)
     wrapped, explainer, request = _checked(classifier, wanted, target, n_queries, seed)
     split = Split(wrapped, units, too_long, _share_with_workers(wrapped, explainer, request))
     documents = _documents(split, texts, keep=keep)
@@ -167,7 +167,8 @@ def method_named(method: str | Explainer) -> Explainer:
     return METHODS[method]
 
 
-def _sure(method: str | Explainer, max_error: float | None) -> Explainer:
+def until_sure(method: str | Explainer, max_error: float | None) -> Explainer:
+    """A method by its name; with `max_error` one that goes on until its errors are so small."""
     chosen = method_named(method)
     return chosen if max_error is None else UntilSure(chosen, max_error)
 
