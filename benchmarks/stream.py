@@ -6,12 +6,13 @@
 
 A setting is any of PER_WORKER (documents a worker takes at a time), PER_CORE (workers), AHEAD
 (chunks at work), SECONDS_PER_TURN (of a thread), UNITS_PER_TURN (how much is answered together),
-BATCHES_AT_ONCE (threads that answer), PROCESSES (for fits on the device; 0: workers do them),
-SMALL_ON_GPU (the share of a batch up to which padding does not matter) and PACKED_BYTES (0: rows
-are padded). Rows say documents per second, processor seconds per document of this process and of
-its workers (the processes for fits among them), what share of the cores that is, batches per
-document and tokens per batch. --wait pretends that a device takes so many seconds per token, for a
-rehearsal on a machine that has none. A row is begun only while --seconds are not over.
+BATCHES_AT_ONCE (threads that answer), FITTING and POSTERIORS (processes on the device), MAX_WAITING
+(documents, for each of these), SMALL_ON_GPU (the share of a batch up to which padding does not
+matter) and PACKED_BYTES (0: rows are padded). Rows say documents per second, processor seconds per
+document of this process and of its workers (those on the device among them), what share of the
+cores that is, batches per document and tokens per batch. --wait pretends that a device takes so
+many seconds per token, for a rehearsal on a machine that has none. A row is begun only while
+--seconds are not over.
 """
 
 import argparse
@@ -42,7 +43,9 @@ PLACES = {
     "SECONDS_PER_TURN": pipe,
     "UNITS_PER_TURN": answering,
     "BATCHES_AT_ONCE": answering,
-    "PROCESSES": device_process,
+    "FITTING": device_process,
+    "POSTERIORS": device_process,
+    "MAX_WAITING": device_process,
     "SMALL_ON_GPU": calls,
     "PACKED_BYTES": shortcut,
     "SHAPE_BITS": held,
@@ -100,7 +103,8 @@ def _start_processes(classifier: Any) -> None:
     device_processes(device).close()
     device_processes.cache_clear()
     started = device_processes(device)
-    while None in [process.ready() for process in started.processes]:
+    every = (*started.fitting, *started.for_posteriors)
+    while None in [process.ready() for process in every]:
         sleep(0.1)
 
 

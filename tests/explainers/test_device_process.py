@@ -3,7 +3,7 @@
 import os
 import time
 from multiprocessing.connection import Client, Listener
-from threading import Thread
+from threading import Event, Thread
 
 import numpy as np
 import pytest
@@ -51,7 +51,6 @@ class Accelerated(Delegating):
 def asked(monkeypatch):
     """What is asked of a process that is this one: (name, number of documents)."""
     calls = []
-    listener = Listener(authkey=b"key")
 
     def noted(name, compute):
         def computed(given):
@@ -60,14 +59,16 @@ def asked(monkeypatch):
 
         return computed
 
-    computing = {
+    work = {
         "fits": noted("fits", lambda given: fits.fits_on("cpu", given)),
         "posteriors": noted("posteriors", lambda given: posteriors_or_none("cpu", given)),
     }
-    server = DeviceServer(listener, computing)
-    Thread(target=server.serve, daemon=True).start()
-    there = DeviceProcesses.on("cpu", 1)
-    monkeypatch.setattr(there, "ready", lambda: DeviceClient((listener.address,), b"key"))
+    listeners = [Listener(authkey=b"key") for _ in work]
+    for listener, compute in zip(listeners, work.values(), strict=True):
+        Thread(target=DeviceServer(listener, compute, 99).serve, daemon=True).start()
+    client = DeviceClient(*((listener.address,) for listener in listeners), b"key")
+    there = DeviceProcesses.on("cpu", 0, 0)
+    monkeypatch.setattr(there, "ready", lambda: client)
     monkeypatch.setattr(workers, "device_processes", lambda device: there)
     monkeypatch.setattr(workers, "PER_WORKER", 2)
     monkeypatch.setattr(workers, "worthwhile", lambda shapes: True)
@@ -137,31 +138,32 @@ def test_nobody_there_is_no_error():
     listener = Listener(authkey=b"key")
     address = listener.address
     listener.close()
-    assert DeviceClient((address,), b"key").fits([]) is None
-    assert DeviceClient((address,), b"key").posteriors([]) is None
+    for client in (DeviceClient((address,), (address,), b"key"), DeviceClient((), (), b"key")):
+        assert client.fits([]) is None
+        assert client.posteriors([]) is None
 
 
 def ready(processes):
     end = time.monotonic() + 60
-    while (client := processes.ready()) is None:
+    while not (client := processes.ready()).fitting:
         assert time.monotonic() < end
         time.sleep(0.05)
     return client
 
 
 def test_a_process_itself():
-    processes = DeviceProcesses.on("cpu", 1)
-    assert processes.ready() is None  # it takes a second or more
+    processes = DeviceProcesses.on("cpu", 1, 0)
+    assert not processes.ready().fitting  # it takes a second or more
     client = ready(processes)
     assert client.fits([]) == []
-    assert client.posteriors([]) == []
+    assert client.posteriors([]) is None  # there is none for them
     assert processes.ready() == client  # the same one, as long as it lives
-    first = processes.processes[0].process
+    first = processes.fitting[0].process
     first.stdin.close()  # as when whoever started it ends
     assert first.wait(timeout=30) == 0
     assert client.fits([]) is None
     again = ready(processes)
-    assert again.addresses != client.addresses
+    assert again.fitting != client.fitting
     assert again.fits([]) == []
     processes.close()
     assert again.fits([]) is None
@@ -169,11 +171,11 @@ def test_a_process_itself():
 
 
 def test_several_processes_share_the_workers(monkeypatch):
-    one, other = DeviceProcess("cpu", b"key"), DeviceProcess("cpu", b"key")
-    processes = DeviceProcesses([one, other])
+    one, other = (DeviceProcess("fits", "cpu", b"key") for _ in range(2))
+    processes = DeviceProcesses([one, other], [], b"key")
     monkeypatch.setattr(one, "ready", lambda: "here")
     monkeypatch.setattr(other, "ready", lambda: None)
-    assert processes.ready() == DeviceClient(("here",), b"key")  # until the other one is there, too
+    assert processes.ready().fitting == ("here",)  # until the other one is there, too
     monkeypatch.setattr(other, "ready", lambda: "there")
     asked = []
     monkeypatch.setattr(module, "_connected", lambda address, key: asked.append(address))
@@ -182,53 +184,74 @@ def test_several_processes_share_the_workers(monkeypatch):
         with pytest.raises(AttributeError):  # nobody is there
             processes.ready().fits([])
     assert asked == ["here", "there"]
-    assert DeviceProcesses.on("cpu", 0).ready() is None
 
 
-def called(server, address, name, given):
-    """A call that has arrived, and the end at which its reply comes."""
-    there = Client(address, authkey=b"key")
-    there.send((name, given))
-    return there
-
-
-def test_calls_of_one_kind_are_computed_together_and_those_done_soon_come_first(monkeypatch):
+@pytest.fixture
+def server(monkeypatch):
+    """One that says what it computed, and whose computing can be held up."""
     monkeypatch.setattr(module, "IDLE_SECONDS", 1.0)
-    monkeypatch.setattr(module, "PATIENCE", 0.5)
-    batches = []
+    begun, go_on, batches = Event(), Event(), []
 
-    def computing(name):
-        def compute(given):
-            batches.append((name, sorted(given)))
-            if "bad" in given:
-                raise ValueError("odd")
-            return [f"{name} of {one}" for one in given]
-
-        return compute
+    def compute(given):
+        begun.set()
+        assert go_on.wait(10)
+        batches.append(sorted(given))
+        if "bad" in given:
+            raise ValueError("odd")
+        return [f"of {one}" for one in given]
 
     listener = Listener(authkey=b"key")
-    server = DeviceServer(listener, {name: computing(name) for name in ("soon", "late")})
-    begun = time.monotonic()
-    thread = Thread(target=server.serve, daemon=True)
-    thread.start()
-    ends = [
-        called(server, listener.address, name, given)
-        for name, given in (("late", ["a"]), ("soon", ["b", "c"]), ("late", ["d"]))
-    ]
-    assert [end.recv() for end in ends] == [
-        ["late of a"],
-        ["soon of b", "soon of c"],
-        ["late of d"],
-    ]
-    assert batches == [("soon", ["b", "c"]), ("late", ["a", "d"])]
-    ends[0].send(("late", ["bad"]))
-    assert ends[0].recv() is None  # who called can do without
-    ends[1].close()  # a worker that is gone is no error
-    ends[0].send(("soon", ["e"]))
-    assert ends[0].recv() == ["soon of e"]
-    thread.join(timeout=30)  # nobody calls any more
-    assert not thread.is_alive()
-    assert time.monotonic() - begun > module.IDLE_SECONDS
-    for end in (ends[0], ends[2]):
-        end.close()
+    made = DeviceServer(listener, compute, 3)
+    made.begun, made.go_on, made.batches = begun, go_on, batches
+    made.thread = Thread(target=made.serve, daemon=True)
+    made.thread.start()
+    yield made
+    go_on.set()
     listener.close()
+
+
+def asking(server, given):
+    """A caller that has been told whether there is time, and has sent what it wants then."""
+    end = Client(server.listener.address, authkey=b"key")
+    end.send(len(given))
+    has_time = end.recv()
+    if has_time:
+        end.send(given)
+    return end, has_time
+
+
+def test_calls_are_computed_together_while_others_do_it_themselves(server):
+    first, _ = asking(server, ["a"])
+    assert server.begun.wait(10)
+    ends = [asking(server, given) for given in (["b", "c"], ["d"], ["e"])]
+    assert [has_time for _, has_time in ends] == [True, True, False]  # three may wait
+    server.go_on.set()
+    assert first.recv() == ["of a"]
+    assert [end.recv() for end, _ in ends[:2]] == [["of b", "of c"], ["of d"]]
+    assert server.batches == [["a"], ["b", "c", "d"]]
+    large, has_time = asking(server, list("fghijk"))
+    assert has_time  # nobody waits: it may be as large as it is
+    assert len(large.recv()) == 6
+    for end in (first, large, *(end for end, _ in ends)):
+        end.close()
+
+
+def test_failures_and_workers_that_are_gone(server):
+    server.go_on.set()
+    end, _ = asking(server, ["bad"])
+    assert end.recv() is None  # who called can do without
+    gone = Client(server.listener.address, authkey=b"key")
+    gone.send(3)
+    assert gone.recv()
+    gone.close()  # and never says what it wanted
+    stop = time.monotonic() + 10
+    while server.n_waiting and time.monotonic() < stop:
+        time.sleep(0.01)
+    assert server.n_waiting == 0
+    end.send(1)
+    assert end.recv()
+    end.send(["a"])
+    assert end.recv() == ["of a"]
+    end.close()
+    server.thread.join(timeout=30)  # nobody calls any more
+    assert not server.thread.is_alive()

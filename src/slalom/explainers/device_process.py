@@ -1,23 +1,25 @@
 """Processes of their own that compute fits and posteriors on a GPU, for all workers.
 
 The process that holds the model has its hands full with answers: whatever else it did would take
-them time. Workers call these directly; where there is none, not yet or not able, they compute
-themselves. Each has one thread, which computes for all who called meanwhile. They end with the
-process that started them, or when nobody has called for a while.
+them time. Workers call these directly, and compute themselves where there is none, not yet or not
+able, or where as many documents wait for it as it computes at a time. A process has one kind of
+work and one thread that does it, for all who called meanwhile. They end with the process that
+started them, or when nobody has called for a while.
 """
 
 import atexit
 import os
+import pickle
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, partial
-from multiprocessing import Pipe
-from multiprocessing.connection import Client, Connection, Listener, wait
+from multiprocessing.connection import Client, Connection, Listener
+from queue import Empty, SimpleQueue
 from threading import Lock, Thread
-from time import monotonic, sleep
+from time import sleep
 from typing import Any
 
 from slalom.explainers.accelerated import posteriors_or_none
@@ -25,7 +27,8 @@ from slalom.surrogates.slalom.on_device.fits import fits_on, wake
 from slalom.surrogates.slalom.on_device.posed import Found, Posed
 from slalom.surrogates.slalom.posterior import Posterior, Residuals
 
-PROCESSES = 2  # per device: while one waits for the GPU or tells it what to do, another computes
+FITTING, POSTERIORS = 1, 1  # processes per device
+MAX_WAITING = 48  # documents that may wait for one of them
 CALLERS_AT_MOST = 512  # that may connect at the same moment
 SECONDS_TO_END = 5.0
 IDLE_SECONDS = 60.0  # without a call, after which a process ends
@@ -33,31 +36,37 @@ ENOUGH_DOCUMENTS = 12  # with so many it does not wait for more
 PATIENCE = 0.03  # seconds, with fewer
 READY = "slalom is ready at "
 SERVE = "from slalom.explainers.device_process import serve; serve()"
+GROWING = {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}  # batches are of many sizes
 
 Compute = Callable[[Sequence[Any]], list[Any] | None]
 
 
 @dataclass(frozen=True)
 class DeviceClient:
-    """How workers reach the processes; each has one to which it turns."""
+    """How workers reach the processes; of each kind a worker has one to which it turns."""
 
-    addresses: tuple[str, ...]
+    fitting: tuple[str, ...]  # addresses
+    for_posteriors: tuple[str, ...]
     key: bytes
 
     def fits(self, posed: Sequence[Posed]) -> list[Found] | None:
-        found: list[Found] | None = self._reply_to("fits", posed)
+        found: list[Found] | None = self._found(self.fitting, posed)
         return found
 
     def posteriors(self, residuals: Sequence[Residuals]) -> list[Posterior] | None:
-        found: list[Posterior] | None = self._reply_to("posteriors", residuals)
+        found: list[Posterior] | None = self._found(self.for_posteriors, residuals)
         return found
 
-    def _reply_to(self, name: str, given: Sequence[Any]) -> Any:
-        """None where there is nobody to ask: the worker can do without."""
-        address = self.addresses[os.getpid() % len(self.addresses)]
+    def _found(self, addresses: tuple[str, ...], given: Sequence[Any]) -> Any:
+        """None where nobody has time, or nobody is there: the worker can do without."""
+        if not addresses:
+            return None
         try:
-            connection = _connected(address, self.key)
-            connection.send((name, given))
+            connection = _connected(addresses[os.getpid() % len(addresses)], self.key)
+            connection.send(len(given))
+            if not connection.recv():
+                return None
+            connection.send(given)
             return connection.recv()
         except (EOFError, OSError):
             _connected.cache_clear()
@@ -74,6 +83,7 @@ def _connected(address: str, key: bytes) -> Connection:
 class DeviceProcess:
     """One process, as far as it has come."""
 
+    work: str  # one of WORK
     device: str
     key: bytes
     process: "subprocess.Popen[bytes] | None" = None
@@ -111,7 +121,7 @@ class DeviceProcess:
             [sys.executable, "-c", SERVE],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            env=os.environ | GROWING | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         )
         Thread(target=self._await, args=(self.process,), daemon=True).start()
 
@@ -119,7 +129,9 @@ class DeviceProcess:
         assert process.stdin is not None
         assert process.stdout is not None
         with suppress(OSError):  # it has ended already
-            process.stdin.write(f"{self.key.hex()} {self.device}\n".encode())
+            process.stdin.write(
+                f"{self.key.hex()} {self.work} {self.device} {MAX_WAITING}\n".encode()
+            )
             process.stdin.flush()
         with process.stdout:
             for line in process.stdout:  # a library may have said something first
@@ -136,28 +148,37 @@ class DeviceProcess:
 class DeviceProcesses:
     """All of one device."""
 
-    processes: Sequence[DeviceProcess]
+    fitting: Sequence[DeviceProcess]
+    for_posteriors: Sequence[DeviceProcess]
+    key: bytes
 
     @classmethod
-    def on(cls, device: str, n_processes: int) -> "DeviceProcesses":
+    def on(cls, device: str, n_fitting: int, n_for_posteriors: int) -> "DeviceProcesses":
         key = os.urandom(16)
-        return cls([DeviceProcess(device, key) for _ in range(n_processes)])
+        return cls(
+            [DeviceProcess("fits", device, key) for _ in range(n_fitting)],
+            [DeviceProcess("posteriors", device, key) for _ in range(n_for_posteriors)],
+            key,
+        )
 
-    def ready(self) -> DeviceClient | None:
-        """For those that are; the first call starts them, and until one is there gets None."""
-        addresses = [process.ready() for process in self.processes]
-        there = tuple(address for address in addresses if address is not None)
-        return DeviceClient(there, self.processes[0].key) if there else None
+    def ready(self) -> DeviceClient:
+        """For those that are; the first call starts them."""
+        return DeviceClient(_ready(self.fitting), _ready(self.for_posteriors), self.key)
 
     def close(self) -> None:
-        for process in self.processes:
+        for process in (*self.fitting, *self.for_posteriors):
             process.close()
+
+
+def _ready(processes: Sequence[DeviceProcess]) -> tuple[str, ...]:
+    addresses = [process.ready() for process in processes]
+    return tuple(address for address in addresses if address is not None)
 
 
 @cache
 def device_processes(device: str) -> DeviceProcesses:
     """Those of this device; they end with this process, or before."""
-    processes = DeviceProcesses.on(device, PROCESSES)
+    processes = DeviceProcesses.on(device, FITTING, POSTERIORS)
     atexit.register(processes.close)
     return processes
 
@@ -166,19 +187,21 @@ if hasattr(os, "register_at_fork"):  # they are their parent's
     os.register_at_fork(after_in_child=device_processes.cache_clear)
 
 
+WORK: dict[str, Callable[[str, Sequence[Any]], list[Any] | None]] = {
+    "fits": fits_on,
+    "posteriors": posteriors_or_none,
+}
+
+
 def serve() -> None:
     """What a process does: everything is loaded, the address goes out, calls come in."""
-    key, _, device = sys.stdin.readline().strip().partition(" ")
+    key, work, device, most = sys.stdin.readline().split()
     wake(device)
     listener = Listener(backlog=CALLERS_AT_MOST, authkey=bytes.fromhex(key))
     sys.stdout.write(f"{READY}{listener.address}\n")
     sys.stdout.flush()
     Thread(target=_end_with_parent, daemon=True).start()
-    computing: dict[str, Compute] = {
-        "posteriors": partial(posteriors_or_none, device),
-        "fits": partial(fits_on, device),
-    }
-    DeviceServer(listener, computing).serve()
+    DeviceServer(listener, partial(WORK[work], device), int(most)).serve()
 
 
 def _end_with_parent() -> None:
@@ -191,72 +214,78 @@ class Call:
     """What one worker wants, which waits for the reply."""
 
     connection: Connection
-    name: str
-    given: Sequence[Any]
+    n_documents: int
+    given: bytes
+
+    def reply(self, found: list[Any] | None) -> None:
+        with suppress(OSError):  # the worker is gone
+            self.connection.send(found)
 
 
 @dataclass(eq=False)
 class DeviceServer:
-    """Takes calls, and computes those of one kind together.
+    """Takes calls, and computes those that have arrived together.
 
-    In one thread: two that feed a GPU would wait for each other at every step. Another one only
-    lets callers in.
+    In one thread: two that feed a GPU would wait for each other at every step. Others only listen,
+    and tell callers at once if there is no time.
     """
 
     listener: Listener
-    computing: Mapping[str, Compute]  # first come those that are done soon
-    connections: list[Connection] = field(default_factory=list)
+    compute: Compute
+    max_waiting: int  # documents
+    calls: "SimpleQueue[Call]" = field(default_factory=SimpleQueue)
+    n_waiting: int = 0
     lock: Lock = field(default_factory=Lock)
-    door: tuple[Connection, Connection] = field(default_factory=lambda: Pipe(duplex=False))
 
     def serve(self) -> None:
         """Until nobody has called for a while."""
         Thread(target=self._let_in, daemon=True).start()
-        waiting: list[Call] = []
-        last = monotonic()
-        while waiting or monotonic() - last < IDLE_SECONDS:
-            waiting += self._arrived(0.0 if waiting else IDLE_SECONDS)
-            if not waiting:
-                continue
-            if sum(len(call.given) for call in waiting) < ENOUGH_DOCUMENTS:
-                sleep(PATIENCE)
-                waiting += self._arrived(0.0)
-            name = next(one for one in self.computing if any(c.name == one for c in waiting))
-            self._compute([call for call in waiting if call.name == name])
-            waiting = [call for call in waiting if call.name != name]
-            last = monotonic()
+        with suppress(Empty):
+            while True:
+                self._serve_next()
 
-    def _let_in(self) -> None:
-        while True:
-            connection = self.listener.accept()
-            with self.lock:
-                self.connections.append(connection)
-            self.door[1].send(None)  # whoever waits for calls is to listen to this one, too
-
-    def _arrived(self, seconds: float) -> list[Call]:
-        """Calls that are there, or come within so many seconds."""
-        with self.lock:
-            known = [self.door[0], *self.connections]
-        calls = []
-        for connection in wait(known, seconds):
-            assert isinstance(connection, Connection)
-            if connection is self.door[0]:
-                connection.recv()
-                continue
-            try:
-                calls.append(Call(connection, *connection.recv()))
-            except (EOFError, OSError):  # the worker is gone
-                with self.lock:
-                    self.connections.remove(connection)
-                connection.close()
-        return calls
+    def _serve_next(self) -> None:
+        calls = [self.calls.get(timeout=IDLE_SECONDS)]
+        if self.n_waiting < ENOUGH_DOCUMENTS:
+            sleep(PATIENCE)
+        with suppress(Empty):
+            while True:
+                calls.append(self.calls.get_nowait())
+        self._let_wait(-sum(call.n_documents for call in calls))
+        self._compute(calls)
 
     def _compute(self, calls: Sequence[Call]) -> None:
         found: list[Any] | None = None
         with suppress(Exception):  # whatever it is: workers wait, and can do without
-            found = self.computing[calls[0].name]([one for call in calls for one in call.given])
+            found = self.compute([one for call in calls for one in pickle.loads(call.given)])
         left = iter(found or ())
         for call in calls:
-            reply = None if found is None else [next(left) for _ in call.given]
-            with suppress(OSError):  # the worker is gone
-                call.connection.send(reply)
+            call.reply(None if found is None else [next(left) for _ in range(call.n_documents)])
+
+    def _let_in(self) -> None:
+        with suppress(OSError):  # the listener was closed
+            while True:
+                connection = self.listener.accept()
+                Thread(target=self._listen, args=(connection,), daemon=True).start()
+
+    def _listen(self, connection: Connection) -> None:
+        with connection, suppress(EOFError, OSError):  # the worker is gone
+            while True:
+                self._receive(connection, connection.recv())
+
+    def _receive(self, connection: Connection, n_documents: int) -> None:
+        has_time = self._let_wait(n_documents)
+        try:
+            connection.send(has_time)
+            if has_time:
+                self.calls.put(Call(connection, n_documents, connection.recv_bytes()))
+        except (EOFError, OSError):
+            self._let_wait(-n_documents if has_time else 0)
+            raise
+
+    def _let_wait(self, n_documents: int) -> bool:
+        """Whether so many more may; none at all, or fewer, always may."""
+        with self.lock:
+            has_time = not self.n_waiting or self.n_waiting + n_documents <= self.max_waiting
+            self.n_waiting += n_documents * has_time
+            return has_time
