@@ -1,5 +1,7 @@
 """slalom corpus: what it leaves behind and says, and how it ends."""
 
+import re
+
 import pytest
 from pyarrow import parquet
 
@@ -57,6 +59,19 @@ def test_a_dry_run_says_the_cost_and_writes_nothing(run, data, tmp_path):
     assert run(data, tmp_path / "out", "--queries", 40)[0] == 0
     _, out, _ = run(data, tmp_path / "out", "--queries", 40, "--dry-run")
     assert out == "nothing is left to explain\n"
+
+
+def test_a_dry_run_looks_at_rows_from_everywhere(run, tmp_path):
+    """Short texts first, long ones last: what it says is near what it then takes."""
+    rows = [{"text": "a great film " * (1 + n // 20)} for n in range(100)]
+    data = write_jsonl(tmp_path / "sorted.jsonl", rows)
+    options = (data, tmp_path / "out", "--method", "leave-one-out", "--rows-per-file", 30)
+    _, foretold, _ = run(*options, "--dry-run")
+    _, done, _ = run(*options)
+    tokens = [
+        int(re.search(r"([\d,]+) tokens", out)[1].replace(",", "")) for out in (foretold, done)
+    ]
+    assert tokens[0] == pytest.approx(tokens[1], rel=0.1)
 
 
 def test_wrong_use_is_one_sentence_and_status_2(run, data, tmp_path):

@@ -1,18 +1,20 @@
 """What a run will cost, estimated from a few of its documents; nothing is asked."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, islice
 
 from slalom.classifiers.base import Classifier
 from slalom.corpus.layout import Layout
 from slalom.corpus.plan import Shard
+from slalom.corpus.records import Record
 from slalom.corpus.work import Recipe
 from slalom.errors import InputError, counted
 from slalom.explainers.base import Request
 from slalom.explainers.dry_run import Cost, dry_run
 from slalom.explainers.splitting import document_of
 
-SAMPLE = 20  # documents that are rehearsed
+SAMPLE = 20  # documents that are rehearsed, or a few more
 
 
 @dataclass(frozen=True)
@@ -46,26 +48,28 @@ def _rounded(n: float) -> str:
     return f"{float(f'{n:.3g}'):,.0f}"
 
 
+def _spread(left: Sequence[Shard]) -> Iterator[Record]:
+    """Some rows of some shards, at even distances: rows may be in order of their length."""
+    shards = left[:: max(1, len(left) // SAMPLE)]
+    step = max(1, sum(shard.n_rows for shard in shards) // SAMPLE)
+    rows = chain.from_iterable(shard.records() for shard in shards)
+    return islice(rows, step // 2, None, step)
+
+
 def cost_of(
     classifier: Classifier, recipe: Recipe, layout: Layout, *, left: Sequence[Shard]
 ) -> RunCost:
-    """Rehearse the first document of shards spread over the input."""
+    """Rehearse documents spread over the input."""
     n_rows = sum(shard.n_rows for shard in left)
-    per_shard = -(-SAMPLE // max(1, min(len(left), SAMPLE)))
     request = Request(recipe.target, recipe.n_queries, recipe.seed)
     costs: list[Cost] = []
-    for shard in left[:: max(1, len(left) // SAMPLE)]:
-        n_here = 0
-        for record in shard.records():
-            if n_here == per_shard or len(costs) == SAMPLE:
-                break
-            try:
-                text = layout.text(record)
-                document = document_of(classifier, text, recipe.units, too_long=recipe.too_long)
-            except InputError:
-                continue
-            n_here += 1
-            costs.append(dry_run(recipe.method, classifier, document, request=request))
+    for record in _spread(left):
+        try:
+            text = layout.text(record)
+            document = document_of(classifier, text, recipe.units, too_long=recipe.too_long)
+        except InputError:
+            continue
+        costs.append(dry_run(recipe.method, classifier, document, request=request))
     n = max(1, len(costs))
     requests = [cost.n_requests for cost in costs if cost.n_requests is not None]
     return RunCost(
