@@ -28,6 +28,7 @@ from slalom.classifiers.huggingface.batching import (
 )
 from slalom.classifiers.huggingface.held import Held, Pace, fetched, held
 from slalom.classifiers.huggingface.shortcut import end_to_end, quickest
+from slalom.classifiers.huggingface.walk import modules_of
 from slalom.document import FloatArray
 from slalom.errors import ClassifierError, InputError, SlalomWarning, UnknownNameError
 
@@ -76,7 +77,7 @@ def preserve_settings(model: nn.Module, pad: int | None) -> Iterator[None]:
     """The model in eval mode and with a pad id, for a while."""
     config = _text_config(model)
     with _alone_with(model):
-        training = [module for module in model.modules() if module.training]
+        training = [module for module in modules_of(model) if module.training]
         lacks_pad = pad is not None and _lacks_pad(config)
         try:
             for module in training:

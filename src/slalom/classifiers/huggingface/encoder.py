@@ -18,6 +18,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.modules import module as every_module
 
+from slalom.classifiers.huggingface.walk import modules_of
+
 KINDS = {"bert", "camembert", "distilbert", "electra", "roberta", "xlm-roberta"}
 
 Start = tuple[Tensor, ...]  # of a layer: its input; queries, keys and values unless it is the last
@@ -99,7 +101,7 @@ def encoder_of(model: Any) -> Encoder | None:
     )
     linear = [part for layer in layers for part in (layer.query, layer.key, layer.value)]
     plain = all(type(part) is nn.Linear for part in linear) and not _hooked_everywhere()
-    if not plain or any(map(_changed, model.modules())):
+    if not plain or any(map(_changed, modules_of(model))):
         return None
     return Encoder(
         _embed(base), layers, _head(model), base.embeddings.position_embeddings.padding_idx

@@ -20,6 +20,7 @@ from slalom.classifiers.huggingface.batching import LongArray, Rows
 from slalom.classifiers.huggingface.encoder import Encoder, encoder_of
 from slalom.classifiers.huggingface.held import Held, held
 from slalom.classifiers.huggingface.packed import Attend, attention_by_rows, packed_scores
+from slalom.classifiers.huggingface.walk import modules_of, weights_of
 
 ENOUGH = 3  # rows that are compared once for all
 TOLERANCE = 1e-5  # of scores, absolute and relative
@@ -109,10 +110,11 @@ def _agree(model: Any, ask: Ask, plain: Ask, rows: Rows, *, known: Known) -> boo
 
 def _state(model: Any) -> int:
     """Another number once modules, weights or settings are others, as far as torch counts."""
+    every = modules_of(model)
     weights = [
-        (one.data_ptr(), 0 if one.is_inference() else one._version) for one in model.parameters()
+        (one.data_ptr(), 0 if one.is_inference() else one._version) for one in weights_of(every)
     ]
-    modules = [(id(one), type(one), vars(one).get("scaling")) for one in model.modules()]
+    modules = [(id(one), type(one), vars(one).get("scaling")) for one in every]
     attention = getattr(model.config, "_attn_implementation", None)
     plain = [value for value in vars(model.config).values() if isinstance(value, PLAIN)]
     return hash((*weights, *modules, *plain, attention))
