@@ -106,6 +106,15 @@ def fingerprint_of(classifier: Classifier) -> str | None:
     return fingerprint
 
 
+def says_both(classifier: Classifier, name: str, other: str) -> bool:
+    """Whether what says how it does the one says how it does the other, too.
+
+    Not so where a wrapper, a class above or the object itself has a way of its own to do the first.
+    """
+    kinds = (kind for kind in type(classifier).__mro__ if name in vars(kind))
+    return name not in vars(classifier) and other in vars(next(kinds, object))
+
+
 def remarks_on(
     classifier: Classifier, document: Document, queries: Queries, logits: FloatArray
 ) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from slalom.classifiers.base import Classifier
+from slalom.classifiers.base import Classifier, says_both
 from slalom.document import END, Document, FloatArray, Queries
 from slalom.errors import ClassifierError, SlalomError
 
@@ -249,12 +249,8 @@ def _logits_of(classifier: Classifier, calls: Sequence[Call]) -> list[list[Float
 
 
 def takes_rows(classifier: Classifier) -> bool:
-    """Whether workers may send it rows: by its own `row_logits`, not that of what it wraps.
-
-    Whoever answers in a way of its own, by a `logits` in a class above or in itself, gets queries.
-    """
-    kinds = (kind for kind in type(classifier).__mro__ if "logits" in vars(kind))
-    return "logits" not in vars(classifier) and "row_logits" in vars(next(kinds, object))
+    """Whether workers may send it rows that they put together."""
+    return says_both(classifier, "logits", "row_logits")
 
 
 def _answer_alone(chunk: ChunkQueue, calls: Sequence[Call]) -> None:

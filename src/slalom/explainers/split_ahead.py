@@ -2,8 +2,8 @@
 
 To split a text takes the process that holds the model about a millisecond, which it lacks beside
 a GPU. Workers have the classifier's tokenizer in a file and split texts ahead of those that are
-explained. The first of their documents are compared with those that are made here, and whatever
-goes wrong there is done here.
+explained, once a few documents of theirs were the same as those made here. Whatever goes wrong
+there is done here.
 """
 
 from collections import deque
@@ -15,17 +15,18 @@ from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from slalom.classifiers.base import Classifier, Units
+from slalom.classifiers.base import Classifier, Units, says_both
 from slalom.document import Document, Text
 from slalom.errors import InputError
 from slalom.explainers.splitting import Splits, document_of
 from slalom.surrogates.pool import submit
 
 SPLIT_HERE = 64  # texts: for fewer of them no worker need read a tokenizer
+COMPARED = 8  # of them
 TEXTS_PER_TASK = 32
 TASKS_AHEAD = 8  # they wait their turn among documents that are explained
 SLOW_SECONDS = 0.25  # for texts of one task to come: nobody shall wait for more of them
@@ -46,51 +47,66 @@ class Split:
         """Each text's document, or what is wrong with the text."""
         left, first = iter(texts), []
         for text in islice(left, SPLIT_HERE):
-            found = self._here(text)
-            if isinstance(found, Document):
-                first.append(found)
-            yield found
-        group = _next_group(left)
-        if group and len(group) == TEXTS_PER_TASK and first and self.shared(first):
-            yield from self._by_workers(group, left)
-        else:
-            yield from map(self._here, group)
+            first.append((text, self._here(text)))
+            yield first[-1][1]
+        for text in islice(left, 1):
+            yield self._here(text)
+            if self.shared([found for _, found in first if isinstance(found, Document)]):
+                yield from self._after_trial(first[-COMPARED:], left)
         yield from map(self._here, left)
 
     def _here(self, text: object) -> Found:
         return _found(self.classifier, text, self.units, self.too_long)
 
-    def _by_workers(self, group: list[Text], left: Iterator[Text]) -> Iterator[Found]:
-        """A group of texts and what follows, as long as texts come quickly."""
+    def _after_trial(
+        self, known: Sequence[tuple[Text, Found]], left: Iterator[Text]
+    ) -> Iterator[Found]:
+        """Texts by workers, as soon as they were seen to split some as was done here."""
         with TemporaryDirectory(prefix="slalom-") as folder:
-            splitter = self._splitter(Path(folder), group)
-            begun: deque[tuple[list[Text], Future[list[Found]]]] = deque()
-            try:
-                while splitter is not None and group:
-                    task = (splitter, group, self.units, self.too_long)
-                    begun.append((group, submit(_split_there, task)))
-                    group = _next_group(left) if len(group) == TEXTS_PER_TASK else []
-                    if len(begun) > TASKS_AHEAD:
-                        yield from self._of(*begun.popleft())
-                while begun:
-                    yield from self._of(*begun.popleft())
-            finally:
-                for _, future in begun:
-                    future.cancel()
-        yield from map(self._here, group)
+            splitter = self._splitter(Path(folder))
+            if splitter is None:
+                return
+            trial = self._begun(splitter, [text for text, _ in known])
+            for text in left:
+                yield self._here(text)
+                if trial.done():
+                    break
+            if trial.cancel() or not trial.done():  # there are no more texts
+                return
+            same = trial.exception() is None and all(
+                _alike(found, there)
+                for (_, found), there in zip(known, trial.result(), strict=True)
+            )
+            if same:
+                yield from self._by_workers(splitter, left)
 
-    def _splitter(self, folder: Path, group: Sequence[Text]) -> Splits | None:
-        """A part of the classifier's own class, if it splits these texts as the classifier does."""
-        made: Any = getattr(type(self.classifier), "splitter", None)  # not that of a wrapped one
-        if made is None:
+    def _splitter(self, folder: Path) -> Splits | None:
+        """None where the classifier has none, or another way to split."""
+        if not says_both(self.classifier, "split", "splitter"):
             return None
-        with suppress(Exception):  # whatever it is: they can be split here
-            splitter: Splits = made(self.classifier, folder)
-            here = map(self._here, group)
-            there = _split_there((splitter, group, self.units, self.too_long))
-            if all(map(_alike, here, there)):
-                return splitter
+        able: Any = self.classifier
+        with suppress(Exception):  # whatever it is: texts can be split here
+            return cast("Splits", able.splitter(folder))
         return None
+
+    def _begun(self, splitter: Splits, group: Sequence[Text]) -> "Future[list[Found]]":
+        return submit(_split_there, (splitter, group, self.units, self.too_long))
+
+    def _by_workers(self, splitter: Splits, left: Iterator[Text]) -> Iterator[Found]:
+        """As long as texts come quickly."""
+        begun: deque[tuple[list[Text], Future[list[Found]]]] = deque()
+        group = _next_group(left)
+        try:
+            while group:
+                begun.append((group, self._begun(splitter, group)))
+                group = _next_group(left) if len(group) == TEXTS_PER_TASK else []
+                if len(begun) > TASKS_AHEAD:
+                    yield from self._of(*begun.popleft())
+            while begun:
+                yield from self._of(*begun.popleft())
+        finally:
+            for _, future in begun:
+                future.cancel()
 
     def _of(self, group: list[Text], future: "Future[list[Found]]") -> list[Found]:
         """What a worker found; what it could not do is done here."""

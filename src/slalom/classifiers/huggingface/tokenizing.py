@@ -3,6 +3,7 @@
 It comes back exactly as it was.
 """
 
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -48,4 +49,5 @@ def written(tokenizer: Any, folder: Path, *, limit: int) -> Splitter:
     path = folder / "tokenizer.json"
     with preserve_tokenizer(tokenizer):
         tokenizer.backend_tokenizer.save(str(path))
-    return Splitter(str(path), makes_types(tokenizer), limit, tokenizer.unk_token_id)
+    digest = blake2b(path.read_bytes()).hexdigest()
+    return Splitter(str(path), digest, makes_types(tokenizer), limit, tokenizer.unk_token_id)
