@@ -19,7 +19,12 @@ from slalom.surrogates.slalom.completed import CompletedModel
 from slalom.surrogates.slalom.corrected import CorrectedModel
 from slalom.surrogates.slalom.described import rescaled
 from slalom.surrogates.slalom.model import SlalomModel
-from slalom.surrogates.slalom.nearby import NearFit, NearResiduals, fit_near
+from slalom.surrogates.slalom.nearby import (
+    NearFit,
+    NearResiduals,
+    Neighbourhood,
+    fit_near,
+)
 from slalom.surrogates.slalom.posterior import MAX_ROWS, Posterior, Residuals, posterior_of
 from slalom.surrogates.slalom.residual_shapley import Left, Shares, residual_shares
 
@@ -32,10 +37,9 @@ class NearAnswers:
     """Answers about the text nearly whole, and those the fit was made from."""
 
     fitted: SlalomModel | CompletedModel  # over units
-    measured: BoolArray  # (k, n_units) the full text, then single removals
-    answers: FloatArray  # (k, n_columns)
-    drawn: BoolArray  # (n_drawn, n_units) the fit's own rows
-    residuals: FloatArray  # (n_drawn, n_columns) theirs, held out
+    where: Neighbourhood
+    answers: FloatArray  # (k, n_columns) to what was measured
+    residuals: FloatArray  # (n_drawn, n_columns) of the fit's own rows, held out
     weights: FloatArray  # (n_drawn,) by which they judge; 0: not at all
     strengths: FloatArray  # (n_units,) by the fit
 
@@ -100,7 +104,7 @@ def _corrected(
     near: NearAnswers, left: Residuals, posterior: Posterior
 ) -> tuple[NearFit, CorrectedModel]:
     residuals, left_out = near.residuals.copy(), np.zeros_like(near.answers)
-    for rows, present in ((residuals, near.drawn), (left_out, near.measured)):
+    for rows, present in ((residuals, near.where.drawn), (left_out, near.where.measured)):
         at = _rows(present, left)
         rows[at >= 0] = posterior.left_out[at[at >= 0]]
     model = CorrectedModel(near.fitted, posterior.correction, None)
@@ -118,16 +122,15 @@ def _known(
 
     `left_out` are residuals of what was measured, where the model has seen it; None: it has not.
     """
-    n_units = near.measured.shape[1]
-    predicted = model.predict(near.measured.astype(np.float64)).reshape(near.answers.shape)
+    n_units = near.where.measured.shape[1]
+    predicted = model.predict(near.where.measured.astype(np.float64)).reshape(near.answers.shape)
     without = model.predict(1.0 - np.eye(n_units)).reshape(n_units, -1)
     residuals = near.answers - predicted
     known = fit_near(
         NearResiduals(
-            near.measured,
+            near.where,
             residuals,
             residuals if left_out is None else left_out,
-            near.drawn,
             near.residuals,
             near.answers[0] - without,
             near.strengths,
@@ -229,11 +232,11 @@ def _answers_near(
         return None
     single = follow_up.present.sum(axis=1) == n_units - 1
     answers = np.concatenate([whole[None], follow_up.scores[single]])
+    measured = np.vstack([np.ones((1, n_units), dtype=bool), follow_up.present[single]])
     return NearAnswers(
         model,
-        np.vstack([np.ones((1, n_units), dtype=bool), follow_up.present[single]]),
+        Neighbourhood(measured, drawn),
         answers.reshape(len(answers), -1),
-        drawn,
         residuals,
         weights,
         strength_of(fit)[follow_up.case.document.features],

@@ -9,7 +9,7 @@ import pytest
 from slalom.samplers.base import random_subsets
 from slalom.surrogates.slalom.corrected import CorrectedModel
 from slalom.surrogates.slalom.model import Anchor, SlalomModel
-from slalom.surrogates.slalom.nearby import NearResiduals, fit_near
+from slalom.surrogates.slalom.nearby import NearResiduals, Neighbourhood, fit_near
 
 N = 24
 WHOLE, SINGLE = np.ones((1, N), dtype=bool), ~np.eye(N, dtype=bool)
@@ -21,9 +21,8 @@ def residuals_near(miss, *, n_removals=N, n_drawn=200, seed=0):
     measured = np.vstack([WHOLE, SINGLE[:n_removals]])
     drawn = random_subsets(rng.integers(1, N, size=n_drawn), N, rng)
     of = [miss(part)[:, None] for part in (measured, drawn, WHOLE)]
-    return NearResiduals(
-        measured, of[0], of[0], drawn, of[1], np.tile(of[2], (N, 1)), -np.arange(N)
-    )
+    where = Neighbourhood(measured, drawn)
+    return NearResiduals(where, of[0], of[0], of[1], np.tile(of[2], (N, 1)), -np.arange(N))
 
 
 def near_the_whole(present):
@@ -83,7 +82,8 @@ def test_weak_units_are_judged_by_weak_ones():
     for seed in range(20):
         own = np.random.default_rng(seed).normal(size=N) * np.linspace(1.0, 0.2, N)
         given = residuals_near(lambda present, own=own: (~present) @ own, n_removals=12, seed=seed)
-        far = replace(given, drawn=given.drawn[:0], drawn_residuals=given.drawn_residuals[:0])
+        where = Neighbourhood(given.where.measured, given.where.drawn[:0])
+        far = replace(given, where=where, drawn_residuals=given.drawn_residuals[:0])
         error = fit_near(far).error[0]
         held.append(np.abs(own[12:]) <= 1.645 * error)
         widths.append(error / np.sqrt((own[:12] ** 2).mean()))
@@ -153,7 +153,7 @@ def test_each_row_is_judged_without_itself():
     near = known.nearby
     assert near.nugget > 0
     drawn = near.points[near.n_measured :]
-    at = [int(np.flatnonzero((given.drawn == point).all(axis=1))[0]) for point in drawn]
+    at = [int(np.flatnonzero((given.where.drawn == point).all(axis=1))[0]) for point in drawn]
     misses = np.vstack([given.measured_residuals, given.drawn_residuals[at]])
     apart = (near.points[:, None] != near.points).sum(axis=2)
     kernel = np.exp(-apart / near.length_scale) + near.nugget * np.eye(len(apart))
@@ -164,8 +164,8 @@ def test_each_row_is_judged_without_itself():
         np.testing.assert_allclose(
             known.drawn_residuals[at[row - near.n_measured]], left, atol=1e-9
         )
-    far = given.drawn.sum(axis=1) <= N / 2
-    added = near(given.drawn[far].astype(float))
+    far = given.where.drawn.sum(axis=1) <= N / 2
+    added = near(given.where.drawn[far].astype(float))
     np.testing.assert_allclose(
         known.drawn_residuals[far], given.drawn_residuals[far] - added, atol=1e-12
     )

@@ -15,11 +15,12 @@ measured is their standard error. Leave-one-out residuals of the drawn rows go i
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from slalom.document import BoolArray, FloatArray
+from slalom.document import BoolArray, FloatArray, IntArray
 from slalom.surrogates.subset_kernel import packed, unpacked
 
 LENGTH_SCALE = 1 / 6  # ℓ, of the units of the text
@@ -31,13 +32,59 @@ MIN_REMOVALS = 5  # to tell how far others are off
 
 
 @dataclass(frozen=True, eq=False)
-class NearResiduals:
-    """Residuals of a fit, those near the whole text among them."""
+class Neighbourhood:
+    """Which subsets are near the full text, and their covariances: no fit changes them."""
 
     measured: BoolArray  # (k, n_units) the whole text and single removals
+    drawn: BoolArray  # (m, n_units) subsets that were fitted
+
+    @cached_property
+    def sizes(self) -> IntArray:
+        return np.asarray(self.drawn.sum(axis=1))
+
+    @cached_property
+    def inner(self) -> IntArray:
+        """Of the drawn rows: those that are interpolated."""
+        n_units = self.drawn.shape[1]
+        found = np.flatnonzero((self.sizes > n_units / 2) & (self.sizes < n_units))
+        return np.sort(found[np.argsort(-self.sizes[found], kind="stable")[:MAX_ROWS]])
+
+    @cached_property
+    def outer(self) -> IntArray:
+        """Of the drawn rows: the others, but for the full text."""
+        return np.setdiff1d(np.flatnonzero(self.sizes < self.drawn.shape[1]), self.inner)
+
+    @cached_property
+    def judged(self) -> IntArray:
+        """Of the drawn rows: those of two and more removals, by which the nugget is chosen."""
+        return np.asarray(self.inner[self.sizes[self.inner] < self.drawn.shape[1] - 1])
+
+    @property
+    def length_scale(self) -> float:
+        return float(max(1.0, LENGTH_SCALE * self.drawn.shape[1]))
+
+    @cached_property
+    def points(self) -> BoolArray:
+        return np.vstack([self.measured, self.drawn[self.inner]])
+
+    @cached_property
+    def eigen(self) -> tuple[FloatArray, FloatArray]:
+        values, axes = np.linalg.eigh(_kernel(self.points, self.points, self.length_scale))
+        return np.maximum(values, 0.0), axes
+
+    @cached_property
+    def around(self) -> FloatArray:
+        """(n_outer, n_points)"""
+        return _kernel(self.drawn[self.outer], self.points, self.length_scale)
+
+
+@dataclass(frozen=True, eq=False)
+class NearResiduals:
+    """Residuals of a fit at the subsets of a neighbourhood, and what it says of removals."""
+
+    where: Neighbourhood
     measured_residuals: FloatArray  # (k, n_columns) the classifier's answer less the fit's
     left_out: FloatArray  # (k, n_columns) the same, each as predicted from the others
-    drawn: BoolArray  # (m, n_units) subsets that were fitted
     drawn_residuals: FloatArray  # (m, n_columns) the same, each as predicted from the others
     removals: FloatArray  # (n_units, n_columns) the answer to the text less the fit without a unit
     strengths: FloatArray  # (n_units,) by the fit; the strongest were measured
@@ -103,7 +150,7 @@ def _error(given: NearResiduals, left_out: FloatArray) -> FloatArray | None:
     """
     if len(left_out) < MIN_REMOVALS:
         return None
-    strengths = given.strengths[np.argmin(given.measured[1:], axis=1)]
+    strengths = given.strengths[np.argmin(given.where.measured[1:], axis=1)]
     n_weaker = max(MIN_REMOVALS, -(-len(left_out) // 2))
     weaker = np.argsort(strengths, kind="stable")[:n_weaker]
     return np.asarray(np.sqrt((left_out[weaker] ** 2).mean(axis=0)))
@@ -111,37 +158,31 @@ def _error(given: NearResiduals, left_out: FloatArray) -> FloatArray | None:
 
 def _fitted(given: NearResiduals) -> tuple[Nearby, FloatArray, FloatArray]:
     """What is added, and leave-one-out residuals of measured removals and of drawn rows."""
-    n_units, k = given.measured.shape[1], len(given.measured)
-    sizes = given.drawn.sum(axis=1)
-    inner = np.flatnonzero((sizes > n_units / 2) & (sizes < n_units))
-    inner = np.sort(inner[np.argsort(-sizes[inner], kind="stable")[:MAX_ROWS]])
-    outer = np.setdiff1d(np.flatnonzero(sizes < n_units), inner)
-    points = np.vstack([given.measured, given.drawn[inner]])
+    near = given.where
+    k, inner, outer, judged = len(near.measured), near.inner, near.outer, near.judged
     residuals = np.vstack([given.measured_residuals, given.drawn_residuals[inner]])
     unseen = np.vstack([given.left_out, given.drawn_residuals[inner]])
-    best = Nearby(given.measured, given.measured_residuals, ISOLATED, 0.0, k)
+    best = Nearby(near.measured, given.measured_residuals, ISOLATED, 0.0, k)
     left_out, drawn_residuals = unseen[1:k], given.drawn_residuals
-    judged = inner[sizes[inner] < n_units - 1]
     if len(judged) < MIN_ROWS:
         return best, left_out, drawn_residuals
-    length_scale = max(1.0, LENGTH_SCALE * n_units)
-    values, axes = np.linalg.eigh(_kernel(points, points, length_scale))
+    values, axes = near.eigen
     rotated, rotated_unseen, squared = axes.T @ residuals, axes.T @ unseen, axes**2
-    around = _kernel(given.drawn[outer], points, length_scale)
     least = MIN_GAIN * _squares(drawn_residuals[judged])
-    beyond = np.flatnonzero(sizes <= n_units / 2)  # where nothing is known, nothing may be harmed
+    # where nothing is known, nothing may be harmed
+    beyond = np.flatnonzero(near.sizes <= near.drawn.shape[1] / 2)
     before = _squares(drawn_residuals[judged]) + _squares(drawn_residuals[beyond])
     for nugget in NUGGETS:
-        shrunk = 1.0 / (np.maximum(values, 0.0) + nugget)
+        shrunk = 1.0 / (values + nugget)
         weights = axes @ (shrunk[:, None] * rotated)
         without = axes @ (shrunk[:, None] * rotated_unseen) / (squared @ shrunk)[:, None]
         remaining = given.drawn_residuals.copy()
         remaining[inner] = without[k:]
-        remaining[outer] = given.drawn_residuals[outer] - around @ weights
+        remaining[outer] = given.drawn_residuals[outer] - near.around @ weights
         error = _squares(remaining[judged])
         if error < least and error + _squares(remaining[beyond]) < before:
             least, left_out, drawn_residuals = error, without[1:k], remaining
-            best = Nearby(points, weights, length_scale, float(nugget), k)
+            best = Nearby(near.points, weights, near.length_scale, float(nugget), k)
     return best, left_out, drawn_residuals
 
 
