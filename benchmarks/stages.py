@@ -20,7 +20,7 @@ import torch
 import slalom
 from slalom.classifiers.huggingface import calls
 from slalom.classifiers.huggingface.batching import Rows, batches, joined
-from slalom.classifiers.huggingface.held import held
+from slalom.classifiers.huggingface.held import Begun, held
 from slalom.explainers import methods, surrogate
 
 BUDGETS = {"cpu": (2**10, 2**11, 2**12, 2**13), "cuda": (2**15, 2**16, 2**17, 2**18)}
@@ -30,6 +30,7 @@ STAGES = (  # where, which function, the stage's name
     (slalom.HuggingFaceClassifier, "logits", "batch"),
     (slalom.HuggingFaceClassifier, "seen", "build"),
     (calls, "in_turn", "forward"),
+    (Begun, "answers", "forward"),
     (surrogate, "fit_all", "fit"),
     (surrogate.SurrogateExplainer, "explanations", "tell"),
     (surrogate, "in_workers", "fit"),

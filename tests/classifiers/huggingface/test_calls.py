@@ -8,6 +8,7 @@ import torch
 from slalom.classifiers.huggingface import calls
 from slalom.classifiers.huggingface.calls import context_length, forward_accepts, preserve_settings
 from slalom.classifiers.huggingface.classifier import HuggingFaceClassifier
+from slalom.classifiers.huggingface.held import Begun
 from slalom.errors import ClassifierError, SlalomWarning
 from tokenizers_made_here import TEXTS, tiny
 
@@ -82,6 +83,27 @@ def test_threads_do_not_put_back_each_others_changes() -> None:
     assert all(np.abs(answer - expected).max() < 1e-5 for answer in answers)
     assert model.training
     assert model.config.pad_token_id is None
+
+
+def test_a_model_is_free_while_its_answers_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next batch can be begun, and the caller may train: what was begun is not touched."""
+    model, tokenizer = tiny("BERT")
+    model.train()
+    classifier = HuggingFaceClassifier(model, tokenizer)
+    expected = classifier(TEXTS)
+    plain, found = Begun.answers, []
+
+    def waiting(self: Begun) -> Any:
+        monkeypatch.setattr(Begun, "answers", plain)
+        assert model.training
+        thread = threading.Thread(target=lambda: found.append(classifier(TEXTS)))
+        thread.start()
+        thread.join(20)
+        return plain(self)
+
+    monkeypatch.setattr(Begun, "answers", waiting)
+    np.testing.assert_array_equal(classifier(TEXTS), expected)
+    np.testing.assert_array_equal(found[0], expected)
 
 
 def test_a_borrowed_model_is_in_eval_mode_with_a_pad_id() -> None:

@@ -26,7 +26,7 @@ from slalom.classifiers.huggingface.batching import (
     batches,
     in_row_order,
 )
-from slalom.classifiers.huggingface.held import Held, Pace, fetched, held
+from slalom.classifiers.huggingface.held import Begun, Held, Pace, held
 from slalom.classifiers.huggingface.shortcut import end_to_end, quickest
 from slalom.classifiers.huggingface.walk import modules_of
 from slalom.document import FloatArray
@@ -166,13 +166,15 @@ def answers(model: nn.Module, rows: Rows, *, spare_pad: int | None, typed: bool)
 
     with borrowed(model, pad):
         there = held(rows, device_of(model))
-        packed = end_to_end(model, there, ask, typed=typed)
-        if packed is not None:
-            return in_turn(model, in_row_order(rows.lengths, budget=budget), packed)
-        quick = quickest(model, there, ask, typed=typed, multiple=_step_of(model, rows))
-        on_cpu = device_of(model).type == "cpu"
-        waiting = _padded_batches(model, rows, budget=budget)
-        return in_turn(model, waiting, _with_copies(quick, rows) if on_cpu else quick)
+        waiting = in_row_order(rows.lengths, budget=budget)
+        quick = end_to_end(model, there, ask, typed=typed)
+        if quick is None:
+            waiting = _padded_batches(model, rows, budget=budget)
+            quick = quickest(model, there, ask, typed=typed, multiple=_step_of(model, rows))
+        if device_of(model).type == "cpu":
+            quick = _with_copies(quick, rows)
+        begun = in_turn(model, waiting, quick)
+    return begun.answers()  # a GPU may be told of the next batch while it is at work on this one
 
 
 def _padded_batches(model: nn.Module, rows: Rows, *, budget: int) -> Iterator[LongArray]:
@@ -248,8 +250,8 @@ def _attention_of(device: torch.device) -> Iterator[None]:
 
 def in_turn(
     model: nn.Module, waiting: Iterable[LongArray], ask: Callable[[LongArray], Tensor]
-) -> FloatArray:
-    """Batch after batch, smaller ones where the memory runs out: (n_rows, n_outputs)."""
+) -> Begun:
+    """Batch after batch, smaller ones where the memory runs out."""
     left = deque(waiting)
     order: list[LongArray] = []
     found: list[Tensor] = []
@@ -263,10 +265,7 @@ def in_turn(
             _halve_budget(model)
         else:
             order.append(left.popleft())
-    scores = fetched(torch.cat(found))
-    result = np.empty_like(scores)
-    result[np.concatenate(order)] = scores
-    return np.asarray(result, dtype=np.float64)
+    return Begun(np.concatenate(order), torch.cat(found))
 
 
 def _inputs(

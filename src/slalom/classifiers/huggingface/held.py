@@ -133,6 +133,21 @@ class Pace:
             self.begun.popleft().synchronize()
 
 
+@dataclass(frozen=True, eq=False)
+class Begun:
+    """Batches that a device was told of."""
+
+    order: LongArray  # (n_rows,) which row each of the scores is of
+    scores: Tensor  # (n_rows, n_outputs)
+
+    def answers(self) -> FloatArray:
+        """(n_rows, n_outputs) in the order of the rows, once they are there."""
+        found = fetched(self.scores)
+        result = np.empty_like(found)
+        result[self.order] = found
+        return result
+
+
 def fetched(scores: Tensor) -> FloatArray:
     """In this machine's memory; while a GPU is at work the thread sleeps, its core is free."""
     if not scores.is_cuda:

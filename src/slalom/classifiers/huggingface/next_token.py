@@ -61,7 +61,8 @@ def next_tokens(model: Any, rows: Rows, tokens: Sequence[int]) -> FloatArray:
             return torch.log_softmax(last.float(), dim=-1)[:, wanted]
 
         weights = rest.lengths + -(-prefix.length // REMEMBERED)
-        return in_turn(model, batches(weights, budget=budget, padding=True), ask)
+        begun = in_turn(model, batches(weights, budget=budget, padding=True), ask)
+    return begun.answers()
 
 
 def common_start(rows: Rows) -> int:
