@@ -21,6 +21,11 @@ REVIEW = (
     "superb and its end worth every minute."
 )
 BUDGET = 130  # of 2²⁷ subsets: whoever samples must sample
+MAGNIFIED = {  # what the seventh digit of an answer, which depends on the batch, may change
+    "boosted": 1e-4,  # leaves are means over few rows, in 32 bits
+    "slalom-boosted": 1e-4,
+    "slalom-analytic-anchor": 1e-5,  # differences of answers, divided by small ones
+}
 CONTROLS = {"random", "constant"}
 PAPERS = {"slalom-eff", "slalom-fidel", "slalom-adam"}
 FITTED = {"slalom", "slalom-boosted", "slalom-local", "slalom-fast", *PAPERS}
@@ -185,16 +190,17 @@ def test_many_equal_one_by_one(classifier, method, explained):
     texts = [text_for(method), "Dull.", "Not bad at all"]
     many = slalom.explain_many(classifier, texts, method, n_queries=BUDGET, progress=False)
     each = slalom.explain_each(classifier, texts, method, n_queries=BUDGET)
+    near = MAGNIFIED.get(method, 1e-6)
     for text, found, one in zip(texts, many, each, strict=True):
         for name, score in one.scores.items():
-            np.testing.assert_allclose(found.scores[name], score, atol=1e-5, rtol=1e-5)
+            np.testing.assert_allclose(found.scores[name], score, atol=near, rtol=near)
         alone = (
             explained(method)
             if text == texts[0]
             else slalom.explain(classifier, text, method, n_queries=BUDGET)
         )
         for name, score in alone.scores.items():
-            np.testing.assert_allclose(found.scores[name], score, atol=1e-5, rtol=1e-5)
+            np.testing.assert_allclose(found.scores[name], score, atol=near, rtol=near)
         assert found.quality.n_queries == alone.quality.n_queries
 
 
@@ -291,7 +297,7 @@ def test_a_document_is_explained_the_same_beside_others(method):
     for together in slalom.explain_many(classifier, texts, method=method, target=1):
         alone = slalom.explain(classifier, together.text, method=method, target=1)
         for name, score in alone.scores.items():
-            np.testing.assert_allclose(together.scores[name], score, rtol=1e-5, atol=1e-5)
+            np.testing.assert_allclose(together.scores[name], score, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("target", ["positive", "all"])
