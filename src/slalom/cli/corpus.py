@@ -55,6 +55,7 @@ def corpus() -> None:
 )
 @click.argument("input")
 @click.argument("output")
+@click.argument("more", nargs=-1, metavar="")
 @TEXT_COLUMN
 @click.option(
     "--id-column", metavar="NAME", help="The column that names rows.  [default: id, else the line]"
@@ -88,6 +89,7 @@ def corpus() -> None:
 def explain_corpus(
     input: str,
     output: str,
+    more: tuple[str, ...],
     text_column: str,
     id_column: str | None,
     model: str | None,
@@ -118,6 +120,11 @@ def explain_corpus(
     from slalom.corpus.work import Recipe
     from slalom.explainers.methods import until_sure
 
+    if more:  # a pattern without quotes, most likely, of which the shell made names
+        raise click.UsageError(
+            f"one INPUT and one OUTPUT, not {2 + len(more)} names: for several files name their "
+            "folder, or a pattern in quotes, such as 'data/*.csv'"
+        )
     check_foretold(max_error, dry_run=dry_run)
     recipe = Recipe(until_sure(method, max_error), 0, queries, units, too_long, seed)
     typed = TypedModel(model, device, labels_typed(labels), prompt, base_url, samples, cache)
