@@ -18,7 +18,7 @@ from slalom.document import FloatArray
 
 LARGEST_SURPLUS = 0.05  # of a width
 AHEAD = 2  # batches that a GPU has before it
-SHAPE_BITS = 5  # of a size that count: to plan a product of a new shape takes a GPU's library 1 ms
+SHAPE_BITS = 5  # of a size that count: products of a new shape are planned afresh, which takes long
 
 
 @dataclass(frozen=True, eq=False)
