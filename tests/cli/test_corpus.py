@@ -77,7 +77,7 @@ def test_a_dry_run_looks_at_rows_from_everywhere(run, tmp_path):
 def test_wrong_use_is_one_sentence_and_status_2(run, data, tmp_path):
     out = tmp_path / "out"
     for arguments, sentence in (
-        ((data,), "Missing argument 'OUTPUT'"),
+        ((data,), "Missing argument 'OUTPUT' (see slalom corpus --help)"),
         ((data, data, out), "or a pattern in quotes, such as 'data/*.csv'"),
         ((tmp_path / "none.csv", out), "no such file or folder"),
         ((data, data), "reviews.jsonl is a file: name a folder"),

@@ -35,6 +35,18 @@ if TYPE_CHECKING:
 TABLES = (".jsonl", ".csv", ".parquet")
 
 
+class UnnamedContext(click.Context):
+    """Of the command that is meant where none is named: help and hints do not name it either."""
+
+    @property
+    def command_path(self) -> str:
+        return super().command_path.removesuffix(" explain")
+
+
+class UnnamedCommand(click.Command):
+    context_class = UnnamedContext
+
+
 class CorpusGroup(click.Group):
     """`report` and `diff` are words of their own; whatever else comes first is an INPUT."""
 
@@ -50,6 +62,7 @@ def corpus() -> None:
 
 @corpus.command(
     "explain",
+    cls=UnnamedCommand,
     hidden=True,
     epilog="Also: slalom corpus report OUTPUT, slalom corpus diff OUTPUT OTHER.",
 )
