@@ -45,6 +45,10 @@ def test_a_page_fits_the_window_and_its_words_lead_to_documents(
         words = page.locator("svg.chart text.end").all()
         assert min(_box(word)["height"] for word in words) >= MIN_TEXT
     link = page.locator("th[scope=row] a").first
+    page.emulate_media(color_scheme="dark")
+    red, green, blue = link.evaluate("a => getComputedStyle(a).color.match(/\\d+/g).map(Number)")
+    assert min(red, green, blue) > 150  # light letters: the page is dark then
+    page.emulate_media(color_scheme="light")
     assert _box(link)["x"] < width - 40  # in sight, without scrolling
     link.click()
     assert -1 < _box(page.locator(page.evaluate("location.hash")))["y"] < 900

@@ -20,8 +20,9 @@ from slalom.views.numbers import counted, margin, number, percent, probability, 
 from slalom.views.reading import FAINT, FAINTEST, label, visible
 
 MAX_CHARACTERS = 4000  # of a document on the page
-STYLE = (  # besides that of the views: tables in full, a chart that stays readable on a phone
-    ".slalom .scroll{max-height:none;margin-bottom:12px}"
+STYLE = (  # besides that of the views: tables in full, a chart that stays readable on a phone,
+    # links that can be read in the dark
+    ".slalom a{color:inherit}.slalom .scroll{max-height:none;margin-bottom:12px}"
     ".slalom .wide{overflow-x:auto}.slalom .wide .chart{min-width:600px}"
 )
 TRUSTED = ("exact", "high", "fair", "low")
