@@ -66,6 +66,8 @@ def test_marks_are_thinned_when_there_are_many(tmp_path, monkeypatch):
     path = write_jsonl(tmp_path / "many.jsonl", reviews(100))
     index = index_file(path, "text", None)
     assert len(index.marks) <= 8
+    monkeypatch.setattr("slalom.corpus.plan.MAX_STEP", 4)
+    assert len(index_file(path, "text", None).marks) == 25  # shards do not become too large
     texts = [r.cells["text"] for shard in shards_of([index], 20) for r in shard.records()]
     assert texts == [row["text"] for row in reviews(100)]
 

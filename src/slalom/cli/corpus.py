@@ -96,7 +96,7 @@ def corpus() -> None:
     "--rows-per-file",
     type=COUNT,
     metavar="N",
-    help="Rows per Parquet file.  [default: at most 1000]",
+    help="Rows per Parquet file, about.  [default: at most 1000]",
 )
 @DRY_RUN
 def explain_corpus(

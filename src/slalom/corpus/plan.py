@@ -28,7 +28,8 @@ from slalom.corpus.records import (
 )
 from slalom.errors import FileError, Setting
 
-MAX_MARKS = 65_536  # places remembered per file; beyond, every second one is forgotten
+MAX_MARKS = 256  # places remembered per file; beyond, every second one is forgotten
+MAX_STEP = 512  # rows between two places: shards of large files are cut there and nowhere else
 MAX_NAMED = 5  # broken lines that are named
 NUMBER_KINDS = {bool: "bool", int: "int", float: "float", str: "string"}
 
@@ -137,7 +138,7 @@ def index_file(path: Path, text_column: str, id_column: str | None) -> Indexed:
     for record in read_records(path):
         if n_rows % step == 0:
             marks.append(record.place)
-            if len(marks) > MAX_MARKS:
+            if len(marks) > MAX_MARKS and 2 * step <= MAX_STEP:
                 marks, step = marks[::2], 2 * step
         n_rows += 1
         if problem := problem_of(record, text_column):

@@ -22,7 +22,7 @@ BATCH = 256  # rows of a Parquet file read together
 MAX_CELL = 2**24  # characters of a cell of a CSV file: a quote that is never closed ends there
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Place:
     """Where a row begins: how many rows, lines and bytes lie before it."""
 
