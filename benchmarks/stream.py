@@ -6,13 +6,13 @@
 
 A setting is any of PER_WORKER (documents a worker takes at a time), PER_CORE (workers), AHEAD
 (chunks at work), SECONDS_PER_TURN (of a thread), UNITS_PER_TURN (how much is answered together),
-BATCHES_AT_ONCE (threads that answer), FITTING and POSTERIORS (processes on the device), MAX_WAITING
-(documents, for each of these), SMALL_ON_GPU (the share of a batch up to which padding does not
-matter) and PACKED_BYTES (0: rows are padded). Rows say documents per second, processor seconds per
-document of this process and of its workers (those on the device among them), what share of the
-cores that is, batches per document and tokens per batch. --wait pretends that a device takes so
-many seconds per token, for a rehearsal on a machine that has none. A row is begun only while
---seconds are not over.
+BACKLOG (of turns, from which on workers compute posteriors themselves), BATCHES_AT_ONCE (threads
+that answer), PATIENCE (how long the first to ask for a posterior waits for others), SMALL_ON_GPU
+(the share of a batch up to which padding does not matter) and PACKED_BYTES (0: rows are padded).
+Rows say documents per second, processor seconds per document of this process and of its workers,
+what share of the cores that is, batches per document and tokens per batch. --wait pretends that a
+device takes so many seconds per token, for a rehearsal on a machine that has none. A row is begun
+only while --seconds are not over.
 """
 
 import argparse
@@ -29,11 +29,9 @@ import slalom
 from benchmarks.reviews import reviews
 from benchmarks.speed import made_up_texts, shown_as_they_come
 from benchmarks.stages import without_shortcuts
-from slalom.classifiers.base import spare_accelerator
 from slalom.classifiers.huggingface import calls, held, shortcut
 from slalom.classifiers.huggingface.held import Held
-from slalom.explainers import answering, device_process, pipe, workers
-from slalom.explainers.device_process import device_processes
+from slalom.explainers import accelerated, answering, pipe, workers
 from slalom.surrogates import pool
 
 PLACES = {
@@ -42,10 +40,9 @@ PLACES = {
     "AHEAD": pipe,
     "SECONDS_PER_TURN": pipe,
     "UNITS_PER_TURN": answering,
+    "BACKLOG": answering,
     "BATCHES_AT_ONCE": answering,
-    "FITTING": device_process,
-    "POSTERIORS": device_process,
-    "MAX_WAITING": device_process,
+    "PATIENCE": accelerated,
     "SMALL_ON_GPU": calls,
     "PACKED_BYTES": shortcut,
     "SHAPE_BITS": held,
@@ -89,23 +86,9 @@ def _rows(classifier: Any, texts: list[str], given: argparse.Namespace) -> Itera
         for setting in given.settings.split(";"):
             numbers = {name: float(number) for name, number in _pairs(setting)}
             with _set(numbers), _device(given.wait):
-                _start_processes(classifier)
                 n_warm = 2 * int(workers.PER_WORKER * pool._n_workers())
                 _explained(classifier, (texts * 9)[:n_warm], method, wanted)
                 yield {"method": method, **numbers, **_measured(classifier, texts, method, wanted)}
-
-
-def _start_processes(classifier: Any) -> None:
-    """As many as are set, for fits on the device; the seconds they take to start do not count."""
-    device = spare_accelerator(classifier)
-    if device is None:
-        return
-    device_processes(device).close()
-    device_processes.cache_clear()
-    started = device_processes(device)
-    every = (*started.fitting, *started.for_posteriors)
-    while None in [process.ready() for process in every]:
-        sleep(0.1)
 
 
 def _pairs(setting: str) -> Iterator[tuple[str, str]]:

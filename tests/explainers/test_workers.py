@@ -191,7 +191,7 @@ def test_who_calls_after_the_end_is_told(bundled):
     """A worker that asks for a chunk nobody waits for gets an answer, not silence."""
     with workers.answer_server().channel(workers.ChunkQueue(bundled, keep_errors=False)) as line:
         pass
-    asking = workers.RemoteClassifier(bundled.outline, line, None)
+    asking = workers.RemoteClassifier(bundled.outline, line)
     document = bundled.split(TEXTS[0])
     with pytest.raises(ClassifierError, match="nobody waits"):
         asking.logits([(document, document.full())])

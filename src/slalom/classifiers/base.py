@@ -88,12 +88,6 @@ def runs_elsewhere(classifier: Classifier) -> bool:
     return bool(getattr(classifier, "runs_elsewhere", False))
 
 
-def spare_accelerator(classifier: Classifier) -> str | None:
-    """That device, where answers leave it time for other work."""
-    device: str | None = getattr(classifier, "spare_accelerator", None)
-    return device
-
-
 def accelerator(classifier: Classifier) -> str | None:
     """The GPU that it runs on, which can do other work in double precision; None: there is none."""
     device: str | None = getattr(classifier, "accelerator", None)

@@ -10,7 +10,7 @@ import numpy as np
 from slalom.classifiers.base import Classifier
 from slalom.document import Document, FloatArray
 from slalom.errors import BudgetError, Setting, counted
-from slalom.explainers.accelerated import Posteriors, fit_with, fits_by, posteriors_by
+from slalom.explainers.accelerated import Posteriors, posteriors_by
 from slalom.explainers.base import Request, ask
 from slalom.explainers.case import Case, Found, case_of
 from slalom.explainers.facts import (
@@ -75,16 +75,10 @@ class SurrogateExplainer:
         sampled = self.ask(classifier, documents, request)
         observed = [self.observations(one) for one in sampled]
         start = perf_counter()
-        fits = self._fits(classifier, observed)
+        fits = fit_all(self.surrogate, observed)
         seconds = (perf_counter() - start) / max(1, len(fits))
         fitted = Fitted(sampled, observed, fits, seconds)
         return self.explanations(classifier, fitted, request)
-
-    def _fits(self, classifier: Classifier, observed: Sequence[Observations]) -> Sequence[Fit]:
-        """As the classifier's process for them does it, or here, or by workers."""
-        fits = fits_by(classifier)
-        found = None if fits is None else fit_with(fits, self.surrogate, observed)
-        return found or fit_all(self.surrogate, observed)
 
     def ask(
         self, classifier: Classifier, documents: Sequence[Document], request: Request

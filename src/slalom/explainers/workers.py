@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from queue import Empty
 from typing import Any
 
-from slalom.classifiers.base import Classifier, Delegating, runs_elsewhere, spare_accelerator
+from slalom.classifiers.base import Classifier, Delegating, accelerator, runs_elsewhere
 from slalom.document import Document, FloatArray, Queries
 from slalom.errors import SlalomError
 from slalom.explainers.answering import (
@@ -26,7 +26,6 @@ from slalom.explainers.answering import (
     takes_rows,
 )
 from slalom.explainers.base import Explainer, Request, Result
-from slalom.explainers.device_process import DeviceClient, device_processes
 from slalom.explainers.pipe import Watched, nobody_waits
 from slalom.surrogates.pool import submit, worthwhile
 
@@ -54,23 +53,21 @@ class Task:
 class RemoteClassifier(Delegating):
     """A classifier in a worker: it knows what the model reads, and asks the server for logits.
 
-    Where its GPU has time to spare, another process computes fits and posteriors there.
+    Where the model runs on a GPU, the server computes posteriors too: `posteriors`, else None.
     """
 
     def __init__(
         self,
         classifier: Classifier,
         channel: Channel,
-        device: DeviceClient | None,
         *,
+        accelerated: bool = False,
         sends_rows: bool = False,
     ) -> None:
         self.classifier = classifier
         self.channel = channel
         self.sends_rows = sends_rows
-        self.device = device
-        self.fits = None if device is None else device.fits
-        self.posteriors = None if device is None else device.posteriors
+        self.posteriors = channel.posteriors if accelerated else None
 
     def logits(self, asked: Sequence[tuple[Document, Queries]]) -> list[FloatArray]:
         if not self.sends_rows:
@@ -137,9 +134,12 @@ def _by_workers(classifier: Any, task: Task) -> list[Result]:
     watched = isinstance(classifier, Watched)
     queue, server = ChunkQueue(plain, task.keep_errors, watched), answer_server()
     with server.channel(queue) as channel:
-        spare = spare_accelerator(classifier)
-        device = None if spare is None else device_processes(spare).ready()
-        remote = RemoteClassifier(outline, channel, device, sends_rows=takes_rows(plain))
+        remote = RemoteClassifier(
+            outline,
+            channel,
+            accelerated=accelerator(classifier) is not None,
+            sends_rows=takes_rows(plain),
+        )
         futures = [submit(_explained_there, (remote, part)) for part in task.parts(PER_WORKER)]
         try:
             for future in futures:

@@ -5,8 +5,8 @@ import pytest
 from tests.surrogates.slalom.test_left_out import converged, problem_of
 
 from slalom.surrogates.slalom.descent import descend, root_at, slide
+from slalom.surrogates.slalom.path import Strengths
 from slalom.surrogates.slalom.problem import curvature, downhill, project
-from slalom.surrogates.slalom.strengths import Strengths
 
 
 @pytest.fixture(scope="module")

@@ -17,8 +17,8 @@ from slalom.surrogates.slalom.folds import (
     without_folds,
 )
 from slalom.surrogates.slalom.model import Anchor, SlalomModel
+from slalom.surrogates.slalom.path import Strengths
 from slalom.surrogates.slalom.problem import Solution, attention_of, project
-from slalom.surrogates.slalom.strengths import Strengths
 
 
 @pytest.fixture(scope="module")

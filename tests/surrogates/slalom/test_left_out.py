@@ -8,10 +8,8 @@ from slalom.surrogates.slalom.descent import descend
 from slalom.surrogates.slalom.fit import SlalomSurrogate
 from slalom.surrogates.slalom.left_out import Linearised, left_out, shift_without
 from slalom.surrogates.slalom.model import Anchor, SlalomModel
-from slalom.surrogates.slalom.path import FromPrior
+from slalom.surrogates.slalom.path import ByLeaveOneOut, Strengths, judge
 from slalom.surrogates.slalom.problem import Ridges, attention_of, project
-from slalom.surrogates.slalom.strengths import Strengths
-from slalom.surrogates.slalom.trials import ByLeaveOneOut, Trials, judge
 
 
 def problem_of(seed=0, *, n_rows=300, n_units=20, noise=0.2):
@@ -56,17 +54,16 @@ def test_other_ridges_are_foretold_nearly():
 
 def test_single_precision_leads_to_the_same_strengths_and_errors():
     problem = problem_of(2)
+    search = ByLeaveOneOut()
     assert problem.single.fixed.dtype == problem.single.scores.dtype == np.float32
-    single, double = (
-        Trials(problem).answer(FromPrior(Strengths(), exact=exact)) for exact in (False, True)
-    )
+    single, double = (search._afresh(p, Strengths()) for p in (problem.single, problem))
     assert (
-        single.near.state.gram.dtype
-        == single.near.predicted_residuals(Strengths().ridges(problem.single)).dtype
+        single.state.gram.dtype
+        == single.near.predicted_residuals(single.ridges).dtype
         == np.float32
     )
     assert abs(single.error / double.error - 1) < 1e-3
-    solution = ByLeaveOneOut().solve(problem)
+    solution = search.solve(problem)
     assert solution.state.values.dtype == solution.state.importances.dtype == np.float64
 
 

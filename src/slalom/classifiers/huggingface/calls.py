@@ -203,7 +203,7 @@ def tokens_per_batch(model: nn.Module) -> int:
     device = device_of(model)
     likes = TOKENS_PER_BATCH.get(device.type, OTHER_DEVICES)
     if device.type == "cuda":
-        likes *= IN_16_BITS if in_16_bits(model) else 1
+        likes *= IN_16_BITS if _in_16_bits(model) else 1
         width = int(getattr(_text_config(model), "hidden_size", 0) or 1024)
         n_bytes = ACTIVATIONS * width * next(model.parameters()).element_size()
         likes = max(1, min(likes, torch.cuda.mem_get_info(device)[0] // n_bytes))
@@ -282,13 +282,13 @@ def _inputs(
 
 def _step_of(model: nn.Module, rows: Rows) -> int:
     """16-bit kernels of a GPU like widths that are multiples of 8, as far as a model reads."""
-    if not in_16_bits(model):
+    if not _in_16_bits(model):
         return 1
     stated = getattr(_text_config(model), "max_position_embeddings", None) or LONGEST
     return 8 if rows.lengths.max() + 7 <= stated else 1
 
 
-def in_16_bits(model: nn.Module) -> bool:
+def _in_16_bits(model: nn.Module) -> bool:
     """On a GPU, with weights of half the width: many times as fast as in full."""
     weight = next(model.parameters(), None)
     return weight is not None and weight.is_cuda and weight.element_size() == 2

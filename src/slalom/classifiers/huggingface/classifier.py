@@ -20,7 +20,6 @@ from slalom.classifiers.huggingface.calls import (
     context_length,
     device_of,
     forward_accepts,
-    in_16_bits,
     in_precision,
     name_of,
 )
@@ -101,11 +100,6 @@ class HuggingFaceClassifier:
         """The model's device, where it multiplies in double precision too."""
         device = device_of(self.model)
         return str(device) if device.type == "cuda" else None
-
-    @property
-    def spare_accelerator(self) -> str | None:
-        """That device, where it is done with a batch sooner than the next is there: in 16 bits."""
-        return self.accelerator if in_16_bits(self._cast_model) else None
 
     def split(self, text: Text, units: Units = None, *, too_long: str = "error") -> Document:
         text = checked_text(text)

@@ -22,11 +22,10 @@ from slalom.surrogates.quality import loo_quality
 from slalom.surrogates.remainder import FoldedRows, Remainder, fit_remainder
 from slalom.surrogates.response import Response
 from slalom.surrogates.slalom.described import described, rescaled
-from slalom.surrogates.slalom.fit import SlalomSurrogate, Solved, Unsolved
+from slalom.surrogates.slalom.fit import SlalomSurrogate
 from slalom.surrogates.slalom.folds import folds_of, without_folds
 from slalom.surrogates.slalom.length import LengthCurve
 from slalom.surrogates.slalom.model import Anchor, SlalomModel
-from slalom.surrogates.slalom.solvers import Solver
 from slalom.surrogates.trees import Forest, grouped
 
 PARTS = SlalomSurrogate()
@@ -109,26 +108,15 @@ class CompletedSurrogate:
     parts: SlalomSurrogate = PARTS
     trees: bool = False
 
-    def unsolved(self, observed: Observations) -> list[Unsolved]:
-        return self.parts.unsolved(observed)
-
-    @property
-    def solver(self) -> Solver:
-        return self.parts.solver
-
-    def fit(self, observed: Observations, solved: Solved | None = None) -> Fit:
-        """`solved`: the first half of it, where that was done elsewhere."""
+    def fit(self, observed: Observations) -> Fit:
         counts, scores = observed.counts, observed.scores
-        solved = solved or self.parts.solve(observed)
+        solved = self.parts.solve(observed)
         fit = self.parts.finished(solved, observed)
         problem, folds = solved.problem, folds_of(solved.problem)
         drawn = folds >= 0
         if fit.r2 is None or problem.complete:
             return fit
-        without = solved.without
-        if without is None:
-            without = without_folds(problem, solved.solution, folds)
-        without = without @ solved.back.T
+        without = without_folds(problem, solved.solution, folds) @ solved.back.T
         rows = np.flatnonzero(solved.used)[drawn].astype(np.int32)
         truth, predicted = (
             part.reshape(len(counts), -1)[rows] for part in (scores, fit.model.predict(counts))

@@ -13,10 +13,10 @@ from slalom.surrogates.slalom.described import described
 from slalom.surrogates.slalom.left_out import left_out
 from slalom.surrogates.slalom.length import LengthCurve, knots_of, ramps
 from slalom.surrogates.slalom.model import Anchor, SlalomModel
+from slalom.surrogates.slalom.path import ByLeaveOneOut, judge
 from slalom.surrogates.slalom.problem import Parts, Problem, Solution
 from slalom.surrogates.slalom.readouts import length_errors, read_outs, standard_errors
 from slalom.surrogates.slalom.solvers import Solver
-from slalom.surrogates.slalom.trials import ByLeaveOneOut, judge
 
 DEFAULT_SOLVER = ByLeaveOneOut()
 LOUD = 2.0  # what is always present is expected to outweigh seven units
@@ -32,26 +32,13 @@ class Prior:
 
 
 @dataclass(frozen=True, eq=False)
-class Unsolved:
-    """A problem in units of the scores' spread, and the way back to scores."""
-
-    problem: Problem
-    back: FloatArray  # (n_classes, n_columns) takes the problem's columns to the classes
-    used: BoolArray  # (n_queries,) the rows of the problem
-
-    def solved(self, solution: Solution, without: FloatArray | None = None) -> "Solved":
-        return Solved(self.problem, solution, self.back, self.used, without)
-
-
-@dataclass(frozen=True, eq=False)
 class Solved:
     """A problem and its solution, and the way back to scores."""
 
     problem: Problem
     solution: Solution
-    back: FloatArray  # as that of Unsolved
-    used: BoolArray
-    without: FloatArray | None = None  # (n_folds, n, n_columns) of folds.py, where it is known
+    back: FloatArray  # (n_classes, n_columns) takes the problem's columns to the classes
+    used: BoolArray  # (n_queries,) the rows of the problem
 
     @property
     def unit(self) -> float:
@@ -71,17 +58,11 @@ class SlalomSurrogate:
     solver: Solver = DEFAULT_SOLVER
     prior: Prior | None = None  # None: every value shrinks to one score, every importance to 0
 
-    def fit(self, observed: Observations, solved: Solved | None = None) -> Fit:
-        """`solved`: the first half of it, where that was done elsewhere."""
-        return self.finished(solved or self.solve(observed), observed)
+    def fit(self, observed: Observations) -> Fit:
+        return self.finished(self.solve(observed), observed)
 
-    def solve(self, observed: Observations) -> Solved:
-        """With the prior and without it, which may be wrong: what predicts left-out rows best."""
-        solved = [one.solved(self.solver.solve(one.problem)) for one in self.unsolved(observed)]
-        return min(solved, key=_left_out_error) if len(solved) > 1 else solved[0]
-
-    def unsolved(self, observed: Observations) -> list[Unsolved]:
-        """What is to be solved: with the prior, if there is one, and without it."""
+    def solve(self, observed: Observations) -> "Solved":
+        """The first half of a fit: where the search ended."""
         counts, weights = observed.counts, observed.weights
         columns = observed.scores.reshape(len(counts), -1)
         judged = _judged(counts, observed.document_counts) & (weights > 0)
@@ -89,13 +70,16 @@ class SlalomSurrogate:
         unit = _unit(columns @ contrasts, judged)
         in_units = replace(observed, scores=columns @ contrasts / unit)
         scaled = self.prior and replace(self.prior, values=self.prior.values / unit)
+        problem, solution = self._solved(
+            [
+                replace(self, prior=prior).problem(in_units)
+                for prior in dict.fromkeys((scaled, None))
+            ]
+        )
         used = self._used(counts, weights)
-        return [
-            Unsolved(replace(self, prior=prior).problem(in_units), contrasts * unit, used)
-            for prior in dict.fromkeys((scaled, None))
-        ]
+        return Solved(problem, solution, contrasts * unit, used)
 
-    def finished(self, solved: Solved, observed: Observations) -> Fit:
+    def finished(self, solved: "Solved", observed: Observations) -> Fit:
         """The second half: the model, what is read off it, and how sure it is."""
         counts, scores, document_counts = observed.counts, observed.scores, observed.document_counts
         problem, solution, back = solved.problem, solved.solution, solved.back
@@ -131,6 +115,14 @@ class SlalomSurrogate:
                 r2=judged.r2,
             ),
         )
+
+    def _solved(self, problems: list[Problem]) -> tuple[Problem, Solution]:
+        """With the prior and without it, which may be wrong: what predicts left-out rows best."""
+        solved = [(problem, self.solver.solve(problem)) for problem in problems]
+        if len(solved) == 1:
+            return solved[0]
+        errors = [judge(p, left_out(p, s.state, s.ridges).residuals) for p, s in solved]
+        return solved[int(np.argmin(errors))]
 
     def problem(self, observed: Observations) -> Problem:
         """Only rows that are fitted; without an anchor an empty query says nothing."""
@@ -192,11 +184,6 @@ class SlalomSurrogate:
         if rows.any():
             return np.asarray(scores[rows].mean(axis=0))
         return np.asarray(weights @ scores / weights.sum())
-
-
-def _left_out_error(solved: Solved) -> float:
-    problem, end = solved.problem, solved.solution
-    return judge(problem, left_out(problem, end.state, end.ridges).residuals)
 
 
 def _of_nothing(counts: FloatArray, columns: FloatArray, common: FloatArray) -> FloatArray:

@@ -36,12 +36,8 @@ CLOSE = 1e-4  # mean square of the residuals, of the spread: single precision wo
 
 
 def folds_of(problem: Problem) -> IntArray:
-    """(n,) the fold of each row; −1: never left out."""
-    return in_turn(np.ones(len(problem.scores), bool) if problem.judged is None else problem.judged)
-
-
-def in_turn(drawn: BoolArray) -> IntArray:
-    """Folds of rows that were drawn, one after the other: they were drawn at random."""
+    """(n,) the fold of each row; −1: never left out. Queries were drawn at random: in turn."""
+    drawn = np.ones(len(problem.scores), bool) if problem.judged is None else problem.judged
     folds = np.full(len(drawn), -1, dtype=np.int32)
     n_drawn = int(drawn.sum())
     folds[drawn] = np.arange(n_drawn) % (N_FOLDS if n_drawn > FEW else N_FOLDS_OF_FEW)

@@ -1,38 +1,78 @@
-"""Which ridges to try next: a coordinate search over four strengths, by leave-one-out error.
+"""Ridges by leave-one-out error: a coordinate search over four strengths.
 
-From one set of strengths that suits most classifiers the search moves one strength at a time, then
-all together (exact data lead to no ridges at all, noise to a fit that predicts the mean), as long
-as the leave-one-out error falls. Weaker ridges must gain more than stronger ones: leave-one-out
-favours them a little too much. Before other ridges are tried, one Gauss–Newton step from the
-current fit forecasts their error at a fifth of the cost; where that is too high they are not tried.
-
-The search computes nothing itself: it yields what it wants to know and is sent the answer, by
-trials.py for one document, by on_device/fits.py for many documents at once.
+A strength is a ridge in units that mean the same for every design. For values, direct effects
+and the length curve it sets the prior variance, as a share of the scores' variance that the part
+explains: ridge = strength × the summed variance of the part's columns. For importances, whose
+own unit is natural, it is the ridge itself. From one set of strengths that suits most classifiers
+the search moves one strength at a time, then all together (exact data lead to no ridges at all,
+noise to a fit that predicts the mean), as long as the leave-one-out error falls. Weaker ridges
+must gain more than stronger ones: leave-one-out favours them a little too much. Before other
+ridges are tried, one Gauss–Newton step from the current fit predicts their error at a fifth of
+the cost; where that is too high they are not tried.
 """
 
-from collections.abc import Generator
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from slalom.document import FloatArray
-from slalom.surrogates.slalom.strengths import (
-    DIRECT,
-    IMPORTANCE,
-    TOGETHER,
-    VALUE,
-    Move,
-    Pulls,
-    Strengths,
+from slalom.surrogates.slalom.descent import approach, descend
+from slalom.surrogates.slalom.left_out import Linearised
+from slalom.surrogates.slalom.problem import (
+    Problem,
+    Ridges,
+    Solution,
+    State,
+    project,
 )
 
+MIN_STRENGTH, MAX_STRENGTH = 1e-11, 1e6  # of all strengths together, times those of the start
+STRENGTH_BOUNDS = 1e-2, 1e4  # of one strength, times that of the start
+ANCHOR_RIDGE_FACTOR = 0.4  # of an anchor without an answer of its own, relative to a unit
+FIRST_STEP_RIDGE = 1e-3  # on the length curve's first step: a level that all texts share
+ALL_SUBSETS_STRENGTH = 3e-2  # times the start, where every subset was asked
 GAIN_BY_WEAKER, GAIN_BY_STRONGER = 0.95, 0.995  # what the error must fall to, under such ridges
-SKIPPED_ABOVE = 1.01  # times that, where it is only forecast
+SKIPPED_ABOVE = 1.01  # times that, where it is only predicted
 MAX_VALUE_SPREAD, MAX_IMPORTANCE_SPREAD = 9.0, 6.0  # that misfit may lead to; in scores' spreads
 POOR_FIT = 0.4  # error above which all ridges may be too weak; below it, too strong
 NEARLY_EXACT = 0.15  # error below which much weaker ridges are tried at once
 NEARLY_EXACT_STRENGTH = 1e-5  # theirs
 TOLERATED_LOSS = 1.02  # of error, for stronger ridges where data are nearly exact
+SINGLE_PRECISION_RANGE = 1e3  # spreads: scores within it are searched in single precision
+FIRST_TOLERANCE = 1e-4  # relative fall of the objective that ends a descent from the prior
 EXACT_FIT = 1e-8  # of the spread: nothing is left to gain
+
+
+@dataclass(frozen=True)
+class Strengths:
+    value: float = 1.5
+    importance: float = 0.2
+    direct: float = 0.7
+    length: float = 4.0
+    common: float = 1.0  # a factor on all of them
+
+    def ridges(self, problem: Problem) -> Ridges:
+        value = self.value * problem.variances[0] * self.common
+        importance = self.importance * self.common
+        kind = problem.scores.dtype  # in which all of a trial is computed
+        ones = problem.padded(np.ones(problem.n_features, kind))
+        all_ones = np.ones_like(ones)
+        eased = all_ones if problem.grounded else np.where(ones > 0, ones, ANCHOR_RIDGE_FACTOR)
+        return Ridges(
+            values=value * (ones if problem.grounded else all_ones),
+            importances=importance * eased.astype(kind),
+            fixed=self._fixed(problem).astype(kind),
+            strengths=(value, importance),
+        )
+
+    def _fixed(self, problem: Problem) -> FloatArray:
+        if problem.parts is None:
+            return np.zeros(0)
+        direct = np.full(problem.parts.direct.shape[1], self.direct * problem.variances[1])
+        length = np.full(problem.parts.length.shape[1], self.length * problem.variances[2])
+        ridges = self.common * np.append(direct, length)
+        ridges[len(direct)] = FIRST_STEP_RIDGE * min(self.common, 1.0)
+        return ridges
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,11 +80,18 @@ class Trial:
     """A fit under some strengths, and the error it makes on rows it has not seen."""
 
     strengths: Strengths
-    pulls: Pulls
-    importances: FloatArray  # (k,) in double precision, whatever the trial was made in
+    ridges: Ridges
+    near: Linearised
     error: float
-    exact: bool  # made in double precision
-    near: Any = field(default=None, repr=False)  # what whoever made it wants to keep
+
+    @property
+    def state(self) -> State:
+        return self.near.state
+
+    @property
+    def importances(self) -> FloatArray:
+        """In double precision, whatever the trial was made in."""
+        return np.asarray(self.state.importances, np.float64)
 
     @property
     def modest(self) -> bool:
@@ -52,105 +99,166 @@ class Trial:
 
         Error over ridge is the variance that the prior would then expect.
         """
-        values_are = self.pulls.value * MAX_VALUE_SPREAD**2 >= self.error
-        return values_are and self.pulls.importance * MAX_IMPORTANCE_SPREAD**2 >= self.error
+        value, importance = self.ridges.strengths
+        values_are = value * MAX_VALUE_SPREAD**2 >= self.error
+        return values_are and importance * MAX_IMPORTANCE_SPREAD**2 >= self.error
 
 
 @dataclass(frozen=True)
-class FromPrior:
-    """Wanted: the trial that a descent from the prior leads to."""
+class ByLeaveOneOut:
+    """Damped Newton steps under ridges chosen by leave-one-out error."""
 
-    strengths: Strengths
-    exact: bool
+    start: Strengths = Strengths()
+    first_steps: int = 40  # of the first trial, over plateaus
+    fresh_steps: int = 15  # of one that begins there again, under other ridges
+    n_steps: int = 2  # of each other: they begin where the best one ended
+    max_steps: int = 60  # of the last descent
+    tolerance: float = 1e-11  # relative fall of the objective that ends it: the next is a rounding
+
+    def solve(self, problem: Problem) -> Solution:
+        if problem.complete:
+            ridges = _firm(
+                problem, replace(self.start, common=ALL_SUBSETS_STRENGTH).ridges(problem), 1.0
+            )
+            state = _begin(problem, ridges, self.first_steps)
+        else:
+            found = self.search(problem)
+            ridges = _firm(problem, found.strengths.ridges(problem), found.error)
+            state = project(problem, problem.in_gauge(found.importances), ridges)
+        state = descend(problem, state, ridges, n_steps=self.max_steps, tolerance=self.tolerance)
+        return Solution(state, ridges)
+
+    def search(self, problem: Problem) -> Trial:
+        """In single precision as long as there are ridges worth the name."""
+        first = self._afresh(problem.single if _is_mild(problem) else problem, self.start)
+        best = self._leap(problem, first)
+        if best.error <= EXACT_FIT:
+            return best
+        best = self._either(best, _value, 4.0)
+        if problem.parts is not None:
+            best = self._either(best, _direct, 8.0)
+        best = self._either(best, _importance, 4.0)
+        if best.error > POOR_FIT:
+            return self._walk(best, _common, 10.0, GAIN_BY_STRONGER)
+        down = self._walk(best, _common, 1 / 10, GAIN_BY_WEAKER)
+        if down is not best and best.near.problem is not problem:
+            again = self._afresh(problem, best.strengths, best.importances)
+            down = self._walk(
+                again, _common, 1 / 10, GAIN_BY_WEAKER
+            )  # next to no ridges: digits matter
+        best = down
+        if first.error <= NEARLY_EXACT:  # it was tried
+            return best
+        return self._leap(problem, best)
+
+    def _leap(self, problem: Problem, best: Trial) -> Trial:
+        """Nearly exact data show their worth only once the ridges are all but gone.
+
+        It begins where the best trial ended: from the prior, without ridges, the last digits of
+        the scores decide where a descent ends.
+        """
+        if best.error > NEARLY_EXACT:
+            return best
+        trial = self._afresh(
+            problem, replace(self.start, common=NEARLY_EXACT_STRENGTH), best.importances
+        )
+        if trial.error > GAIN_BY_WEAKER * best.error:
+            return best
+        down = self._walk(trial, _common, 1 / 10, GAIN_BY_WEAKER)
+        if down is not trial:
+            return down
+        up = self._walk(trial, _common, 10.0, TOLERATED_LOSS)
+        return up if up.modest else best  # misfit is no exact data
+
+    def _either(self, best: Trial, move: "Move", factor: float) -> Trial:
+        """Down as long as that pays, else up."""
+        down = self._walk(best, move, 1 / factor, GAIN_BY_WEAKER)
+        return self._walk(best, move, factor, GAIN_BY_STRONGER) if down is best else down
+
+    def _walk(self, best: Trial, move: "Move", factor: float, enough: float) -> Trial:
+        """On and on, while the error falls to `enough` of what it was."""
+        problem = best.near.problem
+        while move.within(best.strengths, factor):
+            strengths, most = move.by(best.strengths, factor), enough * best.error
+            ridges = strengths.ridges(problem)
+            if judge(problem, best.near.predicted_residuals(ridges)) > SKIPPED_ABOVE * most:
+                break
+            state = project(problem, best.state.importances, ridges)
+            state = descend(problem, state, ridges, n_steps=self.n_steps, tolerance=1e-3)
+            trial = _judged(problem, strengths, ridges, state)
+            if trial.error > most or (factor < 1 and not trial.modest):
+                break
+            best = trial
+        return best
+
+    def _afresh(
+        self, problem: Problem, strengths: Strengths, importances: FloatArray | None = None
+    ) -> Trial:
+        ridges = strengths.ridges(problem)
+        if importances is None:
+            state = _begin(problem, ridges, self.first_steps)
+        else:
+            state = project(problem, importances, ridges)
+            steps = self.fresh_steps
+            state = descend(problem, state, ridges, n_steps=steps, tolerance=1e-3, near=False)
+        return _judged(problem, strengths, ridges, state)
 
 
-@dataclass(frozen=True, eq=False)
-class FromAfar:
-    """Wanted: a trial in double precision, from where one under other ridges ended."""
-
-    strengths: Strengths
-    importances: FloatArray
-
-
-@dataclass(frozen=True, eq=False)
-class Beside:
-    """Wanted: a trial from where one under similar ridges ended, in its precision."""
-
-    strengths: Strengths
-    trial: Trial
+def judge(problem: Problem, residuals: FloatArray) -> float:
+    """The weighted mean square over the rows that are judged."""
+    judged = slice(None) if problem.judged is None else problem.judged
+    weights = problem.weights[judged]
+    if not len(weights):
+        return 0.0
+    return float(weights @ (residuals[judged] ** 2).sum(axis=1) / weights.sum())
 
 
-@dataclass(frozen=True, eq=False)
-class Forecast:
-    """Wanted: the error that such a trial would have, or so."""
+def _firm(problem: Problem, ridges: Ridges, error: float) -> Ridges:
+    """An anchor without an answer of its own: misfit does not buy it more than the scores' spread.
 
-    strengths: Strengths
-    trial: Trial
-
-
-Wanted = FromPrior | FromAfar | Beside | Forecast
-Search = Generator[Wanted, Any, Trial]
-
-
-def search(start: Strengths, *, parts: bool, mild: bool) -> Search:
-    """The best trial; `parts`: there are direct effects. `mild`: single precision is enough.
-
-    That holds as long as there are ridges worth the name.
+    Error over ridge is the variance that the prior expects, and the unit is that spread.
     """
-    first: Trial = yield FromPrior(start, exact=not mild)
-    best = yield from _leap(start, first)
-    if best.error <= EXACT_FIT:
-        return best
-    best = yield from _either(best, VALUE, 4.0)
-    if parts:
-        best = yield from _either(best, DIRECT, 8.0)
-    best = yield from _either(best, IMPORTANCE, 4.0)
-    if best.error > POOR_FIT:
-        return (yield from _walk(best, TOGETHER, 10.0, GAIN_BY_STRONGER))
-    down = yield from _walk(best, TOGETHER, 1 / 10, GAIN_BY_WEAKER)
-    if down is not best and not best.exact:  # next to no ridges: digits matter
-        again: Trial = yield FromAfar(best.strengths, best.importances)
-        down = yield from _walk(again, TOGETHER, 1 / 10, GAIN_BY_WEAKER)
-    if first.error <= NEARLY_EXACT:  # it was tried
-        return down
-    return (yield from _leap(start, down))
+    if problem.grounded or not problem.anchored:
+        return ridges
+    values = ridges.values.copy()
+    values[-1] = max(float(values[-1]), error)
+    return replace(ridges, values=values)
 
 
-def _leap(start: Strengths, best: Trial) -> Search:
-    """Nearly exact data show their worth only once the ridges are all but gone.
-
-    It begins where the best trial ended: from the prior, without ridges, the last digits of
-    the scores decide where a descent ends.
-    """
-    if best.error > NEARLY_EXACT:
-        return best
-    trial: Trial = yield FromAfar(replace(start, common=NEARLY_EXACT_STRENGTH), best.importances)
-    if trial.error > GAIN_BY_WEAKER * best.error:
-        return best
-    down = yield from _walk(trial, TOGETHER, 1 / 10, GAIN_BY_WEAKER)
-    if down is not trial:
-        return down
-    up = yield from _walk(trial, TOGETHER, 10.0, TOLERATED_LOSS)
-    return up if up.modest else best  # misfit is no exact data
+def _is_mild(problem: Problem) -> bool:
+    """Whether single precision is enough for a search, and worth it."""
+    return (
+        problem.is_large and float(np.abs(problem.scores).max(initial=0.0)) < SINGLE_PRECISION_RANGE
+    )
 
 
-def _either(best: Trial, move: Move, factor: float) -> Search:
-    """Down as long as that pays, else up."""
-    down = yield from _walk(best, move, 1 / factor, GAIN_BY_WEAKER)
-    if down is not best:
-        return down
-    return (yield from _walk(best, move, factor, GAIN_BY_STRONGER))
+def _judged(problem: Problem, strengths: Strengths, ridges: Ridges, state: State) -> Trial:
+    near = Linearised(problem, state)
+    return Trial(strengths, ridges, near, judge(problem, near.left_out(ridges).residuals))
 
 
-def _walk(best: Trial, move: Move, factor: float, enough: float) -> Search:
-    """On and on, while the error falls to `enough` of what it was."""
-    while move.within(best.strengths, factor):
-        strengths, most = move.by(best.strengths, factor), enough * best.error
-        forecast: float = yield Forecast(strengths, best)
-        if forecast > SKIPPED_ABOVE * most:
-            break
-        trial: Trial = yield Beside(strengths, best)
-        if trial.error > most or (factor < 1 and not trial.modest):
-            break
-        best = trial
-    return best
+def _begin(problem: Problem, ridges: Ridges, n_steps: int) -> State:
+    """From the prior, where the anchor is as loud as a unit."""
+    state = project(problem, problem.importance_prior, ridges)
+    return approach(problem, state, ridges, n_steps=n_steps, tolerance=FIRST_TOLERANCE)
+
+
+@dataclass(frozen=True)
+class Move:
+    """A strength that may change, within bounds relative to the start."""
+
+    name: str
+    bounds: tuple[float, float]
+
+    def by(self, strengths: Strengths, factor: float) -> Strengths:
+        return replace(strengths, **{self.name: getattr(strengths, self.name) * factor})
+
+    def within(self, strengths: Strengths, factor: float) -> bool:
+        relative = getattr(strengths, self.name) * factor / getattr(Strengths(), self.name)
+        return bool(self.bounds[0] <= relative <= self.bounds[1])
+
+
+_common = Move("common", (MIN_STRENGTH, MAX_STRENGTH))
+_value, _direct, _importance = (
+    Move(name, STRENGTH_BOUNDS) for name in ("value", "direct", "importance")
+)

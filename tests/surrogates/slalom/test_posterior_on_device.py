@@ -5,9 +5,9 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
-from slalom.surrogates.slalom.on_device import posteriors as module
-from slalom.surrogates.slalom.on_device.posteriors import posteriors_on
+from slalom.surrogates.slalom import posterior_on_device as module
 from slalom.surrogates.slalom.posterior import Residuals, posterior_of
+from slalom.surrogates.slalom.posterior_on_device import posteriors_on
 
 
 def residuals(seed, n_rows, n_units, n_columns=1):

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from slalom.surrogates.slalom.components_on_device import Components, Tensor, constants, rise
 from slalom.surrogates.slalom.corrected import Correction
-from slalom.surrogates.slalom.on_device.components import Components, Tensor, constants, rise
 from slalom.surrogates.slalom.posterior import (
     EFFECTS,
     INTERACTIONS,
