@@ -9,15 +9,24 @@ from corpora import classifier, in_python, reviews, write_jsonl
 from slalom.corpus.explain import explain_dataset
 
 
-def test_rows_and_vocabulary_are_those_of_one_process(tmp_path):
-    """Forty shards: their words are added up by several tasks, then those by another."""
-    data = write_jsonl(tmp_path / "reviews.jsonl", reviews(40))
-    explain_dataset(classifier(), str(data), tmp_path / "local", n_queries=30, rows_per_file=1)
+def test_rows_and_vocabulary_are_those_of_one_process(tmp_path, monkeypatch):
+    """Forty shards: their words are added up by several tasks, then those by another.
+
+    The cluster stands elsewhere; relative names are meant from where the caller is.
+    """
+    write_jsonl(tmp_path / "reviews.jsonl", reviews(40))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    explain_dataset(classifier(), "reviews.jsonl", "local", n_queries=30, rows_per_file=1)
     run = in_python(
+        "import os, ray\n"
+        "os.chdir('/')\n"
+        "ray.init(address='local', include_dashboard=False, log_to_driver=False)\n"
+        f"os.chdir({str(tmp_path)!r})\n"
         "from corpora import classifier\n"
         "from slalom.corpus.explain import explain_dataset\n"
-        f"explain_dataset(classifier(), {str(data)!r}, {str(tmp_path / 'ray')!r}, n_queries=30,\n"
-        "    rows_per_file=1, engine='ray', workers=2)\n",
+        "explain_dataset(classifier(), 'reviews.jsonl', 'ray', n_queries=30, rows_per_file=1,\n"
+        "    engine='ray', workers=2)\n",
         seconds=240,
     )
     assert run.returncode == 0, run.stderr

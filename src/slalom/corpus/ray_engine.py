@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from socket import gethostname
 from threading import Event, Thread
 from time import perf_counter
 from typing import Any
@@ -24,7 +25,7 @@ from slalom.corpus.records import Place
 from slalom.corpus.run import Identity, Index, Make, Work
 from slalom.corpus.words import WordSums, merged, sums_in
 from slalom.corpus.work import Advance
-from slalom.errors import InputError, MissingExtraError, Setting, SlalomError
+from slalom.errors import FileError, InputError, MissingExtraError, Setting, SlalomError
 
 BLOCKS_PER_WORKER = 64  # a block of shards is handed out at a time
 TERMS_PER_SUM = 16  # tables of words that one task adds up
@@ -44,7 +45,7 @@ class RayEngine:
         ray = _connected()
         ask = ray.remote(_identity).options(**self._share(ray))
         with _errors_unwrapped():
-            found: Identity = ray.get(ask.remote(make))
+            found: Identity = ray.get(ask.remote(Path.cwd(), make))
         return found
 
     def each(self, index: Index, paths: Sequence[Path]) -> list[Indexed]:
@@ -53,7 +54,7 @@ class RayEngine:
         ray = _connected()
         read = ray.remote(_indexed).options(num_cpus=0.5)
         with _errors_unwrapped():
-            return list(ray.get([read.remote(index, path) for path in paths]))
+            return list(ray.get([read.remote(Path.cwd(), index, path) for path in paths]))
 
     def run(self, work: Work, shards: Sequence[Shard], advance: Advance) -> None:
         ray = _connected()
@@ -65,7 +66,7 @@ class RayEngine:
             share = self._share(ray)
             done = data.map_batches(
                 ShardActor,
-                fn_constructor_args=(work,),
+                fn_constructor_args=(Path.cwd(), work),
                 batch_size=1,
                 compute=ray.data.ActorPoolStrategy(size=self.n_workers),
                 num_cpus=share["num_cpus"],
@@ -79,10 +80,10 @@ class RayEngine:
         if len(paths) <= TERMS_PER_SUM:
             return sums_in(paths)
         ray = _connected()
-        read = ray.remote(sums_in).options(num_cpus=0.5)
+        read = ray.remote(_sums_in).options(num_cpus=0.5)
         add = ray.remote(_added).options(num_cpus=0.5)
         with _errors_unwrapped():
-            sums = [read.remote(some) for some in _in_groups(paths)]
+            sums = [read.remote(Path.cwd(), some) for some in _in_groups(paths)]
             while len(sums) > 1:
                 sums = [add.remote(*some) for some in _in_groups(sums)]
             found: WordSums = ray.get(sums[0])
@@ -114,7 +115,8 @@ class RayEngine:
 class ShardActor:
     """One model in one process, as Ray Data calls it."""
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, here: Path, work: Work) -> None:
+        _stand_in(here)
         self.work = work
         self.worker = work.worker()
 
@@ -125,8 +127,25 @@ class ShardActor:
         return {"number": batch["number"]}
 
 
-def _indexed(index: Index, path: Path) -> Indexed:
+def _stand_in(here: Path) -> None:
+    """Workers of a cluster begin elsewhere; relative names are meant from where the caller is."""
+    try:
+        os.chdir(here)
+    except OSError as problem:
+        raise FileError(
+            f"a worker on {gethostname()} cannot see the folder {here}: input, output and the "
+            "model must lie where all machines see them"
+        ) from problem
+
+
+def _indexed(here: Path, index: Index, path: Path) -> Indexed:
+    _stand_in(here)
     return index(path)
+
+
+def _sums_in(here: Path, paths: Sequence[Path]) -> WordSums:
+    _stand_in(here)
+    return sums_in(paths)
 
 
 def _in_groups(terms: Sequence[Any]) -> list[Sequence[Any]]:
@@ -137,7 +156,8 @@ def _added(*parts: WordSums) -> WordSums:
     return merged(parts)
 
 
-def _identity(make: Make) -> Identity:
+def _identity(here: Path, make: Make) -> Identity:
+    _stand_in(here)
     return Identity.of(make())
 
 
@@ -172,8 +192,14 @@ def _connected() -> Any:
     if ray.is_initialized():
         return ray
     with _hushed():
-        if "RAY_ADDRESS" in os.environ:
-            ray.init(log_to_driver=False, logging_level=logging.ERROR)
+        if address := os.environ.get("RAY_ADDRESS"):
+            try:
+                ray.init(log_to_driver=False, logging_level=logging.ERROR)
+            except ConnectionError as problem:
+                raise InputError(
+                    f"no Ray cluster answers at RAY_ADDRESS={address}: start one there, or unset "
+                    "RAY_ADDRESS to work on this machine alone"
+                ) from problem
         else:
             ray.init(
                 address="local",
