@@ -1,6 +1,7 @@
 """A real cluster of one machine gives what one process gives."""
 
 import json
+import socket
 
 import pytest
 from pyarrow import parquet
@@ -37,6 +38,19 @@ def test_rows_and_vocabulary_are_those_of_one_process(tmp_path, monkeypatch):
     for name in ("scores", "errors"):
         for score, numbers in mine[1][name].items():
             assert theirs[1][name][score] == pytest.approx(numbers, abs=1e-9)
+
+
+def test_an_address_where_no_cluster_is_gets_a_sentence(tmp_path, monkeypatch):
+    data = write_jsonl(tmp_path / "reviews.jsonl", reviews(2))
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        monkeypatch.setenv("RAY_ADDRESS", f"127.0.0.1:{free.getsockname()[1]}")
+        run = in_python(
+            "from corpora import classifier\n"
+            "from slalom.corpus.explain import explain_dataset\n"
+            f"explain_dataset(classifier(), {str(data)!r}, 'out', engine='ray')\n"
+        )
+    assert "no Ray cluster answers at RAY_ADDRESS=127" in run.stderr.splitlines()[-1]
 
 
 def _contents(folder):

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from socket import gethostname
+from socket import create_connection, gethostname
 from threading import Event, Thread
 from time import perf_counter
 from typing import Any
@@ -30,6 +30,7 @@ from slalom.errors import FileError, InputError, MissingExtraError, Setting, Sla
 BLOCKS_PER_WORKER = 64  # a block of shards is handed out at a time
 TERMS_PER_SUM = 16  # tables of words that one task adds up
 SECONDS_BETWEEN_LOOKS = 1.0
+SECONDS_TO_ANSWER = 10.0  # of a cluster's address
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_BACKEND_LOG_LEVEL": "fatal"}
 
 
@@ -194,8 +195,9 @@ def _connected() -> Any:
     with _hushed():
         if address := os.environ.get("RAY_ADDRESS"):
             try:
+                _knock(address)
                 ray.init(log_to_driver=False, logging_level=logging.ERROR)
-            except ConnectionError as problem:
+            except OSError as problem:
                 raise InputError(
                     f"no Ray cluster answers at RAY_ADDRESS={address}: start one there, or unset "
                     "RAY_ADDRESS to work on this machine alone"
@@ -208,6 +210,13 @@ def _connected() -> Any:
                 logging_level=logging.ERROR,
             )
     return ray
+
+
+def _knock(address: str) -> None:
+    """Raise an OSError where nobody listens; Ray itself would wait for minutes in silence."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if host and port.isdecimal():  # not `auto`
+        create_connection((host.strip("[]"), int(port)), timeout=SECONDS_TO_ANSWER).close()
 
 
 @contextmanager
