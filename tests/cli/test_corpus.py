@@ -118,7 +118,10 @@ def test_no_text_at_all_is_an_error(run, tmp_path):
     data = write_jsonl(tmp_path / "d.jsonl", [{"text": " "}])
     status, _, err = run(data, tmp_path / "out", "--queries", 40)
     assert status == 2
-    assert "no text could be explained" in err
+    assert (
+        err.splitlines()[-1]
+        == "slalom: no text could be explained, of 1; the first: 'text' is empty"
+    )
 
 
 def test_report_and_diff_are_words_of_their_own(run, data, tmp_path):

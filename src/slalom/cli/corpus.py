@@ -220,6 +220,10 @@ def _going_on(prepared: "Prepared") -> Iterator[None]:
 
 def _say(summary: "Summary") -> None:
     """What is in the folder now, in one line."""
+    if summary.n_failed == summary.n_rows:
+        raise InputError(
+            f"no text could be explained, of {summary.n_rows}; the first: {summary.first_problem}"
+        )
     if summary.n_failed:
         failed = counted(summary.n_failed, "text")
         complain(f"{failed} could not be explained; the first: {summary.first_problem}")
@@ -229,8 +233,6 @@ def _say(summary: "Summary") -> None:
         f"{explained}{rows} in {summary.folder}: {summary.n_queries} queries, "
         f"{summary.n_tokens} tokens, {summary.seconds:.1f} s of explaining"
     )
-    if summary.n_failed == summary.n_rows:
-        raise InputError(f"no text could be explained: {summary.first_problem}")
 
 
 @corpus.command("report")
