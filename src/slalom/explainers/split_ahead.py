@@ -9,13 +9,14 @@ there is done here.
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any, cast
+from weakref import finalize
 
 import numpy as np
 
@@ -32,6 +33,7 @@ TASKS_AHEAD = 8  # they wait their turn among documents that are explained
 SLOW_SECONDS = 0.25  # for texts of one task to come: nobody shall wait for more of them
 
 Found = Document | InputError
+Tasks = deque[tuple[list[Text], "Future[list[Found]]"]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,23 +64,21 @@ class Split:
         self, known: Sequence[tuple[Text, Found]], left: Iterator[Text]
     ) -> Iterator[Found]:
         """Texts by workers, as soon as they were seen to split some as was done here."""
-        with TemporaryDirectory(prefix="slalom-") as folder:
+        begun: Tasks = deque()
+        with ExitStack() as kept:
+            kept.callback(_drop, begun)
+            folder = kept.enter_context(TemporaryDirectory(prefix="slalom-"))
+            finalize(self, kept.close)  # a program may end while its caller holds this generator
             splitter = self._splitter(Path(folder))
             if splitter is None:
                 return
-            trial = self._begun(splitter, [text for text, _ in known])
+            self._begin(begun, splitter, [text for text, _ in known])
             for text in left:
                 yield self._here(text)
-                if trial.done():
+                if begun[0][1].done():
                     break
-            if trial.cancel() or not trial.done():  # there are no more texts
-                return
-            same = trial.exception() is None and all(
-                _alike(found, there)
-                for (_, found), there in zip(known, trial.result(), strict=True)
-            )
-            if same:
-                yield from self._by_workers(splitter, left)
+            if _agreed([found for _, found in known], begun.popleft()[1]):
+                yield from self._by_workers(splitter, left, begun)
 
     def _splitter(self, folder: Path) -> Splits | None:
         """None where the classifier has none, or another way to split."""
@@ -89,24 +89,20 @@ class Split:
             return cast("Splits", able.splitter(folder))
         return None
 
-    def _begun(self, splitter: Splits, group: Sequence[Text]) -> "Future[list[Found]]":
-        return submit(_split_there, (splitter, group, self.units, self.too_long))
+    def _begin(self, begun: Tasks, splitter: Splits, group: list[Text]) -> None:
+        task = (splitter, group, self.units, self.too_long)
+        begun.append((group, submit(_split_there, task)))
 
-    def _by_workers(self, splitter: Splits, left: Iterator[Text]) -> Iterator[Found]:
+    def _by_workers(self, splitter: Splits, left: Iterator[Text], begun: Tasks) -> Iterator[Found]:
         """As long as texts come quickly."""
-        begun: deque[tuple[list[Text], Future[list[Found]]]] = deque()
         group = _next_group(left)
-        try:
-            while group:
-                begun.append((group, self._begun(splitter, group)))
-                group = _next_group(left) if len(group) == TEXTS_PER_TASK else []
-                if len(begun) > TASKS_AHEAD:
-                    yield from self._of(*begun.popleft())
-            while begun:
+        while group:
+            self._begin(begun, splitter, group)
+            group = _next_group(left) if len(group) == TEXTS_PER_TASK else []
+            if len(begun) > TASKS_AHEAD:
                 yield from self._of(*begun.popleft())
-        finally:
-            for _, future in begun:
-                future.cancel()
+        while begun:
+            yield from self._of(*begun.popleft())
 
     def _of(self, group: list[Text], future: "Future[list[Found]]") -> list[Found]:
         """What a worker found; what it could not do is done here."""
@@ -114,6 +110,20 @@ class Split:
             return future.result()
         except Exception:
             return list(map(self._here, group))
+
+
+def _agreed(known: Sequence[Found], trial: "Future[list[Found]]") -> bool:
+    """Whether a worker found the same; not so where it is still at it, and no text is left."""
+    if not trial.done() or trial.exception() is not None:
+        trial.cancel()
+        return False
+    return all(map(_alike, known, trial.result()))
+
+
+def _drop(begun: Tasks) -> None:
+    for _, future in begun:
+        future.cancel()
+    begun.clear()
 
 
 def _next_group(texts: Iterator[Text]) -> list[Text]:
