@@ -103,15 +103,41 @@ def test_sizes_of_batches_recur() -> None:
     assert n_tokens == {4352, 4608, 4864, 5120}
 
 
-def test_weights_of_more_than_16_bits_or_on_a_processor_are_asked_otherwise() -> None:
+def test_weights_on_a_processor_are_asked_otherwise() -> None:
     model, _ = tiny("BERT")
     there = held(drawn(LENGTHS), torch.device("cpu"))
-    for one in (model, model.bfloat16()):
+    for one in (model, model.bfloat16(), model.double()):
         assert shortcut.end_to_end(one, there, lambda chosen: torch.zeros(1), typed=True) is None
 
 
-def test_this_pytorch_has_attention_by_rows() -> None:
-    assert attention_by_rows() is not None
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_this_pytorch_has_attention_by_rows(dtype: torch.dtype) -> None:
+    assert attention_by_rows(dtype) is not None
+
+
+def test_what_is_told_to_attention_in_32_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It runs on a GPU only; here it is seen to get what it says that it takes."""
+    took = torch.ops.aten._efficient_attention_forward.default._schema.arguments
+    names = [one.name for one in took]
+
+    def attend(*given: Any) -> tuple[Tensor, None]:
+        told = dict(zip(names, given, strict=False))
+        assert told["bias"] is None
+        assert told["dropout_p"] == told["custom_mask_type"] == 0
+        parts = (told[name][0] for name in ("query", "key", "value"))
+        rows = (told[name] for name in ("cu_seqlens_q", "cu_seqlens_k"))
+        return row_by_row(*parts, *rows, told["max_seqlen_q"], told["max_seqlen_k"])[None], None
+
+    monkeypatch.setattr(torch.ops.aten, "_efficient_attention_forward", attend)
+    model, _ = tiny("BERT")
+    encoder, rows = encoder_of(model.eval()), drawn(LENGTHS)
+    assert encoder is not None
+    by_rows = attention_by_rows(torch.float32)
+    assert by_rows is not None
+    with torch.inference_mode():
+        there = held(rows, torch.device("cpu")).packed(np.arange(len(LENGTHS)))
+        found = packed_scores(encoder, there, by_rows)
+        torch.testing.assert_close(found, own_scores(model, rows), atol=1e-5, rtol=1e-5)
 
 
 def test_batches_in_the_order_of_the_rows() -> None:

@@ -1,9 +1,10 @@
 """Rows of an encoder end to end: no padding, and rows of all lengths in one batch.
 
-In a layer only attention looks at more than one token, and it is told where each row begins
-(PyTorch's attention for rows of any length, which reads 16-bit numbers on a GPU). The processor
-takes as long to tell a GPU of one large batch as of one small batch. Tokens of no row fill a batch
-up to a round number; nothing looks at what comes of them.
+In a layer only attention looks at more than one token, and it is told where each row begins:
+PyTorch has attention for rows of any length on a GPU, one for numbers of 16 bits and another, which
+is behind its own attention for wider ones. The processor takes as long to tell a GPU of one large
+batch as of one small batch. Tokens of no row fill a batch up to a round number; nothing looks at
+what comes of them.
 """
 
 from collections.abc import Callable
@@ -16,6 +17,9 @@ from torch.nn import functional
 
 from slalom.classifiers.huggingface.encoder import Encoder, Layer
 from slalom.classifiers.huggingface.held import Packed, rounded_up
+
+EFFICIENT = "_efficient_attention_forward"  # what PyTorch's attention without a mask calls
+NO_MASK = 0
 
 # queries, keys and values (n_tokens, heads, e), where rows of queries and of keys begin, and how
 # long the longest of them are
@@ -31,13 +35,24 @@ class Tokens:
     longest: int
 
 
-def attention_by_rows() -> Attend | None:
-    """None where PyTorch is too old to have it."""
+def attention_by_rows(dtype: torch.dtype) -> Attend | None:
+    """For numbers of this kind; None where PyTorch has none, or is too old to have it."""
+    if dtype == torch.float32:
+        return _attention_in_32_bits if hasattr(torch.ops.aten, EFFICIENT) else None
     try:
         from torch.nn.attention.varlen import varlen_attn
     except ImportError:
         return None
     return cast("Attend", varlen_attn)  # it returns more only where one asks for it
+
+
+def _attention_in_32_bits(
+    query: Tensor, key: Tensor, value: Tensor, asking: Tensor, read: Tensor, *longest: int
+) -> Tensor:
+    parts = (part[None] for part in (query, key, value))  # one sequence, in which all rows lie
+    attend = getattr(torch.ops.aten, EFFICIENT)
+    found: Tensor = attend(*parts, None, asking, read, *longest, 0.0, NO_MASK)[0]
+    return found[0]
 
 
 def packed_scores(encoder: Encoder, rows: Packed, attend: Attend) -> Tensor:

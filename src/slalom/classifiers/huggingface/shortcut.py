@@ -1,6 +1,6 @@
 """Rows put to an encoder in its parts, once it was seen to answer as the model does.
 
-On a GPU with weights of 16 bits rows lie end to end (packed.py); elsewhere they are padded.
+On a GPU rows lie end to end (packed.py); elsewhere they are padded.
 
 What the first layer starts from, a token at its place, is the same in many rows: where that pays
 it is computed once for all of them. A few answers are compared with those of the model's own
@@ -26,7 +26,7 @@ ENOUGH = 3  # rows that are compared once for all
 TOLERANCE = 1e-5  # of scores, absolute and relative
 STEPS = 8  # of a number's last digit, where weights are coarser than that
 LARGEST_TABLE = 2**25  # numbers, 128 MB
-PACKED_BYTES = 2  # per weight: attention by rows reads no wider numbers
+PACKED_BYTES = 4  # per weight, at most: attention by rows reads no wider numbers
 PLAIN = (bool, int, float, str)  # what settings of a model are that change how it answers
 TIMES_SHOWN = 2  # on average, for a table to pay
 
@@ -40,13 +40,13 @@ _agreed_end_to_end: Known = WeakKeyDictionary()
 def end_to_end(model: Any, there: Held, plain: Ask, *, typed: bool) -> Ask | None:
     """For rows of any lengths in one batch, without padding; None: it cannot, or another way pays.
 
-    That is so where weights are of more than 16 bits, or not on a GPU.
+    That is so where weights are of more than 32 bits, or not on a GPU.
     """
     weight = next(model.parameters(), None)
-    attend = attention_by_rows()
-    if attend is None or weight is None or not weight.is_cuda:
+    if weight is None or not weight.is_cuda or weight.element_size() > PACKED_BYTES:
         return None
-    if weight.element_size() > PACKED_BYTES:
+    attend = attention_by_rows(weight.dtype)
+    if attend is None:
         return None
     try:
         encoder = _encoder(model, there.rows)
