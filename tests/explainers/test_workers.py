@@ -255,6 +255,7 @@ def test_an_outline_reads_what_the_classifier_reads_and_cannot_answer(bundled):
 
 def test_a_worker_takes_a_few_documents_and_keeps_their_order(bundled, by_workers, monkeypatch):
     monkeypatch.setattr(workers, "PER_WORKER", 2)
+    monkeypatch.setattr(workers, "TASKS_PER_CHUNK", 1)
     elsewhere = OnDevice(bundled)
     found = slalom.explain_many(elsewhere, TEXTS, "slalom-fast", n_queries=60, progress=False)
     assert [len(task.documents) for _, task in by_workers] == [2, 1]
@@ -262,8 +263,23 @@ def test_a_worker_takes_a_few_documents_and_keeps_their_order(bundled, by_worker
     assert max(elsewhere.calls) > 1  # asked together
 
 
+def test_few_documents_are_shared_among_more_workers(bundled, by_workers, monkeypatch):
+    monkeypatch.setattr(workers, "PER_WORKER", 4)
+    many = {"method": "lime", "n_queries": 100, "progress": False}
+    slalom.explain_many(OnDevice(bundled), TEXTS * 20, **many)
+    sizes = [len(task.documents) for _, task in by_workers]
+    assert sizes == [4] * 15  # chunks of 20: a tenth of the queries would be fewer than a step
+    by_workers.clear()
+    monkeypatch.setattr(methods, "QUERIES_PER_STEP", 100)
+    slalom.explain_many(OnDevice(bundled), TEXTS * 32, **many)
+    sizes = [len(task.documents) for _, task in by_workers]
+    assert set(sizes) == {2}  # ten chunks
+    assert sum(sizes) == 96
+
+
 def test_an_error_of_one_document_is_not_that_of_its_neighbours(bundled, monkeypatch):
     monkeypatch.setattr(workers, "PER_WORKER", 3)
+    monkeypatch.setattr(workers, "TASKS_PER_CHUNK", 1)
     kept = slalom.explain_many(
         Refusing(bundled), TEXTS, "slalom-fast", n_queries=60, progress=False, on_error="keep"
     )

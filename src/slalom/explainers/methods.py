@@ -33,6 +33,7 @@ from slalom.explanation import Explanation
 from slalom.surrogates.slalom.completed import CompletedSurrogate
 from slalom.surrogates.slalom.fit import SlalomSurrogate
 
+LEAST_CHUNKS = 10  # of many documents, beside a device
 QUERIES_PER_STEP = 2_000  # of explain_each, on a CPU: results come sooner, batches are smaller
 ON_ERROR = ("raise", "keep")
 SECONDS_PER_CELL = 3e-8  # of a fit of SLALOM, rows × features², on one core
@@ -113,7 +114,8 @@ def explain_many(
         def work(chunk: Chunk) -> list[Result]:
             return _explained(wrapped, explainer, chunk, request=request, meter=meter, keep=keep)
 
-        waiting = chunks(explainer, documents, request, n_queries=QUERIES_PER_CHUNK)
+        n_queries = _per_chunk(wrapped, documents, explainer, request)
+        waiting = chunks(explainer, documents, request, n_queries=n_queries)
         try:
             for part in in_order(work, waiting, classifier=wrapped):
                 results += part
@@ -265,6 +267,31 @@ def _documents(
         yield problem
 
 
+def _per_chunk(
+    classifier: Classifier,
+    documents: Sequence[Document | SlalomError],
+    explainer: Explainer,
+    request: Request,
+) -> int:
+    """Queries that are asked together; beside a device fewer where there are few documents.
+
+    The last ones would otherwise be fitted by a few workers while the others wait.
+    """
+    if not runs_elsewhere(classifier):
+        return QUERIES_PER_CHUNK
+    total = _planned(documents, explainer, request)
+    more_than_one = total // max(1, len(documents)) + 1
+    return min(QUERIES_PER_CHUNK, max(QUERIES_PER_STEP, more_than_one, total // LEAST_CHUNKS))
+
+
+def _planned(
+    documents: Sequence[Document | SlalomError], explainer: Explainer, request: Request
+) -> int:
+    """Queries of all documents."""
+    readable = (document for document in documents if isinstance(document, Document))
+    return sum(request.planned(explainer, document) for document in readable)
+
+
 def _share_with_workers(
     classifier: Classifier, explainer: Explainer, request: Request
 ) -> Callable[[Sequence[Document]], bool]:
@@ -282,11 +309,7 @@ def _meter(
     request: Request,
 ) -> Iterator[Meter | None]:
     """For a progress function, for a bar if a person is watching, or None."""
-    total = sum(
-        request.planned(explainer, document)
-        for document in documents
-        if isinstance(document, Document)
-    )
+    total = _planned(documents, explainer, request)
     if callable(progress):
         yield Meter(progress, total)
     elif not progress:

@@ -31,6 +31,7 @@ from slalom.surrogates.pool import submit, worthwhile
 
 SECONDS_BETWEEN_LOOKS = 0.5  # whether anybody still waits
 PER_WORKER = 4  # documents at a time: asked together they fill a batch, fitted they take a second
+TASKS_PER_CHUNK = 5  # at least: small chunks are shared, too
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,10 @@ class Task:
     documents: Sequence[Document]
     request: Request
     keep_errors: bool
+
+    def shared(self) -> list["Task"]:
+        """The same for a few of the documents each."""
+        return self.parts(min(PER_WORKER, -(-len(self.documents) // TASKS_PER_CHUNK)))
 
     def parts(self, n_documents: int) -> list["Task"]:
         """The same for so many of the documents each."""
@@ -140,7 +145,7 @@ def _by_workers(classifier: Any, task: Task) -> list[Result]:
             accelerated=accelerator(classifier) is not None,
             sends_rows=takes_rows(plain),
         )
-        futures = [submit(_explained_there, (remote, part)) for part in task.parts(PER_WORKER)]
+        futures = [submit(_explained_there, (remote, part)) for part in task.shared()]
         try:
             for future in futures:
                 future.add_done_callback(queue.events.put)
