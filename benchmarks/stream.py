@@ -7,12 +7,12 @@
 A setting is any of PER_WORKER (documents a worker takes at a time), PER_CORE (workers), AHEAD
 (chunks at work), SECONDS_PER_TURN (of a thread), UNITS_PER_TURN (how much is answered together),
 BACKLOG (of turns, from which on workers compute posteriors themselves), BATCHES_AT_ONCE (threads
-that answer), PATIENCE (how long the first to ask for a posterior waits for others), SMALL_ON_GPU
-(the share of a batch up to which padding does not matter) and PACKED_BYTES (0: rows are padded).
-Rows say documents per second, processor seconds per document of this process and of its workers,
-what share of the cores that is, batches per document and tokens per batch. --wait pretends that a
-device takes so many seconds per token, for a rehearsal on a machine that has none. A row is begun
-only while --seconds are not over.
+that answer), PATIENCE (how long the first to ask for a posterior waits for others), SECONDS_TO_SEND
+(a batch, which says how much may be padded freely) and PACKED_BYTES (0: rows are padded). Rows say
+documents per second, processor seconds per document of this process and of its workers, what share
+of the cores that is, batches per document and tokens per batch. --wait pretends that a device takes
+so many seconds per token, for a rehearsal on a machine that has none. A row is begun only while
+--seconds are not over.
 """
 
 import argparse
@@ -29,7 +29,7 @@ import slalom
 from benchmarks.reviews import reviews
 from benchmarks.speed import made_up_texts, shown_as_they_come
 from benchmarks.stages import without_shortcuts
-from slalom.classifiers.huggingface import calls, held, shortcut
+from slalom.classifiers.huggingface import batch_sizes, calls, held, shortcut
 from slalom.classifiers.huggingface.held import Held
 from slalom.explainers import accelerated, answering, pipe, workers
 from slalom.surrogates import pool
@@ -43,7 +43,7 @@ PLACES = {
     "BACKLOG": answering,
     "BATCHES_AT_ONCE": answering,
     "PATIENCE": accelerated,
-    "SMALL_ON_GPU": calls,
+    "SECONDS_TO_SEND": batch_sizes,
     "PACKED_BYTES": shortcut,
     "SHAPE_BITS": held,
 }

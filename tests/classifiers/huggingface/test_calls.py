@@ -58,7 +58,7 @@ def test_a_device_too_small_for_one_text_is_an_error() -> None:
 def test_the_budget_changes_no_score(budget: int, monkeypatch: pytest.MonkeyPatch) -> None:
     classifier = HuggingFaceClassifier(*tiny("GPT-2"))
     expected = classifier(TEXTS)
-    monkeypatch.setitem(calls.TOKENS_PER_BATCH, "cpu", budget)
+    monkeypatch.setitem(calls.TOKENS, "cpu", budget)
     np.testing.assert_allclose(classifier(TEXTS), expected, atol=1e-5)
 
 

@@ -69,7 +69,7 @@ def test_the_prefix_is_computed_once(
         ),
         with_kwargs=True,
     )
-    monkeypatch.setitem(calls.TOKENS_PER_BATCH, "cpu", 200)
+    monkeypatch.setitem(calls.TOKENS, "cpu", 200)
     document = classifier.split(TEXTS[0])
     classifier.logits([(document, subsets(document))])
     prefix = len(classifier.tokenizer("Review: ")["input_ids"])

@@ -19,27 +19,22 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from slalom.classifiers.huggingface.batching import (
-    SMALL,
-    LongArray,
-    Rows,
-    batches,
-    in_row_order,
+from slalom.classifiers.huggingface.batch_sizes import (
+    TOKENS,
+    in_16_bits,
+    small_share,
+    tokens_liked,
 )
+from slalom.classifiers.huggingface.batching import SMALL, LongArray, Rows, batches, in_row_order
 from slalom.classifiers.huggingface.held import Begun, Held, Pace, held
 from slalom.classifiers.huggingface.shortcut import end_to_end, quickest
-from slalom.classifiers.huggingface.walk import modules_of
+from slalom.classifiers.huggingface.walk import modules_of, n_weights_of
 from slalom.document import FloatArray
 from slalom.errors import ClassifierError, InputError, SlalomWarning, UnknownNameError
 
 DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
-TOKENS_PER_BATCH = {"cpu": 2**11, "cuda": 2**17}  # measured; on a CPU what fits the caches wins
-IN_16_BITS = 2  # times as many there: a batch is done sooner than the next can be started
-OTHER_DEVICES = 2**14
-SMALL_ON_GPU = 1 / 4  # of a full batch: a GPU is done with it before the next is started
 SHORT = 16  # tokens: on a CPU, rows of no more are never padded
 MIN_ROWS = 4  # and no fewer of them are asked at once
-ACTIVATIONS = 64  # numbers of a token's width that are alive at once, roughly
 LONGEST = 10**9  # tokenizers write "no limit" as a larger number
 
 _locks: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
@@ -179,8 +174,9 @@ def answers(model: nn.Module, rows: Rows, *, spare_pad: int | None, typed: bool)
 
 def _padded_batches(model: nn.Module, rows: Rows, *, budget: int) -> Iterator[LongArray]:
     device = device_of(model).type
-    small = SMALL_ON_GPU if device == "cuda" else SMALL
     alike = SHORT if device == "cpu" else 0
+    weight = next(model.parameters(), None)
+    small = SMALL if weight is None else small_share(weight, n_weights_of(model), budget)
     return batches(rows.lengths, budget=budget, padding=_may_pad(model), small=small, alike=alike)
 
 
@@ -199,14 +195,12 @@ def _with_copies(ask: Callable[[LongArray], Tensor], rows: Rows) -> Callable[[Lo
 
 
 def tokens_per_batch(model: nn.Module) -> int:
-    """As many as the device likes best and its free memory holds."""
-    device = device_of(model)
-    likes = TOKENS_PER_BATCH.get(device.type, OTHER_DEVICES)
-    if device.type == "cuda":
-        likes *= IN_16_BITS if _in_16_bits(model) else 1
-        width = int(getattr(_text_config(model), "hidden_size", 0) or 1024)
-        n_bytes = ACTIVATIONS * width * next(model.parameters()).element_size()
-        likes = max(1, min(likes, torch.cuda.mem_get_info(device)[0] // n_bytes))
+    """As many as the device likes best, and has not run out of memory with."""
+    weight = next(model.parameters(), None)
+    if weight is None:
+        return TOKENS["cpu"]
+    width = int(getattr(_text_config(model), "hidden_size", 0) or 1024)
+    likes = tokens_liked(weight, width)
     return min(likes, _halved_budgets.get(model, likes))
 
 
@@ -282,16 +276,10 @@ def _inputs(
 
 def _step_of(model: nn.Module, rows: Rows) -> int:
     """16-bit kernels of a GPU like widths that are multiples of 8, as far as a model reads."""
-    if not _in_16_bits(model):
+    if not in_16_bits(next(model.parameters(), None)):
         return 1
     stated = getattr(_text_config(model), "max_position_embeddings", None) or LONGEST
     return 8 if rows.lengths.max() + 7 <= stated else 1
-
-
-def _in_16_bits(model: nn.Module) -> bool:
-    """On a GPU, with weights of half the width: many times as fast as in full."""
-    weight = next(model.parameters(), None)
-    return weight is not None and weight.is_cuda and weight.element_size() == 2
 
 
 def forward(model: nn.Module, inputs: dict[str, Any]) -> Any:
