@@ -27,7 +27,7 @@ import numpy as np
 
 from slalom.document import BoolArray, FloatArray
 from slalom.surrogates.quality import Judged, loo_quality
-from slalom.surrogates.slalom.cholesky import halved_back, inverse_of, stacked
+from slalom.surrogates.slalom.cholesky import halved_back, inverse_of
 from slalom.surrogates.slalom.left_out import LeftOut, left_out
 from slalom.surrogates.slalom.path import judge
 from slalom.surrogates.slalom.problem import Problem, Solution
@@ -49,6 +49,20 @@ class Certainty:
     determined: FloatArray  # (n_features,)
 
 
+@dataclass(frozen=True, eq=False)
+class Inverses:
+    """What covariances, pulls and shares have in common."""
+
+    gram: FloatArray  # (k + n_fixed, k + n_fixed) G⁻¹
+    schur: FloatArray  # (k, k) S⁻¹
+    through: FloatArray  # (n_columns, k + n_fixed, k) G⁻¹C S⁻¹
+
+    @classmethod
+    def of(cls, left: LeftOut) -> "Inverses":
+        schur = inverse_of(left.root)
+        return cls(inverse_of(left.system.lower), schur, left.system.coupling @ schur)
+
+
 def certainty(
     problem: Problem, solution: Solution, contrasts: FloatArray, by: BoolArray | None = None
 ) -> Certainty:
@@ -58,7 +72,7 @@ def certainty(
     which of the rows that leave-one-out looks at judge the fit; None: all.
     """
     left = left_out(problem, solution.state, solution.ridges)
-    inverses = inverse_of(solution.state.lower), inverse_of(left.root)
+    inverses = Inverses.of(left)
     residuals = left.residuals
     left = replace(left, residuals=_capped_residuals(problem, residuals))
     return Certainty(
@@ -106,44 +120,49 @@ def _covariances(
     solution: Solution,
     contrasts: FloatArray,
     left: LeftOut,
-    inverses: tuple[FloatArray, FloatArray],
+    inverses: Inverses,
 ) -> tuple[FloatArray, ...]:
     """Every row, and every ridge as one more row of its own, moves the parameters by its noise."""
-    gram_inverse, schur_inverse = inverses
-    state, coupling = solution.state, left.system.coupling
+    coupling, through = left.system.coupling, inverses.through
+    n_columns, width, k = coupling.shape
     noise = problem.weights[:, None] * left.residuals  # (n, n_columns)
+    n = len(noise)
     pull_linear, pull_importances = _pulls(problem, solution, left, inverses)
-    by_rows = schur_inverse @ np.einsum("ckn,nc->kn", left.reduced, noise, optimize=True)
-    by_ridges = schur_inverse * pull_importances
-    by_linear = [-(schur_inverse @ part.T) * pull_linear for part in coupling]
-    moved = np.hstack([by_rows, by_ridges, *by_linear])  # (k, …) how each moved the importances
-    k, n = by_rows.shape
+    influence = np.empty((width + k, n + k + width * n_columns))  # one for all classes
+    moved = influence[width:]  # (k, …) how each moved the importances
+    moved[:, :n] = inverses.schur @ sum(
+        part * by for part, by in zip(left.reduced, noise.T, strict=True)
+    )
+    moved[:, n : n + k] = inverses.schur * pull_importances
+    places = [slice(at, at + width) for at in n + k + width * np.arange(n_columns)]
+    for place, part in zip(places, through, strict=True):
+        moved[:, place] = -part.T * pull_linear
     by_column = []
-    for column, part in enumerate(coupling):
-        own = -part @ moved
-        own[:, :n] += halved_back(state.lower, left.rows * noise[:, column])
-        start = n + k + len(part) * column
-        own[:, start : start + len(part)] += gram_inverse * pull_linear
+    for column, place in enumerate(places):
+        own = -coupling[column] @ moved
+        own[:, :n] += halved_back(solution.state.lower, left.rows * noise[:, column])
+        own[:, place] += inverses.gram * pull_linear
         by_column.append(_in_gauge(problem, own))
-    by_class = np.tensordot(contrasts, stacked(by_column), axes=1)  # (n_classes, k + n_fixed, …)
-    influences = (np.vstack([own, moved]) for own in by_class)
-    return tuple(influence @ influence.T for influence in influences)
+    covariances = []
+    for contrast in contrasts:
+        influence[:width] = sum(by * own for by, own in zip(contrast, by_column, strict=True))
+        covariances.append(influence @ influence.T)
+    return tuple(covariances)
 
 
 def _pulls(
     problem: Problem,
     solution: Solution,
     left: LeftOut,
-    inverses: tuple[FloatArray, FloatArray],
+    inverses: Inverses,
 ) -> tuple[FloatArray, FloatArray]:
     """R √T: (k + n_fixed,) of what is linear, (k,) of the importances."""
     state, ridges = solution.state, solution.ridges
-    gram_inverse, schur_inverse = inverses
     noise = float(problem.weights @ (left.residuals**2).sum(axis=1)) / left.residuals.size
     m, k = problem.n_features, problem.counts.shape[1]
     n_direct = 0 if problem.parts is None else problem.parts.direct.shape[1]
-    through = [((part @ schur_inverse) * part).sum(axis=1) for part in left.system.coupling]
-    spread = gram_inverse.diagonal() + np.mean(through, axis=0)
+    through = (inverses.through * left.system.coupling).sum(axis=2).mean(axis=0)
+    spread = inverses.gram.diagonal() + through
     moved = np.vstack([state.values - problem.prior, state.effects])
     squares = (moved**2).mean(axis=1)  # over columns
     linear = np.sqrt(noise * ridges.linear)
@@ -151,7 +170,7 @@ def _pulls(
         far = _prior_scale(squares[kind], ridges.linear[kind] * spread[kind])
         linear[kind] = np.maximum(linear[kind], ridges.linear[kind] * far)
     strayed = (state.importances - problem.importance_prior)[:m] ** 2
-    far = _prior_scale(strayed, (ridges.importances * schur_inverse.diagonal())[:m])
+    far = _prior_scale(strayed, (ridges.importances * inverses.schur.diagonal())[:m])
     importances = np.sqrt(noise * ridges.importances)
     return linear, np.maximum(importances, ridges.importances * far)
 
@@ -161,19 +180,18 @@ def _common_shift(
     solution: Solution,
     contrasts: FloatArray,
     left: LeftOut,
-    inverses: tuple[FloatArray, FloatArray],
+    inverses: Inverses,
 ) -> FloatArray:
     """H⁻¹ R 1 √T of each column: the prior's centre is a guess, all ridges on values pull to it."""
-    gram_inverse, schur_inverse = inverses
     coupling, m = left.system.coupling, problem.n_features
     ridges = solution.ridges.linear[:m]
     pulled = []
     for column, part in enumerate(coupling):
-        moved = -schur_inverse @ (part[:m].T @ ridges)
+        moved = -inverses.through[column, :m].T @ ridges
         own = -np.einsum("clk,k->lc", coupling, moved)
-        own[:, column] += gram_inverse[:, :m] @ ridges
-        through = ((part[:m] @ schur_inverse) * part[:m]).sum(axis=1)
-        shrunk = ridges * (gram_inverse.diagonal()[:m] + through)
+        own[:, column] += inverses.gram[:, :m] @ ridges
+        through = (inverses.through[column, :m] * part[:m]).sum(axis=1)
+        shrunk = ridges * (inverses.gram.diagonal()[:m] + through)
         size = np.hypot(
             _prior_scale(_total_effects(problem, solution, column) ** 2, shrunk),
             _as_values(problem, solution, column, own[:, column]) / np.sqrt(3.0),
@@ -232,19 +250,17 @@ def _determined(
     problem: Problem,
     solution: Solution,
     left: LeftOut,
-    inverses: tuple[FloatArray, FloatArray],
+    inverses: Inverses,
 ) -> FloatArray:
     """Per feature, over the block of its values (one per column) and its importance."""
-    gram_inverse, schur_inverse = inverses
     m, n_columns = problem.n_features, problem.scores.shape[1]
-    coupling = left.system.coupling[:, :m]  # (n_columns, m, k)
-    through = coupling @ schur_inverse
+    coupling, through = left.system.coupling[:, :m], inverses.through[:, :m]
     block = np.zeros((m, n_columns + 1, n_columns + 1))
     values = np.einsum("cmk,dmk->mcd", through, coupling, optimize=True)
-    block[:, :-1, :-1] = values + gram_inverse.diagonal()[:m, None, None] * np.eye(n_columns)
+    block[:, :-1, :-1] = values + inverses.gram.diagonal()[:m, None, None] * np.eye(n_columns)
     cross = -through[:, np.arange(m), np.arange(m)].T  # (m, n_columns)
     block[:, :-1, -1] = block[:, -1, :-1] = cross
-    block[:, -1, -1] = schur_inverse.diagonal()[:m]
+    block[:, -1, -1] = inverses.schur.diagonal()[:m]
     value, importance = solution.ridges.values[:m], solution.ridges.importances[:m]
     scale = np.sqrt(np.column_stack([*[value] * n_columns, importance]))
     block *= scale[:, :, None] * scale[:, None, :]
