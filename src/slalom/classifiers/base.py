@@ -100,10 +100,11 @@ def fingerprint_of(classifier: Classifier) -> str | None:
     return fingerprint
 
 
-def says_both(classifier: Classifier, name: str, other: str) -> bool:
-    """Whether what says how it does the one says how it does the other, too.
+def defined_together(classifier: Classifier, name: str, other: str) -> bool:
+    """Whether the class that defines its method `name` defines `other`, too.
 
-    Not so where a wrapper, a class above or the object itself has a way of its own to do the first.
+    Then the two agree. They may not where a wrapper, a subclass or the object itself has another
+    `name` and the `other` of what is below.
     """
     kinds = (kind for kind in type(classifier).__mro__ if name in vars(kind))
     return name not in vars(classifier) and other in vars(next(kinds, object))

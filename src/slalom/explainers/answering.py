@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from slalom.classifiers.base import Classifier, accelerator, says_both
+from slalom.classifiers.base import Classifier, accelerator, defined_together
 from slalom.document import END, Document, FloatArray, Queries
 from slalom.errors import ClassifierError, SlalomError
 from slalom.explainers.accelerated import combined_on
@@ -283,7 +283,7 @@ def _logits_of(classifier: Classifier, calls: Sequence[Call]) -> list[list[Float
 
 def takes_rows(classifier: Classifier) -> bool:
     """Whether workers may send it rows that they put together."""
-    return says_both(classifier, "logits", "row_logits")
+    return defined_together(classifier, "logits", "row_logits")
 
 
 def _answer_alone(chunk: ChunkQueue, calls: Sequence[Call]) -> None:

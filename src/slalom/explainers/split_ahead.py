@@ -20,7 +20,7 @@ from weakref import finalize
 
 import numpy as np
 
-from slalom.classifiers.base import Classifier, Units, says_both
+from slalom.classifiers.base import Classifier, Units, defined_together
 from slalom.document import Document, Text
 from slalom.errors import InputError
 from slalom.explainers.splitting import Splits, document_of
@@ -82,7 +82,7 @@ class Split:
 
     def _splitter(self, folder: Path) -> Splits | None:
         """None where the classifier has none, or another way to split."""
-        if not says_both(self.classifier, "split", "splitter"):
+        if not defined_together(self.classifier, "split", "splitter"):
             return None
         able: Any = self.classifier
         with suppress(Exception):  # whatever it is: texts can be split here

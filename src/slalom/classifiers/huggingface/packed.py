@@ -18,7 +18,7 @@ from torch.nn import functional
 from slalom.classifiers.huggingface.encoder import Encoder, Layer
 from slalom.classifiers.huggingface.held import Packed, rounded_up
 
-EFFICIENT = "_efficient_attention_forward"  # what PyTorch's attention without a mask calls
+EFFICIENT = "_efficient_attention_forward"  # not public: what PyTorch's own attention calls
 NO_MASK = 0
 
 # queries, keys and values (n_tokens, heads, e), where rows of queries and of keys begin, and how
