@@ -327,6 +327,8 @@ def test_who_tells_standard_errors(classifier, method):
     found = slalom.explain(classifier, text_for(method), method, n_queries=300)
     expected = set(found.scores) if method in WITH_ERRORS else set()
     assert set(found.errors) == expected
+    says = getattr(slalom.METHODS[method], "has_shapley_errors", False)
+    assert says == ("shapley" in expected)  # only then `max_error` is taken
     if method in FITTED:
         assert found.quality.r2 is not None
         assert found.quality.r2_error > 0

@@ -138,6 +138,21 @@ def test_report_and_diff_are_words_of_their_own(run, data, tmp_path):
     assert "Two runs" in (tmp_path / "d.html").read_text()
 
 
+def test_errors_of_a_method_that_has_none_are_refused_at_once(run_any, data, tmp_path):
+    wanted = ("--method", "lime", "--max-error", "0.1")
+    for line in (
+        ("corpus", data, tmp_path / "out"),
+        ("explain", "--file", data, "--out", tmp_path / "out.parquet"),
+        ("explain", "a film"),
+    ):
+        status, told, err = run_any(*line, *wanted)
+        assert (status, told) == (2, "")
+        assert err.startswith("slalom: --max-error needs a method whose Shapley values have")
+        assert "give --queries" in err
+        assert len(err.splitlines()) == 1
+    assert {*tmp_path.iterdir()} == {data}
+
+
 def test_explain_takes_a_table_row_by_row(run_any, data, tmp_path):
     out = tmp_path / "scores.parquet"
     line = ("explain", "--file", data, "--out", out, "--queries", 40)

@@ -6,6 +6,7 @@ import pytest
 import slalom
 from oracles import TEXT as REVIEW
 from oracles import slalom_oracle
+from slalom.corpus.explain import explain_dataset
 from slalom.samplers.subsets import SubsetSizes
 
 
@@ -77,3 +78,31 @@ def test_larger_designs_begin_with_the_smaller_ones():
 def test_what_cannot_be(method, max_error, said):
     with pytest.raises(slalom.SlalomError, match=said):
         slalom.explain(noisy, REVIEW, method=method, max_error=max_error)
+
+
+@pytest.mark.parametrize("method", ["lime", "slalom-analytic", "attention-mean", "random"])
+def test_a_method_without_errors_is_refused_before_anything_is_asked(method, tmp_path):
+    data = tmp_path / "data.jsonl"
+    data.write_text('{"text": "a film"}\n', encoding="utf-8")
+
+    def silent(texts):
+        raise AssertionError("nobody was to be asked")
+
+    wanted = {"method": method, "max_error": 0.1}
+    for call in (
+        lambda: slalom.explain(silent, REVIEW, **wanted),
+        lambda: slalom.explain(silent, REVIEW, units="phrase", **wanted),
+        lambda: slalom.explain_many(silent, [REVIEW] * 2, on_error="keep", **wanted),
+        lambda: slalom.explain_each(silent, [REVIEW] * 2, on_error="keep", **wanted),
+        lambda: explain_dataset(silent, str(data), tmp_path / "out", **wanted),
+    ):
+        with pytest.raises(slalom.SlalomError, match=f"standard errors, which '{method}' does not"):
+            call()
+    assert {*tmp_path.iterdir()} == {data}
+
+
+def test_where_answers_cannot_tell_how_sure_they_are_it_stops_and_says_so():
+    """One word, once, twice or three times: more queries would say nothing new."""
+    found = slalom.explain(noisy, "dull", "slalom-eff", max_error=0.1, target="1")
+    assert "not reached: those of Shapley values are not known" in found.quality.notes[-1]
+    assert found.quality.n_queries <= 3

@@ -128,12 +128,12 @@ def explain(
     columns = _columns(scores)
     with _sentences_for_warnings():
         from slalom.explainers.base import Request
-        from slalom.explainers.methods import explain, method_named
+        from slalom.explainers.methods import explain, until_sure
         from slalom.explainers.phrases import by_phrases
         from slalom.explainers.splitting import document_of
         from slalom.views.reading import checked_names
 
-        chosen = method_named(method)
+        chosen = until_sure(method, max_error)
         with _status("loading the model"):
             classifier = typed.classifier()
         if dry_run:
@@ -148,7 +148,6 @@ def explain(
             method=chosen,
             target=target_typed(target, classifier.labels),
             n_queries=queries,
-            max_error=max_error,
             units=units,
             too_long=too_long,
             seed=seed,

@@ -38,6 +38,8 @@ class UntilSure:
             raise InputError(
                 Setting("max_error"), f" must be a number above 0, in log-odds, not {given!r}"
             )
+        if not getattr(self.method, "has_shapley_errors", False):
+            raise _without_errors(self.name)
 
     @property
     def name(self) -> str:
@@ -71,7 +73,7 @@ class UntilSure:
             )
             for at, explanation in zip(now, explained, strict=True):
                 error = _largest_error(explanation)
-                if error <= self.max_error or n >= limit:
+                if error <= self.max_error or n >= min(limit, 1 << min(documents[at].n_units, 30)):
                     done[at] = self._with_cost(explanation, recorder, documents[at], error)
                 else:
                     sizes[at] = min(limit, int(np.ceil(GROWTH ** self._n_steps(error) * n)))
@@ -92,9 +94,14 @@ class UntilSure:
         """The explanation with the cost of all rounds, and a note on the error reached."""
         n_queries, n_tokens = recorder.cost(document)
         reached = "reached" if error <= self.max_error else "not reached"
+        found = (
+            f"the largest of a Shapley value is {error:.2g}"
+            if np.isfinite(error)
+            else "those of Shapley values are not known"
+        )
         note = (
             f"asked on for standard errors of at most {self.max_error:g}, which was {reached}: "
-            f"the largest of a Shapley value is {error:.2g}"
+            f"{found}"
         )
         quality = replace(
             explanation.quality,
@@ -106,11 +113,17 @@ class UntilSure:
 
 
 def _largest_error(explanation: Explanation) -> float:
-    if "shapley" not in explanation.errors:
-        raise InputError(
-            Setting("max_error"),
-            f" needs a method whose Shapley values have errors, which {explanation.method!r} "
-            "has not: use 'slalom', or give ",
-            Setting("n_queries"),
-        )
-    return float(explanation.errors["shapley"].max(initial=0.0))
+    """Infinite where the answers so far cannot tell."""
+    if "shapley" not in explanation.scores:
+        raise _without_errors(explanation.method)
+    found = explanation.errors.get("shapley")
+    return np.inf if found is None else float(found.max(initial=0.0))
+
+
+def _without_errors(method: str) -> InputError:
+    return InputError(
+        Setting("max_error"),
+        f" needs a method whose Shapley values have standard errors, which {method!r} does not "
+        "give: use 'slalom', or give ",
+        Setting("n_queries"),
+    )

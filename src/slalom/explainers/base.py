@@ -25,7 +25,8 @@ class Explainer(Protocol):
     """One method; `METHODS` lists them all.
 
     A method with `only_asks` uses nothing of a classifier but its answers: worker processes can
-    then run it, and ask a classifier that lives on a device.
+    then run it, and ask a classifier that lives on a device. One with `has_shapley_errors`
+    gives standard errors of a score called "shapley", and can be asked to make them small.
     """
 
     @property

@@ -68,6 +68,10 @@ class SurrogateExplainer:
     facts: Facts | None = None  # None: nothing is asked beside the design
     only_asks: ClassVar[bool] = True
 
+    @property
+    def has_shapley_errors(self) -> bool:
+        return bool(getattr(self.surrogate, "has_shapley_errors", False))
+
     def explain(
         self, classifier: Classifier, documents: Sequence[Document], request: Request
     ) -> list[Explanation]:

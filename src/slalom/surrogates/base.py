@@ -57,7 +57,10 @@ class Observations:
 
 
 class Surrogate(Protocol):
-    """Fits counts to scores; a new surrogate is one file with this method."""
+    """Fits counts to scores; a new surrogate is one file with this method.
+
+    One with `has_shapley_errors` gives a score called "shapley" and its standard errors.
+    """
 
     def fit(self, observed: Observations) -> Fit: ...
 

@@ -107,6 +107,7 @@ class CompletedSurrogate:
 
     parts: SlalomSurrogate = PARTS
     trees: bool = False
+    has_shapley_errors: ClassVar[bool] = True
 
     def fit(self, observed: Observations) -> Fit:
         counts, scores = observed.counts, observed.scores

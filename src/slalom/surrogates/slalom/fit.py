@@ -1,6 +1,7 @@
 """SLALOM as a surrogate: from counts and scores to a model, its read-outs and their errors."""
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -57,6 +58,7 @@ class SlalomSurrogate:
     parts: bool = True
     solver: Solver = DEFAULT_SOLVER
     prior: Prior | None = None  # None: every value shrinks to one score, every importance to 0
+    has_shapley_errors: ClassVar[bool] = True
 
     def fit(self, observed: Observations) -> Fit:
         return self.finished(self.solve(observed), observed)
