@@ -138,12 +138,13 @@ def test_a_model_of_the_same_name_with_other_weights_is_refused(data, tmp_path):
     explain_dataset(again, str(data), tmp_path / "out", "random")
     with torch.no_grad():
         again.model.classifier.bias += 1.0
-    with pytest.raises(FileError, match=r"\(model 'BertForSeq\w+' has other weights, or is asked"):
+    with pytest.raises(FileError, match=r"\(model 'BertForSeq\w+' has other weights or other code"):
         explain_dataset(again, str(data), tmp_path / "out", "random")
     explain_dataset(again, str(data), tmp_path / "other", "random")
     found = diff(RunFolder(tmp_path / "out"), RunFolder(tmp_path / "other"))
     assert found.settings == (
-        "model: 'BertForSequenceClassification' has other weights, or is asked in another way in B",
+        "model: 'BertForSequenceClassification' has other weights or other code, "
+        "or is asked in another way in B",
     )
 
 
@@ -229,6 +230,26 @@ def test_a_classifier_that_is_gone_ends_the_run_instead_of_failing_every_row(dat
         explain_dataset(asked, str(data), tmp_path / "out", n_queries=QUERIES)
     summary = explain_dataset(classifier(), str(data), tmp_path / "out", n_queries=QUERIES)
     assert summary.n_failed == 2
+
+
+def test_an_edited_function_is_another_one_once_a_row_is_explained(data, tmp_path):
+    def run(f):
+        asked = slalom.FunctionClassifier(f, ["bad", "good"], gives="logits", name="mine")
+        return explain_dataset(asked, str(data), tmp_path / "out", n_queries=QUERIES)
+
+    def edition(factor):
+        return lambda texts: factor * log_odds(texts)
+
+    run(edition(1.0))
+    run(edition(1.0))
+    with pytest.raises(FileError, match=r"\(model 'mine' has other weights or other code"):
+        run(edition(2.0))
+    first = rows_in(tmp_path / "out")
+    settings = json.loads((tmp_path / "out/run.json").read_text())
+    settings["settings"]["fingerprint"] = None  # as earlier versions wrote it
+    (tmp_path / "out/run.json").write_text(json.dumps(settings))
+    run(edition(2.0))
+    assert rows_in(tmp_path / "out") == first
 
 
 def test_a_full_disk_is_said_and_nothing_is_lost(data, tmp_path):

@@ -33,6 +33,8 @@ def test_rows_and_vocabulary_are_those_of_one_process(tmp_path, monkeypatch):
     assert run.returncode == 0, run.stderr
     mine, theirs = (_contents(tmp_path / name) for name in ("local", "ray"))
     assert mine[0] == theirs[0]
+    runs = [json.loads((tmp_path / name / "run.json").read_text()) for name in ("local", "ray")]
+    assert runs[0]["settings"] == runs[1]["settings"]  # the function has one key everywhere
     for name in ("tokens", "counts"):
         assert mine[1][name] == theirs[1][name]
     for name in ("scores", "errors"):

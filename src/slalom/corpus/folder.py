@@ -48,6 +48,10 @@ class RunFolder:
         """Names of the shards that are there."""
         return {path.stem for path in self.path.glob("part-*.parquet")}
 
+    def holds_rows(self) -> bool:
+        """Whether anything was explained here."""
+        return bool(self.finished()) or any((self.hidden / "pieces").glob("*/*.arrow"))
+
     def finished_pieces(self, name: str) -> list[tuple[Path, int]]:
         """The unbroken row of pieces from the shard's beginning, each with its rows."""
         folder, found, begin = self.pieces(name), [], 0

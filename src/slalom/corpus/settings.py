@@ -18,7 +18,8 @@ from slalom.explainers.base import Explainer
 from slalom.explainers.table import METHODS
 from slalom.tables import SCHEMA_VERSION
 
-OTHER_MODEL = "other weights, or is asked in another way"  # what another fingerprint says
+# What another fingerprint says:
+OTHER_MODEL = "other weights or other code, or is asked in another way"
 
 
 def settings_of(
@@ -58,7 +59,7 @@ def agree(
 ) -> int:
     """The rows per file of the run that is there, or of a new one; another run is refused."""
     before = folder.settings()
-    if before is None:
+    if before is None or not folder.holds_rows():
         return n_rows_each or default
     differences = _differences(before["settings"], settings)
     if n_rows_each is not None and n_rows_each != before["rows_per_file"]:
@@ -72,8 +73,10 @@ def agree(
 
 
 def begin(folder: RunFolder, settings: dict[str, Any], n_rows_each: int) -> None:
-    """Write down what is asked, before anything is."""
-    if folder.settings() is None:
+    """Write down what is asked, before anything is; another run may have begun in between."""
+    if folder.holds_rows():
+        agree(folder, settings, n_rows_each, n_rows_each)
+    else:
         started = datetime.now(UTC).isoformat(timespec="seconds")
         folder.keep_settings(
             {"settings": settings, "rows_per_file": n_rows_each, "started": started}
@@ -83,7 +86,7 @@ def begin(folder: RunFolder, settings: dict[str, Any], n_rows_each: int) -> None
 def _differences(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
     found = []
     for name in now:
-        if before.get(name) == now[name] or (name == "fingerprint" and name not in before):
+        if before.get(name) == now[name] or (name == "fingerprint" and before.get(name) is None):
             continue
         if name == "input":
             found.append(f"input: {_input_difference(before.get(name) or {}, now[name])}")

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from slalom.classifiers.base import Units, checked_logits, checked_text
+from slalom.classifiers.fingerprint import fingerprint
 from slalom.classifiers.huggingface.batching import Rows, assemble, joined, row_bytes
 from slalom.classifiers.huggingface.calls import (
     checked_precision,
@@ -22,7 +23,6 @@ from slalom.classifiers.huggingface.calls import (
     name_of,
 )
 from slalom.classifiers.huggingface.encoding import Encoded, checked_texts, document_of
-from slalom.classifiers.huggingface.fingerprint import fingerprint
 from slalom.classifiers.huggingface.next_token import next_tokens
 from slalom.classifiers.huggingface.tokenizing import checked_tokenizer, encode
 from slalom.classifiers.huggingface.windows import answered, frame_in

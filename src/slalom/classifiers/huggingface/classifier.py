@@ -13,6 +13,7 @@ import numpy as np
 from transformers import PreTrainedModel
 
 from slalom.classifiers.base import Units, checked_logits, checked_text
+from slalom.classifiers.fingerprint import fingerprint
 from slalom.classifiers.huggingface.batching import Rows, joined
 from slalom.classifiers.huggingface.calls import (
     answers,
@@ -24,7 +25,6 @@ from slalom.classifiers.huggingface.calls import (
     name_of,
 )
 from slalom.classifiers.huggingface.encoding import checked_texts, document_of
-from slalom.classifiers.huggingface.fingerprint import fingerprint
 from slalom.classifiers.huggingface.internals import ModelInternals, internals_of_model
 from slalom.classifiers.huggingface.outline import Outline, seen_rows
 from slalom.classifiers.huggingface.splitter import Splitter

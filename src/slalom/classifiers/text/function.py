@@ -5,12 +5,14 @@ full query shows exactly the original text. A pair is shown as a tuple of two te
 """
 
 from collections.abc import Callable, Hashable, Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from slalom.classifiers.base import TOO_LONG, Units, checked_logits, checked_text
+from slalom.classifiers.text.function_key import function_key
 from slalom.classifiers.text.strings import document_of_strings, texts_of
 from slalom.document import Document, FloatArray, Queries, Text
 from slalom.errors import ClassifierError, InputError, UnknownNameError
@@ -66,6 +68,13 @@ class FunctionClassifier:
     def knows_labels(self) -> bool:
         """False until the first answer, where the caller gave no names."""
         return self._labels is not None or "_counted_labels" in vars(self)
+
+    @property
+    def fingerprint(self) -> str | None:
+        """What tells it from another of the same name; None: that could not be found out."""
+        with suppress(Exception):  # objects of any kind are looked at
+            return function_key(self.f, self.gives)
+        return None
 
     @property
     def independent(self) -> bool:

@@ -1,5 +1,5 @@
-"""A short key that tells a model from another of the same name: its weights, looked at here and
-there, and what it is shown around a text."""
+"""A short key that tells a PyTorch model from another of the same name: its weights, looked at
+here and there, and what it is shown around a text."""
 
 from typing import Any
 

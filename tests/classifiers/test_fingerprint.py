@@ -45,7 +45,3 @@ def test_a_chat_model_is_another_if_it_is_asked_in_another_way(change):
     mine = fingerprint_of(slalom.ChatClassifier(**given))
     assert fingerprint_of(slalom.ChatClassifier(**given | {"base_url": "http://i/v1"})) == mine
     assert fingerprint_of(slalom.ChatClassifier(**given | change)) != mine
-
-
-def test_a_function_has_its_name_alone():
-    assert fingerprint_of(slalom.FunctionClassifier(len, ["a", "b"])) is None
