@@ -97,6 +97,28 @@ def test_the_text_is_all_there_line_by_line():
     assert b"<svg" in drawn(figure)
 
 
+def shouting(texts):
+    return [[0.3, 0.7] if "great" in text else [0.8, 0.2] for text in texts]
+
+
+def test_sentences_as_units_leave_room_for_their_bars():
+    long = "A great start with one song that goes on and on until the last of us has left the hall."
+    text = f"{long}\nAn awful end."
+    explanation = slalom.explain(shouting, text, units="sentence")
+    bars = explanation.plot()
+    assert drawn(bars, "png")  # a warning that nothing fits would be an error here
+    named = [label.get_text() for label in bars.axes[0].get_yticklabels()]
+    assert sorted(named) == ["A great start with one song…", "An awful end."]
+    frame = bars.axes[0].get_window_extent()
+    assert frame.width > 0.4 * bars.get_window_extent().width
+    painted = plots.plot_text(explanation)
+    right = painted.axes[0].get_window_extent().x1
+    assert all(box.x1 <= right for box in labels_of(painted))
+    said = " ".join(line.get_text() for line in painted.axes[0].texts)
+    assert said.split() == text.split()
+    assert repr(explanation).count("…") == 1
+
+
 def test_methods_beside_each_other_are_a_grid():
     figure = plots.plot_comparison({"slalom": made(), "attention": with_one_score(made())})
     assert [label.get_text() for label in figure.axes[0].get_xticklabels()] == [

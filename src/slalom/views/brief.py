@@ -7,6 +7,7 @@ from slalom.views import reading
 from slalom.views.numbers import counted, digits, number, r2
 
 N_WORDS = 5
+MAX_LENGTH = 40  # characters of a unit
 
 
 def brief(explanation: Explanation) -> str:
@@ -34,5 +35,6 @@ def strongest_words(explanation: Explanation, n_words: int = N_WORDS) -> str:
         feature = int(shown.features[unit])
         if feature not in words and known[unit] > 0 and len(words) < n_words:
             score = number(float(scores[unit]), decimals)
-            words[feature] = f"{reading.label(shown.units[unit])} {score}"
+            word = reading.short(reading.label(shown.units[unit]), MAX_LENGTH)
+            words[feature] = f"{word} {score}"
     return " · ".join(words.values())

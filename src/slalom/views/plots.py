@@ -6,6 +6,7 @@ are returned, never shown, and the caller's pyplot state is left alone.
 
 import io
 from collections.abc import Mapping, Sequence
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -24,6 +25,7 @@ N_BARS, N_WORDS, N_NAMED = 20, 20, 16
 FOR, AGAINST, STRONG, GREY = colours.FOR[1], colours.AGAINST[1], colours.LOUD[1], "#8a92a0"
 FORMATS = ("png", "svg", "pdf")
 LINE = 0.34  # inches of a line of text
+MAX_LENGTH = 28  # characters of a unit beside the bars: they need the room
 
 
 class Path(Protocol):
@@ -65,7 +67,7 @@ def plot_units(explanation: Explanation, score: str | None = None) -> "Figure":
         color=_hues(shown, by)[units].tolist(),
         error_kw={"ecolor": "#666666", "elinewidth": 1},
     )
-    axes.set_yticks(range(len(rows)), [_literal(row.label + row.more) for row in rows])
+    axes.set_yticks(range(len(rows)), [_named(row.label, row.more) for row in rows])
     axes.invert_yaxis()
     axes.axvline(0, color="#666666", linewidth=0.8)
     axes.set_xlabel(reading.MEANINGS.get(by, by))
@@ -129,7 +131,7 @@ def plot_comparison(explanations: Mapping[str, Explanation]) -> "Figure":
         reading.prediction(first), size=(1.9 + 1.0 * len(columns), 1.4 + 0.27 * len(chosen))
     )
     axes.imshow(table[chosen], cmap=_two_sided(), vmin=-1, vmax=1, aspect="auto")
-    axes.set_yticks(range(len(chosen)), [_literal(reading.label(first.units[u])) for u in chosen])
+    axes.set_yticks(range(len(chosen)), [_named(reading.label(first.units[u])) for u in chosen])
     axes.set_xticks(range(len(columns)), list(explanations), rotation=30, ha="right")
     for row, unit in enumerate(chosen):
         for column in range(len(columns)):
@@ -158,7 +160,7 @@ def plot_words(explanations: Sequence[Explanation], score: str | None = None) ->
         scores = np.array(found[word])
         hues = [FOR if s > 0 else AGAINST for s in scores]
         axes.scatter(scores, place + spread(scores / reach), s=14, c=hues, linewidths=0)
-    axes.set_yticks(range(len(words)), [f"{_literal(w)} ({len(found[w])})" for w in words])
+    axes.set_yticks(range(len(words)), [_named(w, f" ({len(found[w])})") for w in words])
     axes.invert_yaxis()
     axes.axvline(0, color="#666666", linewidth=0.8)
     axes.set_xlabel(reading.MEANINGS.get(by, by))
@@ -243,7 +245,7 @@ def _name(figure: Any, axes: Any, points: Sequence[tuple[str, float, float]]) ->
             (0, -14, "center"),
         ):
             text = axes.annotate(
-                _literal(label),
+                _named(label),
                 (x, y),
                 xytext=(dx, dy),
                 textcoords="offset points",
@@ -267,27 +269,15 @@ def _paint(figure: Any, axes: Any, shown: Explanation, by: str) -> int:
     figure.draw_without_rendering()
     hues, strengths = _hues(shown, by), np.abs(reading.strengths(shown, by))
     width = axes.get_window_extent().width / figure.dpi * 72  # points
-    renderer = figure.canvas.get_renderer()
+    n_fitting = int(width / _width(figure, axes, "n"))
     x, line = 0.0, 0
     for side in reading.segments(shown):
         for segment in side:
-            pieces = (
-                reading.visible(segment.text).split("\n")
-                if segment.unit is None
-                else [segment.text]
-            )
-            for at, piece in enumerate(pieces):
-                if at:
+            for at, piece in enumerate(_lines(reading.visible(segment.text), n_fitting)):
+                wide = _width(figure, axes, piece)
+                if at or (x + wide > width and x > 0 and any(c.isalnum() for c in piece)):
                     x, line = 0.0, line + 1
-                text = axes.annotate(
-                    _literal(reading.visible(piece)), (0, 1), (x, -line * LINE * 72),
-                    xycoords="axes fraction", textcoords="offset points", va="top", size=12,
-                )  # fmt: skip
-                wide = text.get_window_extent(renderer).width / figure.dpi * 72
-                wide = max(wide, 3.4 * (len(piece) - len(piece.strip(" "))))
-                if x + wide > width and x > 0 and any(c.isalnum() for c in piece):
-                    x, line = 0.0, line + 1
-                    text.set_position((x, -line * LINE * 72))
+                text = _written(axes, piece, (x, -line * LINE * 72))
                 if segment.unit is not None:
                     alpha = 0.75 * float(strengths[segment.unit])
                     fill = to_rgba(str(hues[segment.unit]), alpha)
@@ -297,10 +287,39 @@ def _paint(figure: Any, axes: Any, shown: Explanation, by: str) -> int:
     return line
 
 
+def _lines(text: str, n_fitting: int) -> list[str]:
+    """Cut at line ends, and where a unit (a sentence, say) has more characters than a line."""
+    return [
+        piece
+        for line in text.split("\n")
+        for piece in ([line] if len(line) <= n_fitting else wrap(line, n_fitting))
+    ]
+
+
+def _written(axes: Any, piece: str, place: tuple[float, float]) -> Any:
+    return axes.annotate(
+        _literal(piece), (0, 1), place,
+        xycoords="axes fraction", textcoords="offset points", va="top", size=12,
+    )  # fmt: skip
+
+
+def _width(figure: Any, axes: Any, piece: str) -> float:
+    """Points from its left to its right; blanks have no extent of their own."""
+    text = _written(axes, piece, (0, 0))
+    wide = float(text.get_window_extent(figure.canvas.get_renderer()).width) / figure.dpi * 72
+    text.remove()
+    return max(wide, 3.4 * (len(piece) - len(piece.strip(" "))))
+
+
 def _two_sided() -> Any:
     from matplotlib.colors import LinearSegmentedColormap
 
     return LinearSegmentedColormap.from_list("sides", [AGAINST, "#ffffff", FOR])
+
+
+def _named(label: str, more: str = "") -> str:
+    """A unit on one line, which may be a sentence or longer: it begins like this."""
+    return _literal(reading.short(label, MAX_LENGTH) + more)
 
 
 def _literal(text: str) -> str:

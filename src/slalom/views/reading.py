@@ -306,6 +306,11 @@ def label(unit: str) -> str:
     return "".join(map(_visible, inner or "␣" * len(unit)))
 
 
+def short(text: str, length: int) -> str:
+    """Its beginning, where it has more characters than there is room for."""
+    return text if len(text) <= length else f"{text[: length - 1].rstrip()}…"
+
+
 def visible(text: str) -> str:
     """The text with everything that could steer a terminal or a browser made visible."""
     lines = text.replace("\r\n", "\n").replace("\t", "    ")

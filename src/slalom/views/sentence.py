@@ -101,7 +101,7 @@ def _words(shown: Explanation, index: int) -> list[Part]:
     for row in reading.rows(shown, by):
         strength = float(strengths[row.unit])
         if abs(strength) >= WORTH_NAMING and row.label not in dict(strong):
-            strong.append((_short(row.label), strength))
+            strong.append((reading.short(row.label, MAX_LENGTH), strength))
     if not reading.takes_sides(shown, by):
         return _without_sides(shown, [word for word, _ in strong[: 2 * N_NAMED]])
     if not strong:
@@ -158,10 +158,6 @@ def _names(words: Sequence[str], role: str) -> list[Part]:
             parts.append(Part(" and " if place == len(words) - 1 else ", "))
         parts.append(Part(word, role))
     return parts
-
-
-def _short(word: str) -> str:
-    return word if len(word) <= MAX_LENGTH else f"{word[: MAX_LENGTH - 1].rstrip()}…"
 
 
 def trust_sentence(explanation: Explanation) -> str:
