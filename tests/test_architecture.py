@@ -23,6 +23,7 @@ LAYERS = (  # imports point up this list; parts of one line do not import each o
     {"corpus", "evaluation"},
     {"web"},
     {"cli"},
+    {"__main__"},
 )
 UPWARDS = {  # methods that show an explanation or ask on, imported when they are called
     ("explanation", "slalom.views.html"),

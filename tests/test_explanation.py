@@ -146,6 +146,8 @@ def test_a_missing_file_or_folder_is_one_sentence(found, tmp_path):
         slalom.read(tmp_path / "none.json")
     with pytest.raises(slalom.SlalomError, match="cannot write"):
         found.save(tmp_path / "none" / "e.json")
+    with pytest.raises(slalom.SlalomError, match="cannot write"):
+        found.save(f"{tmp_path}/\0.json")
 
 
 def test_saving_replaces_whole_files_with_the_usual_rights(found, tmp_path):

@@ -61,15 +61,16 @@ def write_json(path: str | os.PathLike[str], record: dict[str, Any]) -> None:
 
 def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
     """Replace a file by this content in one step; a device or a pipe is written to as it is."""
-    place = Path(path).resolve()
     data = content.encode() if isinstance(content, str) else content
     try:
+        place = Path(path).resolve()
         if is_device(place):
             place.write_bytes(data)
         else:
             _replace(place, data)
-    except OSError as problem:
-        raise FileError(f"cannot write {path}: {problem.strerror or problem}") from problem
+    except (OSError, ValueError) as problem:  # ValueError: a name that no file can have
+        why = getattr(problem, "strerror", None) or problem
+        raise FileError(f"cannot write {path}: {why}") from problem
 
 
 def is_device(path: Path) -> bool:

@@ -54,6 +54,7 @@ def test_compare_shows_every_method_and_says_which_cannot(run):
     assert "lime  great" in out
     assert "(uniform" in out
     assert "attention-lrp: small cannot be looked into" in err
+    assert max(map(len, out.splitlines())) < 200  # no line is filled up with blanks
 
 
 def test_compare_writes_explanations(run, tmp_path):

@@ -1,8 +1,11 @@
 """How the command ends, whichever sub-command it was."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 
 def test_a_full_disk_behind_standard_output_is_one_sentence() -> None:
@@ -16,3 +19,21 @@ def test_a_full_disk_behind_standard_output_is_one_sentence() -> None:
         )
     told = "slalom: cannot write to standard output: No space left on device\n"
     assert (done.returncode, done.stderr) == (2, told)
+
+
+def test_the_package_is_the_command() -> None:
+    line = [sys.executable, "-m", "slalom", "explain", "--units", "none"]
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("slalom: Invalid value for '--units'")
+
+
+@pytest.mark.parametrize(("encoding", "margin"), [("ascii", "+-"), ("cp1252", "±")])
+def test_a_minus_is_written_whatever_the_encoding(encoding: str, margin: str) -> None:
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONIOENCODING": encoding}
+    line = [sys.executable, "-m", "slalom", "explain", "An awful naïve 好 film", "--target", "1"]
+    line += ["--method", "linear", "--queries", "12"]
+    done = subprocess.run(line, capture_output=True, env=environment, check=True)
+    (awful,) = (row for row in done.stdout.decode(encoding).splitlines() if row.startswith("awful"))
+    assert " -" in awful
+    assert f" {margin}" in awful

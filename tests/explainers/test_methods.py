@@ -137,6 +137,16 @@ def test_many_equals_one_by_one_and_the_seed_decides():
     assert again != slalom.explain(classifier, texts[1], n_queries=60, seed=1)
 
 
+def test_numbers_of_numpy_are_as_good_as_those_of_python(tmp_path):
+    classifier, spans = slalom.load(), [(0, 6), (7, 11), (12, 16)]
+    given = {"n_queries": np.int64(8), "seed": np.int32(3), "target": np.int8(1)}
+    found = slalom.explain(classifier, "A dull poor film", units=np.array(spans), **given)
+    found.save(tmp_path / "x.json")
+    plain = {name: int(number) for name, number in given.items()}
+    assert slalom.read(tmp_path / "x.json") == found
+    assert found == slalom.explain(classifier, "A dull poor film", units=spans, **plain)
+
+
 @pytest.mark.parametrize(
     "text", ["Great", "good good good good", "👍🏽 😡 ok", "مرحبا \u200fgood", "a\0b bad"]
 )

@@ -18,7 +18,7 @@ from slalom.cli.evaluate import evaluate
 from slalom.cli.explain import explain
 from slalom.cli.methods import methods
 from slalom.cli.serve import serve
-from slalom.cli.typed import complain
+from slalom.cli.typed import complain, write_what_fits
 from slalom.errors import SlalomError
 
 WRONG_USE, INTERRUPTED, PIPE_CLOSED = 2, 130, 1
@@ -27,6 +27,7 @@ FULL = (errno.ENOSPC, errno.EDQUOT)  # files say so themselves: this is standard
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """The `slalom` command."""
+    write_what_fits(sys.stdout, sys.stderr)
     try:
         status = commands.main(arguments, prog_name="slalom", standalone_mode=False)
         sys.stdout.flush()

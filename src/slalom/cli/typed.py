@@ -3,6 +3,7 @@
 Knows what can be typed on a command line, nothing of what is done with it.
 """
 
+import codecs
 import os
 import re
 import sys
@@ -25,6 +26,12 @@ if TYPE_CHECKING:
 
 STANDARD = "-"  # standard input or output
 OPTIONS = {"n_queries": "--queries", "n_samples": "--samples"}  # where they are named differently
+PLAINER = {  # for terminals and pipes that lack a sign
+    **dict.fromkeys("−–—", "-"),
+    **dict.fromkeys("“”", '"'),
+    **{"’": "'", "±": "+-", "×": "x", "²": "2", "·": "|", "…": "...", "→": "->", "←": "<-"},
+    **{"≤": "<=", "≥": ">="},
+}
 WIDE = 1000  # columns of what is not a terminal
 COUNT = click.IntRange(min=1)
 MODEL = click.option(
@@ -73,6 +80,21 @@ def complain(sentence: object) -> None:
     """One line on standard error, in the words of the command line."""
     message = sentence.message(as_typed) if isinstance(sentence, SlalomError) else str(sentence)
     click.echo(f"slalom: {message}", err=True)
+
+
+def write_what_fits(*streams: Any) -> None:
+    """A plainer sign stands for one that a stream cannot write: a minus must not be lost."""
+    codecs.register_error("slalom", _plainer)
+    for stream in streams:
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="slalom")
+
+
+def _plainer(problem: UnicodeError) -> tuple[str, int]:
+    if not isinstance(problem, UnicodeEncodeError):
+        raise problem
+    missing = problem.object[problem.start : problem.end]
+    return "".join(PLAINER.get(sign, "?") for sign in missing), problem.end
 
 
 def as_typed(setting: Setting) -> str:
@@ -186,8 +208,6 @@ def console_for_results() -> "Console":
     """Standard output as wide as it is; a pipe or a file has room for everything."""
     from rich.console import Console
 
-    if hasattr(sys.stdout, "reconfigure"):
-        sys.stdout.reconfigure(errors="replace")  # a terminal without emoji still gets the rest
     width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else WIDE
     return Console(highlight=False, width=width)
 

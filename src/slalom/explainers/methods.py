@@ -243,7 +243,8 @@ def _checked(
             )
     if target is not None and knows_labels(wrapped):
         target_of(target, wrapped.labels, np.zeros(len(wrapped.labels)))
-    return wrapped, explainer, Request(target, n_queries, seed)
+    allowed = None if n_queries is None else int(n_queries)  # numpy's integers cannot be saved
+    return wrapped, explainer, Request(target, allowed, int(seed))
 
 
 def _keeps(on_error: str) -> bool:

@@ -85,7 +85,7 @@ def by_phrases(method: Explainer, units: Units, too_long: str) -> tuple[Explaine
         return ByPhrases(method, too_long), "word"
     if isinstance(units, str) and units not in UNIT_KINDS:
         raise UnknownNameError("unit kind", units, (*UNIT_KINDS, PHRASE))
-    return method, units
+    return method, units.tolist() if isinstance(units, np.ndarray) else units
 
 
 @dataclass(frozen=True, eq=False)

@@ -306,7 +306,7 @@ def _written(axes: Any, piece: str, place: tuple[float, float]) -> Any:
 def _width(figure: Any, axes: Any, piece: str) -> float:
     """Points from its left to its right; blanks have no extent of their own."""
     text = _written(axes, piece, (0, 0))
-    wide = float(text.get_window_extent(figure.canvas.get_renderer()).width) / figure.dpi * 72
+    wide: float = text.get_window_extent(figure.canvas.get_renderer()).width / figure.dpi * 72
     text.remove()
     return max(wide, 3.4 * (len(piece) - len(piece.strip(" "))))
 

@@ -47,7 +47,7 @@ class SideBySide:
             if console.color_system is not None and not console.no_color:
                 yield painted_text(shown, reading.colouring(shown))
             for note in explanation.quality.notes:
-                yield Padding(Text(note, style="dim"), (0, 0, 0, 2))
+                yield Padding(Text(reading.label(note), style="dim"), (0, 0, 0, 2), expand=False)
         yield Text()
         table = comparison_table(self.explanations, self.measured)
         yield fitted_table(*table, options.max_width)
