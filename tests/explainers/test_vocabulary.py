@@ -233,6 +233,7 @@ def test_a_wrong_prior_is_overcome() -> None:
         ({"units": [(0, 1)]}, "one kind of units"),
         ({"n_queries": 1}, "n_queries must be a whole number of at least 2"),
         ({"least_documents": 0}, "least_documents must be"),
+        ({"seed": -1}, "seed must be a whole number of at least 0"),
         ({"texts": TEXTS[:1]}, "a vocabulary takes two texts or more, not 1"),
         ({"texts": "w1 w2"}, "a list of texts, not one str"),
         ({"texts": ["w1", ""]}, "text 1: the text is empty"),

@@ -14,11 +14,20 @@ from numpy.typing import NDArray
 from slalom.classifiers.base import Classifier, checked_logits, remarks_on
 from slalom.classifiers.cached import distinct
 from slalom.document import Document, FloatArray, Queries, stack
-from slalom.errors import ClassifierError, SlalomError, counted
+from slalom.errors import ClassifierError, InputError, Setting, SlalomError, counted
 from slalom.explanation import Explanation
 
 TargetName = str | int | None
 Result = Explanation | SlalomError
+
+
+def checked_whole(name: str, given: object, least: int) -> int:
+    """A number that the caller gave; numpy's become Python's, which files can hold."""
+    if isinstance(given, bool) or not isinstance(given, int | np.integer) or given < least:
+        raise InputError(
+            Setting(name), f" must be a whole number of at least {least}, not {given!r}"
+        )
+    return int(given)
 
 
 class Explainer(Protocol):

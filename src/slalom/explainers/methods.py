@@ -13,7 +13,7 @@ from slalom.document import Document, Text
 from slalom.errors import InputError, Setting, SlalomError, SlalomWarning, UnknownNameError, counted
 from slalom.explainers.adaptive import UntilSure
 from slalom.explainers.bars import Wait, bar
-from slalom.explainers.base import Explainer, Request, Result, TargetName
+from slalom.explainers.base import Explainer, Request, Result, TargetName, checked_whole
 from slalom.explainers.phrases import by_phrases
 from slalom.explainers.pipe import (
     QUERIES_PER_CHUNK,
@@ -234,17 +234,11 @@ def _checked(
 ) -> tuple[Classifier, Explainer, Request]:
     """The classifier, and the request; wrong arguments raise before anything is asked."""
     wrapped = as_classifier(classifier)
-    for name, given, least in (("n_queries", n_queries, 1), ("seed", seed, 0)):
-        if given is None and name == "n_queries":
-            continue
-        if isinstance(given, bool) or not isinstance(given, int | np.integer) or given < least:
-            raise InputError(
-                Setting(name), f" must be a whole number of at least {least}, not {given!r}"
-            )
+    allowed = None if n_queries is None else checked_whole("n_queries", n_queries, 1)
+    request = Request(target, allowed, checked_whole("seed", seed, 0))
     if target is not None and knows_labels(wrapped):
         target_of(target, wrapped.labels, np.zeros(len(wrapped.labels)))
-    allowed = None if n_queries is None else int(n_queries)  # numpy's integers cannot be saved
-    return wrapped, explainer, Request(target, allowed, int(seed))
+    return wrapped, explainer, request
 
 
 def _keeps(on_error: str) -> bool:

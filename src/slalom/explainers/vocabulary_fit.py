@@ -21,7 +21,7 @@ from slalom.classifiers.cached import CachedClassifier
 from slalom.classifiers.load import as_classifier
 from slalom.document import Document, FloatArray, Text
 from slalom.errors import InputError
-from slalom.explainers.base import TargetName, ask
+from slalom.explainers.base import TargetName, ask, checked_whole
 from slalom.explainers.vocabulary import Vocabulary
 from slalom.explanation import Quality, trust_of
 from slalom.samplers.subsets import SubsetSizes
@@ -61,7 +61,10 @@ def explain_vocabulary(
     wrapped = as_classifier(classifier)
     chosen = _target(target, wrapped)
     documents = _documents(wrapped, texts, units, too_long)
-    _check(len(documents), n_queries, least_documents)
+    _check(len(documents))
+    n_queries = checked_whole("n_queries", n_queries, 2)
+    least_documents = checked_whole("least_documents", least_documents, 1)
+    seed = checked_whole("seed", seed, 0)
     data = _collected(wrapped, documents, chosen, n_queries, seed)
     columns, notes = _columns(documents, least_documents)
     trials = [_held_out(documents, data, solver, least_documents, seed) for solver in SOLVERS]
@@ -195,18 +198,12 @@ def _documents(
     return documents
 
 
-def _check(n_documents: int, n_queries: object, least_documents: object) -> None:
+def _check(n_documents: int) -> None:
     if n_documents < 2:
         raise InputError(
             f"a vocabulary takes two texts or more, not {n_documents}: "
             "give more, or use slalom.explain"
         )
-    for name, given, least in (
-        ("n_queries", n_queries, 2),
-        ("least_documents", least_documents, 1),
-    ):
-        if isinstance(given, bool) or not isinstance(given, int | np.integer) or given < least:
-            raise InputError(f"{name} must be a whole number of at least {least}, not {given!r}")
 
 
 def _collected(

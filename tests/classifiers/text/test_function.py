@@ -209,6 +209,26 @@ def test_a_function_that_raises() -> None:
     assert isinstance(caught.value.__cause__, KeyError)
 
 
+def test_a_function_that_knows_nothing_of_the_empty_text() -> None:
+    def mean_length(texts: list[str]) -> list[float]:
+        return [1 / len(text.split()) for text in texts]
+
+    def numpy_mean_length(texts: list[str]) -> list[float]:
+        return [1 / len(text.split()) if text else float("nan") for text in texts]
+
+    with pytest.raises(ClassifierError, match=r"division by zero \(of the empty text, which is"):
+        FunctionClassifier(mean_length)(["x y", "", "z"])
+    with pytest.raises(ClassifierError, match=r"for 1 of 3 texts, such as the empty one:"):
+        FunctionClassifier(numpy_mean_length)(["x y", "", "z"])
+
+
+def test_a_function_may_change_the_list_it_is_given() -> None:
+    def emptying(texts: list[str]) -> list[list[float]]:
+        return [[0.5, 0.5] for _ in range(len(texts)) if texts.pop() is not None]
+
+    assert FunctionClassifier(emptying)(["x", "y"]).shape == (2, 2)
+
+
 def test_a_function_that_complains_at_length() -> None:
     def wordy(texts: list[str]) -> np.ndarray:
         raise ValueError("expected 2D array" + ", got 'a text'" * 500)

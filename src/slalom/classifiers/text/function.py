@@ -20,6 +20,7 @@ from slalom.errors import ClassifierError, InputError, UnknownNameError
 GIVES = ("probabilities", "logits")
 CLIP = 1e-6
 MAX_LENGTH = 400  # characters of another library's complaint
+MAX_QUOTED = 80  # characters of a text in ours
 
 
 class FunctionClassifier:
@@ -130,16 +131,28 @@ class FunctionClassifier:
     def _scores(self, texts: list[Text]) -> FloatArray:
         """Ask the function once: (n, n_classes) logits."""
         try:
-            answer = self.f(texts)
+            answer = self.f([*texts])  # a list of its own, which it may change
         except Exception as problem:
-            given = " (it was given pairs)" if any(isinstance(t, tuple) for t in texts) else ""
-            raise ClassifierError(
-                f"{self.name} raised {type(problem).__name__}: {_briefly(problem)}{given}"
-            ) from problem
-        table = _table(answer, n_texts=len(texts), name=self.name)
+            what = f"{type(problem).__name__}: {_briefly(problem)}"
+            raise ClassifierError(f"{self.name} raised {what}{self._why(texts)}") from problem
+        table = _table(answer, texts=texts, name=self.name)
         if self.gives == "logits":
             return np.hstack([np.zeros_like(table), table]) if table.shape[1] == 1 else table
         return _log_probabilities(table, name=self.name)
+
+    def _why(self, texts: list[Text]) -> str:
+        """What the caller may not expect of the texts that the function cannot take."""
+        if any(isinstance(text, tuple) for text in texts):
+            return " (it was given pairs)"
+        only_of_nothing = "" in texts and self._takes(max(texts, key=len)) and not self._takes("")
+        return " (of the empty text, which is asked, too: equal odds may do)" * only_of_nothing
+
+    def _takes(self, text: Text) -> bool:
+        try:
+            self.f([text])
+        except Exception:  # of whatever kind
+            return False
+        return True
 
 
 def _briefly(problem: Exception) -> str:
@@ -152,8 +165,9 @@ def _numbers(n_classes: int) -> tuple[str, ...]:
     return tuple(str(index) for index in range(n_classes))
 
 
-def _table(answer: Any, *, n_texts: int, name: str) -> FloatArray:
+def _table(answer: Any, *, texts: list[Text], name: str) -> FloatArray:
     """The function's answer, one row per text."""
+    n_texts = len(texts)
     if hasattr(answer, "detach"):  # a torch tensor, wherever it lives
         answer = answer.detach().cpu().double()
     try:
@@ -167,7 +181,18 @@ def _table(answer: Any, *, n_texts: int, name: str) -> FloatArray:
             f"{name} returned shape {np.shape(answer)} for {n_texts} texts: "
             f"expected ({n_texts}, n_classes), one row per text and one column per class"
         )
+    missing = np.flatnonzero(~np.isfinite(table).all(axis=1))
+    if 0 < len(missing) < n_texts:
+        raise ClassifierError(
+            f"{name} returned NaN or infinity for {len(missing)} of {n_texts} texts, such as "
+            f"{_quoted(texts[missing[0]])}: a classifier must give finite scores for every text"
+        )
     return checked_logits(table, n_queries=n_texts, n_classes=table.shape[1], name=name)
+
+
+def _quoted(text: Text) -> str:
+    named = repr(text) if any(text) else "the empty one"
+    return named if len(named) <= MAX_QUOTED else f"{named[: MAX_QUOTED - 1]}…"
 
 
 def _log_probabilities(table: FloatArray, *, name: str) -> FloatArray:
