@@ -21,7 +21,7 @@ import slalom
 from slalom.classifiers.huggingface import calls
 from slalom.classifiers.huggingface.batching import Rows, batches, joined
 from slalom.classifiers.huggingface.held import Begun, held
-from slalom.explainers import methods, surrogate
+from slalom.explainers import methods, residuals, surrogate
 
 BUDGETS = {"cpu": (2**10, 2**11, 2**12, 2**13), "cuda": (2**15, 2**16, 2**17, 2**18)}
 STAGES = (  # where, which function, the stage's name
@@ -32,8 +32,10 @@ STAGES = (  # where, which function, the stage's name
     (calls, "in_turn", "forward"),
     (Begun, "answers", "forward"),
     (surrogate, "fit_all", "fit"),
-    (surrogate.SurrogateExplainer, "explanations", "tell"),
-    (surrogate, "in_workers", "fit"),
+    (surrogate, "ask_facts", "tell"),
+    (surrogate, "use_residuals", "tell"),
+    (residuals, "in_workers", "fit"),
+    (surrogate.SurrogateExplainer, "_explanation", "tell"),
 )
 
 

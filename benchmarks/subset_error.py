@@ -24,10 +24,11 @@ import numpy as np
 import slalom
 from slalom.document import FloatArray, IntArray
 from slalom.explainers.facts import strength_of
-from slalom.explainers.residuals import NearAnswers, ResidualTask, solve_residuals
 from slalom.surrogates.base import Fit, Model, Observations
 from slalom.surrogates.slalom.completed import CompletedModel
+from slalom.surrogates.slalom.correcting import NearAnswers, ResidualTask, solve_residuals
 from slalom.surrogates.slalom.model import SlalomModel
+from slalom.surrogates.slalom.nearby import Neighbourhood
 from slalom.surrogates.slalom.posterior import MAX_ROWS, Residuals
 from slalom.surrogates.threads import one_thread
 
@@ -119,9 +120,8 @@ def _with_residuals(
     whole = masks.all(axis=1)
     near = NearAnswers(
         fitted=model,
-        measured=masks[whole][:1] > 0,
+        where=Neighbourhood(masks[whole][:1] > 0, masks > 0),
         answers=scores[whole][:1, None],
-        drawn=masks > 0,
         residuals=(scores - fit.held_out)[:, None],
         weights=fit.judged.astype(np.float64),
         strengths=strength_of(fit)[features],
@@ -129,7 +129,8 @@ def _with_residuals(
     corrects = plan.shapley and len(masks) <= MAX_ROWS
     left = _residuals(fit, model, masks, scores, features) if corrects else None
     with one_thread():
-        return solve_residuals(ResidualTask(left, near)).model or model
+        corrected = solve_residuals(ResidualTask(left, near)).corrected
+    return model if corrected is None else corrected.model
 
 
 def _residuals(

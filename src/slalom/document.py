@@ -7,6 +7,7 @@ follows, lies outside every position and so can never index silently.
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,3 +96,13 @@ def stack(parts: Sequence[Queries]) -> Queries:
         stacked[first : first + len(part), : part.shape[1]] = part
         first += len(part)
     return stacked
+
+
+def row_keys(rows: NDArray[Any]) -> list[bytes]:
+    """The bytes of each row, to tell rows apart."""
+    contiguous = np.ascontiguousarray(rows)
+    if not contiguous.size:
+        return [b""] * len(contiguous)
+    row = np.dtype((np.void, contiguous.shape[1] * contiguous.itemsize))
+    keys: list[Any] = contiguous.view(row).ravel().tolist()
+    return keys

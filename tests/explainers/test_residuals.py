@@ -5,9 +5,9 @@ import pytest
 from benchmarks.trust import classifier_of
 
 import slalom
-import slalom.explainers.residuals as residuals
-import slalom.explainers.surrogate as surrogate
 from slalom.document import FloatArray
+from slalom.explainers import residuals
+from slalom.surrogates.slalom import correcting
 from slalom.surrogates.slalom.posterior import Residuals
 
 N = 20
@@ -32,12 +32,12 @@ class Pairs:
 def test_single_units_and_removals_are_rows_and_the_ends_are_not(monkeypatch):
     kept = []
 
-    def residual_task(*given, **named):
-        kept.append(original(*given, **named))
+    def residual_task(*given):
+        kept.append(original(*given))
         return kept[-1]
 
-    original = surrogate.residual_task
-    monkeypatch.setattr(surrogate, "residual_task", residual_task)
+    original = residuals.residual_task
+    monkeypatch.setattr(residuals, "residual_task", residual_task)
     slalom.explain(classifier_of(Pairs(0), N), TEXT, target="yes", n_queries=150)
     (found,) = kept
     assert isinstance(found.left, Residuals)
@@ -90,5 +90,5 @@ def test_a_correction_that_spoils_single_removals_is_left_out(monkeypatch):
         return found.model.correction is not None  # type: ignore[union-attr]
 
     assert corrected()
-    monkeypatch.setattr(residuals, "MAX_HARM", 0.0)
+    monkeypatch.setattr(correcting, "MAX_HARM", 0.0)
     assert not corrected()

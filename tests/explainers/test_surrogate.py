@@ -23,7 +23,7 @@ def test_equal_queries_are_one_row_that_weighs_as_much_as_all():
     document = bag.split(TEXT)
     method = slalom.METHODS["slalom"]
     (sampled,) = method.ask(bag, [document], Request(1, 300))
-    seen = method.observations(sampled)
+    seen = sampled.seen
     assert len(seen.weights) < len(sampled.samples.weights)
     assert seen.weights.sum() == pytest.approx(sampled.samples.weights.sum())
     queries, inverse = sampled.samples.queries, sampled.case.answers.inverse

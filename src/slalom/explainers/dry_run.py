@@ -13,10 +13,9 @@ from slalom.classifiers.base import Classifier, Delegating, unpaid
 from slalom.classifiers.cached import distinct
 from slalom.document import Document, FloatArray, Queries, Text
 from slalom.explainers.base import Explainer, Request
-from slalom.explainers.facts import ask_facts
 from slalom.explainers.surrogate import SurrogateExplainer
 from slalom.explainers.white_box import WhiteBox
-from slalom.surrogates.base import Fit
+from slalom.surrogates.base import Fit, Observations
 from slalom.surrogates.linear import LinearModel
 
 
@@ -40,36 +39,25 @@ def dry_run(
     stand_in, request = StandIn(classifier), replace(request, target=None)
     if isinstance(explainer, WhiteBox):  # it looks into the model, which only the real one has
         stand_in.logits([(document, document.full())])
-    elif isinstance(explainer, SurrogateExplainer):
-        _ask_only(explainer, stand_in, document, request=request)
     else:
+        if isinstance(explainer, SurrogateExplainer):
+            explainer = replace(explainer, surrogate=AllAlike())
         explainer.explain(stand_in, [document], request)
     return stand_in.cost()
 
 
-def _ask_only(
-    explainer: SurrogateExplainer,
-    classifier: Classifier,
-    document: Document,
-    *,
-    request: Request,
-) -> None:
-    """Both rounds of questions without the fit between them, which takes the time.
+@dataclass(frozen=True)
+class AllAlike:
+    """A fit that takes no time: no unit matters more than another.
 
-    The second round asks about the units that the fit finds strong. How many there are does not
+    After a fit a method asks about the units that it finds strong. How many there are does not
     depend on it; here they are the first ones.
     """
-    sampled = explainer.ask(classifier, [document], request)
-    if explainer.facts is not None:
-        cases = [one.case for one in sampled]
-        alike = [_all_alike(case.document.n_features) for case in cases]
-        ask_facts(explainer.facts, classifier, cases, alike, n_queries=request.n_queries)
 
-
-def _all_alike(n_features: int) -> Fit:
-    nothing = np.zeros(n_features)
-    known = np.ones(n_features, dtype=bool)
-    return Fit(LinearModel(nothing, np.zeros(())), {"score": nothing}, {}, known, None, None)
+    def fit(self, observed: Observations) -> Fit:
+        nothing = np.zeros_like(observed.document_counts)
+        known = np.ones(len(nothing), dtype=bool)
+        return Fit(LinearModel(nothing, np.zeros(())), {"score": nothing}, {}, known, None, None)
 
 
 class StandIn(Delegating):

@@ -1,6 +1,10 @@
-"""Explain by a surrogate: sample queries, ask them, fit a model, read scores off it."""
+"""Explain by a surrogate: sample queries, ask them, fit a model, read scores off it.
 
-from collections.abc import Sequence
+`explain_with` is the way of a text from its units to its Explanation; what is known of it after
+each step is in stages.py.
+"""
+
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import ClassVar
@@ -10,33 +14,24 @@ import numpy as np
 from slalom.classifiers.base import Classifier
 from slalom.document import Document, FloatArray
 from slalom.errors import BudgetError, Setting, counted
-from slalom.explainers.accelerated import Posteriors, posteriors_by
+from slalom.explainers.accelerated import posteriors_by
 from slalom.explainers.base import Request, ask
 from slalom.explainers.case import Case, Found, case_of
-from slalom.explainers.facts import (
-    ALL_ASKED,
-    Facts,
-    FollowUp,
-    as_fitted,
-    ask_facts,
-    scores_of,
-)
-from slalom.explainers.residuals import (
-    ResidualResult,
-    ResidualTask,
-    judged_with,
-    residual_task,
-    solve_residuals,
-    solve_with,
-)
+from slalom.explainers.facts import Facts, ask_facts
+from slalom.explainers.residuals import use_residuals
+from slalom.explainers.stages import Fitted, Sampled
+from slalom.explainers.unit_scores import scores_of
 from slalom.explanation import Explanation
 from slalom.samplers.base import Sampler, Samples
 from slalom.surrogates.base import Fit, Model, Observations, Surrogate
-from slalom.surrogates.pool import fit_all, in_workers, wake_workers, workers_pay
+from slalom.surrogates.pool import fit_all, wake_workers
 from slalom.surrogates.shapley_estimates import FITTED_EMPTY
 from slalom.surrogates.threads import one_thread
 
 LEAST_QUERIES = 10  # of any method that fits a model
+ALL_ASKED = "all {} subsets of the units were asked: what they say is exact"
+
+FitAll = Callable[[Sequence[Sampled]], Sequence[Fit]]  # one fit per text, in their order
 
 
 @dataclass(frozen=True)
@@ -75,134 +70,80 @@ class SurrogateExplainer:
     def explain(
         self, classifier: Classifier, documents: Sequence[Document], request: Request
     ) -> list[Explanation]:
-        wake_workers([(self._for_fit(d, request.n_queries), d.n_features) for d in documents])
+        wake_workers([(self._n_drawn(d, request.n_queries), d.n_features) for d in documents])
+        return self.explain_with(self._fit_all, classifier, documents, request)
+
+    def explain_with(
+        self,
+        fit_all: FitAll,
+        classifier: Classifier,
+        documents: Sequence[Document],
+        request: Request,
+    ) -> list[Explanation]:
+        """What happens to a text; all texts take each step together, which keeps a GPU busy."""
         sampled = self.ask(classifier, documents, request)
-        observed = [self.observations(one) for one in sampled]
-        start = perf_counter()
-        fits = fit_all(self.surrogate, observed)
-        seconds = (perf_counter() - start) / max(1, len(fits))
-        fitted = Fitted(sampled, observed, fits, seconds)
-        return self.explanations(classifier, fitted, request)
+        fitted = _fitted(sampled, fit_all)
+        if self.facts is not None:
+            fitted = ask_facts(self.facts, classifier, fitted, n_queries=request.n_queries)
+            with one_thread():
+                fitted = use_residuals(self.facts, fitted, posteriors=posteriors_by(classifier))
+        with one_thread():
+            return [self._explanation(one, request.seed) for one in fitted]
 
     def ask(
         self, classifier: Classifier, documents: Sequence[Document], request: Request
-    ) -> list["Sampled"]:
-        """The first of two steps: what the classifier says to a sample of queries."""
+    ) -> list[Sampled]:
+        """Draw queries for each text and ask them."""
         for document in documents:
             _check_budget(document, request.n_queries)
-        documents = [document if self.tied else document.untied() for document in documents]
-        samples = [
-            self.sampler.sample(
-                document,
-                self._for_fit(document, request.n_queries),
-                np.random.default_rng(request.seed),
-            )
-            for document in documents
-        ]
-        pairs = [(d, s.queries) for d, s in zip(documents, samples, strict=True)]
+        own = [document if self.tied else document.untied() for document in documents]
+        drawn = [(document, self._draw(document, request)) for document in own]
+        answered = ask(classifier, [(document, samples.queries) for document, samples in drawn])
         return [
-            Sampled(case_of(classifier, document, answers, request.target), drawn)
-            for document, drawn, answers in zip(
-                documents, samples, ask(classifier, pairs), strict=True
-            )
+            self._sampled(case_of(classifier, document, answers, request.target), samples)
+            for (document, samples), answers in zip(drawn, answered, strict=True)
         ]
 
-    def observations(self, sampled: "Sampled") -> Observations:
-        """Queries the classifier cannot tell apart are one row, their weights added up."""
-        case, samples, answers = sampled.case, sampled.samples, sampled.case.answers
-        counts, scores, weights = case.document.count(samples.queries), case.scores, samples.weights
-        if self.tied:
-            weights = np.bincount(answers.inverse, weights, len(answers.first)).astype(float)
-            counts, scores = counts[answers.first], scores[answers.first]
-        at_document = case.document.count(case.document.full())[0]
-        return Observations(counts, scores, weights, at_document)
+    def _draw(self, document: Document, request: Request) -> Samples:
+        return self.sampler.sample(
+            document,
+            self._n_drawn(document, request.n_queries),
+            np.random.default_rng(request.seed),
+        )
 
-    def explanations(
-        self, classifier: Classifier, fitted: "Fitted", request: Request
-    ) -> list[Explanation]:
-        """The last step: what the fits say of the units, and the classifier where it is asked."""
-        cases = [one.case for one in fitted.sampled]
-        follow_ups: Sequence[FollowUp | None] = [None] * len(cases)
-        if self.facts is not None:
-            follow_ups = ask_facts(
-                self.facts, classifier, cases, fitted.fits, n_queries=request.n_queries
-            )
-        with one_thread():
-            results = self._residual_results(
-                fitted, follow_ups, posteriors=posteriors_by(classifier)
-            )
-            return self._explanations(fitted, follow_ups, results, seed=request.seed)
-
-    def _explanations(
-        self,
-        fitted: "Fitted",
-        follow_ups: Sequence[FollowUp | None],
-        left: Sequence[ResidualResult],
-        *,
-        seed: int,
-    ) -> list[Explanation]:
-        explanations = []
-        documents = zip(fitted.sampled, fitted.fits, fitted.observed, follow_ups, left, strict=True)
-        for one, fitting, seen, facts, use in documents:
-            begun = perf_counter() - fitted.seconds
-            fit = judged_with(fitting, use, seen)
-            case = replace(one.case if facts is None else facts.case, begun=begun)
-            found = self._found(one, fit, facts, use)
-            explanations.append(case.explanation(found, method=self.name, seed=seed))
-        return explanations
-
-    def _residual_results(
-        self,
-        fitted: "Fitted",
-        follow_ups: Sequence[FollowUp | None],
-        *,
-        posteriors: Posteriors | None,
-    ) -> Sequence[ResidualResult]:
-        """What comes of what the fits left: `posteriors` of a GPU, or workers where they pay."""
-        plan = self.facts
-        left = [
-            ResidualTask()
-            if facts is None or plan is None
-            else residual_task(plan, facts, fit, samples=self._folded(one), seen=seen)
-            for one, seen, fit, facts in zip(
-                fitted.sampled, fitted.observed, fitted.fits, follow_ups, strict=True
-            )
-        ]
-        if posteriors is not None:
-            return solve_with(posteriors, left)
-        pays = len(left) > 1 and workers_pay(fitted.observed)
-        return in_workers(solve_residuals, left) if pays else [solve_residuals(one) for one in left]
-
-    def _folded(self, sampled: "Sampled") -> Samples:
-        """What is known of each row, for those rows that the fit saw."""
-        samples = sampled.samples
-        if not self.tied or samples.n_of_size is None:
-            return samples
-        return replace(samples, n_of_size=samples.n_of_size[sampled.case.answers.first])
-
-    def _for_fit(self, document: Document, n_queries: int | None) -> int:
-        """Queries of the design; of a given number some are kept back for facts."""
+    def _n_drawn(self, document: Document, n_queries: int | None) -> int:
+        """Queries that are drawn; of a given number some are kept back for facts."""
         kept_back = 0 if self.facts is None else self.facts.reserved(document, n_queries)
         return (n_queries or self.budget(document)) - kept_back
 
-    def _found(
-        self, sampled: "Sampled", fit: Fit, follow_up: FollowUp | None, left: ResidualResult
-    ) -> Found:
-        document, samples = sampled.case.document, sampled.samples
-        features = document.features
-        scored = (
-            as_fitted(fit, features)
-            if follow_up is None
-            else scores_of(follow_up, fit, samples, shares=left.shares, known=left.known)
-        )
-        model = fit.model.spread(features) if left.model is None else left.model
+    def _sampled(self, case: Case, samples: Samples) -> Sampled:
+        """Queries the classifier cannot tell apart are one row, their weights added up."""
+        document, answers, weights = case.document, case.answers, samples.weights
+        rows = np.arange(len(weights))
+        if self.tied:
+            rows = answers.first
+            weights = np.bincount(answers.inverse, weights, len(answers.first)).astype(float)
+        counts, at_document = (document.count(q) for q in (samples.queries[rows], document.full()))
+        seen = Observations(counts, case.scores[rows], weights, at_document[0])
+        return Sampled(case, samples, rows, seen)
+
+    def _fit_all(self, sampled: Sequence[Sampled]) -> list[Fit]:
+        return fit_all(self.surrogate, [one.seen for one in sampled])
+
+    def _explanation(self, one: Fitted, seed: int) -> Explanation:
+        case = replace(one.case, begun=perf_counter() - one.seconds)
+        return case.explanation(self._found(one), method=self.name, seed=seed)
+
+    def _found(self, one: Fitted) -> Found:
+        fit, document, corrected = one.fit, one.case.document, one.residuals.corrected
+        features, scored = document.features, scores_of(one)
+        model = fit.model.spread(features) if corrected is None else corrected.model
         exact = scored.exact or (
-            samples.complete
+            one.samples.complete
             and document.has_empty_query
             and getattr(self.surrogate, "exact_over_all", False)
         )
-        every = ALL_ASKED.format(sampled.case.answers.n_queries)
-        notes = (*fit.notes, *_without_empty(document, fit), *_out_of_reach(sampled, fit))
+        every = ALL_ASKED.format(one.case.answers.n_queries)
         return Found(
             scores=scored.scores,
             errors=scored.errors,
@@ -211,7 +152,7 @@ class SurrogateExplainer:
             r2=fit.r2,
             rmse=fit.rmse,
             r2_error=fit.r2_error,
-            notes=(every,) if exact else notes,
+            notes=(every,) if exact else (*fit.notes, *_without_empty(one), *_out_of_reach(one)),
             primary_score=self.primary_score,
             measured=scored.measured,
             determined=None if fit.determined is None else fit.determined[features],
@@ -222,22 +163,11 @@ class SurrogateExplainer:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class Sampled:
-    """One document with the queries that were drawn for it and their answers."""
-
-    case: Case
-    samples: Samples
-
-
-@dataclass(frozen=True, eq=False)
-class Fitted:
-    """Documents after their fits, and the seconds one of these took."""
-
-    sampled: Sequence[Sampled]
-    observed: Sequence[Observations]  # what the fits saw
-    fits: Sequence[Fit]
-    seconds: float
+def _fitted(sampled: Sequence[Sampled], fit_all: FitAll) -> list[Fitted]:
+    start = perf_counter()
+    fits = fit_all(sampled)
+    seconds = (perf_counter() - start) / max(1, len(fits))
+    return [one.fitted(fit, seconds) for one, fit in zip(sampled, fits, strict=True)]
 
 
 def _check_budget(document: Document, n_queries: int | None) -> None:
@@ -253,15 +183,14 @@ def _check_budget(document: Document, n_queries: int | None) -> None:
         )
 
 
-def _without_empty(document: Document, fit: Fit) -> tuple[str, ...]:
+def _without_empty(one: Fitted) -> tuple[str, ...]:
     """Shapley values and `alone` begin at an answer that no one can ask for."""
-    anchored = getattr(fit.model, "anchor", None) is not None
-    return (FITTED_EMPTY,) if anchored and not document.has_empty_query else ()
+    return (FITTED_EMPTY,) if one.anchored and not one.case.document.has_empty_query else ()
 
 
-def _out_of_reach(sampled: Sampled, fit: Fit) -> tuple[str, ...]:
+def _out_of_reach(one: Fitted) -> tuple[str, ...]:
     """What a design of short sequences, or of few deletions, says nothing about."""
-    document, samples, scores = sampled.case.document, sampled.samples, sampled.case.scores
+    fit, document, samples, scores = one.fit, one.case.document, one.samples, one.case.scores
     fitted = (samples.queries[samples.weights > 0] < document.n_units).sum(axis=1)
     if scores.ndim > 1 or not len(fitted):
         return ()

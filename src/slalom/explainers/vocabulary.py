@@ -8,7 +8,6 @@ lets the explanation of a single text start from what is known of its tokens.
 import os
 from collections.abc import Hashable, Sequence
 from dataclasses import asdict, dataclass, replace
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,8 @@ from slalom.document import Document, FloatArray, IntArray
 from slalom.errors import InputError, UnknownNameError
 from slalom.explainers.base import Request
 from slalom.explainers.facts import Facts
-from slalom.explainers.surrogate import Fitted, QueryBudget, SurrogateExplainer
+from slalom.explainers.stages import Sampled
+from slalom.explainers.surrogate import QueryBudget, SurrogateExplainer
 from slalom.explanation import Explanation, Quality
 from slalom.files import Format, write_json
 from slalom.samplers.subsets import SubsetSizes
@@ -215,23 +215,18 @@ class FromVocabulary:
             facts=Facts(),
         )
         request = replace(request, target=table.target_index)
-        sampled = method.ask(classifier, documents, request)
-        observed = [method.observations(one) for one in sampled]
-        start = perf_counter()
-        with one_thread():
-            fits = [
-                self._fit(document, seen)
-                for document, seen in zip(documents, observed, strict=True)
-            ]
-        fitted = Fitted(sampled, observed, fits, (perf_counter() - start) / max(1, len(fits)))
-        found = method.explanations(classifier, fitted, request)
+        found = method.explain_with(self._fit_all, classifier, documents, request)
         return [self._noted(e, document) for e, document in zip(found, documents, strict=True)]
 
-    def _fit(self, document: Document, observed: Observations) -> Fit:
+    def _fit_all(self, sampled: Sequence[Sampled]) -> list[Fit]:
+        with one_thread():
+            return [self._fit(one.case.document, one.seen) for one in sampled]
+
+    def _fit(self, document: Document, seen: Observations) -> Fit:
         """A fit whose prior means are the vocabulary's values and importances."""
         first = np.unique(document.features, return_index=True)[1]
         prior = self.vocabulary.prior([document.keys[unit] for unit in first])
-        return SlalomSurrogate(prior=prior).fit(observed)
+        return SlalomSurrogate(prior=prior).fit(seen)
 
     def _noted(self, explanation: Explanation, document: Document) -> Explanation:
         keys = set(document.keys)

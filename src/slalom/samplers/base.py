@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from slalom.document import BoolArray, Document, FloatArray, Queries
+from slalom.document import BoolArray, Document, FloatArray, Queries, row_keys
 
 BLOCK = 100  # rows drawn at a time
 MAX_ROUNDS = 20  # of drawing again to replace repeated rows
@@ -51,16 +51,6 @@ def distinct_rows(
             first.setdefault(key, at)
         n_drawn += BLOCK
     return np.concatenate(blocks)[list(first.values())[:n_rows]]
-
-
-def row_keys(rows: NDArray[Any]) -> list[bytes]:
-    """The bytes of each row, to tell rows apart."""
-    contiguous = np.ascontiguousarray(rows)
-    if not contiguous.size:
-        return [b""] * len(contiguous)
-    row = np.dtype((np.void, contiguous.shape[1] * contiguous.itemsize))
-    keys: list[Any] = contiguous.view(row).ravel().tolist()
-    return keys
 
 
 def random_subsets(sizes: NDArray[np.int_], n_units: int, rng: np.random.Generator) -> BoolArray:

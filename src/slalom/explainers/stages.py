@@ -1,0 +1,83 @@
+"""One text on its way through a surrogate method: what is known of it after each step.
+
+Sampled: queries drawn and answered
+Fitted:  a model fitted to the answers; then what was asked beside them (`follow_up`), and
+         what the residuals add (`residuals`)
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slalom.document import BoolArray, FloatArray
+from slalom.explainers.case import Case
+from slalom.samplers.base import Samples
+from slalom.surrogates.base import Fit, Observations
+from slalom.surrogates.slalom.correcting import ResidualResult
+
+
+@dataclass(frozen=True, eq=False)
+class Sampled:
+    """One text with the queries that were drawn for it and their answers."""
+
+    case: Case
+    samples: Samples
+    rows: NDArray[np.intp]  # of the samples: one of each that the classifier can tell apart
+    seen: Observations  # the same rows, as the fit sees them
+
+    def fitted(self, fit: Fit, seconds: float) -> "Fitted":
+        """The next stage; nothing was asked beside the samples yet, nor computed from residuals."""
+        nothing = np.zeros((0, self.case.document.n_units), dtype=bool)
+        return Fitted(
+            case=self.case,
+            samples=self.samples,
+            rows=self.rows,
+            seen=self.seen,
+            fit=fit,
+            seconds=seconds,
+            follow_up=FollowUp(nothing, self.case.scores[:0]),
+            residuals=ResidualResult(),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class FollowUp:
+    """Subsets that were asked after the fit, and their scores."""
+
+    present: BoolArray  # (k, n_units)
+    scores: FloatArray  # (k,) or (k, n_classes)
+
+    @property
+    def empty(self) -> FloatArray | None:
+        """The score of the empty text; None: it was not asked."""
+        at = np.flatnonzero(~self.present.any(axis=1))
+        return np.asarray(self.scores[at[0]]) if len(at) else None
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """One text after its fit, and with what was found out since."""
+
+    case: Case  # with the answers of both rounds
+    samples: Samples
+    rows: NDArray[np.intp]
+    seen: Observations
+    fit: Fit  # judged together with what the residuals add
+    seconds: float  # of this text's computing, its share of what was done for several together
+    follow_up: FollowUp
+    residuals: ResidualResult
+
+    @property
+    def anchored(self) -> bool:
+        return getattr(self.fit.model, "anchor", None) is not None
+
+    @property
+    def all_asked(self) -> bool:
+        """Every subset of the units, the empty one too."""
+        return self.samples.complete and self.follow_up.empty is not None
+
+    @property
+    def drawn(self) -> FloatArray:
+        """(n_rows, n_units) how often each row of the fit shows each unit."""
+        return self.case.document.untied().count(self.samples.queries[self.rows])
