@@ -178,6 +178,7 @@ def test_a_table_needs_a_place_for_its_explanations(run_any, data, tmp_path):
         (("--file", data, "--out", tmp_path / "x", "--html", "-"), "all it gives goes to --out"),
         (("a text", "--out", tmp_path / "x"), "--out is for tables"),
         (("--file", data, "--out", tmp_path), "it is a folder"),
+        (("--file", data, "--out", tmp_path / "x.csv"), "give it one that ends in .parquet"),
         (("--file", data, "--out", tmp_path / "no/x.parquet"), "there is no folder"),
     ):
         status, _, err = run_any("explain", *arguments)

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from slalom.corpus.work import Recipe
 
 TABLES = (".jsonl", ".csv", ".parquet")
+OTHER_FORMATS = (".jsonl", ".csv", ".json", ".tsv", ".txt", ".html", ".gz", ".xlsx")
 
 
 class UnnamedContext(click.Context):
@@ -171,6 +172,11 @@ def is_table(text: str | None, file: str | None, out: str | None) -> bool:
             raise click.UsageError(
                 f"{file} is a table: name a file for its explanations with --out scores.parquet "
                 "(or pipe it in, to explain it as one text)"
+            )
+        if out.endswith(OTHER_FORMATS):
+            raise click.UsageError(
+                f"--out {out} would be Parquet in spite of its name: give it one that ends in "
+                ".parquet (pandas.read_parquet reads it)"
             )
         return True
     if out is not None:
