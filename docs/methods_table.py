@@ -9,7 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import slalom
-from slalom.explainers.base import Explainer
+from slalom.errors import BudgetError
+from slalom.explainers.base import Explainer, Request
+from slalom.explainers.dry_run import dry_run
 
 PAGES = Path(__file__).parent / "methods"
 PLACE = re.compile(r"(<!-- methods: ([\w -]+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -29,19 +31,23 @@ def table(names: Sequence[str]) -> str:
 
 
 def _row(method: Explainer) -> list[str]:
-    asked = [_asked(method, n_words) for n_words in LENGTHS]
-    return [f"`{method.name}`", method.summary, *(f"{n:,}".replace(",", " ") for n in asked)]
+    return [f"`{method.name}`", method.summary, *(_asked(method, n_words) for n_words in LENGTHS)]
 
 
-def _asked(method: Explainer, n_words: int) -> int:
-    """How many different texts the method shows the classifier when it may choose."""
+def _asked(method: Explainer, n_words: int) -> str:
+    """How many different texts the method shows the classifier when it may choose; – for none."""
 
     def halves(texts: list[str]) -> list[list[float]]:
         return [[0.5, 0.5]] * len(texts)
 
     words = " ".join(f"w{number}" for number in range(n_words))
-    document = slalom.FunctionClassifier(halves, labels=["a", "b"]).split(words)
-    return method.budget(document)
+    classifier = slalom.FunctionClassifier(halves, labels=["a", "b"])
+    request = Request(target=None, n_queries=None, seed=0)
+    try:
+        cost = dry_run(method, classifier, classifier.split(words), request=request)
+    except BudgetError:
+        return "–"
+    return f"{cost.n_queries:,}".replace(",", " ")
 
 
 if __name__ == "__main__":
