@@ -64,7 +64,7 @@ def test_where_a_handful_of_answers_differ_no_errors_are_claimed():
     found = slalom.explain(classifier, text, "slalom-local", target="yes", seed=0)
     assert found.quality.r2 is None
     assert not {"value", "shapley"} & set(found.errors)
-    assert any("too few differ" in note for note in found.quality.notes)
+    assert any("too few to judge" in note for note in found.quality.notes)
 
 
 def test_short_sequences_say_that_they_know_short_ones_only():
@@ -105,7 +105,7 @@ def test_four_answers_judge_no_fit(method):
     every = ("slalom", "slalom-boosted", "slalom-local", "kernel-shap")
     assert found.trust == ("exact" if method in every else "low")
     assert (found.r2, found.r2_error) == (None, None)
-    assert any(("exact" if method in every else "nothing is left") in n for n in found.notes)
+    assert any(("exact" if method in every else "to judge the fit by") in n for n in found.notes)
 
 
 @pytest.mark.parametrize("empty", [-13.8, -30, -100])
@@ -175,3 +175,26 @@ def test_ten_words_whose_facts_were_all_drawn_already(method):
     """All removals and single words are among the 300 random parts: nothing is left to ask."""
     row = judged("saturation", method, 10, 0)
     assert abs(row["r2"] - row["fresh"]) < 0.1
+
+
+def test_every_part_was_asked_only_where_it_was() -> None:
+    """Two words in turns have more parts than counts of the two."""
+    text = " ".join(["good", "bad"] * 6)
+
+    def whole_text_only(texts: list[str]) -> list[list[float]]:
+        return [[0.1, 0.9] if asked == text else [0.9, 0.1] for asked in texts]
+
+    told = slalom.explain(whole_text_only, text, target=1).quality
+    assert told.r2 is None
+    assert told.n_queries < 300
+    assert ["every part" in note for note in told.notes] == [False]
+
+
+def test_of_equal_words_every_number_is_every_part() -> None:
+    def few(texts: list[str]) -> list[list[float]]:
+        chances = [1 / (2 + len(asked.split())) for asked in texts]
+        return [[1 - chance, chance] for chance in chances]
+
+    told = slalom.explain(few, " ".join(["so"] * 9), target=1).quality
+    assert told.n_queries == 10
+    assert "every part of so short a text was asked" in told.notes[0]

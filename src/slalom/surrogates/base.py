@@ -65,17 +65,28 @@ class Surrogate(Protocol):
     def fit(self, observed: Observations) -> Fit: ...
 
 
-def unsure(counts: FloatArray, scores: FloatArray) -> str:
+def unsure(counts: FloatArray, scores: FloatArray, document_counts: FloatArray) -> str:
     """Why nothing can be said about how sure the scores are, and what would help."""
     if len(scores) > 1 and not np.ptp(scores, axis=0).any():
         return "the classifier says the same whatever is removed: there is nothing to explain"
     n_rows, n_features = counts.shape
-    if n_rows >= 2 ** min(n_features, 30) - 1:
+    if _are_all_parts(counts, document_counts):
         return "every part of so short a text was asked: nothing is left to judge the fit by"
     if n_rows >= ROWS_PER_FEATURE * n_features:
-        return "nearly all answers are alike: too few differ to judge the fit by"
+        return "a few answers make nearly all of the difference: too few to judge the fit by"
     return (
         f"{counted(n_rows, 'different answer')} cannot tell how sure the scores of "
         f"{counted(n_features, 'different unit')} are: about {ROWS_PER_FEATURE * n_features} "
         "queries would do"
     )
+
+
+def _are_all_parts(counts: FloatArray, document_counts: FloatArray) -> bool:
+    """Whether these rows, all different to the classifier, are every part of the document.
+
+    Of equal units only their number matters; among others the order does, too.
+    """
+    n_units = int(document_counts.sum())
+    n_parts = n_units if len(document_counts) == 1 else 2 ** min(n_units, 30) - 1
+    parts = (counts <= document_counts).all(axis=1) & counts.any(axis=1)
+    return bool(parts.sum() >= n_parts)

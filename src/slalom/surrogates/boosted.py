@@ -82,7 +82,7 @@ class BoostedSurrogate:
         )
         notes = () if (counts.sum(axis=1) == 0).any() else (FITTED_EMPTY,)
         if judged.r2 is None:
-            notes = (*notes, unsure(counts[used], columns))
+            notes = (*notes, unsure(counts[used], columns, document_counts))
         shape = (len(document_counts), *scores.shape[1:])
         shapley = np.stack([forest.shapley(document_counts) for forest in forests], axis=1)
         features = np.arange(len(document_counts), dtype=np.int32)

@@ -85,7 +85,7 @@ class GamSurrogate:
             identified=np.ones(len(document_counts), dtype=bool),
             r2=judged.r2,
             rmse=judged.rmse,
-            notes=(unsure(counts[used], columns),) if judged.r2 is None else (),
+            notes=(unsure(counts[used], columns, document_counts),) if judged.r2 is None else (),
             r2_error=judged.r2_error,
         )
 

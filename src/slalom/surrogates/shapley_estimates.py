@@ -60,7 +60,7 @@ class ShapleyRegression:
         known = has_empty or len(document_counts) > 1
         notes = () if has_empty else (FITTED_EMPTY,)
         if judged.r2 is None and not exact:
-            notes = (*notes, unsure(counts[used], columns[used]))
+            notes = (*notes, unsure(counts[used], columns[used], document_counts))
         return Fit(
             model=LinearModel(coefficients, intercept.reshape(scores.shape[1:])),
             scores={"score": coefficients},
