@@ -37,3 +37,18 @@ def test_a_minus_is_written_whatever_the_encoding(encoding: str, margin: str) ->
     (awful,) = (row for row in done.stdout.decode(encoding).splitlines() if row.startswith("awful"))
     assert " -" in awful
     assert f" {margin}" in awful
+
+
+def test_a_program_that_is_asked_to_end_does_so_as_after_an_interrupt() -> None:
+    script = (
+        "import os, signal, time\n"
+        "from slalom.cli.main import commands, main\n"
+        "@commands.command()\n"
+        "def wait():\n"
+        "    try: os.kill(os.getpid(), signal.SIGTERM); time.sleep(10)\n"
+        "    except KeyboardInterrupt: print('kept'); raise\n"
+        "main(['wait'])\n"
+    )
+    line = [sys.executable, "-c", script]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout, done.stderr.strip()) == (143, "kept\n", "")

@@ -177,7 +177,7 @@ def test_a_method_that_refuses_a_text_says_so_from_a_worker(bundled):
 def test_a_killed_worker_is_an_error_and_not_a_wait_without_end(bundled):
     class Killing(OnDevice):
         def logits(self, asked):
-            for worker in list(pool._pool()._processes):
+            for worker in list(pool._keeper().submit(pool._workers).result()._processes):
                 with suppress(ProcessLookupError):  # it may be dead already
                     os.kill(worker, signal.SIGKILL)
             return super().logits(asked)

@@ -1,8 +1,10 @@
 """Many fits on all cores: the same numbers, in order, from scripts of any form."""
 
 import os
+import signal
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -81,3 +83,46 @@ def test_a_script_without_a_main_guard_works(tmp_path) -> None:
     done = subprocess.run(line, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "20\n"
+
+
+WAIT = "from time import sleep\nfrom slalom.surrogates import pool\npool._cores = lambda: 2\n"
+ENDINGS = {
+    "work that nobody waits for": "[pool.submit(sleep, 60) for _ in range(4)]\nsleep(1)",
+    "work that was cancelled": (
+        "begun = [pool.submit(sleep, 60) for _ in range(9)]\n"
+        "sleep(1)\n"
+        "for future in begun: future.cancel()"
+    ),
+    "a worker that was killed": (
+        "import os, signal\n"
+        "pool.in_workers(sleep, [0.01] * 4)\n"
+        "(pid, *_) = pool._keeper().submit(pool._workers).result()._processes\n"
+        "os.kill(pid, signal.SIGKILL)"
+    ),
+}
+
+
+@pytest.mark.parametrize("ending", ENDINGS.values(), ids=ENDINGS)
+def test_a_program_ends_quickly_and_quietly(ending: str) -> None:
+    line = [sys.executable, "-c", WAIT + ending]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=30, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("seconds", [0.1, 2.0], ids=["while workers start", "while they work"])
+def test_workers_do_not_hear_of_an_interrupt_and_end_with_the_program(seconds: float) -> None:
+    begin = (
+        "print(1, flush=True)\n"
+        "try: pool.in_workers(sleep, [60] * 4)\n"
+        "except KeyboardInterrupt: pass"
+    )
+    line = [sys.executable, "-c", "import loky\n" + WAIT + begin]
+    with subprocess.Popen(
+        line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as program:
+        assert program.stdout is not None
+        program.stdout.readline()
+        time.sleep(seconds)
+        os.killpg(program.pid, signal.SIGINT)  # as a terminal does
+        _, said = program.communicate(timeout=30)
+    assert (program.returncode, said) == (0, "")

@@ -6,8 +6,10 @@ is needed, so that `slalom --help` answers at once.
 
 import errno
 import os
+import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import NoReturn
 
 import click
@@ -21,13 +23,19 @@ from slalom.cli.serve import serve
 from slalom.cli.typed import complain, write_what_fits
 from slalom.errors import SlalomError
 
-WRONG_USE, INTERRUPTED, PIPE_CLOSED = 2, 130, 1
+WRONG_USE, INTERRUPTED, TERMINATED, PIPE_CLOSED = 2, 130, 143, 1
 FULL = (errno.ENOSPC, errno.EDQUOT)  # files say so themselves: this is standard output
+
+
+class Terminated(KeyboardInterrupt):
+    """The system asks the program to end, which it does as after Ctrl-C: workers end with it."""
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """The `slalom` command."""
     write_what_fits(sys.stdout, sys.stderr)
+    with suppress(ValueError):  # not in the main thread
+        signal.signal(signal.SIGTERM, _terminate)
     try:
         status = commands.main(arguments, prog_name="slalom", standalone_mode=False)
         sys.stdout.flush()
@@ -38,8 +46,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     except (click.ClickException, SlalomError) as problem:
         complain(problem)
         status = WRONG_USE
-    except (click.Abort, KeyboardInterrupt):
-        status = INTERRUPTED
+    except (click.Abort, KeyboardInterrupt) as problem:
+        status = TERMINATED if isinstance(problem.__cause__, Terminated) else INTERRUPTED
     except BrokenPipeError:  # the reader has seen enough
         _drop_output()
         status = PIPE_CLOSED
@@ -50,6 +58,10 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         _drop_output()
         status = WRONG_USE
     sys.exit(status)
+
+
+def _terminate(*_: object) -> NoReturn:
+    raise Terminated
 
 
 def _drop_output() -> None:

@@ -7,11 +7,14 @@ where it was fitted.
 """
 
 import os
+import signal
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from time import perf_counter
 from typing import Any, TypeVar
+from weakref import WeakSet
 
 from slalom.surrogates.base import Fit, Observations, Surrogate
 from slalom.surrogates.threads import one_thread
@@ -27,6 +30,7 @@ LASTING = dict.fromkeys(  # bytes: matrices that are freed are used again, not m
 )
 
 _last_awake = [-float(IDLE_SECONDS)]  # when a worker was last sent something, or done
+_started: WeakSet[Any] = WeakSet()
 
 Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
@@ -56,7 +60,7 @@ def worthwhile(shapes: Sequence[tuple[int, ...]]) -> bool:
 def submit(work: Callable[[Item], Outcome], item: Item) -> "Future[Outcome]":
     """One item to whichever worker is free."""
     _seen_awake()
-    future: Future[Outcome] = _pool().submit(work, item)
+    (future,) = _submitted(work, [item])
     future.add_done_callback(_seen_awake)
     return future
 
@@ -68,12 +72,17 @@ def _seen_awake(_: object = None) -> None:
 def wake_workers(shapes: Sequence[tuple[int, ...]]) -> None:
     """Start workers where fits of these rows and features will pay: they are ready when asked."""
     if _pay(shapes):
-        _pool().submit(_ready)
+        _submitted(_ready, [None])
 
 
 def in_workers(work: Callable[[Item], Outcome], items: Sequence[Item]) -> list[Outcome]:
     """What comes of each item, in order; what goes there and comes back is copied."""
-    return list(_pool().map(work, items))
+    futures = _submitted(work, items)
+    try:
+        return [future.result() for future in futures]
+    finally:
+        for future in futures:
+            future.cancel()
 
 
 def _pay(shapes: Sequence[tuple[int, ...]], *, awake: bool = False) -> bool:
@@ -82,9 +91,17 @@ def _pay(shapes: Sequence[tuple[int, ...]], *, awake: bool = False) -> bool:
     return awake or bool(sum(n_rows * n_features**2 for n_rows, n_features in shapes) >= WORTHWHILE)
 
 
-def _pool() -> Any:
-    """The same workers whichever thread asks: loky would give every thread workers of its own."""
-    return _keeper().submit(_workers).result()
+def _submitted(work: Callable[[Item], Outcome], items: Sequence[Item]) -> "list[Future[Outcome]]":
+    """To the same workers whichever thread asks: loky would give every thread its own."""
+    return _keeper().submit(_submit_all, work, items).result()
+
+
+def _submit_all(work: Callable[[Item], Outcome], items: Sequence[Item]) -> "list[Future[Outcome]]":
+    workers = _workers()
+    _block_interrupts()
+    futures = [workers.submit(work, item) for item in items]
+    _end_first()
+    return futures
 
 
 @cache
@@ -93,19 +110,52 @@ def _keeper() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(1, thread_name_prefix="slalom-workers")
 
 
-if hasattr(os, "register_at_fork"):  # threads do not survive a fork
-    os.register_at_fork(after_in_child=_keeper.cache_clear)
-
-
 def _workers() -> Any:
     from loky import get_reusable_executor
 
-    return get_reusable_executor(
+    workers = get_reusable_executor(
         max_workers=_n_workers(),
         timeout=IDLE_SECONDS,
         env=ONE_THREAD | LASTING,
         initializer=_step_back,
     )
+    _started.add(workers)
+    return workers
+
+
+def _block_interrupts() -> None:
+    """Processes begun by this thread never hear of Ctrl-C: they end with the one people see."""
+    if hasattr(signal, "pthread_sigmask"):
+        from multiprocessing.resource_tracker import ensure_running
+
+        ensure_running()  # begun later, it would lift the block
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+
+
+@cache
+def _end_first() -> None:
+    """A program that ends does not wait for work that nobody waits for.
+
+    Left to itself, loky would: its hook comes after this one, since it was there before.
+    """
+    threading._register_atexit(_kill_workers)  # type: ignore[attr-defined]
+
+
+def _kill_workers() -> None:
+    """Not by loky's `shutdown`, which stumbles over futures that were cancelled."""
+    for workers in list(_started):
+        for process in list(workers._processes.values()):
+            process.terminate()
+
+
+def _forget_workers() -> None:
+    """In a forked process: threads do not survive, and these workers are not its own."""
+    _keeper.cache_clear()
+    _started.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_workers)
 
 
 def _n_workers() -> int:
@@ -118,7 +168,7 @@ def _step_back() -> None:
         os.nice(BEHIND)
 
 
-def _ready() -> None:
+def _ready(_: None) -> None:
     """What a fit needs is loaded."""
     with one_thread():
         pass
