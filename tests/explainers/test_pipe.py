@@ -26,14 +26,16 @@ def classifier():
     return slalom_oracle().classifier
 
 
-def test_progress_is_told_in_queries_and_ends_where_it_said(monkeypatch):
+def test_progress_is_told_in_queries_and_ends_with_those_that_were_asked(monkeypatch):
     monkeypatch.setattr(pipe, "TOKENS_PER_REPORT", 400)
     told = []
-    slalom.explain_many(classifier(), TEXTS, n_queries=200, progress=lambda *now: told.append(now))
+    found = slalom.explain_many(
+        classifier(), TEXTS, n_queries=200, progress=lambda *now: told.append(now)
+    )
     done, totals = zip(*told, strict=True)
-    assert set(totals) == {200 * len(TEXTS)}
+    assert totals[0] == 200 * len(TEXTS)
     assert list(done) == sorted(done)
-    assert done[-1] == totals[-1]
+    assert done[-1] == totals[-1] == sum(e.quality.n_queries for e in found)
     assert len(told) > 2 * len(TEXTS)  # also while one document is asked
 
 
@@ -41,6 +43,14 @@ def test_a_short_text_takes_fewer_queries_than_planned_and_still_ends_at_the_end
     told = []
     slalom.explain(classifier(), "slow joke", progress=lambda *now: told.append(now))
     assert told[-1] == (4, 4)
+
+
+@pytest.mark.parametrize("wanted", [{}, {"method": "leave-one-out"}, {"max_error": 0.5}])
+def test_progress_ends_with_what_was_asked_be_it_more_or_less_than_planned(wanted):
+    told = []
+    found = slalom.explain(classifier(), TEXTS[0], progress=lambda *now: told.append(now), **wanted)
+    assert told[-1] == (found.quality.n_queries, found.quality.n_queries)
+    assert all(done <= total for done, total in told)
 
 
 def test_what_progress_raises_ends_the_work(monkeypatch):

@@ -43,27 +43,29 @@ class Meter:
     def part(self, n_planned: int) -> "Part":
         return Part(self, n_planned)
 
-    def add(self, n_queries: int) -> None:
+    def add(self, n_queries: int, *, unplanned: int = 0) -> None:
         with self.lock:
             self.done += n_queries
+            self.total += unplanned
             self.progress(self.done, self.total)
 
 
 @dataclass
 class Part:
-    """A chunk's share of the whole; a document that needs fewer queries than planned jumps."""
+    """A chunk's share of the whole; where it needs more or fewer queries, the plan changes."""
 
     meter: Meter
     left: int
 
     def answered(self, n_queries: int) -> None:
-        n_queries = min(n_queries, self.left)
-        self.left -= n_queries
-        self.meter.add(n_queries)
+        more = max(0, n_queries - self.left)
+        self.left -= n_queries - more
+        self.meter.add(n_queries, unplanned=more)
 
     def finish(self) -> None:
         if self.left:
-            self.answered(self.left)
+            self.meter.add(0, unplanned=-self.left)
+            self.left = 0
 
 
 class Watched(Delegating):
