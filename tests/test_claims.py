@@ -23,7 +23,7 @@ from slalom.explanation import FAIR_TRUST, HIGH_TRUST
 from slalom.metrics import faithfulness, interactions, shapley
 from slalom.surrogates import permuted_shapley, response
 from slalom.surrogates.slalom import completed, folds
-from slalom.tables import SCHEMA_VERSION
+from slalom.tables import SCHEMA_VERSION, document_schema
 from slalom.views import reading, sentence
 from slalom.web import jobs, models, server
 from slalom.web.limits import Limits
@@ -121,6 +121,12 @@ def test_a_number_on_a_page_is_that_of_the_code(page: str, claim: str) -> None:
 )
 def test_a_share_told_in_words_is_that_of_the_code(constant: float, as_told: float) -> None:
     assert constant == as_told
+
+
+def test_every_column_of_a_corpus_is_on_its_page() -> None:
+    rows = re.findall(r"^\| (`.*?`) \|", (ROOT / "docs/corpus.md").read_text(), re.MULTILINE)
+    told = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+    assert set(document_schema().names) <= told
 
 
 def test_lines_on_bars_are_ninety_per_cent_intervals() -> None:

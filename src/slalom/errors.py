@@ -62,12 +62,13 @@ class InputError(SlalomError):
 class UnknownNameError(SlalomError):
     """A name that does not exist; the message lists the names that do."""
 
-    def __init__(self, what: str, given: object, known: Iterable[str]) -> None:
-        names = list(known)
+    def __init__(self, what: str, given: object, known: Iterable[str], of: str = "") -> None:
+        names, whose = list(known), f" of {of}" if of else ""
         near = nearest(str(given), names)
         hint = "" if near is None else f"; did you mean {near!r}?"
-        super().__init__(f"unknown {what} {given!r}: expected one of {', '.join(names)}{hint}")
-        self._arguments = (what, given, names)
+        choice = ("one of " if len(names) > 1 else "") + ", ".join(names)
+        super().__init__(f"unknown {what} {given!r}{whose}: expected {choice}{hint}")
+        self._arguments = (what, given, names, of)
 
     @property
     def parameter(self) -> str | None:

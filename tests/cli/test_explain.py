@@ -273,7 +273,7 @@ def test_what_is_asked_besides_never_costs_the_explanation(run: Run) -> None:
     assert "unit" in out
     status, out, err = run("explain", TEXT, "--method", "lime", "--scores", "value")
     assert (status, "unit" in out) == (2, True)
-    assert "unknown score of method 'lime' 'value'" in err
+    assert err == "slalom: unknown score 'value' of method 'lime': expected score\n"
 
 
 def test_what_would_turn_it_is_told_beside_a_result_on_standard_output(run: Run) -> None:
@@ -281,6 +281,14 @@ def test_what_would_turn_it_is_told_beside_a_result_on_standard_output(run: Run)
     assert status == 0
     assert json.loads(out)["text"] == TEXT
     assert "it says" in err or "turns" in err
+
+
+def test_what_would_turn_it_fits(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    _, out, _ = run("explain", TEXT, "--counterfactual")
+    told = out[out.rindex("\n\n") :].strip().splitlines()
+    assert len(told) > 1
+    assert max(map(len, told)) <= 40
 
 
 def test_a_device_is_written_to_never_replaced(run: Run) -> None:

@@ -170,9 +170,9 @@ def explain(
     if picture is not None:
         picture(explanation, shown)
     if STANDARD not in files:
-        _show(explanation, shown)
-    if turned is not None:
-        click.echo(turned if STANDARD in files else f"\n{turned}", err=STANDARD in files)
+        _show(explanation, shown, turned)
+    elif turned is not None:
+        click.echo(turned, err=True)
     if problem is not None:
         raise problem
 
@@ -217,11 +217,14 @@ def _html(explanation: "Explanation") -> str:
     return page(explanation)
 
 
-def _show(explanation: "Explanation", columns: tuple[str, ...]) -> None:
+def _show(explanation: "Explanation", columns: tuple[str, ...], turned: str | None) -> None:
+    from rich.text import Text
+
     from slalom.views.terminal import TerminalView
 
     console = console_for_results()
-    console.print(TerminalView(explanation, columns), width=min(console.width, MAX_WIDTH))
+    parts = [TerminalView(explanation, columns), *([] if turned is None else [Text("\n" + turned)])]
+    console.print(*parts, sep="\n", width=min(console.width, MAX_WIDTH))
 
 
 @contextmanager

@@ -164,9 +164,8 @@ def checked_names(explanation: Explanation, wanted: Sequence[str]) -> tuple[str,
     """The names as given, each once; SlalomError for one this explanation does not have."""
     for name in wanted:
         if name not in explanation.scores:
-            raise UnknownNameError(
-                f"score of method {explanation.method!r}", name, explanation.scores
-            )
+            method = f"method {explanation.method!r}"
+            raise UnknownNameError("score", name, explanation.scores, of=method)
     return tuple(dict.fromkeys(wanted))
 
 
