@@ -19,7 +19,7 @@ from transformers.utils import logging
 import slalom
 from slalom.classifiers.huggingface.classifier import HuggingFaceClassifier
 from slalom.classifiers.load import as_classifier, load
-from slalom.classifiers.text.function import FunctionClassifier
+from slalom.classifiers.text.function import MARGINS, FunctionClassifier
 from slalom.errors import FileError, InputError, MissingExtraError, UnknownNameError
 from tokenizers_made_here import TEXTS, tiny, tiny_language_model
 
@@ -177,6 +177,16 @@ def test_a_machine_without_probabilities() -> None:
     assert (scores[:, 0] == 0).all()
     three = make_pipeline(CountVectorizer(), LinearSVC()).fit(TEXTS, ["a", "b", "c", "a"])
     np.testing.assert_allclose(as_classifier(three)(TEXTS), three.decision_function(TEXTS))
+
+
+def test_margins_are_not_passed_off_as_chances() -> None:
+    vectors = CountVectorizer()
+    margins = make_pipeline(vectors, LinearSVC()).fit(TEXTS, Y)
+    odds = make_pipeline(vectors, LogisticRegression()).fit(TEXTS, Y)
+    assert MARGINS in slalom.explain(margins, TEXTS[0]).quality.notes
+    assert MARGINS not in slalom.explain(odds, TEXTS[0]).quality.notes
+    own = slalom.FunctionClassifier(odds.decision_function, gives="logits")
+    assert MARGINS not in slalom.explain(own, TEXTS[0]).quality.notes
 
 
 def test_a_regression_is_told_how_to_be_explained() -> None:

@@ -57,7 +57,7 @@ class PoorFits:
         if not self.n_poor:
             return ""
         is_poor = self.lowest_r2 < FAIR_TRUST
-        how = "poorly" if is_poor else "well by luck only, perhaps: there are few answers"
+        how = "poorly" if is_poor else "perhaps worse than R² says, as few answers judge it"
         r2 = f"leave-one-out R² {self.lowest_r2:.2f}"
         what = (
             f"the explanation describes the classifier {how} ({r2}): read it"

@@ -21,6 +21,7 @@ GIVES = ("probabilities", "logits")
 CLIP = 1e-6
 MAX_LENGTH = 400  # characters of another library's complaint
 MAX_QUOTED = 80  # characters of a text in ours
+MARGINS = "margins of decision_function are taken as log-odds: percentages are no probabilities"
 
 
 class FunctionClassifier:
@@ -42,7 +43,7 @@ class FunctionClassifier:
         if not callable(f):
             raise InputError(f"a function of a list of texts is needed, not {type(f).__name__}")
         if gives not in GIVES:
-            raise UnknownNameError("kind of scores in gives=", gives, GIVES)
+            raise UnknownNameError("gives", gives, GIVES)
         if batch_size is not None and batch_size < 1:
             raise InputError(
                 f"batch_size must be at least 1, or None for no limit, not {batch_size}"
@@ -99,7 +100,7 @@ class FunctionClassifier:
 
     def remarks(self, document: Document, queries: Queries, logits: FloatArray) -> tuple[str, ...]:
         if self.gives != "probabilities":
-            return ()
+            return (MARGINS,) if _gives_margins(self.f) else ()
         bounds = np.log([CLIP * (1 + 1e-6), 1 - CLIP * (1 - 1e-6)])
         if ((logits > bounds[0]) & (logits < bounds[1])).all():
             return ()
@@ -153,6 +154,12 @@ class FunctionClassifier:
         except Exception:  # of whatever kind
             return False
         return True
+
+
+def _gives_margins(f: Callable[[list[Any]], Any]) -> bool:
+    """Distances from a border, such as a support vector machine's: no model of chances."""
+    is_decision = getattr(f, "__name__", None) == "decision_function"
+    return is_decision and not hasattr(getattr(f, "__self__", None), "predict_proba")
 
 
 def _briefly(problem: Exception) -> str:
