@@ -1,9 +1,9 @@
-"""Variances from the structure of a derivative against those from the whole matrix."""
+"""Variances from the structure of derivatives against those from the whole matrix."""
 
 import numpy as np
 import pytest
 
-from slalom.surrogates.slalom.derivatives import Derivative, Layout
+from slalom.surrogates.slalom.derivatives import Common, Layout
 
 
 @pytest.mark.parametrize(
@@ -11,27 +11,22 @@ from slalom.surrogates.slalom.derivatives import Derivative, Layout
 )
 def test_variances_are_those_of_the_whole_jacobian(layout):
     rng = np.random.default_rng(0)
-    some = np.ones(layout.n_features + 1)
-    direction = layout.direction(2 * some, 3 * some, 5.0)
-    n_parameters = len(direction)
-    directions = np.stack([direction, rng.normal(size=n_parameters)])
-    own_value, own_importance = rng.normal(size=(2, layout.n_features))
-    derivative = Derivative(own_value, own_importance, 0.5, rng.normal(size=(4, 2)), directions)
+    n_parameters = layout.importances.stop
+    assert n_parameters == 2 * (4 + layout.n_anchors) + layout.n_direct + layout.n_rises
+    common = Common(layout, rng.normal(size=(2, n_parameters)))
+    slopes = rng.normal(size=(4, 5))  # by a unit's value, importance, direct effect; in common
 
-    jacobian = derivative.shares @ directions
-    for unit in range(layout.n_features):
-        jacobian[unit, layout.value.start + unit] += own_value[unit]
-        jacobian[unit, layout.importance.start + unit] += own_importance[unit]
-        if layout.n_direct:
-            jacobian[unit, layout.direct.start + unit] += 0.5
+    jacobian = slopes[:, 3:] @ common.directions
+    own = [layout.values.start, layout.importances.start, layout.direct.start]
+    for unit, by in enumerate(slopes):
+        for part, start in enumerate(own[: 3 if layout.n_direct else 2]):
+            jacobian[unit, start + unit] += by[part]
     covariance = np.cov(rng.normal(size=(n_parameters, 60)))
     changes = rng.normal(size=(n_parameters, 2))
 
+    inside, moved = common.covariances(covariance), common.changes(changes)
     np.testing.assert_allclose(
-        derivative.variances(covariance, layout), np.diag(jacobian @ covariance @ jacobian.T)
+        np.einsum("mk,mkl,ml->m", slopes, inside, slopes),
+        np.diag(jacobian @ covariance @ jacobian.T),
     )
-    np.testing.assert_allclose(derivative.applied(changes, layout), jacobian @ changes)
-    assert (direction[layout.value] == 2).all()
-    assert (direction[layout.importance] == 3).all()
-    assert (direction[layout.rises] == 5).all()
-    assert not direction[layout.direct].any()
+    np.testing.assert_allclose(np.einsum("mk,mkn->mn", slopes, moved), jacobian @ changes)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from slalom.surrogates.quality import UNKNOWN
+from slalom.surrogates.slalom import shapley
 from slalom.surrogates.slalom.certainty import Certainty
 from slalom.surrogates.slalom.length import LengthCurve
 from slalom.surrogates.slalom.model import Anchor, SlalomModel
@@ -96,8 +97,9 @@ def test_linearised_uses_the_true_scale_of_the_importances():
 
 
 @pytest.mark.parametrize("model", MODELS, ids=["anchor", "no anchor", "parts"])
-def test_errors_follow_a_small_change_of_every_parameter(model):
+def test_errors_follow_a_small_change_of_every_parameter(model, monkeypatch):
     """With the covariance h hᵀ of one direction the error is the change along it."""
+    monkeypatch.setattr(shapley, "COARSE", shapley.FINE)
     at = np.array([1.0, 2, 1, 1, 3, 1])
     sizes = [6, model.anchor is not None, 6 * (model.direct is not None)]
     sizes += [4 * (model.length is not None), 6, model.anchor is not None]

@@ -44,13 +44,43 @@ def test_equals_enumeration(anchor, seed):
     np.testing.assert_allclose(found, enumerated(model, features), atol=1e-8)
 
 
-def test_fewer_nodes_than_half_the_units_lose_nothing(monkeypatch):
+MANY = shapley.Grid(0.2, 40.0)  # nodes
+DOCUMENTS = [(120, 2.0, -3.0), (90, 0.5, 4.0), (40, 1.0, 12.0), (60, 4.0, -9.0), (1, 0.0, 3.0)]
+
+
+def document(n_features, spread, loudness):
+    """A game with units of which some occur more than once."""
     rng = np.random.default_rng(4)
-    model = SlalomModel(rng.normal(size=120), 2 * rng.normal(size=120), Anchor(0.5, -3.0))
-    game = game_of(model, np.ones(120))
+    values, importances = rng.normal(size=n_features), spread * rng.normal(size=n_features)
+    counts = rng.geometric(0.7, size=n_features).astype(float)
+    return game_of(SlalomModel(values, importances, Anchor(0.5, loudness)), counts)
+
+
+@pytest.mark.parametrize("drawn", DOCUMENTS, ids=str)
+def test_more_nodes_tell_nothing_new(drawn, monkeypatch):
+    game = document(*drawn)
     found = shapley_values(game)
-    monkeypatch.setattr(shapley, "NODES_PER_ROOT", 100.0)
-    np.testing.assert_allclose(found, shapley_values(game), rtol=1e-10, atol=1e-12)
+    monkeypatch.setattr(shapley, "FINE", MANY)
+    expected = shapley_values(game)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=5e-10 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("drawn", DOCUMENTS, ids=str)
+def test_standard_errors_do_with_few_nodes(drawn, monkeypatch):
+    game = document(*drawn)
+    found = shapley_jacobian(game)
+    monkeypatch.setattr(shapley, "COARSE", MANY)
+    expected = shapley_jacobian(game)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-3 * np.abs(expected).max())
+    unsure = np.random.default_rng(5).normal(size=(found.shape[1], 2 * found.shape[1]))
+    errors, exact = (np.linalg.norm(jacobian @ unsure, axis=1) for jacobian in (found, expected))
+    np.testing.assert_allclose(errors, exact, rtol=1e-3)
+
+
+def test_nothing_is_asked_of_nothing():
+    game = Game(np.ones(3), np.ones(3), np.zeros(3), 1.0, 0.5)
+    assert np.isfinite(shapley_values(game)).all()
+    assert np.isfinite(shapley_jacobian(game)).all()
 
 
 def test_shares_add_up_to_what_the_text_adds_and_500_units_take_half_a_second():
@@ -64,7 +94,8 @@ def test_shares_add_up_to_what_the_text_adds_and_500_units_take_half_a_second():
     assert seconds < 0.5
 
 
-def test_jacobian_is_the_derivative():
+def test_jacobian_is_the_derivative(monkeypatch):
+    monkeypatch.setattr(shapley, "COARSE", shapley.FINE)
     rng = np.random.default_rng(1)
     counts = np.array([1.0, 2, 1, 1])
     parameters = rng.normal(size=10)

@@ -5,7 +5,8 @@ enters the scores of all units alike, a few directions u_r in the space of all p
 
     ∂score_i = a_i ∂v_i + b_i ∂s_i + d_i ∂d_i + Σ_r c_ir u_r·∂θ
 
-so that its variance takes a few entries of the parameters' covariance and its products with u.
+so that its variance is a form of (a, b, d, c) in a few entries of the parameters' covariance and
+of its products with u, the same for all scores.
 """
 
 from dataclasses import dataclass
@@ -25,64 +26,54 @@ class Layout:
     n_rises: int
 
     @property
-    def value(self) -> slice:
-        return slice(0, self.n_features)
+    def values(self) -> slice:
+        """The anchor's is the last."""
+        return slice(0, self.n_features + self.n_anchors)
 
     @property
     def direct(self) -> slice:
-        first = self.n_features + self.n_anchors
-        return slice(first, first + self.n_direct)
+        return slice(self.values.stop, self.values.stop + self.n_direct)
 
     @property
     def rises(self) -> slice:
         return slice(self.direct.stop, self.direct.stop + self.n_rises)
 
     @property
-    def importance(self) -> slice:
-        return slice(self.rises.stop, self.rises.stop + self.n_features)
+    def importances(self) -> slice:
+        """The anchor's is the last."""
+        return slice(self.rises.stop, self.rises.stop + self.values.stop)
 
-    def direction(
-        self, value: FloatArray, importance: FloatArray, rises: FloatArray | float = 0.0
-    ) -> FloatArray:
-        """(n_parameters,) from the parts, (m + 1,) each, the anchor's last."""
-        n_kept = self.n_features + self.n_anchors
-        found = np.zeros(self.rises.stop + n_kept)
-        found[:n_kept], found[self.rises.stop :] = value[:n_kept], importance[:n_kept]
-        found[self.rises] = rises
-        return found
+    @property
+    def own(self) -> tuple[slice, ...]:
+        """Value, importance and, where there are any, direct effect of each feature."""
+        starts = (self.values.start, self.importances.start, self.direct.start)
+        return tuple(slice(at, at + self.n_features) for at in starts[: 3 if self.n_direct else 2])
 
 
 @dataclass(frozen=True, eq=False)
-class Derivative:
-    """Of one score of every unit."""
+class Common:
+    """What the scores of all units answer to, whatever the unit."""
 
-    value: FloatArray  # (m,) a
-    importance: FloatArray  # (m,) b
-    direct: float  # d
-    shares: FloatArray  # (m, n_directions) c
+    layout: Layout
     directions: FloatArray  # (n_directions, n_parameters) u
 
-    def own(self, layout: Layout) -> list[tuple[slice, FloatArray | float]]:
-        """Each part of a unit's own parameters with what the score owes to it."""
-        parts: list[tuple[slice, FloatArray | float]] = [
-            (layout.value, self.value),
-            (layout.importance, self.importance),
-        ]
-        return [*parts, (layout.direct, self.direct)] if layout.n_direct else parts
-
-    def variances(self, covariance: FloatArray, layout: Layout) -> FloatArray:
-        """(m,) of the scores, given the covariance of all parameters."""
+    def covariances(self, covariance: FloatArray) -> FloatArray:
+        """(m, 3 + n_directions, the same) of each unit's v, s, d and u·θ, from that of θ."""
         along = covariance @ self.directions.T  # (n_parameters, n_directions)
-        found = ((self.shares @ (self.directions @ along)) * self.shares).sum(axis=1)
-        for part, by in self.own(layout):
-            found += 2 * by * (along[part] * self.shares).sum(axis=1)
-            for other, by_other in self.own(layout):
-                found += by * by_other * covariance[part, other].diagonal()
-        return np.asarray(found)
+        n = 3 + len(self.directions)
+        found = np.zeros((self.layout.n_features, n, n))
+        found[:, 3:, 3:] = self.directions @ along
+        for i, part in enumerate(self.layout.own):
+            found[:, i, 3:] = found[:, 3:, i] = along[part]
+            for j, other in enumerate(self.layout.own):
+                found[:, i, j] = covariance[part, other].diagonal()
+        return found
 
-    def applied(self, change: FloatArray, layout: Layout) -> FloatArray:
-        """(m, n) how the scores change with all parameters, given changes (n_parameters, n)."""
-        found = self.shares @ (self.directions @ change)
-        for part, by in self.own(layout):
-            found += np.reshape(by, (-1, 1)) * change[part]
-        return np.asarray(found)
+    def changes(self, change: FloatArray) -> FloatArray:
+        """(m, 3 + n_directions, n) of each unit's v, s, d and u·θ, by those of θ: (…, n)."""
+        n_directions, n = len(self.directions), change.shape[1]
+        found = np.zeros((self.layout.n_features, 3 + n_directions, n))
+        found[:, 3:] = self.directions @ change
+        for i, part in enumerate(self.layout.own):
+            found[:, i] = change[part]
+        return found

@@ -26,17 +26,14 @@ def described(
     """Share by name, the sum is 1; {} where R² is not known. `added` is the remainder's."""
     if r2 is None:
         return {}
-    whole, parts = model.predict(counts), {}
+    parts = {ATTENTION: model.attended(counts)}
     if model.length is not None:
         parts[LENGTH] = model.length(counts.sum(axis=1))
     if model.direct is not None:
         parts[DIRECT] = counts @ model.direct
     if added is not None:
         parts[TOGETHER] = added
-    attention = np.asarray(whole - parts.get(LENGTH, 0.0) - parts.get(DIRECT, 0.0))
-    shares = {
-        name: _covariance(p, scores, weights) for name, p in {ATTENTION: attention, **parts}.items()
-    }
+    shares = {name: _covariance(part, scores, weights) for name, part in parts.items()}
     total = sum(shares.values())
     scale = r2 / total if total > 0 else 0.0
     return {**{name: share * scale for name, share in shares.items()}, UNEXPLAINED: 1.0 - r2}

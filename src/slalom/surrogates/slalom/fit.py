@@ -89,11 +89,14 @@ class SlalomSurrogate:
         model = _model(problem, solution, back, document_counts)
         if scores.ndim == 1:
             model = model.column(0)
-        by = sampled_rows(counts[solved.used])
+        used, unused = solved.used, ~solved.used
+        shown = counts[used]
+        by = sampled_rows(shown)
         sure = certainty(problem, solution, back, by)
         judged = sure.judged
-        held_out = model.predict(counts).reshape(columns.shape)
-        held_out[solved.used] = columns[solved.used] - sure.residuals
+        held_out = np.empty(columns.shape)
+        held_out[used] = columns[used] - sure.residuals
+        held_out[unused] = model.predict(counts[unused]).reshape(-1, columns.shape[1])
         return Fit(
             model=model,
             scores=read_outs(model, document_counts),
@@ -109,13 +112,7 @@ class SlalomSurrogate:
             if judged.r2 is None
             else length_errors(model, np.arange(document_counts.sum() + 1.0), sure),
             judged=_placed(solved, by),
-            parts=described(
-                model,
-                counts[solved.used],
-                scores[solved.used],
-                weights=problem.weights,
-                r2=judged.r2,
-            ),
+            parts=described(model, shown, scores[used], weights=problem.weights, r2=judged.r2),
         )
 
     def _solved(self, problems: list[Problem]) -> tuple[Problem, Solution]:

@@ -55,17 +55,20 @@ class SlalomModel:
     def predict(self, counts: FloatArray) -> FloatArray:
         """F(c); without an anchor nothing present scores 0."""
         counts = np.asarray(counts, dtype=np.float64)
-        weights, anchor_weight = self.weights()
-        mass = counts * weights
-        total = mass.sum(axis=1) + anchor_weight
-        weighted = mass @ self.values + anchor_weight * self.anchor_values()
-        total = np.where(total > 0, total, 1.0)
-        score = weighted / (total if self.values.ndim == 1 else total[:, None])
+        score = self.attended(counts)
         if self.direct is not None:
-            score = score + counts @ self.direct
+            score += counts @ self.direct
         if self.length is not None:
-            score = score + self.length(counts.sum(axis=1))
-        return np.asarray(score)
+            score += self.length(counts.sum(axis=1))
+        return score
+
+    def attended(self, counts: FloatArray) -> FloatArray:
+        """The first term of F: what attention says."""
+        weights, anchor_weight = self.weights()
+        total = counts @ weights + anchor_weight
+        weighted = counts @ (weights * self.values.T).T + anchor_weight * self.anchor_values()
+        total = np.where(total > 0, total, 1.0)
+        return np.asarray(weighted / (total if self.values.ndim == 1 else total[:, None]))
 
     def joined(self, orders: NDArray[np.int_]) -> FloatArray:
         """F of nothing, of the first unit, of the first two …: (n_orders, n_units + 1).

@@ -16,19 +16,20 @@ Without an anchor `alone` is F({j}) = v_j. Standard errors follow by the delta m
 covariance of all parameters; so do those of the length curve g.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from slalom.document import FloatArray
 from slalom.surrogates.slalom.certainty import Certainty
-from slalom.surrogates.slalom.derivatives import Derivative, Layout
+from slalom.surrogates.slalom.derivatives import Common, Layout
 from slalom.surrogates.slalom.length import ramps
 from slalom.surrogates.slalom.model import SlalomModel
 from slalom.surrogates.slalom.shapley import Game, shapley_jacobian, shapley_values
 
 ALL = 1e-12  # a unit with all the attention: removing it leaves nothing
+OWN_VALUE, OWN_IMPORTANCE, OWN_DIRECT = range(3)  # what a score answers to, as in Common
+ATTENDED, LOG_TOTAL, ANCHOR_VALUE, ANCHOR_IMPORTANCE, AT_ONE, AT_LAST = range(3, 9)
 SHARED = ("importance", "share")  # what all classes have in common
 UNHEARD = ("value", "linearised")  # no answer tells what values have in common from the curve
 
@@ -48,13 +49,15 @@ def standard_errors(
     sureness = zip(_columns(model), sure.covariances, sure.common_shift, strict=True)
     for column, covariance, pull in sureness:
         reading = _Reading.of(column, document_counts)
-        layout, variances = reading.layout, {}
-        for name, derivative in reading.derivatives().items():
-            variances[name] = derivative.variances(covariance, layout)
-            if name in UNHEARD:
-                variances[name] += (derivative.applied(pull, layout) ** 2).sum(axis=1)
-        jacobian = reading.shapley_jacobian()
-        variances["shapley"] = ((jacobian @ covariance) * jacobian).sum(axis=1)
+        common, slopes = reading.common(), reading.slopes()
+        inside, pulled = common.covariances(covariance), common.changes(pull)
+        together = np.stack(list(slopes.values()), axis=1)  # (m, n_scores, n_answered)
+        found = ((together @ inside) * together).sum(axis=2)
+        variances = dict(zip(slopes, found.T, strict=True))
+        for name in UNHEARD:
+            moved = slopes[name][:, None] @ pulled  # (m, 1, n_columns)
+            variances[name] = variances[name] + (moved**2).sum(axis=(1, 2))
+        variances["shapley"] = reading.shapley_variances(covariance)
         for name, variance in variances.items():
             errors.setdefault(name, []).append(np.sqrt(np.maximum(variance, 0.0)))
     return {name: _shaped(name, np.stack(e, axis=-1), model) for name, e in errors.items()}
@@ -137,75 +140,81 @@ class _Reading:
     def layout(self) -> Layout:
         return _layout(self.model)
 
-    def derivatives(self) -> dict[str, Derivative]:
-        """Of every score but Shapley values, which answer to all parameters."""
+    def common(self) -> Common:
+        """A, log Z, the anchor's value and importance, two parts of the length curve."""
+        layout = self.layout
+        values, importances, rises = layout.values, layout.importances, layout.rises
+        centred = np.append(self.game.values, self.game.anchor_value) - self.attended
+        attended, total, value, importance, one, last = found = np.zeros((6, importances.stop))
+        attended[values] = total[importances] = self.occur[: values.stop]
+        attended[importances] = (self.occur * centred)[: values.stop]
+        value[layout.n_features : values.stop] = importance[importances][layout.n_features :] = 1.0
+        one[rises], last[rises] = self.at_one, self.at_last
+        return Common(layout, found)
+
+    def slopes(self) -> dict[str, FloatArray]:
+        """Of every score but Shapley values, which answer to all parameters: (m, n_answered)."""
         game, share, gone = self.game, self.share, self.has_all
         pull = share * (game.values - self.attended)
         rest = np.where(gone, np.inf, 1.0 - share)
         alone, scale = self.share_alone, np.exp(self.model.importances)
         turn = alone * (1 - alone) * (game.values - game.anchor_value)
-        none, one = np.zeros_like(share), np.ones_like(share)
-        nowhere, anchor = np.zeros_like(self.occur), np.zeros_like(self.occur)
-        anchor[-1] = 1.0
-        centred = np.append(game.values, game.anchor_value) - self.attended
-        attended = (self.occur, self.occur * centred), (nowhere, self.occur)  # of A, of log Z
-        found = {
-            "value": self._derivative(one, none),
-            "importance": self._derivative(none, one),
-            "share": self._derivative(none, share, attended),
-            "alone": self._derivative(alone, turn, ((anchor, nowhere), (nowhere, anchor))),
-            "linearised": self._derivative(scale, scale * game.values),
-            "gradient": self._derivative(share, pull, attended),
-            "removal": self._derivative(share / rest, pull / rest**2, attended),
+        found: dict[str, dict[int, FloatArray | float]] = {
+            "value": {OWN_VALUE: 1.0},
+            "importance": {OWN_IMPORTANCE: 1.0},
+            "share": {OWN_IMPORTANCE: share, LOG_TOTAL: -share},
+            "alone": {
+                OWN_VALUE: alone,
+                OWN_IMPORTANCE: turn,
+                OWN_DIRECT: 1.0,
+                ANCHOR_VALUE: -alone,
+                ANCHOR_IMPORTANCE: -turn,
+                AT_ONE: 1.0,
+            },
+            "linearised": {OWN_VALUE: scale, OWN_IMPORTANCE: scale * game.values},
+            "gradient": {
+                OWN_VALUE: share,
+                OWN_IMPORTANCE: pull,
+                ATTENDED: -share,
+                LOG_TOTAL: -pull,
+            },
+            "removal": {
+                OWN_VALUE: np.where(gone, 1.0, share / rest),
+                OWN_IMPORTANCE: pull / rest**2,
+                OWN_DIRECT: 1.0,
+                ATTENDED: -share / rest,
+                LOG_TOTAL: -pull / rest**2,
+                AT_LAST: 1.0,
+            },
         }
-        found["removal"] = replace(found["removal"], value=np.where(gone, 1.0, share / rest))
-        for name, rises in (("alone", self.at_one), ("removal", self.at_last)):
-            found[name] = self._with_parts(found[name], rises)
-        return found
+        slopes = {name: np.zeros((len(share), AT_LAST + 1)) for name in found}
+        for name, parts in found.items():
+            for part, by in parts.items():
+                slopes[name][:, part] = by
+        return slopes
 
-    def _derivative(
-        self,
-        value: FloatArray,
-        importance: FloatArray,
-        less: Sequence[tuple[FloatArray, FloatArray]] = (),
-    ) -> Derivative:
-        """By the unit's own value and importance, each less what all have in common."""
-        n_parameters = len(self.layout.direction(self.occur, self.occur))
-        directions = [self.layout.direction(*parts) for parts in less]
-        return Derivative(
-            value,
-            importance,
-            0.0,
-            -np.stack([value, importance], axis=1)[:, : len(directions)],
-            np.reshape(directions, (-1, n_parameters)),
-        )
+    def shapley_variances(self, covariance: FloatArray) -> FloatArray:
+        """(m,); with an anchor without what all units have in common: their sum is asked.
 
-    def _with_parts(self, derivative: Derivative, rises: FloatArray) -> Derivative:
-        """And by the direct effect and by so much of each rise of the length curve."""
-        nothing = np.zeros_like(self.occur)
-        curve = self.layout.direction(nothing, nothing, rises)
-        return replace(
-            derivative,
-            direct=1.0,
-            shares=np.column_stack([derivative.shares, np.ones_like(self.share)]),
-            directions=np.vstack([derivative.directions, curve]),
-        )
-
-    def shapley_jacobian(self) -> FloatArray:
-        """(m, n_parameters); with an anchor without what all units have in common.
-
-        The sum of all Shapley values is asked then, not fitted.
+        The length curve is common to all, and direct effects come less their average.
         """
-        m, layout, counts = len(self.share), self.layout, self.game.counts
-        n_kept = m + layout.n_anchors
-        found = shapley_jacobian(self.game)
-        between = np.zeros((m, layout.rises.stop - n_kept))
-        between[:, : layout.n_direct] = np.eye(m, layout.n_direct)
-        between[:, layout.n_direct :] = self.on_average
-        jacobian = np.hstack([found[:, :n_kept], between, found[:, m + 1 : m + 1 + n_kept]])
-        if self.model.anchor is None:
-            return jacobian
-        return np.asarray(jacobian - counts @ jacobian / counts.sum())
+        layout, average = self.layout, self.game.counts / self.game.counts.sum()
+        values, importances, direct = layout.values, layout.importances, layout.direct
+        by_value, by_importance = (
+            part[:, : values.stop] for part in np.split(shapley_jacobian(self.game), 2, axis=1)
+        )
+        if self.model.anchor is not None:
+            by_value, by_importance = (part - average @ part for part in (by_value, by_importance))
+        across = by_importance @ covariance[importances, importances]
+        across += 2 * (by_value @ covariance[values, importances])
+        found = (across * by_importance).sum(axis=1)
+        found += ((by_value @ covariance[values, values]) * by_value).sum(axis=1)
+        if layout.n_direct:
+            with_direct = covariance[direct] - average @ covariance[direct]
+            found += 2 * (with_direct[:, values] * by_value).sum(axis=1)
+            found += 2 * (with_direct[:, importances] * by_importance).sum(axis=1)
+            found += with_direct[:, direct].diagonal() - with_direct[:, direct] @ average
+        return np.asarray(found)
 
     @property
     def has_all(self) -> FloatArray:

@@ -6,9 +6,10 @@ expectation over coalitions factorises. With E_j = exp(−t w_j), a_j = 1 − q 
     P = exp(−t w_0) Π_j a_j^{c_j}      β_k = q w_k E_k / a_k
     φ_i = ∫∫ P/a_i [ w_i E_i v_i + (E_i − 1) (w_0 v_0 + Σ_k (c_k − [k = i]) β_k v_k) ] dt dq
 
-Gauss–Legendre in q (the integrand has degree n − 1), the trapezoid rule in u = log t, which is
-exact to exp(−π²/step) on the whole line; below the first node, where nothing but dt is left,
-the nodes that are not there are a geometric sum.
+P ≤ exp(−t w_0 − q Σ c_j (1 − E_j)): at each t, q goes as far as that is not nothing, with as many
+Gauss–Legendre nodes as so much of a decay takes (and n/2 at most: the integrand has degree n − 1).
+Over t the trapezoid rule in u, log tZ = u − exp(−1 − u), which is exact to exp(−π²/step): log t
+where the integrand falls, and at the lower end, where nothing but dt is left, soon at t = 0.
 Features that occur c_j times stand for c_j players with equal shares.
 """
 
@@ -18,22 +19,25 @@ from functools import cache
 
 import numpy as np
 
-from slalom.document import FloatArray
+from slalom.document import FloatArray, IntArray
 
-NODES_PER_ROOT = 2.5  # of q, of the number of units: P falls like exp(−qn), others add 1e-12
-AT_ONCE = 4  # nodes of q: more do not fit the caches
-LOWEST_TZ, HIGHEST_TW = 1e-5, 45.0  # the square of the first and exp(−second) are left out
+AT_ONCE = 256  # nodes: more do not fit the caches
+BEND = -1.0  # of u: below it t goes to 0 at once
 
 
 @dataclass(frozen=True)
 class Grid:
     """How finely the two integrals are cut."""
 
-    step: float
-    most_q_nodes: int
+    step: float  # of u
+    reach: float  # exp(−reach) is left out
+
+    def n_nodes(self, decay: FloatArray) -> IntArray:
+        """Of q, for exp(−decay) at its upper end: found by trying."""
+        return np.ceil(self.reach / 10 + 0.45 * np.sqrt(self.reach * decay)).astype(np.int32)
 
 
-FINE, COARSE = Grid(0.4, 64), Grid(0.5, 16)  # for values; for standard errors, within 1e-3
+FINE, COARSE = Grid(0.36, 26.0), Grid(0.6, 13.0)  # values, to 1e-9; standard errors, to 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +53,7 @@ class Game:
 
 @dataclass(frozen=True, eq=False)
 class _Nodes:
-    """The factors of the integrand at some q, and at every t where P is not yet nothing."""
+    """The factors of the integrand at some (q, t)."""
 
     q: FloatArray  # (n_nodes,)
     t: FloatArray  # (n_nodes,)
@@ -60,14 +64,12 @@ class _Nodes:
 
 def shapley_values(game: Game) -> FloatArray:
     """The Shapley value of one occurrence of each feature: (m,)."""
-    shares = np.zeros(len(game.values))
+    shares, own = np.zeros((2, len(game.values)))
     for nodes in _quadrature(game, FINE):
-        weighted = nodes.own * game.values
-        shares += nodes.product @ weighted
-        shares += (nodes.product * _of_all(game, nodes, weighted)) @ nodes.left
-        weighted *= nodes.left  # the unit is not one of the others
-        shares -= (nodes.q * nodes.product) @ weighted
-    return shares
+        shares += (nodes.product * _of_all(game, nodes)) @ nodes.left
+        own += nodes.product @ nodes.own
+        own -= (nodes.q * nodes.product) @ (nodes.own * nodes.left)  # is not one of the others
+    return shares + own * game.values
 
 
 def shapley_jacobian(game: Game) -> FloatArray:
@@ -78,7 +80,7 @@ def shapley_jacobian(game: Game) -> FloatArray:
     own_value, own_importance = np.zeros((2, m))
     for nodes in _quadrature(game, COARSE):
         beta, weighted = nodes.own * nodes.q[:, None], nodes.own * values
-        others = _of_all(game, nodes, weighted)[:, None] - beta * values
+        others = _of_all(game, nodes)[:, None] - beta * values
         left = nodes.left * nodes.product[:, None]
         pulled = weighted * nodes.product[:, None] + left * others
         turned = beta * nodes.t[:, None]  # −∂ log a/∂s
@@ -98,42 +100,48 @@ def shapley_jacobian(game: Game) -> FloatArray:
     return jacobian
 
 
-def _of_all(game: Game, nodes: _Nodes, weighted: FloatArray) -> FloatArray:
+def _of_all(game: Game, nodes: _Nodes) -> FloatArray:
     """(n_nodes,) what all units and the anchor bring."""
-    return np.asarray(game.anchor_weight * game.anchor_value + nodes.q * (weighted @ game.counts))
+    brought = nodes.q * (nodes.own @ (game.counts * game.values))
+    return np.asarray(game.anchor_weight * game.anchor_value + brought)
 
 
 def _quadrature(game: Game, grid: Grid) -> Iterator[_Nodes]:
-    n_units = max(1, round(float(game.counts.sum())))
-    enough = int(np.ceil(min(n_units / 2, NODES_PER_ROOT * np.sqrt(n_units))))
-    points, q_weights = _legendre(min(enough, grid.most_q_nodes))
-    weights = np.append(game.weights, game.anchor_weight)
-    lowest = np.log(LOWEST_TZ / max(float(game.counts @ weights[:-1]) + weights[-1], 1.0))
-    highest = np.log(HIGHEST_TW / weights[weights > 0].min(initial=1.0))
-    u = np.linspace(lowest, highest, int(np.ceil((highest - lowest) / grid.step)) + 1)
-    t = np.exp(u)
-    step = float(u[1] - u[0])
-    t_weights = step * t
-    t_weights[0] /= -np.expm1(-step)
+    t, t_weights = _times(game, grid)
     gone = np.expm1(-t[:, None] * game.weights)  # E − 1
-    own_weights = (1.0 + gone) * game.weights
     n_gone, by_anchor = -(gone @ game.counts), t * game.anchor_weight
-    for first in range(0, len(points), AT_ONCE):
+    upper = np.maximum(grid.reach - by_anchor, 0.0) / np.maximum(n_gone, 1e-300)
+    upper = np.minimum(upper, 1.0)
+    most = max(1, int(np.ceil(game.counts.sum() / 2)))
+    n_nodes = np.minimum(grid.n_nodes(upper * n_gone), most)
+    rules = [_legendre(n) for n in n_nodes.tolist()]
+    place = np.repeat(np.arange(len(t)), n_nodes)
+    q = upper[place] * np.concatenate([points for points, _ in rules])
+    weights = (t_weights * upper * np.exp(-by_anchor))[place]
+    weights *= np.concatenate([weights for _, weights in rules])
+    for first in range(0, len(q), AT_ONCE):
         some = slice(first, first + AT_ONCE)
-        q, q_weight = (points[some] + 1) / 2, q_weights[some] / 2
-        # −log P ≥ q Σ (1 − E) + t w_0, which rises with both
-        n_t = int((q[0] * n_gone + by_anchor <= HIGHEST_TW).sum())
-        a = 1.0 + q[:, None, None] * gone[:n_t]  # (n_q, n_t, m)
-        log_product = np.log(a) @ game.counts - by_anchor[:n_t]
-        yield _Nodes(
-            q=np.repeat(q, n_t),
-            t=np.tile(t[:n_t], len(q)),
-            product=np.ravel(np.exp(log_product) * t_weights[:n_t] * q_weight[:, None]),
-            left=(gone[:n_t] / a).reshape(-1, len(weights) - 1),
-            own=(own_weights[:n_t] / a).reshape(-1, len(weights) - 1),
-        )
+        left = gone[place[some]]
+        a = 1.0 + q[some, None] * left
+        product = weights[some] * np.exp(np.log(a) @ game.counts)
+        inverse = np.divide(1.0, a, out=a)
+        left *= inverse
+        own = (inverse + left) * game.weights
+        yield _Nodes(q[some], t[place[some]], product, left, own)
+
+
+def _times(game: Game, grid: Grid) -> tuple[FloatArray, FloatArray]:
+    """The nodes of t and their weights; the anchor ends all, or the last unit without one."""
+    total = max(float(game.counts @ game.weights) + game.anchor_weight, 1.0)
+    last = game.anchor_weight or game.weights[game.weights > 0].min(initial=1.0)
+    u = np.arange(BEND - np.log(grid.reach), np.log(grid.reach * total / last), grid.step)
+    bent = np.exp(BEND - u)
+    t = np.exp(u - bent) / total
+    return t, grid.step * t * (1.0 + bent)
 
 
 @cache
 def _legendre(n_nodes: int) -> tuple[FloatArray, FloatArray]:
-    return np.polynomial.legendre.leggauss(n_nodes)
+    """Nodes and weights from 0 to 1."""
+    points, weights = np.polynomial.legendre.leggauss(n_nodes)
+    return (points + 1.0) / 2, weights / 2
