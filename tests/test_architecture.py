@@ -14,6 +14,7 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "slalom"
 LAYERS = (  # imports point up this list; parts of one line do not import each other
     {"errors"},
+    {"temporary"},
     {"document", "files"},
     {"classifiers", "samplers", "surrogates", "pairs"},
     {"explanation"},

@@ -5,13 +5,13 @@ Knows versioned JSON records, not what is in them.
 
 import json
 import os
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from slalom.errors import FileError
+from slalom.temporary import temporary_file
 
 Kept = TypeVar("Kept")
 
@@ -78,14 +78,10 @@ def is_device(path: Path) -> bool:
 
 
 def _replace(path: Path, content: bytes) -> None:
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
+    with temporary_file(path.parent) as (file, temporary):
+        file.write(content)
+        file.close()
         mask = os.umask(0)
         os.umask(mask)
         temporary.chmod(0o666 & ~mask)  # temporary files are private, results are not
         temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)

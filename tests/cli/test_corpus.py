@@ -96,21 +96,21 @@ def test_wrong_use_is_one_sentence_and_status_2(run, data, tmp_path):
 def test_an_interrupt_keeps_what_is_finished_and_says_how_to_go_on(
     run, data, tmp_path, monkeypatch
 ):
-    sixth = reviews(6)[5]["text"]
+    sixth, at_hand = reviews(6)[5]["text"], [True]
 
     def interrupted(texts):
-        if sixth in texts:
+        if sixth in texts and at_hand:
             raise KeyboardInterrupt
         return log_odds(texts)
 
     broken = slalom.FunctionClassifier(interrupted, ["bad", "good"], gives="logits", name="small")
-    with monkeypatch.context() as patched:
-        patched.setattr(
-            "slalom.classifiers.load.load", lambda name, *, device, labels, prompt: broken
-        )
-        status, _, err = run(data, tmp_path / "out", "--queries", 40, "--rows-per-file", 4)
+    monkeypatch.setattr(
+        "slalom.classifiers.load.load", lambda name, *, device, labels, prompt: broken
+    )
+    status, _, err = run(data, tmp_path / "out", "--queries", 40, "--rows-per-file", 4)
     assert status == 130
     assert "4 texts are explained and kept, of 7: the same command goes on" in err
+    at_hand.clear()
     assert run(data, tmp_path / "out", "--queries", 40)[0] == 0
 
 
@@ -169,6 +169,15 @@ def test_explain_takes_a_table_row_by_row(run_any, data, tmp_path):
     assert "is there already" in run_any(*line)[1]
     status, _, err = run_any(*line, "--seed", 1)
     assert (status, "of something else" in err) == (2, True)
+
+
+def test_a_run_killed_at_its_very_end_leaves_no_folder(run_any, data, tmp_path):
+    out = tmp_path / "scores.parquet"
+    line = ("explain", "--file", data, "--out", out, "--queries", 40)
+    run_any(*line)
+    (tmp_path / ".scores.parquet.run/.slalom").mkdir(parents=True)
+    assert "is there already" in run_any(*line)[1]
+    assert {*tmp_path.iterdir()} == {data, out}
 
 
 def test_a_table_needs_a_place_for_its_explanations(run_any, data, tmp_path):

@@ -2,6 +2,8 @@
 
 import json
 import socket
+import tempfile
+from pathlib import Path
 
 import pytest
 from pyarrow import parquet
@@ -40,6 +42,25 @@ def test_rows_and_vocabulary_are_those_of_one_process(tmp_path, monkeypatch):
     for name in ("scores", "errors"):
         for score, numbers in mine[1][name].items():
             assert theirs[1][name][score] == pytest.approx(numbers, abs=1e-9)
+
+
+def test_a_cluster_of_this_machine_alone_leaves_nothing_behind(tmp_path, monkeypatch):
+    write_jsonl(tmp_path / "reviews.jsonl", reviews(4))
+    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    with tempfile.TemporaryDirectory() as place:
+        before = set(Path(place).parent.glob("ray/*"))
+        monkeypatch.setenv("TMPDIR", place)
+        run = in_python(
+            "import ray\n"
+            "from corpora import classifier\n"
+            "from slalom.corpus.explain import explain_dataset\n"
+            f"explain_dataset(classifier(), {str(tmp_path / 'reviews.jsonl')!r},\n"
+            f"    {str(tmp_path / 'out')!r}, n_queries=30, engine='ray')\n",
+            seconds=240,
+        )
+        assert run.returncode == 0, run.stderr
+        assert not list(Path(place).glob("*"))
+        assert set(Path(place).parent.glob("ray/*")) == before
 
 
 def test_an_address_where_no_cluster_is_gets_a_sentence(tmp_path, monkeypatch):

@@ -1,7 +1,11 @@
 """Questions of several chunks, answered together; each call once, whatever breaks."""
 
+import os
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing import Pipe
+from pathlib import Path
 from time import sleep
 
 import numpy as np
@@ -18,6 +22,23 @@ from slalom.explainers.answering import (
     QueriesAnswered,
     answer_server,
 )
+from slalom.temporary import LOCK, PREFIX
+
+
+def test_what_it_leaves_when_it_is_killed_is_found_by_the_next():
+    place = Path(answer_server().listener.address).parent
+    assert place.name.startswith(PREFIX)
+    assert (place / LOCK).exists()
+
+
+def test_nothing_is_left_and_nothing_is_said_at_the_end(tmp_path):
+    script = "from slalom.explainers.answering import answer_server\nanswer_server()"
+    line, environment = [sys.executable, "-c", script], {**os.environ, "TMPDIR": str(tmp_path)}
+    done = subprocess.run(
+        line, env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert not list(tmp_path.iterdir())
 
 
 def lengths(texts):

@@ -11,7 +11,6 @@ promise kept. Two workers on one shard write the same; the later one replaces th
 
 import json
 import os
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from typing import IO, Any
 
 from slalom.errors import FileError
 from slalom.files import write_json
+from slalom.temporary import PREFIX, SUFFIX, locked, temporary_file
 
 RUN = "run.json"
 FORMAT, VERSION = "slalom-corpus", 1
@@ -123,50 +123,38 @@ class RunFolder:
         except OSError as problem:
             raise self.unwritable(problem) from problem
         with file:
-            try:
-                _lock(file)
-            except BlockingIOError as problem:
-                raise FileError(
-                    f"another run is writing to {self.path}: wait for it, or end it"
-                ) from problem
+            with suppress(OSError):  # without locks two runs cost time but do no harm
+                if not locked(file):
+                    raise FileError(
+                        f"another run is writing to {self.path}: wait for it, or end it"
+                    )
             self._clear()
             yield
 
     def _clear(self) -> None:
         """Away with what the killed left half written, and with pieces of finished shards."""
-        for path in self.hidden.glob("*.part"):
-            path.unlink(missing_ok=True)
+        for folder in (self.path, self.hidden):
+            for path in folder.glob(f".{PREFIX}*{SUFFIX}"):
+                path.unlink(missing_ok=True)
         for folder in (self.hidden / "pieces").iterdir():
             if self.shard(folder.name).exists():
                 self.drop_pieces(folder.name)
 
     def write(self, path: Path, fill: Callable[[IO[bytes]], None]) -> None:
         """A file that is there as a whole or not at all, also after a power cut."""
-        handle, name = tempfile.mkstemp(suffix=".part", dir=self.hidden)
-        temporary = Path(name)
         try:
-            with os.fdopen(handle, "wb") as file:
+            with temporary_file(self.hidden) as (file, temporary):
                 fill(file)
                 file.flush()
                 os.fsync(file.fileno())
-            mask = os.umask(0)
-            os.umask(mask)
-            temporary.chmod(0o666 & ~mask)
-            path.parent.mkdir(exist_ok=True)
-            temporary.replace(path)
+                file.close()
+                mask = os.umask(0)
+                os.umask(mask)
+                temporary.chmod(0o666 & ~mask)
+                path.parent.mkdir(exist_ok=True)
+                temporary.replace(path)
         except OSError as problem:
             raise self.unwritable(problem) from problem
-        finally:
-            temporary.unlink(missing_ok=True)
 
     def unwritable(self, problem: OSError) -> FileError:
         return FileError(f"cannot write to {self.path}: {problem.strerror or problem}")
-
-
-def _lock(file: IO[str]) -> None:
-    """Where the system has no such locks, two runs cost time but do no harm."""
-    try:
-        import fcntl
-    except ImportError:
-        return
-    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

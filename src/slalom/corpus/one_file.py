@@ -42,10 +42,11 @@ def finish_file(
     prepared: Prepared, out: Path, engine: Engine, on_progress: OnProgress | None = None
 ) -> Summary | None:
     """Do what is left and put the file in its place; None: it was there already."""
+    folder = prepared.work.folder
     if out.exists():
+        shutil.rmtree(folder.path, ignore_errors=True)  # of a run that was killed at its very end
         return None
     summary = finish(prepared, engine, on_progress)
-    folder = prepared.work.folder
     _join(folder, out, prepared.settings)
     shutil.rmtree(folder.path)
     return replace(summary, folder=out)

@@ -12,7 +12,7 @@ import logging
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from socket import create_connection, gethostname
@@ -26,11 +26,13 @@ from slalom.corpus.run import Identity, Index, Make, Work
 from slalom.corpus.words import WordSums, merged, sums_in
 from slalom.corpus.work import Advance
 from slalom.errors import FileError, InputError, MissingExtraError, Setting, SlalomError
+from slalom.temporary import temporary_folder
 
 BLOCKS_PER_WORKER = 64  # a block of shards is handed out at a time
 TERMS_PER_SUM = 16  # tables of words that one task adds up
 SECONDS_BETWEEN_LOOKS = 1.0
 SECONDS_TO_ANSWER = 10.0  # of a cluster's address
+LONGEST_PLACE = 40  # characters: Ray puts sockets into it, whose names may have 107
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_BACKEND_LOG_LEVEL": "fatal"}
 
 
@@ -41,9 +43,10 @@ class RayEngine:
     n_workers: int
     n_gpus: float = 0.0  # of each worker
     was_there: bool = field(default_factory=lambda: _is_connected())  # before this engine
+    kept: ExitStack = field(default_factory=ExitStack)  # until it is closed
 
     def identity(self, make: Make) -> Identity:
-        ray = _connected()
+        ray = _connected(self.kept)
         ask = ray.remote(_identity).options(**self._share(ray))
         with _errors_unwrapped():
             found: Identity = ray.get(ask.remote(Path.cwd(), make))
@@ -52,13 +55,13 @@ class RayEngine:
     def each(self, index: Index, paths: Sequence[Path]) -> list[Indexed]:
         if len(paths) < 2:
             return [index(path) for path in paths]
-        ray = _connected()
+        ray = _connected(self.kept)
         read = ray.remote(_indexed).options(num_cpus=0.5)
         with _errors_unwrapped():
             return list(ray.get([read.remote(Path.cwd(), index, path) for path in paths]))
 
     def run(self, work: Work, shards: Sequence[Shard], advance: Advance) -> None:
-        ray = _connected()
+        ray = _connected(self.kept)
         with _watched(work, shards, advance), _errors_unwrapped():
             data = ray.data.from_items(
                 [_item(shard) for shard in shards],
@@ -80,7 +83,7 @@ class RayEngine:
         """Every task adds up a few; what they found is added up in the same way, and so on."""
         if len(paths) <= TERMS_PER_SUM:
             return sums_in(paths)
-        ray = _connected()
+        ray = _connected(self.kept)
         read = ray.remote(_sums_in).options(num_cpus=0.5)
         add = ray.remote(_added).options(num_cpus=0.5)
         with _errors_unwrapped():
@@ -96,6 +99,7 @@ class RayEngine:
             import ray
 
             ray.shutdown()
+        self.kept.close()
 
     def _share(self, ray: Any) -> dict[str, float]:
         """Half of the cores at most: Ray Data waits for ever where actors take them all."""
@@ -179,7 +183,7 @@ def _is_connected() -> bool:
     return ray is not None and bool(ray.is_initialized())
 
 
-def _connected() -> Any:
+def _connected(kept: ExitStack) -> Any:
     """Ray, on the cluster that is there or on one of this machine alone."""
     for name, value in QUIET.items():
         os.environ.setdefault(name, value)
@@ -205,11 +209,18 @@ def _connected() -> Any:
         else:
             ray.init(
                 address="local",
+                _temp_dir=_place(kept),
                 include_dashboard=False,
                 log_to_driver=False,
                 logging_level=logging.ERROR,
             )
     return ray
+
+
+def _place(kept: ExitStack) -> str | None:
+    """A folder for Ray's logs and sockets, which it would leave behind; None: its own choice."""
+    folder = str(kept.enter_context(temporary_folder()))
+    return folder if len(folder) <= LONGEST_PLACE else None
 
 
 def _knock(address: str) -> None:

@@ -67,7 +67,7 @@ def agree(
     if differences:
         raise FileError(
             f"{folder.path} holds a run with other settings ({'; '.join(differences)}): "
-            "name another folder, or delete this one"
+            "name another output, or delete this folder"
         )
     return int(before["rows_per_file"])
 

@@ -11,11 +11,12 @@ import os
 import pickle
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import count
 from multiprocessing.connection import Client, Connection, Listener
+from multiprocessing.util import Finalize
 from queue import SimpleQueue
 from threading import Lock, Semaphore, Thread
 from typing import Any
@@ -27,6 +28,7 @@ from slalom.document import END, Document, FloatArray, Queries
 from slalom.errors import ClassifierError, SlalomError
 from slalom.explainers.accelerated import combined_on
 from slalom.surrogates.slalom.posterior import Posterior, Residuals
+from slalom.temporary import temporary_folder
 
 WORKERS_AT_MOST = 512  # that may call at the same moment
 BATCHES_AT_ONCE = 2  # one is answered while the next is put together; further calls gather
@@ -323,9 +325,19 @@ def answer_server() -> AnswerServer:
 @cache
 def _opened() -> AnswerServer:
     key = os.urandom(16)
-    opened = AnswerServer(Listener(backlog=WORKERS_AT_MOST, authkey=key), key)
+    opened = AnswerServer(Listener(_address(), backlog=WORKERS_AT_MOST, authkey=key), key)
     Thread(target=opened.accept_workers, daemon=True, name="slalom-answers").start()
     return opened
+
+
+def _address() -> str | None:
+    """A name for a socket; left to themselves, those of killed programs would stay for ever."""
+    if os.name != "posix":
+        return None
+    kept = ExitStack()
+    folder = kept.enter_context(temporary_folder())
+    Finalize(None, kept.close, exitpriority=-1)  # after the socket's own, which has 0
+    return str(folder / "answers")
 
 
 def _reopen() -> None:

@@ -13,7 +13,6 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any, cast
 from weakref import finalize
@@ -25,6 +24,7 @@ from slalom.document import Document, Text
 from slalom.errors import InputError
 from slalom.explainers.splitting import Splits, document_of
 from slalom.surrogates.pool import submit
+from slalom.temporary import temporary_folder
 
 SPLIT_HERE = 64  # texts: for fewer of them no worker need read a tokenizer
 COMPARED = 8  # of them
@@ -67,9 +67,9 @@ class Split:
         begun: Tasks = deque()
         with ExitStack() as kept:
             kept.callback(_drop, begun)
-            folder = kept.enter_context(TemporaryDirectory(prefix="slalom-"))
+            folder = kept.enter_context(temporary_folder())
             finalize(self, kept.close)  # a program may end while its caller holds this generator
-            splitter = self._splitter(Path(folder))
+            splitter = self._splitter(folder)
             if splitter is None:
                 return
             self._begin(begun, splitter, [text for text, _ in known])
