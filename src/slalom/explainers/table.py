@@ -21,9 +21,11 @@ from slalom.surrogates.shapley_estimates import MarginalContributions, Occlusion
 from slalom.surrogates.slalom.closed_form import ClosedForm
 from slalom.surrogates.slalom.completed import CompletedSurrogate
 from slalom.surrogates.slalom.fit import SlalomSurrogate
+from slalom.surrogates.slalom.path import ByLeaveOneOut, Strengths
 from slalom.surrogates.slalom.solvers import Adam, LevenbergMarquardt
 
 UNBOUNDED_RIDGES = LevenbergMarquardt(bounded=False)  # of the paper's own models
+FOR_SHORT = ByLeaveOneOut(Strengths(value=0.4))  # few units at a time say more of each value
 
 METHODS: dict[str, Explainer] = {
     method.name: method
@@ -58,7 +60,7 @@ METHODS: dict[str, Explainer] = {
             "slalom-fast",
             "SLALOM with anchor over single units and short sequences: the cheapest",
             ShortSequences(singletons=True),
-            SlalomSurrogate(parts=False),  # three units at a time do not identify length effects
+            SlalomSurrogate(parts=False, solver=FOR_SHORT),  # three units tell nothing of length
             QueryBudget(minimum=200, per_unit=8, maximum=5000),
             facts=Facts(max_removals=0, shapley=False, nearby=False),
         ),

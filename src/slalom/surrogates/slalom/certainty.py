@@ -28,8 +28,7 @@ import numpy as np
 from slalom.document import BoolArray, FloatArray
 from slalom.surrogates.quality import Judged, loo_quality
 from slalom.surrogates.slalom.cholesky import halved_back, inverse_of
-from slalom.surrogates.slalom.left_out import LeftOut, left_out
-from slalom.surrogates.slalom.path import judge
+from slalom.surrogates.slalom.left_out import LeftOut, judge, left_out
 from slalom.surrogates.slalom.problem import Problem, Solution
 
 MIN_FREE = 0.05  # of the parameters of one kind

@@ -11,10 +11,10 @@ from slalom.surrogates.quality import sampled_rows
 from slalom.surrogates.rows import Rows
 from slalom.surrogates.slalom.certainty import certainty
 from slalom.surrogates.slalom.described import described
-from slalom.surrogates.slalom.left_out import left_out
+from slalom.surrogates.slalom.left_out import judge, left_out
 from slalom.surrogates.slalom.length import LengthCurve, knots_of, ramps
 from slalom.surrogates.slalom.model import Anchor, SlalomModel
-from slalom.surrogates.slalom.path import ByLeaveOneOut, judge
+from slalom.surrogates.slalom.path import ByLeaveOneOut
 from slalom.surrogates.slalom.problem import Parts, Problem, Solution
 from slalom.surrogates.slalom.readouts import length_errors, read_outs, standard_errors
 from slalom.surrogates.slalom.solvers import Solver

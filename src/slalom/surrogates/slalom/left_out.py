@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from slalom.document import BoolArray, FloatArray
 from slalom.errors import ClassifierError
@@ -29,15 +30,17 @@ from slalom.surrogates.slalom.cholesky import (
 )
 from slalom.surrogates.slalom.problem import (
     Curvature,
+    Eliminated,
     Problem,
     Ridges,
     Slopes,
     State,
-    eliminated,
     factor_of,
     slope_of,
     slopes_of,
 )
+
+FORECAST_ROWS = 256  # that say what other ridges would do
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +61,7 @@ class Linearised:
 
     problem: Problem
     state: State
+    ridges: Ridges  # under which the state was found
 
     @cached_property
     def design(self) -> FloatArray:
@@ -74,51 +78,75 @@ class Linearised:
     def products(self) -> Slopes:
         return slopes_of(self.problem, self.state)
 
-    def left_out(self, ridges: Ridges) -> LeftOut:
-        """Every row judged by all others, where the state was found under these ridges."""
-        system = self._system(ridges, self.state.lower)
-        root, residuals = positive_root(system.schur), self.state.residuals
-        return self._judged(system, ridges, root=root, residuals=residuals)
+    @cached_property
+    def left_out(self) -> LeftOut:
+        """Every row judged by all others."""
+        system = self._own.system(self.problem, self.state, self.ridges)
+        root = positive_root(system.schur)
+        return self._judged(system, root, self.state.residuals, slice(None))
 
-    def predicted_residuals(self, ridges: Ridges) -> FloatArray:
-        """(n, n_columns) leave-one-out residuals after a step to the optimum under others."""
+    @cached_property
+    def error(self) -> float:
+        return judge(self.problem, self.left_out.residuals)
+
+    def forecast(self, ridges: Ridges) -> float:
+        """The leave-one-out error after a step to the optimum under other ridges.
+
+        A sample of the rows says by which factor the error changes: the same rows are good or bad
+        before and after, so that few of them tell.
+        """
         problem, state = self.problem, self.state
-        system = self._system(ridges, factor_of(state.gram, ridges.linear))
+        rows = self._sample
+        weights = problem.weights[rows]
+        before = _mean_square(weights, self.left_out.residuals[rows])
+        if before == 0.0:
+            return self.error
+        same = np.array_equal(ridges.linear, self.ridges.linear)
+        left = (
+            self._own
+            if same  # only those of the importances changed
+            else Eliminated.of(self.products, factor_of(state.gram, ridges.linear))
+        )
+        system = left.system(problem, state, ridges)
         shift = np.vstack([state.values - problem.prior, state.effects])
-        pulls = self.design @ (state.residuals * problem.weights[:, None])
-        pulls -= ridges.linear[:, None] * shift
+        pulls = self._downhill - ridges.linear[:, None] * shift
         through = zip(system.half, halved(system.lower, pulls).T, strict=True)
         gradient = system.gradient - sum(half.T @ pull for half, pull in through)
         root = positive_root(system.schur)
         step = solved(root, gradient)
         linear = solved(system.lower, pulls - (self.products.crossed @ step).T)
-        moved = self.design.T @ linear + (step @ self.slopes).T
-        left = state.residuals - moved
-        return self._judged(system, ridges, root=root, residuals=left).residuals
-
-    def _system(self, ridges: Ridges, lower: FloatArray) -> Curvature:
-        return eliminated(self.problem, self.state, ridges, slopes=self.products, lower=lower)
+        moved = self.design[:, rows].T @ linear + (step @ self.slopes[:, :, rows]).T
+        after = self._judged(system, root, state.residuals[rows] - moved, rows)
+        return self.error * _mean_square(weights, after.residuals) / before
 
     @cached_property
-    def _known(self) -> dict[bytes, tuple[FloatArray, FloatArray]]:
-        return {}
+    def _own(self) -> Eliminated:
+        return Eliminated.of(self.products, self.state.lower)
 
-    def _reduced(self, system: Curvature, ridges: Ridges) -> tuple[FloatArray, FloatArray]:
-        """L⁻¹ Xᵀ and b̃, kept: other ridges on the importances alone do not change them."""
-        key = ridges.linear.tobytes()
-        if key not in self._known:
-            rows = halved(system.lower, self.design)
-            reduced = self.slopes - stacked([half.T @ rows for half in system.half])
-            self._known[key] = rows, reduced
-        return self._known[key]
+    @cached_property
+    def _downhill(self) -> FloatArray:
+        """XᵀΠr: (k + n_fixed, n_columns)."""
+        return self.design @ (self.state.residuals * self.problem.weights[:, None])
+
+    @cached_property
+    def _sample(self) -> NDArray[np.intp]:
+        """Some of the rows that are judged, at random: rows that come in turns may be of kinds."""
+        judged = self.problem.judged
+        rows = np.arange(len(self.problem.scores)) if judged is None else np.flatnonzero(judged)
+        return np.random.default_rng(0).permutation(rows)[:FORECAST_ROWS]
 
     def _judged(
-        self, system: Curvature, ridges: Ridges, *, root: FloatArray, residuals: FloatArray
+        self,
+        system: Curvature,
+        root: FloatArray,
+        residuals: FloatArray,
+        at: slice | NDArray[np.intp],
     ) -> LeftOut:
-        rows, reduced = self._reduced(system, ridges)
+        rows = halved(system.lower, self.design[:, at])
+        reduced = self.slopes[:, :, at] - stacked([half.T @ rows for half in system.half])
         own = np.einsum("kn,kn->n", rows, rows)
         turned = stacked([halved(root, part) for part in reduced])  # (n_columns, k, n)
-        weights = self.problem.weights
+        weights = self.problem.weights[at]
         if len(turned) == 1:
             through = np.einsum("kn,kn->n", turned[0], turned[0])
             left = residuals / (1.0 - weights * (own + through))[:, None]
@@ -128,6 +156,18 @@ class Linearised:
             kept = one - weights[:, None, None] * (own[:, None, None] * one + across)
             left = np.linalg.solve(kept, residuals[:, :, None])[:, :, 0]
         return LeftOut(np.asarray(left), system, reduced, root, rows, turned)
+
+
+def judge(problem: Problem, residuals: FloatArray) -> float:
+    """The weighted mean square over the rows that are judged."""
+    judged = slice(None) if problem.judged is None else problem.judged
+    return _mean_square(problem.weights[judged], residuals[judged])
+
+
+def _mean_square(weights: FloatArray, residuals: FloatArray) -> float:
+    if not len(weights):
+        return 0.0
+    return float(weights @ (residuals**2).sum(axis=1) / weights.sum())
 
 
 def shift_without(
@@ -148,7 +188,7 @@ def shift_without(
 
 def left_out(problem: Problem, state: State, ridges: Ridges) -> LeftOut:
     """Every row judged by all others, from one factorisation."""
-    return Linearised(problem, state).left_out(ridges)
+    return Linearised(problem, state, ridges).left_out
 
 
 def positive_root(schur: FloatArray) -> FloatArray:

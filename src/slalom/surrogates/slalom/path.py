@@ -17,7 +17,7 @@ import numpy as np
 
 from slalom.document import FloatArray
 from slalom.surrogates.slalom.descent import approach, descend
-from slalom.surrogates.slalom.left_out import Linearised
+from slalom.surrogates.slalom.left_out import Linearised, judge
 from slalom.surrogates.slalom.problem import (
     Problem,
     Ridges,
@@ -35,11 +35,13 @@ GAIN_BY_WEAKER, GAIN_BY_STRONGER = 0.95, 0.995  # what the error must fall to, u
 SKIPPED_ABOVE = 1.01  # times that, where it is only predicted
 MAX_VALUE_SPREAD, MAX_IMPORTANCE_SPREAD = 9.0, 6.0  # that misfit may lead to; in scores' spreads
 POOR_FIT = 0.4  # error above which all ridges may be too weak; below it, too strong
+FAIR_FIT = 0.25  # above it importances have never been pulled too much
 NEARLY_EXACT = 0.15  # error below which much weaker ridges are tried at once
 NEARLY_EXACT_STRENGTH = 1e-5  # theirs
+NEARLY_NOTHING = 0.1  # of that error: what they must leave of the rows themselves
 TOLERATED_LOSS = 1.02  # of error, for stronger ridges where data are nearly exact
 SINGLE_PRECISION_RANGE = 1e3  # spreads: scores within it are searched in single precision
-FIRST_TOLERANCE = 1e-4  # relative fall of the objective that ends a descent from the prior
+FIRST_TOLERANCE = 1e-3  # relative fall of the objective that ends a descent from the prior
 EXACT_FIT = 1e-8  # of the spread: nothing is left to gain
 
 
@@ -80,9 +82,15 @@ class Trial:
     """A fit under some strengths, and the error it makes on rows it has not seen."""
 
     strengths: Strengths
-    ridges: Ridges
     near: Linearised
-    error: float
+
+    @property
+    def ridges(self) -> Ridges:
+        return self.near.ridges
+
+    @property
+    def error(self) -> float:
+        return self.near.error
 
     @property
     def state(self) -> State:
@@ -111,9 +119,10 @@ class ByLeaveOneOut:
     start: Strengths = Strengths()
     first_steps: int = 40  # of the first trial, over plateaus
     fresh_steps: int = 15  # of one that begins there again, under other ridges
+    first_look: int = 3  # of these, after which exact data are told from others
     n_steps: int = 2  # of each other: they begin where the best one ended
     max_steps: int = 60  # of the last descent
-    tolerance: float = 1e-11  # relative fall of the objective that ends it: the next is a rounding
+    tolerance: float = 1e-9  # relative fall of the objective that ends it: the next is a rounding
 
     def solve(self, problem: Problem) -> Solution:
         if problem.complete:
@@ -137,7 +146,10 @@ class ByLeaveOneOut:
         best = self._either(best, _value, 4.0)
         if problem.parts is not None:
             best = self._either(best, _direct, 8.0)
-        best = self._either(best, _importance, 4.0)
+        if best.error > FAIR_FIT:
+            best = self._walk(best, _importance, 4.0, GAIN_BY_STRONGER)
+        else:
+            best = self._either(best, _importance, 4.0)
         if best.error > POOR_FIT:
             return self._walk(best, _common, 10.0, GAIN_BY_STRONGER)
         down = self._walk(best, _common, 1 / 10, GAIN_BY_WEAKER)
@@ -159,9 +171,11 @@ class ByLeaveOneOut:
         """
         if best.error > NEARLY_EXACT:
             return best
-        trial = self._afresh(
-            problem, replace(self.start, common=NEARLY_EXACT_STRENGTH), best.importances
-        )
+        strengths = replace(self.start, common=NEARLY_EXACT_STRENGTH)
+        begun = self._afresh(problem, strengths, best.importances, n_steps=self.first_look)
+        if judge(problem, begun.state.residuals) > NEARLY_NOTHING * best.error:
+            return best
+        trial = self._afresh(problem, strengths, begun.importances)
         if trial.error > GAIN_BY_WEAKER * best.error:
             return best
         down = self._walk(trial, _common, 1 / 10, GAIN_BY_WEAKER)
@@ -181,36 +195,32 @@ class ByLeaveOneOut:
         while move.within(best.strengths, factor):
             strengths, most = move.by(best.strengths, factor), enough * best.error
             ridges = strengths.ridges(problem)
-            if judge(problem, best.near.predicted_residuals(ridges)) > SKIPPED_ABOVE * most:
+            if best.near.forecast(ridges) > SKIPPED_ABOVE * most:
                 break
             state = project(problem, best.state.importances, ridges)
             state = descend(problem, state, ridges, n_steps=self.n_steps, tolerance=1e-3)
-            trial = _judged(problem, strengths, ridges, state)
+            trial = Trial(strengths, Linearised(problem, state, ridges))
             if trial.error > most or (factor < 1 and not trial.modest):
                 break
             best = trial
         return best
 
     def _afresh(
-        self, problem: Problem, strengths: Strengths, importances: FloatArray | None = None
+        self,
+        problem: Problem,
+        strengths: Strengths,
+        importances: FloatArray | None = None,
+        *,
+        n_steps: int | None = None,
     ) -> Trial:
         ridges = strengths.ridges(problem)
         if importances is None:
             state = _begin(problem, ridges, self.first_steps)
         else:
             state = project(problem, importances, ridges)
-            steps = self.fresh_steps
+            steps = n_steps or self.fresh_steps
             state = descend(problem, state, ridges, n_steps=steps, tolerance=1e-3, near=False)
-        return _judged(problem, strengths, ridges, state)
-
-
-def judge(problem: Problem, residuals: FloatArray) -> float:
-    """The weighted mean square over the rows that are judged."""
-    judged = slice(None) if problem.judged is None else problem.judged
-    weights = problem.weights[judged]
-    if not len(weights):
-        return 0.0
-    return float(weights @ (residuals[judged] ** 2).sum(axis=1) / weights.sum())
+        return Trial(strengths, Linearised(problem, state, ridges))
 
 
 def _firm(problem: Problem, ridges: Ridges, error: float) -> Ridges:
@@ -230,11 +240,6 @@ def _is_mild(problem: Problem) -> bool:
     return (
         problem.is_large and float(np.abs(problem.scores).max(initial=0.0)) < SINGLE_PRECISION_RANGE
     )
-
-
-def _judged(problem: Problem, strengths: Strengths, ridges: Ridges, state: State) -> Trial:
-    near = Linearised(problem, state)
-    return Trial(strengths, ridges, near, judge(problem, near.left_out(ridges).residuals))
 
 
 def _begin(problem: Problem, ridges: Ridges, n_steps: int) -> State:

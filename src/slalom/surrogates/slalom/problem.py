@@ -216,6 +216,28 @@ class Slopes:
 
 
 @dataclass(frozen=True, eq=False)
+class Eliminated:
+    """What eliminating all but the importances leaves, before ridges on these come in."""
+
+    lower: FloatArray  # L, G = LLᵀ
+    half: FloatArray  # (n_columns, k + n_fixed, k) L⁻¹C
+    bent: FloatArray  # (k, k) BᵀΠB − CᵀG⁻¹C
+    downhill: FloatArray  # (k,) BᵀΠr
+
+    @classmethod
+    def of(cls, slopes: Slopes, lower: FloatArray) -> "Eliminated":
+        """`lower` is G's root under the ridges on what is eliminated."""
+        halves = [halved(lower, crossed) for crossed in slopes.crossed]
+        bent = slopes.bent - sum(half.T @ half for half in halves)
+        return cls(lower, stacked(halves), bent, slopes.downhill)
+
+    def system(self, problem: Problem, state: State, ridges: Ridges) -> "Curvature":
+        schur = _gauged(problem, ridges, self.bent.copy())
+        gradient = _pull(problem, state, ridges) + self.downhill
+        return Curvature(self.half, schur, gradient, self.lower)
+
+
+@dataclass(frozen=True, eq=False)
 class Curvature:
     """The system of the importances after the rest is eliminated."""
 
@@ -302,17 +324,7 @@ def slope_of(state: State, column: int) -> Rows:
 def curvature(problem: Problem, state: State, ridges: Ridges, *, full: bool = False) -> Curvature:
     """Gauss–Newton, or with `full` the true second derivatives: S and C get what r bends."""
     slopes = slopes_of(problem, state, full=full)
-    return eliminated(problem, state, ridges, slopes=slopes, lower=state.lower)
-
-
-def eliminated(
-    problem: Problem, state: State, ridges: Ridges, *, slopes: Slopes, lower: FloatArray
-) -> Curvature:
-    """What is left for the importances; `lower` is G's root under these ridges."""
-    halves = [halved(lower, crossed) for crossed in slopes.crossed]
-    schur = _gauged(problem, ridges, slopes.bent - sum(half.T @ half for half in halves))
-    gradient = _pull(problem, state, ridges) + slopes.downhill
-    return Curvature(stacked(halves), schur, gradient, lower)
+    return Eliminated.of(slopes, state.lower).system(problem, state, ridges)
 
 
 def slopes_of(problem: Problem, state: State, *, full: bool = False) -> Slopes:
