@@ -28,6 +28,7 @@ myst_url_schemes = ["http", "https", "mailto"]
 default_role = "code"
 add_module_names = False
 autodoc_typehints = "signature"
+autoclass_content = "both"  # a class and what its arguments mean
 autodoc_preserve_defaults = True
 autodoc_member_order = "bysource"
 python_use_unqualified_type_names = True

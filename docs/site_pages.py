@@ -102,7 +102,7 @@ def _fields(thing: Any) -> str:
             if field:
                 comments[field[1]] = token.string.removeprefix("# ")
     rows = [f"| `{f.name}` | {comments.get(f.name, '')} |" for f in dataclasses.fields(thing)]
-    return "\n| field | |\n|---|---|\n" + "\n".join(row.replace("…", "…") for row in rows) + "\n"
+    return "\n| field | |\n|---|---|\n" + "\n".join(rows) + "\n"
 
 
 def notebook_pages(folder: Path) -> None:

@@ -81,3 +81,10 @@ def test_the_reference_holds_every_public_name(monkeypatch: pytest.MonkeyPatch) 
     told = site["reference"]()
     for name in set(slalom.__all__) - site["SHOWN_ELSEWHERE"]:
         assert f"### {name}\n" in told
+    untold = re.findall(r"^\| (`\w+`) \|  \|$", told, re.MULTILINE)
+    assert untold == [], "say behind the field what it holds"
+
+
+@pytest.mark.parametrize("name", [n for n in slalom.__all__ if n.endswith("Classifier")])
+def test_calling_a_classifier_says_what_comes_back(name: str) -> None:
+    assert "(n, n_classes)" in (getattr(slalom, name).__call__.__doc__ or "")

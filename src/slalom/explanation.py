@@ -45,10 +45,10 @@ class Quality:
     rmse: float | None  # leave-one-out, in log-odds
     n_queries: int  # distinct queries asked
     n_tokens: int  # tokens that went through the model
-    seconds: float
+    seconds: float  # of asking and fitting
     trust: str  # "exact", "high", "fair" or "low"
-    notes: tuple[str, ...] = ()
-    parts: dict[str, float] = field(default_factory=dict)  # what each describes; they sum to 1
+    notes: tuple[str, ...] = ()  # sentences: what a reader must know besides
+    parts: dict[str, float] = field(default_factory=dict)  # of the model → share it describes
     r2_error: float | None = None  # standard error of R²: with few answers it is partly luck
 
 
@@ -65,28 +65,26 @@ def trust_of(r2: float | None, r2_error: float | None = None) -> str:
 class Explanation:
     """What every unit of a text says and how loudly it says it."""
 
-    text: Text
-    units: tuple[str, ...]
-    spans: tuple[Span, ...]
-    features: IntArray  # (n_units,) units with equal numbers share their scores
+    text: Text  # as it was given: a str, or a pair of them
+    units: tuple[str, ...]  # what has a score, in the order of the text
+    spans: tuple[Span, ...]  # (start, end) of each in the text; (side, start, end) in a pair
+    features: IntArray  # (n_units,) units with equal numbers share value and importance
     scores: dict[str, FloatArray]  # name → (n_units,), or (n_units, n_classes) for all classes
     errors: dict[str, FloatArray]  # standard errors, same shapes; {} where a method has none
     identified: BoolArray  # (n_units,) False: the score is 0 and means nothing
-    anchor: Anchor | None
-    quality: Quality
+    anchor: Anchor | None  # what is always shown; None: the method has none
+    quality: Quality  # how far to trust it, and what it cost
     logits: FloatArray  # (n_classes,) of the full text
-    labels: tuple[str, ...]
+    labels: tuple[str, ...]  # of all classes
     target: str  # the label explained, or "all"
     target_index: int | None  # None: all
-    method: str
-    seed: int
+    method: str  # its name in slalom.METHODS
+    seed: int  # of the random queries
     classifier: str  # its name, in words
     independent: bool = False  # labels do not compete: multi-label, regression
     primary_score: str | None = None  # the score to look at first; None: whatever a view prefers
     model: Model | None = field(default=None, repr=False)  # over units; None: nothing to predict
-    measured: dict[str, BoolArray] = field(
-        default_factory=dict
-    )  # name → (n_units,) asked, not fitted
+    measured: dict[str, BoolArray] = field(default_factory=dict)  # score → (n_units,) asked?
     determined: FloatArray | None = None  # (n_units,) 0…1: data, not prior; None: unknown
     whole: Number | None = None  # what the fit says of the whole text; None: no model
     base: Number | None = None  # the score of the empty text; None: unknown

@@ -28,7 +28,8 @@ def load(
     """The bundled model, or one from a folder or the Hugging Face hub.
 
     With `labels` and `prompt` a causal language model is loaded, and the labels' answers after
-    the prompt are compared; else a sequence classifier.
+    the prompt are compared; else a sequence classifier. `device` is where it runs ("cuda"; None:
+    the CPU), `precision` "bf16" or "fp16" instead of its own.
     """
     try:
         import torch  # noqa: F401

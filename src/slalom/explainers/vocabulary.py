@@ -48,21 +48,21 @@ class Entry:
 class Vocabulary:
     """Values and importances of tokens, fitted over many documents."""
 
-    tokens: tuple[str, ...]
+    tokens: tuple[str, ...]  # as they are written
     keys: tuple[Hashable, ...]  # what the classifier sees of each
     scores: dict[str, FloatArray]  # "value" and "importance" → (n_tokens,)
     errors: dict[str, FloatArray]  # standard errors, same shapes
     counts: IntArray  # (n_tokens,) how many documents contain each
     rare: Anchor | None  # value and importance shared by all other tokens
-    anchor: Anchor | None
+    anchor: Anchor | None  # what is always shown
     quality: Quality  # r2 and rmse are of held-out documents
-    n_documents: int
-    labels: tuple[str, ...]
-    target: str
-    target_index: int
-    classifier: str
-    units: str | None
-    seed: int
+    n_documents: int  # that were asked about
+    labels: tuple[str, ...]  # of all classes
+    target: str  # the label that values speak for
+    target_index: int  # its place among the labels
+    classifier: str  # its name, in words
+    units: str | None  # what a token is: "word" (None, too), "token" or "sentence"
+    seed: int  # of the random queries
 
     def __len__(self) -> int:
         return len(self.tokens)

@@ -46,7 +46,10 @@ class CausalClassifier:
         precision: str | None = None,
         name: str | None = None,
     ) -> None:
-        """`labels` maps each label to what the model would say for it, such as " good"."""
+        """`labels` maps each label to what the model would say for it, such as " good".
+
+        `prompt` holds {text}; `precision` is as for HuggingFaceClassifier.
+        """
         _check_model(model)
         self.model = model
         self.tokenizer = checked_tokenizer(tokenizer)
@@ -91,6 +94,7 @@ class CausalClassifier:
         return answered(asked, self._ask)
 
     def __call__(self, texts: Sequence[str]) -> FloatArray:
+        """(n, n_classes) logits: what the classifier says of n whole texts."""
         if not len(checked_texts(texts)):
             return np.zeros((0, len(self.labels)))
         rows = [self._prompted(self._one_text(text, empty=True)).row() for text in texts]

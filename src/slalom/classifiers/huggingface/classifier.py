@@ -139,6 +139,7 @@ class HuggingFaceClassifier:
         return np.split(self._ask(joined(parts)), ends)
 
     def __call__(self, texts: Sequence[Text]) -> FloatArray:
+        """(n, n_classes) logits: what the classifier says of n whole texts."""
         if not len(checked_texts(texts)):
             return np.zeros((0, len(self.labels)))
         return self._ask(joined([self._whole(text) for text in texts]))

@@ -27,7 +27,7 @@ class Anchor:
     """What is always present: special tokens, the prompt. Its value is the empty query's score."""
 
     value: float | tuple[float, ...]  # a tuple has one entry per class
-    importance: float
+    importance: float  # log weight, beside those of the units
 
 
 @dataclass(frozen=True, eq=False)
