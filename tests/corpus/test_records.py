@@ -11,6 +11,7 @@ import pytest
 from pyarrow import parquet
 
 from corpora import reviews, write_jsonl
+from slalom.corpus import records as records_module
 from slalom.corpus.plan import broken_lines, find_files, index_file, shards_of
 from slalom.corpus.records import read_records
 from slalom.errors import FileError
@@ -106,6 +107,29 @@ def test_an_open_quote_costs_its_own_row_and_no_other(tmp_path):
     for size in (1, 2):
         shards = shards_of([index_file(path, "text", None)], size)
         assert [r.cells.get("text") for s in shards for r in s.records()][2:] == ["dull", "last"]
+
+
+class OneWay(io.BytesIO):
+    """A compressed file goes back by reading all again."""
+
+    def seek(self, at, whence=0):
+        assert at >= self.tell()
+        return super().seek(at, whence)
+
+
+def test_many_open_quotes_are_read_in_one_pass(tmp_path, monkeypatch):
+    lines = ["text,n", '"open,1', "fine,2", '"open,3', '"dull" film,4', "last,5"]
+    file = OneWay("\n".join(lines).encode())
+    monkeypatch.setattr(records_module, "_opened", lambda path: file)
+    records = list(read_records(tmp_path / "x.csv.gz"))
+    assert [record.cells.get("text") for record in records] == [None, "fine", None, None, "last"]
+    assert [(record.line, record.place.line) for record in records] == [
+        (n + 1, n) for n in range(1, 6)
+    ]
+    assert [record.place.byte for record in records] == [7, 15, 22, 30, 44]
+    assert "a quote is opened and not closed" in records[0].problem
+    assert "a quote is opened and not closed" in records[2].problem
+    assert "a cell goes on after its closing quote" in records[3].problem
 
 
 def test_a_cell_may_be_long(tmp_path):

@@ -9,6 +9,7 @@ import gzip
 import io
 import json
 import zlib
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -147,16 +148,25 @@ class _Lines:
 
     def __init__(self, file: IO[bytes], start: Place) -> None:
         self.file, self.line, self.byte = file, start.line, start.byte
+        self.given: list[bytes] = []  # of the row that is read, MAX_CELL characters about
+        self.returned: deque[bytes] = deque()
 
     def __iter__(self) -> "_Lines":
         return self
 
     def __next__(self) -> str:
-        content = self.file.readline()
+        content = self.returned.popleft() if self.returned else self.file.readline()
         if not content:
             raise StopIteration
+        self.given.append(content)
         self.line, self.byte = self.line + 1, self.byte + len(content)
         return content.decode("utf-8", errors="surrogateescape")
+
+    def take_back(self) -> None:
+        """All but the row's first line will be given again; a compressed file cannot go back."""
+        after = self.given[1:]
+        self.returned.extendleft(reversed(after))
+        self.line, self.byte = self.line - len(after), self.byte - sum(map(len, after))
 
 
 def _header(path: Path, file: IO[bytes]) -> tuple[str, ...]:
@@ -188,16 +198,16 @@ def _csv_records(path: Path, file: IO[bytes], start: Place) -> Iterator[Record]:
     row = begin.row
     while True:
         place, line = Place(row, lines.line, lines.byte), lines.line + 1
+        lines.given.clear()
         try:
             cells = _next_row(table)
         except StopIteration:
             return
         except csv.Error as problem:
             row += 1
-            yield Record(place, line, problem=f"not a row of a table: {_in_words(problem)}")
-            file.seek(place.byte)  # what an open quote has swallowed may be rows of their own
-            after = place.byte + len(file.readline())
-            lines = _Lines(file, Place(row, line, after))
+            reason = _in_words(problem, len(lines.given))
+            yield Record(place, line, problem=f"not a row of a table: {reason}")
+            lines.take_back()  # what an open quote has swallowed may be rows of their own
             table = csv.reader(lines, strict=True)
             continue
         if cells:  # not a blank line
@@ -214,9 +224,11 @@ def _next_row(table: Iterator[list[str]]) -> list[str]:
         csv.field_size_limit(before)
 
 
-def _in_words(problem: csv.Error) -> str:
-    if "end of data" in str(problem) or "field limit" in str(problem):
+def _in_words(problem: csv.Error, n_lines: int) -> str:
+    if "end of data" in str(problem) or "field limit" in str(problem) or n_lines > 1:
         return "a quote is opened and not closed"
+    if "expected after" in str(problem):
+        return "a cell goes on after its closing quote (inside a cell, quotes are written twice)"
     return str(problem)
 
 
