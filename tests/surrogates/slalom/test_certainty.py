@@ -7,11 +7,11 @@ import pytest
 
 from oracles import observed
 from slalom.surrogates.slalom.certainty import certainty
+from slalom.surrogates.slalom.curvature import slope_of
 from slalom.surrogates.slalom.fit import SlalomSurrogate
 from slalom.surrogates.slalom.left_out import left_out, positive_root
 from slalom.surrogates.slalom.length import LengthCurve, knots_of
 from slalom.surrogates.slalom.model import Anchor, SlalomModel
-from slalom.surrogates.slalom.problem import slope_of
 from slalom.surrogates.slalom.readouts import read_outs
 
 

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from tests.surrogates.slalom.test_left_out import converged, problem_of
 
+from slalom.surrogates.slalom.curvature import curvature, downhill
 from slalom.surrogates.slalom.descent import descend, root_at, slide
 from slalom.surrogates.slalom.path import Strengths
-from slalom.surrogates.slalom.problem import curvature, downhill, project
+from slalom.surrogates.slalom.problem import project
 
 
 @pytest.fixture(scope="module")

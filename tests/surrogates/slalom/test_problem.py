@@ -3,7 +3,8 @@
 import numpy as np
 
 from slalom.surrogates.rows import Rows
-from slalom.surrogates.slalom.problem import Problem, Ridges, attention_of, curvature, project
+from slalom.surrogates.slalom.curvature import curvature
+from slalom.surrogates.slalom.problem import Problem, Ridges, attention_of, project
 
 
 def problem_of(rng, n_rows=60, n_features=5, n_classes=2):

@@ -16,14 +16,8 @@ import numpy as np
 
 from slalom.document import FloatArray
 from slalom.surrogates.slalom.cholesky import diagonal_of, root_of, solved
-from slalom.surrogates.slalom.problem import (
-    Problem,
-    Ridges,
-    State,
-    curvature,
-    downhill,
-    project,
-)
+from slalom.surrogates.slalom.curvature import curvature, downhill
+from slalom.surrogates.slalom.problem import Problem, Ridges, State, project
 
 STEP_BOUND = 2.0
 NEAR = 0.03  # relative fall of the objective below which another way down takes over

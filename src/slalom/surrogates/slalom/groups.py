@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from slalom.document import FloatArray
 from slalom.surrogates.rows import Rows
 from slalom.surrogates.slalom.cholesky import inverse_of, solved
-from slalom.surrogates.slalom.problem import Problem, Solution, curvature, slope_of
+from slalom.surrogates.slalom.curvature import curvature, slope_of
+from slalom.surrogates.slalom.problem import Problem, Solution
 
 
 def grouped_errors(

@@ -28,17 +28,8 @@ from slalom.surrogates.slalom.cholesky import (
     solved,
     stacked,
 )
-from slalom.surrogates.slalom.problem import (
-    Curvature,
-    Eliminated,
-    Problem,
-    Ridges,
-    Slopes,
-    State,
-    factor_of,
-    slope_of,
-    slopes_of,
-)
+from slalom.surrogates.slalom.curvature import Curvature, Eliminated, Slopes, slope_of, slopes_of
+from slalom.surrogates.slalom.problem import Problem, Ridges, State, factor_of
 
 FORECAST_ROWS = 256  # that say what other ridges would do
 

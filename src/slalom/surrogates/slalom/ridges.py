@@ -24,7 +24,8 @@ import numpy as np
 
 from slalom.document import FloatArray
 from slalom.surrogates.slalom.cholesky import inverse_of
-from slalom.surrogates.slalom.problem import Curvature, Problem, Ridges, State, curvature
+from slalom.surrogates.slalom.curvature import Curvature, curvature
+from slalom.surrogates.slalom.problem import Problem, Ridges, State
 
 WEAKEST, STRONGEST = 1e-11, 1e3
 UNSEEN = 10.0  # p
