@@ -20,6 +20,7 @@ import slalom
 from slalom.classifiers.huggingface.classifier import HuggingFaceClassifier
 from slalom.classifiers.load import as_classifier, load
 from slalom.classifiers.text.function import MARGINS, FunctionClassifier
+from slalom.cli.typed import as_typed
 from slalom.errors import FileError, InputError, MissingExtraError, UnknownNameError
 from tokenizers_made_here import TEXTS, tiny, tiny_language_model
 
@@ -101,14 +102,16 @@ def test_folders_without_a_classifier(folder: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("architecture", ["GPT-2", "Llama"])
-def test_a_language_model_without_labels_is_told_the_call(
+def test_a_language_model_without_labels_is_told_what_to_give(
     tmp_path: Path, architecture: str
 ) -> None:
     model, tokenizer = tiny_language_model(architecture)
     model.save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
-    with pytest.raises(FileError, match=r'labels={"negative": " bad".*prompt="Review: {text}'):
+    said = r'give labels \(say " bad" for negative.* prompt \(say "Review: {text}'
+    with pytest.raises(FileError, match=said) as raised:
         load(tmp_path)
+    assert "give --labels (say" in raised.value.message(as_typed)
 
 
 def test_a_folder_without_a_tokenizer(folder: Path, tmp_path: Path) -> None:

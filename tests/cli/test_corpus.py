@@ -193,3 +193,16 @@ def test_a_table_needs_a_place_for_its_explanations(run_any, data, tmp_path):
         status, _, err = run_any("explain", *arguments)
         assert status == 2
         assert sentence in err
+
+
+def test_reasons_name_options_and_not_parameters(run, tmp_path, monkeypatch):
+    monkeypatch.undo()  # the bundled model: it has a longest text
+    data = write_jsonl(tmp_path / "d.jsonl", [{"text": "word " * 600}])
+    status, _, err = run(data, tmp_path / "out", "--queries", 20)
+    assert status == 2
+    assert "--too-long truncate" in err
+    assert "too_long" not in err
+    assert (
+        "too_long"
+        in parquet.read_table(tmp_path / "out/part-000000.parquet")["problem"].to_pylist()[0]
+    )

@@ -63,6 +63,15 @@ def test_a_fit_of_thousands_of_units_is_announced(classifier):
     def stop(done, total):
         raise KeyboardInterrupt
 
-    said = "2000 different units.*about 4 min.*coarser"
+    said = "2000 different units.*about 4 min; sentences as units"
     with pytest.warns(slalom.SlalomWarning, match=said), pytest.raises(KeyboardInterrupt):
         slalom.explain(classifier, words, units="word", progress=stop)
+
+
+def test_its_note_names_no_parameter():
+    """Notes are stored, and read by people who type commands and by those who write Python."""
+    classifier = slalom.FunctionClassifier(lambda texts: [[0.5, 0.5]] * len(texts))
+    (note,) = document_of(classifier, "word " * 1200, None).notes
+    assert "words as units explain every one" in note
+    assert "=" not in note
+    assert "--" not in note

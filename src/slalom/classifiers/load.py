@@ -187,8 +187,8 @@ def _pretrained(name: str, form: Any, kind: str) -> tuple[Any, Any]:
         ) from problem
     if found["missing_keys"]:
         lacks = ", ".join(sorted(found["missing_keys"]))
-        advice = _as_language_model(name, model) or "give one that was"
-        raise FileError(f"{name!r} is not a trained {kind}: it lacks {lacks}; {advice}")
+        advice = _as_language_model(model) or ("give one that was",)
+        raise FileError(f"{name!r} is not a trained {kind}: it lacks {lacks}; ", *advice)
     if len(tokenizer) <= len(tokenizer.all_special_tokens):  # what is made of no files at all
         raise FileError(
             f"{name!r} holds no tokenizer: save it beside the model with "
@@ -197,15 +197,17 @@ def _pretrained(name: str, form: Any, kind: str) -> tuple[Any, Any]:
     return model.eval(), tokenizer
 
 
-def _as_language_model(name: str, model: Any) -> str:
-    """The call that makes a classifier of a causal language model, where this is one."""
+def _as_language_model(model: Any) -> tuple[str | Setting, ...]:
+    """What makes a classifier of a causal language model, where this is one."""
     kinds = map(str, model.config.architectures or ())
     if not any(kind.endswith(("ForCausalLM", "LMHeadModel")) for kind in kinds):
-        return ""
+        return ()
     return (
-        "it is a language model, compare its answers after a prompt: "
-        f'slalom.load({name!r}, labels={{"negative": " bad", "positive": " good"}}, '
-        'prompt="Review: {text}\\nVerdict:")'
+        "it is a language model, compare its answers after a prompt: give ",
+        Setting("labels"),
+        ' (say " bad" for negative and " good" for positive) and ',
+        Setting("prompt"),
+        ' (say "Review: {text} Verdict:")',
     )
 
 

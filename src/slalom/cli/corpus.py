@@ -22,6 +22,7 @@ from slalom.cli.typed import (
     check_foretold,
     complain,
     console_for_results,
+    in_typed_words,
     write,
 )
 from slalom.errors import InputError, SlalomError, counted
@@ -226,13 +227,12 @@ def _going_on(prepared: "Prepared") -> Iterator[None]:
 
 def _say(summary: "Summary") -> None:
     """What is in the folder now, in one line."""
+    first = in_typed_words(summary.first_problem or "")
     if summary.n_failed == summary.n_rows:
-        raise InputError(
-            f"no text could be explained, of {summary.n_rows}; the first: {summary.first_problem}"
-        )
+        raise InputError(f"no text could be explained, of {summary.n_rows}; the first: {first}")
     if summary.n_failed:
         failed = counted(summary.n_failed, "text")
-        complain(f"{failed} could not be explained; the first: {summary.first_problem}")
+        complain(f"{failed} could not be explained; the first: {first}")
     rows = counted(summary.n_rows, "text")
     explained = f"{summary.n_rows - summary.n_failed} of " if summary.n_failed else ""
     click.echo(

@@ -32,6 +32,9 @@ PLAINER = {  # for terminals and pipes that lack a sign
     **{"’": "'", "±": "+-", "×": "x", "²": "2", "·": "|", "…": "...", "→": "->", "←": "<-"},
     **{"≤": "<=", "≥": ">="},
 }
+STORED = re.compile(  # settings in sentences that were written down by the library
+    r'\b(too_long|units|cache|n_samples)="?(\w+)"?|\b(n_queries|base_url|max_error)\b'
+)
 WIDE = 1000  # columns of what is not a terminal
 COUNT = click.IntRange(min=1)
 MODEL = click.option(
@@ -101,6 +104,11 @@ def as_typed(setting: Setting) -> str:
     """A parameter of the library as the option that sets it."""
     option = OPTIONS.get(setting.name, "--" + setting.name.replace("_", "-"))
     return option if setting.value is None else f"{option} {setting.value}"
+
+
+def in_typed_words(sentence: str) -> str:
+    """A sentence that was stored in the words of the library, with options as they are typed."""
+    return STORED.sub(lambda found: as_typed(Setting(found[1] or found[3], found[2])), sentence)
 
 
 def target_typed(target: str | None, labels: Sequence[str]) -> str | int | None:

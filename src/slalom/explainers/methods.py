@@ -327,7 +327,7 @@ def _warn_of_long_fits(
         n_features = readable[int(np.argmax(costs))].n_features
         warnings.warn(
             f"a text has {n_features} different units: its fit alone will take about "
-            f'{seconds / 60:.0f} min; units="sentence", or none named, make coarser ones',
+            f"{seconds / 60:.0f} min; sentences as units, or none named, make it shorter",
             SlalomWarning,
             stacklevel=3,
         )

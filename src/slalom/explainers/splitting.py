@@ -37,7 +37,7 @@ def document_of(
     coarse = classifier.split(checked, spans, too_long=too_long)
     note = (
         f"the text has {document.n_units} words and signs: its units are {coarse.n_units} {what}; "
-        'units="word" explains every word, which takes much longer'
+        "words as units explain every one, which takes much longer"
     )
     return replace(coarse, notes=(*coarse.notes, note))
 

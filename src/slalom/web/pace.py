@@ -67,7 +67,7 @@ def _shortened(plan: Plan, soon: float) -> Plan:
         return plan
     note = (
         f"{n_queries} queries were allowed instead of {usual}, which would have taken about "
-        f"{seconds:.0f} s here: give n_queries for more"
+        f"{seconds:.0f} s here: give a number of queries for more"
     )
     noted = replace(document, notes=(*document.notes, note))
     return Plan(noted, n_queries, n_queries, seconds * n_queries / usual)

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from slalom.classifiers.chat.replies import Candidates, Samples
-from slalom.errors import ClassifierError, InputError
+from slalom.errors import ClassifierError, InputError, Setting
 
 MIN_MASS = 1e-6  # listed probabilities are rounded: a smaller remainder is not known
 MIN_PREFIX = 3  # bytes: "pos" begins "positive", but "I" does not begin "irrelevant"
@@ -59,8 +59,9 @@ def spellings_of(labels: Mapping[str, str]) -> Spellings:
     """The answers of the labels, or a sentence about why the model could not tell them apart."""
     if not isinstance(labels, Mapping) or len(labels) < 2:
         raise InputError(
-            f"labels={labels!r} is not enough: give two labels or more, each with what the model "
-            'says for it, such as {"neg": "0", "pos": "1"}'
+            Setting("labels"),
+            f" {labels!r} is not enough: give two labels or more, each with what the model says "
+            'for it, such as "0" for neg and "1" for pos',
         )
     for label, answer in labels.items():
         if not isinstance(label, str) or not isinstance(answer, str) or not answer.strip():
