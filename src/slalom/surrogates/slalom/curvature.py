@@ -133,13 +133,13 @@ def _gauged(problem: Problem, ridges: Ridges, schur: FloatArray) -> FloatArray:
 
     That is all importances shifted together: neither the fit nor the ridges heed it.
     """
-    strengths, share = ridges.importances, problem.share
+    strengths, share, m = ridges.importances, problem.share, problem.n_features
     total = strengths.sum()
     diagonal_of(schur)[:] += strengths
     typical = np.abs(diagonal_of(schur) + share * (total * share - 2 * strengths)).mean() + TINY
-    pin = typical * problem.n_features**2 / len(schur)
-    turned = share[:, None] * ((total + pin) / 2 * share - strengths)
-    schur += turned
-    schur += turned.T
+    pin = typical * m**2 / len(schur)
+    turned = ((total + pin) / 2 * share - strengths) / m
+    schur[:m] += turned  # the share of every feature is 1 / m, the anchor's 0
+    schur[:, :m] += turned[:, None]
     diagonal_of(schur)[:] += 1e-10 * typical  # an anchor that nothing speaks of stays put
     return schur
