@@ -54,7 +54,7 @@ def explain_vocabulary(
 ) -> Vocabulary:
     """What every token of a corpus says to the classifier, as one table.
 
-    `target` is a label or an index, by default the last class. `n_queries` are asked
+    `target` is a label or an index, by default the last class. `n_queries` (20) are asked
     per document; tokens in fewer than `least_documents` documents share one entry.
     """
     start = perf_counter()

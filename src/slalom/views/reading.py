@@ -23,8 +23,8 @@ MEANINGS = {  # in the order in which views offer them
     "score": "the method's one score",
     "importance": "how loud it is beside the others",
     "share": "its part of the attention in the whole text",
-    "gradient": "how far the score falls when it is faded out a little",
-    "value": "where the model would end up if nothing else were heard",
+    "gradient": "what a little more attention to it does to the score",
+    "value": "where attention would end up if nothing else were heard",
     "linearised": "value times the weight of the importance",
 }
 TITLES = {"shapley": "fair share", "removal": "if removed", "alone": "by itself"}

@@ -73,6 +73,17 @@ def test_shares_are_of_all_attention_the_anchor_included():
     assert at @ read_outs(anchored, at)["share"] == pytest.approx(1.0 - heard)
 
 
+def test_gradient_is_the_slope_by_importance_and_leaves_direct_effects_out():
+    model, at = with_parts(n_units=6.0), np.ones((1, 6))
+    louder, quieter = (
+        [replace(model, importances=model.importances + step) for step in sign * np.eye(6)]
+        for sign in (1e-6, -1e-6)
+    )
+    pairs = zip(louder, quieter, strict=True)
+    slope = [(up.predict(at)[0] - down.predict(at)[0]) / 2e-6 for up, down in pairs]
+    np.testing.assert_allclose(read_outs(model, at[0])["gradient"], slope, atol=1e-8)
+
+
 @pytest.mark.parametrize("anchor", ANCHORS)
 def test_gradient_is_the_slope_of_soft_removal(anchor):
     model, at = random_model(anchor), np.ones(6)

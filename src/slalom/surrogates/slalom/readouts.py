@@ -8,7 +8,7 @@ paper's model), n the number of its units:
     share       α_j                        of the attention in the whole document
     alone       F({j}) − F(∅)              what is said to the unit by itself
     linearised  w_j v_j                    the paper's single score
-    gradient    α_j (v_j − A)              derivative of soft removal
+    gradient    α_j (v_j − A)              derivative by s_j, attention's part alone
     removal     α_j (v_j − A) / (1 − α_j) + d_j + g(n) − g(n − 1)      exactly F(c) − F(c − e_j)
     shapley     see shapley.py, + d_j + g(n) / n                       fair share of F(c) − F(∅)
 
