@@ -2,7 +2,7 @@
 
     python -m benchmarks.stream --models FOLDER --device cuda --precision bf16 --data FOLDER
         [--methods slalom,slalom-fast] [--documents 240] [--queries 500] [--out rows.jsonl]
-        [--settings "PER_WORKER=4 PER_CORE=1.5;PER_WORKER=2 PER_CORE=2"] [--seconds 120]
+        [--settings "PER_WORKER=4 PER_CORE=1.25;PER_WORKER=2 PER_CORE=2"] [--seconds 120]
 
 A setting is any of PER_WORKER (documents a worker takes at a time), PER_CORE (workers), AHEAD
 (chunks at work), SECONDS_PER_TURN (of a thread), UNITS_PER_TURN (how much is answered together),

@@ -25,7 +25,7 @@ from slalom.surrogates.slalom.path import ByLeaveOneOut, Strengths
 from slalom.surrogates.slalom.solvers import Adam, LevenbergMarquardt
 
 UNBOUNDED_RIDGES = LevenbergMarquardt(bounded=False)  # of the paper's own models
-FOR_SHORT = ByLeaveOneOut(Strengths(value=0.4))  # few units at a time say more of each value
+FOR_SHORT = ByLeaveOneOut(Strengths(value=0.4), foreseen=0.88)  # few units at a time
 
 METHODS: dict[str, Explainer] = {
     method.name: method

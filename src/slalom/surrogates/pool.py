@@ -21,7 +21,7 @@ from slalom.surrogates.threads import one_thread
 
 WORTHWHILE = 8e7  # rows × features² of all documents; starting workers takes as long
 IDLE_SECONDS = 30
-PER_CORE = 1.5  # workers, where there are MANY cores: those that wait for answers leave theirs
+PER_CORE = 1.25  # workers, where there are MANY cores: those that wait for answers leave theirs
 MANY = 4
 BEHIND = 3  # niceness: whoever feeds a device or answers them goes first
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")

@@ -117,6 +117,7 @@ class ByLeaveOneOut:
     """Damped Newton steps under ridges chosen by leave-one-out error."""
 
     start: Strengths = Strengths()
+    foreseen: float = SKIPPED_ABOVE * GAIN_BY_WEAKER  # of the error, if importances were freer
     first_steps: int = 40  # of the first trial, over plateaus
     fresh_steps: int = 15  # of one that begins there again, under other ridges
     first_look: int = 3  # of these, after which exact data are told from others
@@ -195,7 +196,9 @@ class ByLeaveOneOut:
         while move.within(best.strengths, factor):
             strengths, most = move.by(best.strengths, factor), enough * best.error
             ridges = strengths.ridges(problem)
-            if best.near.forecast(ridges) > SKIPPED_ABOVE * most:
+            freer = factor < 1 and move.of_importances
+            tried_below = self.foreseen * best.error if freer else SKIPPED_ABOVE * most
+            if best.near.forecast(ridges) > tried_below:
                 break
             state = project(problem, best.state.importances, ridges)
             state = descend(problem, state, ridges, n_steps=self.n_steps, tolerance=1e-3)
@@ -254,6 +257,7 @@ class Move:
 
     name: str
     bounds: tuple[float, float]
+    of_importances: bool  # too
 
     def by(self, strengths: Strengths, factor: float) -> Strengths:
         return replace(strengths, **{self.name: getattr(strengths, self.name) * factor})
@@ -263,7 +267,8 @@ class Move:
         return bool(self.bounds[0] <= relative <= self.bounds[1])
 
 
-_common = Move("common", (MIN_STRENGTH, MAX_STRENGTH))
-_value, _direct, _importance = (
-    Move(name, STRENGTH_BOUNDS) for name in ("value", "direct", "importance")
+_common = Move("common", (MIN_STRENGTH, MAX_STRENGTH), of_importances=True)
+_importance = Move("importance", STRENGTH_BOUNDS, of_importances=True)
+_value, _direct = (
+    Move(name, STRENGTH_BOUNDS, of_importances=False) for name in ("value", "direct")
 )
