@@ -141,3 +141,14 @@ def test_a_short_text_gets_the_same_answer_alone_and_among_others(architecture: 
     alone = classifier([short])
     np.testing.assert_allclose(classifier([*others, short])[-1:], alone, atol=5e-7, rtol=0)
     np.testing.assert_allclose(classifier([short, *others])[:1], alone, atol=5e-7, rtol=0)
+
+
+def test_a_model_that_cannot_read_a_word_alone_says_which_method_does_not_ask() -> None:
+    class Long(torch.nn.Module):
+        def forward(self, input_ids: torch.Tensor) -> None:
+            raise RuntimeError("too short to pool")
+
+    with pytest.raises(ClassifierError, match=r"about 3 tokens: if it cannot.*leave-one-out"):
+        calls.forward(Long(), {"input_ids": torch.zeros((2, 3), dtype=torch.long)})
+    with pytest.raises(ClassifierError, match=r"too short to pool$"):
+        calls.forward(Long(), {"input_ids": torch.zeros((2, 30), dtype=torch.long)})

@@ -30,11 +30,12 @@ from slalom.classifiers.huggingface.held import Begun, Held, Pace, held
 from slalom.classifiers.huggingface.shortcut import end_to_end, quickest
 from slalom.classifiers.huggingface.walk import modules_of, n_weights_of
 from slalom.document import FloatArray
-from slalom.errors import ClassifierError, InputError, SlalomWarning, UnknownNameError
+from slalom.errors import ClassifierError, InputError, SlalomWarning, UnknownNameError, counted
 
 DTYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 SHORT = 16  # tokens: on a CPU, rows of no more are never padded
 MIN_ROWS = 4  # and no fewer of them are asked at once
+A_WORD = 4  # tokens: a word among special ones
 LONGEST = 10**9  # tokenizers write "no limit" as a larger number
 
 _locks: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
@@ -295,8 +296,19 @@ def forward(model: nn.Module, inputs: dict[str, Any]) -> Any:
         raise
     except Exception as problem:
         raise ClassifierError(
-            f"{type(model).__name__} raised {type(problem).__name__}: {problem}"
+            f"{type(model).__name__} raised {type(problem).__name__}: {problem}{_if_short(inputs)}"
         ) from problem
+
+
+def _if_short(inputs: dict[str, Any]) -> str:
+    """Some models, such as Funnel, cannot read what most methods ask about: a word alone."""
+    ids = inputs.get("input_ids")
+    if ids is None or ids.shape[-1] > A_WORD:
+        return ""
+    return (
+        f"; it was asked about {counted(ids.shape[-1], 'token')}: if it cannot read so few, "
+        "the method leave-one-out never asks about less than nearly all of the text"
+    )
 
 
 def _scores(model: nn.Module, inputs: dict[str, Tensor]) -> Tensor:
