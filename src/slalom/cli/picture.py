@@ -1,11 +1,12 @@
 """What was typed about a picture: found out before the work whether it can be drawn."""
 
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from slalom.cli.typed import check_writable
-from slalom.errors import InputError
+from slalom.cli.typed import check_writable, complain
+from slalom.errors import InputError, counted
 from slalom.files import write_whole
 
 if TYPE_CHECKING:
@@ -24,7 +25,22 @@ def picture_typed(name: str) -> Draw:
     def draw(explanation: "Explanation", scores: Sequence[str]) -> None:
         from slalom.views.plots import picture, plot_units
 
-        figure = plot_units(explanation, scores[0] if scores else None)
-        write_whole(name, picture(figure, kind))
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            figure = plot_units(explanation, scores[0] if scores else None)
+            drawn = picture(figure, kind)
+        write_whole(name, drawn)
+        _say(name, caught)
 
     return draw
+
+
+def _say(name: str, caught: "Sequence[warnings.WarningMessage]") -> None:
+    """One sentence for all signs that no font has; other warnings as they are."""
+    lacking = {str(one.message) for one in caught if str(one.message).startswith("Glyph ")}
+    if lacking:
+        signs = counted(len(lacking), "sign")
+        complain(f"matplotlib has no font with {signs} of the text: {name} has boxes instead")
+    for one in caught:
+        if str(one.message) not in lacking:
+            warnings.showwarning(one.message, one.category, one.filename, one.lineno)
