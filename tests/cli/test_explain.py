@@ -398,13 +398,3 @@ def test_a_picture_of_an_unknown_kind_is_refused_before_the_work(run: Run, tmp_p
     status, out, err = run("explain", TEXT, "--plot", str(tmp_path / "x.bmp"))
     assert (status, out) == (2, "")
     assert ".png, .svg or .pdf" in err
-
-
-def test_signs_that_no_font_has_are_said_once(tmp_path, capfd):
-    from slalom.cli.picture import picture_typed
-
-    explanation = slalom.explain(lambda texts: [[0.4, 0.6]] * len(texts), "好 电 影 很 棒")
-    picture_typed(str(tmp_path / "x.png"))(explanation, ())
-    assert (tmp_path / "x.png").exists()
-    (said,) = capfd.readouterr().err.splitlines()
-    assert "matplotlib has no font with 5 signs of the text" in said
