@@ -206,3 +206,11 @@ def test_reasons_name_options_and_not_parameters(run, tmp_path, monkeypatch):
         "too_long"
         in parquet.read_table(tmp_path / "out/part-000000.parquet")["problem"].to_pylist()[0]
     )
+
+
+def test_a_table_is_one_in_capitals_too(run_any, data, tmp_path):
+    table = data.rename(tmp_path / "REVIEWS.JSONL")
+    status, _, err = run_any("explain", "--file", table)
+    assert (status, "is a table: name a file" in err) == (2, True)
+    status, _, err = run_any("explain", "--file", table, "--out", tmp_path / "X.CSV")
+    assert (status, "ends in .parquet" in err) == (2, True)

@@ -167,14 +167,14 @@ def _cost(prepared: "Prepared", typed: TypedModel) -> str:
 
 def is_table(text: str | None, file: str | None, out: str | None) -> bool:
     """Whether --file holds one text per row; by its name, as everywhere."""
-    named = "" if file is None else file.removesuffix(".gz")
+    named = "" if file is None else file.lower().removesuffix(".gz")
     if text is None and named.endswith(TABLES):
         if out is None:
             raise click.UsageError(
                 f"{file} is a table: name a file for its explanations with --out scores.parquet "
                 "(or pipe it in, to explain it as one text)"
             )
-        if out.endswith(OTHER_FORMATS):
+        if out.lower().endswith(OTHER_FORMATS):
             raise click.UsageError(
                 f"--out {out} would be Parquet in spite of its name: give it one that ends in "
                 ".parquet (pandas.read_parquet reads it)"
