@@ -264,6 +264,17 @@ def test_a_worker_takes_a_few_documents_and_keeps_their_order(bundled, by_worker
     assert max(elsewhere.calls) > 1  # asked together
 
 
+def test_those_that_take_long_go_first_and_results_stay_in_place(bundled, by_workers):
+    texts = ["Dull.", *TEXTS, "Not bad at all"]
+    found = slalom.explain_many(
+        OnDevice(bundled), texts, "slalom-fast", n_queries=20, progress=False
+    )
+    sizes = [task.documents[0].n_features for _, task in by_workers]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[0] > sizes[-1]
+    assert [one.text for one in found] == texts
+
+
 def test_few_documents_are_shared_among_more_workers(bundled, by_workers, monkeypatch):
     monkeypatch.setattr(workers, "PER_WORKER", 4)
     many = {"method": "lime", "n_queries": 100, "progress": False}

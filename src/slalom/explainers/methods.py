@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -108,23 +109,26 @@ def explain_many(
     split = Split(wrapped, units, too_long, _share_with_workers(wrapped, explainer, request))
     documents = list(_documents(split, texts, keep=keep))
     _warn_of_long_fits(documents, explainer, request)
-    results: list[Result] = []
+    in_turn = _longest_first(documents) if runs_elsewhere(wrapped) else range(len(documents))
+    found: list[Result] = []
     with _meter(progress, documents, explainer, request) as meter:
 
         def work(chunk: Chunk) -> list[Result]:
             return _explained(wrapped, explainer, chunk, request=request, meter=meter, keep=keep)
 
         n_queries = _per_chunk(wrapped, documents, explainer, request)
-        waiting = chunks(explainer, documents, request, n_queries=n_queries)
+        ordered = [documents[number] for number in in_turn]
+        waiting = chunks(explainer, ordered, request, n_queries=n_queries)
         try:
             for part in in_order(work, waiting, classifier=wrapped):
-                results += part
+                found += part
         except KeyboardInterrupt as stopped:
             stopped.add_note(
-                f"{len(results)} of {counted(len(documents), 'text')} were explained and are lost: "
+                f"{len(found)} of {counted(len(documents), 'text')} were explained and are lost: "
                 "explain_each hands each over as it is finished"
             )
             raise
+    results = [result for _, result in sorted(zip(in_turn, found, strict=True), key=itemgetter(0))]
     poor = PoorFits()
     poor.add(results)
     poor.warn()
@@ -260,6 +264,13 @@ def _documents(
         if not keep:
             raise problem from found
         yield problem
+
+
+def _longest_first(documents: Sequence[Document | SlalomError]) -> list[int]:
+    """Numbers of the documents, those that take long to fit first: none of them is waited for alone
+    at the end."""
+    sizes = [one.n_features if isinstance(one, Document) else 0 for one in documents]
+    return sorted(range(len(documents)), key=lambda number: -sizes[number])
 
 
 def _per_chunk(
