@@ -136,7 +136,8 @@ def _gauged(problem: Problem, ridges: Ridges, schur: FloatArray) -> FloatArray:
     strengths, share, m = ridges.importances, problem.share, problem.n_features
     total = strengths.sum()
     diagonal_of(schur)[:] += strengths
-    typical = np.abs(diagonal_of(schur) + share * (total * share - 2 * strengths)).mean() + TINY
+    diagonal = np.abs(diagonal_of(schur) + share * (total * share - 2 * strengths))
+    typical = diagonal.sum() / len(schur) + TINY
     pin = typical * m**2 / len(schur)
     turned = ((total + pin) / 2 * share - strengths) / m
     schur[:m] += turned  # the share of every feature is 1 / m, the anchor's 0

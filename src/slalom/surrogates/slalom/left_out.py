@@ -31,8 +31,6 @@ from slalom.surrogates.slalom.cholesky import (
 from slalom.surrogates.slalom.curvature import Curvature, Eliminated, Slopes, slope_of, slopes_of
 from slalom.surrogates.slalom.problem import Problem, Ridges, State, factor_of
 
-FORECAST_ROWS = 256  # that say what other ridges would do
-
 
 @dataclass(frozen=True, eq=False)
 class LeftOut:
@@ -87,7 +85,7 @@ class Linearised:
         before and after, so that few of them tell.
         """
         problem, state = self.problem, self.state
-        rows = self._sample
+        rows = problem.sample
         weights = problem.weights[rows]
         before = _mean_square(weights, self.left_out.residuals[rows])
         if before == 0.0:
@@ -118,13 +116,6 @@ class Linearised:
     def _downhill(self) -> FloatArray:
         """XᵀΠr: (k + n_fixed, n_columns)."""
         return self.design @ (self.state.residuals * self.problem.weights[:, None])
-
-    @cached_property
-    def _sample(self) -> NDArray[np.intp]:
-        """Some of the rows that are judged, at random: rows that come in turns may be of kinds."""
-        judged = self.problem.judged
-        rows = np.arange(len(self.problem.scores)) if judged is None else np.flatnonzero(judged)
-        return np.random.default_rng(0).permutation(rows)[:FORECAST_ROWS]
 
     def _judged(
         self,

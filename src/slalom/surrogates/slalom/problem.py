@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from slalom.document import BoolArray, FloatArray
 from slalom.errors import ClassifierError
@@ -23,6 +24,7 @@ from slalom.surrogates.slalom.cholesky import diagonal_of, root_of, solved
 
 LOUDEST = 25.0  # |s| beyond this is exp(25) : 1, no query can tell
 LARGE = 3e5  # rows × features² from which on single precision saves anything
+SAMPLED_ROWS = 256  # that say what other ridges would do
 TINY, TINY_IN_SINGLE = 1e-12, 1e-7
 
 
@@ -105,6 +107,12 @@ class Problem:
             _variance(direct, self.weights),
             _variance(length, self.weights),
         )
+
+    @cached_property
+    def sample(self) -> NDArray[np.intp]:
+        """Some of the rows that are judged, at random: rows that come in turns may be of kinds."""
+        rows = np.arange(len(self.scores)) if self.judged is None else np.flatnonzero(self.judged)
+        return np.random.default_rng(0).permutation(rows)[:SAMPLED_ROWS]
 
     @property
     def is_large(self) -> bool:
