@@ -155,7 +155,7 @@ def test_another_classifier_is_refused(linear):
 
 
 def test_unknown_scores_list_the_known_ones(linear):
-    with pytest.raises(slalom.SlalomError, match="expected one of score"):
+    with pytest.raises(slalom.SlalomError, match="expected score"):
         unit_scores(linear[1], "value")
 
 

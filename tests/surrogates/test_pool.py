@@ -112,6 +112,8 @@ def test_a_program_ends_quickly_and_quietly(ending: str) -> None:
 @pytest.mark.parametrize("seconds", [0.1, 2.0], ids=["while workers start", "while they work"])
 def test_workers_do_not_hear_of_an_interrupt_and_end_with_the_program(seconds: float) -> None:
     begin = (
+        "import signal\n"  # a shell's background jobs ignore interrupts from the start
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "print(1, flush=True)\n"
         "try: pool.in_workers(sleep, [60] * 4)\n"
         "except KeyboardInterrupt: pass"
