@@ -10,7 +10,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import cache
 from time import perf_counter
 from typing import Any, TypeVar
@@ -93,7 +93,12 @@ def _pay(shapes: Sequence[tuple[int, ...]], *, awake: bool = False) -> bool:
 
 def _submitted(work: Callable[[Item], Outcome], items: Sequence[Item]) -> "list[Future[Outcome]]":
     """To the same workers whichever thread asks: loky would give every thread its own."""
-    return _keeper().submit(_submit_all, work, items).result()
+    begun = _keeper().submit(_submit_all, work, items)
+    try:
+        return begun.result()
+    except KeyboardInterrupt:
+        wait([begun])  # workers that are being started could not be ended with the program
+        raise
 
 
 def _submit_all(work: Callable[[Item], Outcome], items: Sequence[Item]) -> "list[Future[Outcome]]":
