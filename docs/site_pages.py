@@ -15,7 +15,7 @@ from typing import Any
 
 import slalom
 
-PROJECT = ("README", "CHANGELOG", "ARCHITECTURE", "CONTRIBUTING", "LOG")
+PROJECT = ("README", "CHANGELOG", "ARCHITECTURE", "CONTRIBUTING")
 CONTENTS = {
     "Use it": ["install", "tasks", "reading", "interactions", "page", "coming-from"],
     "Notebooks": [
@@ -29,7 +29,7 @@ CONTENTS = {
     "Many texts": ["corpus", "vocabulary", "evaluate", "results"],
     "Why": ["theory/index", "theory/*"],
     "Reference": ["cli", "reference", "*"],
-    "Project": [f"generated/project/{name}" for name in PROJECT],
+    "Project": [*(f"generated/project/{name}" for name in PROJECT), "log/index"],
 }
 GROUPS = {
     "Explaining": ("explain", "explain_many", "explain_each", "explain_vocabulary"),

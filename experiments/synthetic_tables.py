@@ -43,7 +43,8 @@ PAPER_8 = {
 LINEAR_DIFFERS = (
     "Models start from random weights, as in the paper; their samples are fresh at every step.",
     "ReLU nets see 100 000 samples instead of 25 000; their widths, rate and samples were chosen "
-    "after a look at the slopes of others, which were .6 to 1.3 times the truth (LOG.md).",
+    "after a look at the slopes of others, which were .6 to 1.3 times the truth "
+    "(docs/log/papers.md).",
 )
 SLALOM_DIFFERS = (
     "Unless labels are said to be drawn, models are told the true log-odds of 400 000 fresh "

@@ -25,7 +25,7 @@ FITTED_EMPTY = "the classifier cannot read an empty text: its score is the trees
 
 @dataclass(frozen=True)
 class Growth:
-    """How trees are grown; the defaults are the best of those tried at 500 queries (LOG.md)."""
+    """How trees are grown; the defaults are the best of those tried at 500 queries (docs/log/)."""
 
     n_trees: int = 250
     rate: float = 0.06
