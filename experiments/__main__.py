@@ -5,6 +5,7 @@ python -m experiments NAME [NAME …] --scale small|paper --data FOLDER --out re
 python -m experiments all --scale small
 python -m experiments all --group linear,slalom --scale paper --jobs 12 --minutes 4
 python -m experiments render       docs/results.md from experiments/results/
+python -m experiments pack --out FOLDER        finished parts as one compressed file
 """
 
 import argparse
@@ -59,6 +60,8 @@ def run(given: argparse.Namespace) -> None:
             print(f"{name:{width}}  {entry.summary}")
     elif given.names == ["render"]:
         render(given)
+    elif given.names == ["pack"]:
+        pack(given.out)
     else:
         measure(given)
 
@@ -127,6 +130,14 @@ def render(given: argparse.Namespace) -> None:
         raise FileNotFoundError(f"{folder} holds no results: run an experiment with --out {folder}")
     write_whole(DOCS / "results.md", render.page(found, DOCS / "figures"))
     print(f"docs/results.md: {len(found)} of {len(TABLES)} experiments")
+
+
+def pack(folder: Path) -> None:
+    from experiments.bench import PACKED, Bench
+
+    if not folder.is_dir():
+        raise FileNotFoundError(f"there is no folder {folder}: --out wants one with parts.jsonl")
+    print(f"{folder / PACKED}: {Bench(out=folder).pack()} parts")
 
 
 if __name__ == "__main__":

@@ -3,10 +3,12 @@
 An experiment consists of named parts, each of which gives a JSON record; several experiments may
 share a part, and a part may depend on others (the model it explains). Finished parts are appended
 to one file, a line each, so that an interrupted run resumes where it stopped, and several processes
-can work at once. A part that fails is reported and left out; the others go on.
+can work at once. A part that fails is reported and left out; the others go on. What is kept for
+good is compressed (`pack`); lines of the plain file beside it are newer.
 """
 
 import json
+import lzma
 import multiprocessing
 import os
 import signal
@@ -23,9 +25,10 @@ from typing import Any
 from experiments.origin import Origin, origin
 from experiments.scale import SMALL, Scale
 from slalom.errors import SlalomError, SlalomWarning, UnknownNameError
+from slalom.files import write_whole
 
 Record = dict[str, Any]
-FILE = "parts.jsonl"
+FILE, PACKED = "parts.jsonl", "parts.jsonl.xz"
 
 
 @dataclass(frozen=True)
@@ -99,18 +102,30 @@ class Bench:
         with (self.out / FILE).open("a", encoding="utf-8") as file:
             file.write(line + "\n")
 
+    def pack(self) -> int:
+        """All stored parts, the last line of each, into the compressed file; how many."""
+        lines = self._lines()
+        text = "".join(json.dumps(line) + "\n" for line in lines.values())
+        write_whole(self.out / PACKED, lzma.compress(text.encode(), preset=9))
+        (self.out / FILE).unlink(missing_ok=True)
+        return len(lines)
+
     def _lines(self) -> dict[str, Record]:
-        path = self.out / FILE
-        if not path.exists():
-            return {}
         found = {}
-        for line in path.read_text(encoding="utf-8").splitlines():
+        for line in _text(self.out).splitlines():
             try:
                 stored = json.loads(line)
             except ValueError:  # the last line of a run that was killed
                 continue
             found[stored["part"]] = stored
         return found
+
+
+def _text(folder: Path) -> str:
+    """The compressed lines, if any, then the plain ones."""
+    packed, plain = folder / PACKED, folder / FILE
+    old = lzma.decompress(packed.read_bytes()).decode() if packed.exists() else ""
+    return old + (plain.read_text(encoding="utf-8") if plain.exists() else "")
 
 
 class _TimeUp(BaseException):

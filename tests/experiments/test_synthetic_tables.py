@@ -4,6 +4,7 @@ import json
 
 import pytest
 from experiments.__main__ import main
+from experiments.bench import Bench
 from experiments.registry import TABLES
 
 from experiments import store
@@ -71,3 +72,17 @@ def test_parts_are_json(out):
     for line in (out / "parts.jsonl").read_text().splitlines():
         if not line.endswith("torn"):
             assert json.loads(line)["record"]["seconds"] >= 0
+
+
+def test_packed_parts_are_read_and_newer_lines_win(tmp_path, capsys):
+    bench = Bench(out=tmp_path)
+    bench.keep("old", {"seconds": 1.0})
+    bench.keep("twice", {"seconds": 1.0})
+    assert main(["pack", "--out", str(tmp_path)]) == 0
+    assert "2 parts" in capsys.readouterr().out
+    assert not (tmp_path / "parts.jsonl").exists()
+    bench.keep("twice", {"seconds": 2.0})
+    assert bench.found(["old", "twice"]) == {"old": {"seconds": 1.0}, "twice": {"seconds": 2.0}}
+    assert bench.pack() == 2
+    assert bench.found(["twice"]) == {"twice": {"seconds": 2.0}}
+    assert len(bench.origins(["old", "twice"])) == 1
