@@ -182,6 +182,15 @@ def test_short_texts_and_empty_texts():
     assert pair.alone_together is None
 
 
+@pytest.mark.parametrize("text", ["not bad", "don't watch", "never again", "not so bad", "never"])
+def test_texts_shorter_than_the_reach_of_a_negation(text):
+    classifier, _ = classifier_of(lambda words: 2.0 * ({"not", "bad"} <= {*words}) - len(words))
+    e = slalom.explain(classifier, text, "linear", target="pos")
+    for found in (e.interactions(3, classifier), e.interactions(3)):
+        assert all(unit < len(e.units) for pair in found for unit in pair.units)
+    assert len(e.interactions(3, classifier)) == ("bad" in text)
+
+
 def test_what_cannot_be_asked_is_said():
     classifier, _ = classifier_of(added)
     e = slalom.explain(classifier, "rare script", "linear", target="all")

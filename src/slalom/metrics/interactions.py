@@ -185,7 +185,7 @@ class _Search:
         return [
             (at, at + step)
             for step in range(1, NEGATION_REACH + 1)
-            for at, word in enumerate(words[: self.n_units - step])
+            for at, word in enumerate(words[: max(0, self.n_units - step)])
             if word in NEGATIONS
         ]
 
