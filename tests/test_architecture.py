@@ -78,7 +78,7 @@ MANY_PARAMETERS = {  # the public edge: what people type
     ("explainers/methods.py", "explain_each"),
     ("explainers/vocabulary_fit.py", "explain_vocabulary"),
 }
-MAX_LINES, MAX_PARAMETERS = 400, 6
+MAX_LINES, MAX_PARAMETERS = 600, 6
 JUNK_DRAWERS = {"utils", "util", "helpers", "helper", "common", "misc"}
 MAY_PRINT: set[str] = set()
 
