@@ -1,0 +1,492 @@
+"""One Gaussian process over subsets of the units, around what a parametric model says of them.
+
+With A(S) the parametric model, p = (A − mean) / spread its level, and scores in units of their
+spread over the rows that show neither nothing nor everything:
+
+    F(S) = m + β p(S) + g(S) + τ ε(S)      g ~ GP(0, K), m ~ N(0, 1), β ~ N(0, .3²)
+
+K is the sum of the four kernels of kernel.py. ε is white: answers are exact, so what no kernel
+explains belongs to the function at that subset alone, and a subset that was asked is known.
+Units that matter in A may matter more here. With u = ρ |φ_i(A)| / mean + 1 − ρ, ρ the R² of A on
+rows it has not seen (0 where it says nothing, and all units are alike):
+
+    b_i = B (u_i + .3)² e^{z_i}, Σ b = 1 at z = 0      λ_i = Λ (3/n)(u_i + .1) e^{z′_i}
+    log B ~ N(0, .1²)   log Λ ~ N(0, .5²)   z, z′ ~ N(0, 1)
+    log c, s, r, τ² ~ N(log .5, log .03, log .03, log .1; 1.5²)
+
+The most likely of these are looked for by a few steps of L-BFGS on some of the rows; all rows then
+give one posterior: predictions, held-out residuals, Shapley values, and how sure they are.
+
+How to use it: `Asked` holds the rows (which units each shows, one column of scores or one per
+class, what A says of the row without having seen it, the variance of an answer that is not the
+same when asked again); `Process.of(asked, strengths)` fits, with |φ_i(A)| as strengths; then
+`predict(present, A(present))`, `held_out()`, `shapley(A, φ(A))`, `variances_of_differences`.
+Any number of rows will do: with four to sixteen the priors decide most of it, effects are nearly
+those of a ridge regression, and only held-out residuals tell how good it is. Rows that A was
+fitted to must come with what A says without them, or p looks better than it is; rows of every
+size are worth it, as A misleads where no row of such a size was asked.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+
+from slalom.document import BoolArray, FloatArray, IntArray, row_keys
+from slalom.surrogates import kernel
+from slalom.surrogates.kernel import Scales, Subsets
+from slalom.surrogates.slalom.cholesky import diagonal_of, halved, halved_back, root_of
+
+SPREAD_OF_MEAN, SPREAD_OF_SLOPE = 1.0, 0.3  # of m, of β
+LEAST_EFFECT, LEAST_RATE, REACH = 0.3, 0.1, 3.0
+MEANS = np.log([1.0, 1.0, 0.5, 0.03, 0.03, 0.1])  # of log B, Λ, c, s, r, τ²
+SPREADS = np.array([0.1, 0.5, 1.5, 1.5, 1.5, 1.5])  # theirs
+START = np.log([1.0, 1.0, 0.2, 0.03, 0.06, 0.1])  # where the search begins
+CURVATURES = np.array([0.003, 0.006, 0.1, 0.03, 0.03, 0.13])  # per row, roughly
+N_SEARCHED = 500  # rows by which the hyper-parameters are found
+N_STEPS, N_TRIES, LONGEST = 4, 5, 1.0  # of the search; of a step's length; of one entry of a step
+JITTER = 1e-10  # part of τ², however small
+N_ORDERS, N_FEATURES, NEGLIGIBLE = 64, 32, 1e-6  # of the response's Shapley values
+
+
+class Parametric(Protocol):
+    """A model over units, with one column of scores or one per class."""
+
+    def predict(self, counts: FloatArray) -> FloatArray: ...
+
+    def joined(self, orders: IntArray) -> FloatArray:
+        """(n_orders, n_units) → (n_orders, n_units + 1[, n_classes]): as units join one by one."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """Subsets that were asked, the answers, and what a parametric model says without each."""
+
+    present: BoolArray  # (N, n_units)
+    scores: FloatArray  # (N, n_classes)
+    held_out: FloatArray  # (N, n_classes) of rows that were not fitted: what it says
+    noise: FloatArray  # (N,) variance of an answer, were it asked again; 0: always the same
+
+    @cached_property
+    def inner(self) -> BoolArray:
+        """(N,) rows that show neither nothing nor everything; all, where there are no others."""
+        sizes = self.present.sum(axis=1)
+        inner = (sizes > 0) & (sizes < self.present.shape[1])
+        return inner if inner.any() else np.ones(len(inner), dtype=bool)
+
+    def r2(self) -> float:
+        """Of the parametric model, on rows it has not seen."""
+        truth, missed = self.scores[self.inner], (self.scores - self.held_out)[self.inner]
+        spread = float(truth.var(axis=0).sum())
+        return 1.0 - float((missed**2).mean(axis=0).sum()) / spread if spread > 0 else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """The units in which scores and levels enter: from classes to columns and back."""
+
+    contrasts: FloatArray  # (n_classes, n_columns) orthonormal
+    centre: FloatArray  # (n_classes,)
+    spread: float
+    level_centre: FloatArray  # (n_classes,)
+    level_spread: float
+
+    @classmethod
+    def of(cls, asked: Asked) -> "Frame":
+        inner = asked.inner
+        contrasts = _contrasts(asked.scores)
+        scores, levels = asked.scores[inner], asked.held_out[inner]
+        return cls(
+            contrasts,
+            scores.mean(axis=0),
+            _spread(scores @ contrasts) or _spread(asked.scores @ contrasts) or 1.0,
+            levels.mean(axis=0),
+            _spread(levels @ contrasts),
+        )
+
+    def columns(self, scores: FloatArray) -> FloatArray:
+        return np.asarray((scores - self.centre) @ self.contrasts / self.spread)
+
+    def classes(self, columns: FloatArray) -> FloatArray:
+        return np.asarray(columns * self.spread @ self.contrasts.T)
+
+    @property
+    def to_levels(self) -> FloatArray:
+        """(n_classes, n_columns) from changes of A to changes of p; 0 where A is constant."""
+        return np.asarray(self.contrasts / (self.level_spread or np.inf))
+
+    def levels(self, predicted: FloatArray) -> FloatArray:
+        """(…, n_classes) of A → (…, n_columns) p."""
+        return np.asarray((predicted - self.level_centre) @ self.to_levels)
+
+
+def _contrasts(scores: FloatArray) -> FloatArray:
+    """Scores of all classes that sum to 0 say one thing less than there are classes."""
+    n_classes = scores.shape[1]
+    if n_classes == 1 or np.abs(scores.sum(axis=1)).max() > 1e-9 * np.abs(scores).max():
+        return np.eye(n_classes)
+    steps = np.eye(n_classes)[:, 1:] - 1 / n_classes
+    return np.asarray(np.linalg.qr(steps)[0])
+
+
+def _spread(columns: FloatArray) -> float:
+    """Their standard deviation, all columns together; 0 where it is rounding."""
+    spread = float(np.sqrt(columns.var(axis=0).mean()))
+    return spread if spread > 1e-12 * float(np.abs(columns).max(initial=0.0)) else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Prior:
+    """The scales at z = 0, B = Λ = 1."""
+
+    effects: FloatArray  # (n_units,)
+    rates: FloatArray  # (n_units,)
+
+    @classmethod
+    def of(cls, strengths: FloatArray, r2: float) -> "Prior":
+        """(n_units,) |φ(A)| and the R² of A."""
+        mean, trust = float(strengths.mean()), float(np.clip(r2, 0.0, 1.0))
+        alike = np.ones_like(strengths)
+        matter = alike if mean == 0 else trust * strengths / mean + 1.0 - trust
+        effects = (matter + LEAST_EFFECT) ** 2
+        rates = REACH / len(strengths) * (matter + LEAST_RATE)
+        return cls(effects / effects.sum(), rates)
+
+    def scales(self, theta: FloatArray) -> Scales:
+        n = len(self.effects)
+        common, reach, together, size, response, own = np.exp(MEANS + SPREADS * theta[2 * n :])
+        effects = self.effects * (common * np.exp(theta[:n]))
+        rates = self.rates * (reach * np.exp(theta[n : 2 * n]))
+        return Scales(effects, rates, together, size, response, own + JITTER)
+
+
+@dataclass(frozen=True, eq=False)
+class Likelihood:
+    """−log p(scores, θ) with its gradient; θ = (z, z′, the six others), all N(0, 1)."""
+
+    prior: Prior
+    rows: Subsets
+    columns: FloatArray  # (N, n_columns)
+    noise: FloatArray  # (N,)
+
+    @cached_property
+    def fixed(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """(N, N) each: of m and β, of size, of the response."""
+        kind, rows = self.columns.dtype, self.rows
+        size, response = kernel.size_kernel(rows, rows), kernel.response_kernel(rows, rows)
+        return _of_mean(rows, rows), size.astype(kind), response.astype(kind)
+
+    def __call__(self, theta: FloatArray) -> tuple[float, FloatArray]:
+        scales = self.prior.scales(theta)
+        present, kind = self.rows.present, self.columns.dtype.type
+        effects, rates = scales.effects.astype(kind), scales.rates.astype(kind)
+        mean, size, response = self.fixed
+        together = kernel.together_kernel(present, present, rates)
+        together *= kind(scales.together)
+        rows = kernel.additive_kernel(present, present, effects)
+        for part in (mean, together, kind(scales.size) * size, kind(scales.response) * response):
+            rows += part
+        diagonal_of(rows)[:] += kind(scales.own) + self.noise.astype(kind)
+        root = root_of(rows)
+        if root is None:
+            return np.inf, theta
+        pulls = _solve_gradient(root, self.columns)
+        halves = halved(root, self.columns)
+        volume = float(np.log(root.diagonal()).sum()) * self.columns.shape[1]
+        value = 0.5 * float((halves**2).sum()) + volume + 0.5 * float(theta @ theta)
+        centred = present - kind(kernel.HALF)
+        by_effect = np.einsum("ij,ij->j", centred, pulls @ centred) * effects
+        apart = pulls * together
+        crossed = np.einsum("ij,ij->j", present, apart @ present)
+        by_rate = 2.0 * rates * (crossed - apart.sum(axis=1) @ present)
+        by_scale = [
+            by_effect.sum(),
+            by_rate.sum(),
+            apart.sum(),
+            scales.size * np.vdot(pulls, size),
+            scales.response * np.vdot(pulls, response),
+            scales.own * np.trace(pulls),
+        ]
+        gained = np.concatenate([by_effect, by_rate, SPREADS * by_scale])
+        return value, theta - gained
+
+
+def _solve_gradient(root: FloatArray, columns: FloatArray) -> FloatArray:
+    """½ (αα′ − S⁻¹), summed over columns; α = S⁻¹ y."""
+    inverse = _inverse(root)
+    solved = inverse @ columns
+    inverse *= -columns.shape[1]
+    inverse += solved @ solved.T
+    inverse *= columns.dtype.type(0.5)
+    return inverse
+
+
+def _inverse(root: FloatArray) -> FloatArray:
+    """(LLᵀ)⁻¹ whole, by LAPACK's potri."""
+    from scipy.linalg.lapack import dpotri, spotri
+
+    invert = dpotri if root.dtype == np.float64 else spotri
+    lower = np.tril(invert(root, lower=1)[0])
+    inverse = lower + lower.T
+    diagonal_of(inverse)[:] *= 0.5
+    return np.asarray(inverse)
+
+
+def most_likely(likelihood: Likelihood) -> FloatArray:
+    """θ after a few steps of L-BFGS, preconditioned by what rows usually say of each entry."""
+    n, n_rows = len(likelihood.prior.effects), len(likelihood.columns)
+    theta = np.append(np.zeros(2 * n), (START - MEANS) / SPREADS)
+    shape = np.append(np.ones(2 * n), 1.0 / (1.0 + n_rows * CURVATURES))
+    value, slope = likelihood(theta)
+    steps: list[tuple[FloatArray, FloatArray]] = []
+    for _ in range(N_STEPS):
+        direction = -_quasi_newton(slope, steps, shape)
+        length = min(1.0, LONGEST / float(np.abs(direction).max()))
+        found = _line_search(likelihood, theta, direction, (value, slope, length))
+        if found is None:
+            break
+        moved, value, new_slope = found
+        if float((moved - theta) @ (new_slope - slope)) > 0:
+            steps.append((moved - theta, new_slope - slope))
+        theta, slope = moved, new_slope
+    return theta
+
+
+def _line_search(
+    likelihood: Callable[[FloatArray], tuple[float, FloatArray]],
+    theta: FloatArray,
+    direction: FloatArray,
+    start: tuple[float, FloatArray, float],
+) -> tuple[FloatArray, float, FloatArray] | None:
+    """The first of ever shorter steps that pays; None: none does."""
+    value, slope, length = start
+    for _ in range(N_TRIES):
+        moved = theta + length * direction
+        new_value, new_slope = likelihood(moved)
+        if new_value <= value + 1e-4 * length * float(direction @ slope):
+            return moved, new_value, new_slope
+        length *= 0.3
+    return None
+
+
+def _quasi_newton(
+    slope: FloatArray, steps: list[tuple[FloatArray, FloatArray]], shape: FloatArray
+) -> FloatArray:
+    """The inverse Hessian times a gradient, by L-BFGS' two loops over all steps so far."""
+    found, slopes = slope.copy(), []
+    for step, change in steps[::-1]:
+        slopes.append(float(step @ found) / float(change @ step))
+        found = found - slopes[-1] * change
+    scale = 1.0
+    if steps:
+        step, change = steps[-1]
+        scale = float(step @ change) / float(change @ (shape * change))
+    found = scale * shape * found
+    for (step, change), along in zip(steps, slopes[::-1], strict=True):
+        found = found + step * (along - float(change @ found) / float(change @ step))
+    return found
+
+
+def _single(values: FloatArray) -> FloatArray:
+    """In single precision, which is enough for a search and takes half the time."""
+    return np.asarray(values, dtype=np.float32)
+
+
+def _of_mean(one: Subsets, other: Subsets) -> FloatArray:
+    """(m, k) the covariance that m and β bring."""
+    return np.asarray(
+        SPREAD_OF_MEAN**2 + SPREAD_OF_SLOPE**2 * one.level @ other.level.T, one.level.dtype
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Process:
+    """The posterior, given all rows: S = K + mean + (τ² + noise) I = LLᵀ, α = S⁻¹ y."""
+
+    frame: Frame
+    scales: Scales
+    asked: BoolArray  # (N, n_units)
+    rows: Subsets
+    columns: FloatArray  # (N, n_columns) y
+    noise: FloatArray  # (N,)
+    root: FloatArray  # (N, N) L, lower; above the diagonal leftovers
+    weights: FloatArray  # (N, n_columns) α
+
+    @classmethod
+    def of(cls, asked: Asked, strengths: FloatArray) -> "Process":
+        """`strengths` (n_units,): how much units matter in the parametric model."""
+        frame = Frame.of(asked)
+        present = asked.present.astype(np.float64)
+        rows = Subsets(present, frame.levels(asked.held_out))
+        columns, noise = frame.columns(asked.scores), asked.noise / frame.spread**2
+        prior = Prior.of(strengths, asked.r2())
+        some = np.arange(len(rows))
+        if len(rows) > N_SEARCHED:
+            some = np.random.default_rng(0).permutation(len(rows))[:N_SEARCHED]
+        theta = most_likely(
+            Likelihood(
+                prior,
+                Subsets(_single(present[some]), _single(rows.level[some])),
+                _single(columns[some]),
+                _single(noise[some]),
+            )
+        )
+        scales = prior.scales(theta)
+        covariance = kernel.covariance(rows, rows, scales) + _of_mean(rows, rows)
+        diagonal_of(covariance)[:] += scales.own + noise
+        root = root_of(covariance)
+        assert root is not None
+        weights = halved_back(root, halved(root, columns))
+        return cls(frame, scales, asked.present, rows, columns, noise, root, weights)
+
+    @cached_property
+    def half(self) -> FloatArray:
+        """(N, N) L⁻¹, lower."""
+        from scipy.linalg.lapack import dtrtri
+
+        return np.asarray(np.tril(dtrtri(self.root, lower=1)[0]))
+
+    @cached_property
+    def precisions(self) -> FloatArray:
+        """(N,) the diagonal of S⁻¹."""
+        return np.asarray(np.einsum("ij,ij->j", self.half, self.half))
+
+    @cached_property
+    def places(self) -> dict[bytes, int]:
+        """The row of each subset that was asked."""
+        return {key: at for at, key in enumerate(row_keys(self.asked))}
+
+    def located(self, present: BoolArray) -> IntArray:
+        """(m,) the row of each subset; −1: it was not asked."""
+        return np.array([self.places.get(key, -1) for key in row_keys(present)], np.int32)
+
+    def subsets(self, present: BoolArray, predicted: FloatArray) -> Subsets:
+        """`predicted` (m, n_classes) by the parametric model."""
+        return Subsets(present.astype(np.float64), self.frame.levels(predicted))
+
+    def covariances(self, subsets: Subsets) -> FloatArray:
+        """(m, N) of F with the rows; what only the subset itself says is not in it."""
+        return kernel.covariance(subsets, self.rows, self.scales) + _of_mean(subsets, self.rows)
+
+    def predict(self, present: BoolArray, predicted: FloatArray) -> FloatArray:
+        """(m, n_classes) the posterior mean; where it was asked the answer, less its noise."""
+        found = self.covariances(self.subsets(present, predicted)) @ self.weights
+        at = self.located(present)
+        known = at >= 0
+        rows = at[known]
+        found[known] = self.columns[rows] - self.noise[rows, None] * self.weights[rows]
+        return self.frame.classes(found) + self.frame.centre
+
+    def held_out(self) -> FloatArray:
+        """(N, n_classes) each row as predicted from all others."""
+        missed = self.weights / self.precisions[:, None]
+        return self.frame.classes(self.columns - missed) + self.frame.centre
+
+    def variances_of_differences(
+        self, present: BoolArray, base: BoolArray, predicted: FloatArray
+    ) -> FloatArray:
+        """(m, n_classes) of F(S) − F(base); `predicted` has the base's in its last row."""
+        both = np.vstack([present, base])
+        subsets = self.subsets(both, predicted)
+        own, with_rows = self.scales.own, self.covariances(subsets)
+        at = self.located(both)
+        with_rows[at >= 0, at[at >= 0]] += own
+        last = subsets.some(np.array([-1], np.int32))
+        with_base = kernel.covariance(subsets, last, self.scales)[:, 0]
+        with_base += _of_mean(subsets, last)[:, 0]
+        alone = kernel.variances(subsets, self.scales) + own
+        alone += SPREAD_OF_MEAN**2 + SPREAD_OF_SLOPE**2 * (subsets.level**2).sum(axis=1)
+        halves = halved(self.root, (with_rows[:-1] - with_rows[-1]).T)
+        prior = alone[:-1] + alone[-1] - 2.0 * with_base[:-1]
+        left = np.maximum(prior - np.einsum("ij,ij->j", halves, halves), 0.0)
+        return np.asarray(left[:, None] * self._class_variances())
+
+    def _class_variances(self) -> FloatArray:
+        """(n_classes,) of one column's variance, in the scores' own unit."""
+        return np.asarray(self.frame.spread**2 * (self.frame.contrasts**2).sum(axis=1))
+
+    def shapley(self, parametric: Parametric, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """(n_units, n_classes) Shapley values and their variances; `values` are A's."""
+        n_units, scales, rows = len(values), self.scales, self.rows
+        paths = _Paths.of(self.frame, parametric, values)
+        response = paths.response(rows, self.weights)
+        ends, slope = paths.ends, SPREAD_OF_SLOPE**2 * paths.exact
+        shared = _shares(rows, ends, scales) + scales.own * kernel.shapley_of_own(self.asked).T
+        mean = shared @ self.weights + slope @ (rows.level.T @ self.weights)
+        with_rows = shared + slope @ rows.level.T + scales.response * response.with_rows
+        halves = halved(self.root, with_rows.T)
+        prior = (slope * paths.exact).sum(axis=1) + scales.response * response.variances
+        prior += scales.effects + scales.own * kernel.variance_of_own(n_units)
+        prior += scales.together * kernel.variances_of_together(scales.rates)
+        prior += scales.size * 2.0 * (1.0 - kernel.size_kernel(ends, ends)[0, 1]) / n_units**2
+        left = np.maximum(prior - np.einsum("ij,ij->j", halves, halves), 0.0)
+        shapley = self.frame.classes(mean + scales.response * response.mean)
+        return shapley, left[:, None] * self._class_variances()
+
+
+def _shares(rows: Subsets, ends: Subsets, scales: Scales) -> FloatArray:
+    """(n_units, N) covariances of rows with Shapley values, where these have a closed form."""
+    additive = scales.effects[:, None] * (rows.present - kernel.HALF).T
+    together = scales.together * kernel.shapley_of_together(rows.present, scales.rates).T
+    nothing, everything = kernel.size_kernel(ends, rows)
+    return np.asarray(additive + together + scales.size / len(additive) * (everything - nothing))
+
+
+@dataclass(frozen=True, eq=False)
+class _Response:
+    """What Shapley values have to do with the response kernel."""
+
+    mean: FloatArray  # (n_units, n_columns)
+    with_rows: FloatArray  # (n_units, N) covariances
+    variances: FloatArray  # (n_units,)
+
+
+@dataclass(frozen=True, eq=False)
+class _Paths:
+    """Units that join in random orders, each beside its reverse, and p on the way."""
+
+    orders: IntArray  # (M, n_units)
+    levels: FloatArray  # (M, n_units + 1, n_columns)
+    exact: FloatArray  # (n_units, n_columns) the Shapley values of p
+
+    @classmethod
+    def of(cls, frame: Frame, parametric: Parametric, values: FloatArray) -> "_Paths":
+        units = np.arange(len(values), dtype=np.int32)
+        drawn = np.random.default_rng(0).permuted(np.tile(units, (N_ORDERS // 2, 1)), axis=1)
+        orders = np.vstack([drawn, drawn[:, ::-1]])
+        joined = parametric.joined(orders).reshape(N_ORDERS, len(units) + 1, -1)
+        levels, exact = frame.levels(joined), values @ frame.to_levels
+        rounding = levels[0, -1] - levels[0, 0] - exact.sum(axis=0)  # of an integral over t
+        return cls(orders, levels, exact + rounding / len(units))
+
+    @property
+    def ends(self) -> Subsets:
+        """Nothing, and everything."""
+        n_units = self.orders.shape[1]
+        return Subsets(np.stack([np.zeros(n_units), np.ones(n_units)]), self.levels[0, [0, -1]])
+
+    def shared(self, values: FloatArray) -> FloatArray:
+        """(M, n_units + 1, k) along the paths → (n_units, k): Shapley values, p as control."""
+        steps, known = np.diff(values, axis=1), np.diff(self.levels, axis=1)
+        flat, by = (each.reshape(-1, each.shape[-1]) for each in (steps, known))
+        slopes = np.linalg.lstsq(by, flat, rcond=1e-10)[0]
+        left, places = flat - by @ slopes, self.orders.ravel()
+        totals = [np.bincount(places, column, len(self.exact)) for column in left.T]
+        return np.asarray(self.exact @ slopes + np.stack(totals, axis=1) / len(self.orders))
+
+    def response(self, rows: Subsets, weights: FloatArray) -> _Response:
+        """For r = 1; few functions of p and size stand for the kernel, but at both ends."""
+        root, chosen = kernel.features_of(rows, N_FEATURES, NEGLIGIBLE)
+        m, steps, n_columns = self.levels.shape
+        log_sizes = np.log2(1.0 + np.tile(np.arange(float(steps)), m))
+        on_way = kernel.placed(self.levels.reshape(m * steps, n_columns), log_sizes)
+        near = kernel.gaussian(on_way, kernel.placed(chosen.level, chosen.log_size))
+        features = halved(root, near.T).T.reshape(m, steps, -1)
+        of_rows = halved(root, kernel.response_kernel(chosen, rows))  # (k, N)
+        heights = features @ (of_rows @ weights)
+        heights[:, [0, -1]] = kernel.response_kernel(self.ends, rows) @ weights
+        shares = self.shared(features)
+        return _Response(self.shared(heights), shares @ of_rows, (shares**2).sum(axis=1))

@@ -1,0 +1,180 @@
+"""Covariances between subsets of the units, and Shapley values of what has them.
+
+Four kernels, of subsets S and T with sizes k and levels p (what a parametric model says):
+
+    additive    Σ_i b_i (x_i − ½)(x′_i − ½)             units that add, each by itself
+    together    c Π_{i in S Δ T} exp(−λ_i)              units that act together
+    size        s exp(−½ Δ²)                            Δ: difference of log₂(1 + k)
+    response    r exp(−½ (δ/.7)² − ½ (Δ/2.5)²)          δ: difference of p
+
+Shapley values are linear, so those of a covariance k(·, T) are one row per T. A Shapley value is
+an integral (Owen): let every unit be present with the same probability q, independently; then the
+mean of a product f = Π_j h_j(S) is a product of means, and
+
+    φ_i = ∫ (h_i(1) − h_i(0)) Π_{j≠i} (q h_j(1) + (1 − q) h_j(0)) dq
+
+A kernel of size alone shares equally. That of the response has no closed form: it is written as a
+sum of products of few functions of (p, log₂(1 + k)), whose Shapley values are means over orders.
+"""
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from slalom.document import BoolArray, FloatArray, IntArray
+
+RESPONSE_SCALE, RESPONSE_SIZE_SCALE = 0.7, 2.5
+HALF = 0.5  # the middle between absent and present: neither end is the origin
+
+
+@dataclass(frozen=True, eq=False)
+class Subsets:
+    """Subsets of the units, as the kernels see them."""
+
+    present: FloatArray  # (m, n_units) 0 or 1
+    level: FloatArray  # (m, n_columns) p
+
+    def __len__(self) -> int:
+        return len(self.present)
+
+    def some(self, rows: IntArray) -> "Subsets":
+        return Subsets(self.present[rows], self.level[rows])
+
+    @property
+    def log_size(self) -> FloatArray:
+        """(m,) log₂(1 + k)"""
+        return np.asarray(np.log2(1.0 + self.present.sum(axis=1)))
+
+
+@dataclass(frozen=True, eq=False)
+class Scales:
+    """How strong each kernel is."""
+
+    effects: FloatArray  # (n_units,) b
+    rates: FloatArray  # (n_units,) λ
+    together: float  # c
+    size: float  # s
+    response: float  # r
+    own: float  # τ²: what no other subset says
+
+
+def covariance(one: Subsets, other: Subsets, scales: Scales) -> FloatArray:
+    """(m, k) all four kernels together."""
+    found = additive_kernel(one.present, other.present, scales.effects)
+    found += scales.together * together_kernel(one.present, other.present, scales.rates)
+    found += scales.size * size_kernel(one, other)
+    found += scales.response * response_kernel(one, other)
+    return found
+
+
+def variances(one: Subsets, scales: Scales) -> FloatArray:
+    """(m,) the diagonal of `covariance`."""
+    additive = (one.present - HALF) ** 2 @ scales.effects
+    return np.asarray(additive + scales.together + scales.size + scales.response)
+
+
+def additive_kernel(present: FloatArray, others: FloatArray, effects: FloatArray) -> FloatArray:
+    return np.asarray(((present - HALF) * effects) @ (others - HALF).T)
+
+
+def together_kernel(present: FloatArray, others: FloatArray, rates: FloatArray) -> FloatArray:
+    """(m, k) Π exp(−λ_j) over the units that one of the two has."""
+    rated = present * rates
+    apart = (-2.0 * rated) @ others.T
+    apart += rated.sum(axis=1)[:, None]
+    apart += others @ rates
+    return np.asarray(np.exp(np.negative(apart, out=apart), out=apart))
+
+
+def size_kernel(one: Subsets, other: Subsets) -> FloatArray:
+    apart = one.log_size[:, None] - other.log_size
+    return np.asarray(np.exp(-0.5 * apart**2))
+
+
+def response_kernel(one: Subsets, other: Subsets) -> FloatArray:
+    return gaussian(*(placed(each.level, each.log_size) for each in (one, other)))
+
+
+def placed(level: FloatArray, log_size: FloatArray) -> FloatArray:
+    """(m, n_columns + 1) in units of the response's scales; of several levels the mean counts."""
+    scale = RESPONSE_SCALE * np.sqrt(level.shape[1])
+    return np.column_stack([level / scale, log_size / RESPONSE_SIZE_SCALE])
+
+
+def gaussian(one: FloatArray, other: FloatArray) -> FloatArray:
+    """(m, k) exp(−½ of the squared distance)."""
+    apart = np.zeros((len(one), len(other)))
+    for a, b in zip(one.T, other.T, strict=True):
+        apart += (a[:, None] - b) ** 2
+    apart *= -0.5
+    return np.asarray(np.exp(apart, out=apart))
+
+
+def features_of(rows: Subsets, most: int, negligible: float) -> tuple[FloatArray, Subsets]:
+    """L and R of the rows: the response kernel is nearly k(·, R) (LLᵀ)⁻¹ k(R, ·).
+
+    Greedily the row that the others explain least (a pivoted Cholesky factor).
+    """
+    at = placed(rows.level, rows.log_size)
+    chosen: list[int] = []
+    left, factor = np.ones(len(rows)), np.zeros((most, len(rows)))
+    while len(chosen) < min(most, len(rows)) and left.max() > negligible:
+        pivot, k = int(left.argmax()), len(chosen)
+        row = gaussian(at[pivot : pivot + 1], at)[0] - factor[:k, pivot] @ factor[:k]
+        factor[k] = row / np.sqrt(left[pivot])
+        left = np.maximum(left - factor[k] ** 2, 0.0)
+        left[pivot] = 0.0
+        chosen.append(pivot)
+    return np.tril(factor[: len(chosen), chosen].T), rows.some(np.array(chosen, np.int32))
+
+
+# Shapley values
+
+
+NODES, MASSES = np.polynomial.legendre.leggauss(12)
+NODES, MASSES = (NODES + 1) / 2, MASSES / 2  # over 0 … 1
+
+
+def shapley_of_together(present: FloatArray, rates: FloatArray) -> FloatArray:
+    """(m, n_units) the Shapley values of Π exp(−λ) between · and T, for every row T."""
+    kept = np.exp(-rates)
+    shown, hidden = np.where(present > 0, 1.0, kept), np.where(present > 0, kept, 1.0)
+    gained = shown - hidden
+    values = np.zeros(present.shape)
+    for node, mass in zip(NODES, MASSES, strict=True):
+        mean = hidden + node * gained
+        values += (mass * mean.prod(axis=1, keepdims=True)) / mean
+    return np.asarray(values * gained)
+
+
+def variances_of_together(rates: FloatArray) -> FloatArray:
+    """(n_units,) of the Shapley values of a random function with that covariance."""
+    lost = 1.0 - np.exp(-rates)
+    differ = NODES[:, None] * (1 - NODES) + NODES * (1 - NODES[:, None])
+    mean = 1.0 - differ[:, :, None] * lost  # (n_nodes, n_nodes, n_units)
+    others = mean.prod(axis=2, keepdims=True) / mean
+    return np.asarray(2.0 * lost * np.einsum("p,q,pqi->i", MASSES, MASSES, others))
+
+
+def shapley_of_own(present: BoolArray) -> FloatArray:
+    """(m, n_units) the Shapley values of a game that is 1 at one subset and 0 elsewhere."""
+    m, n_units = present.shape
+    sizes = present.sum(axis=1).astype(int)
+    shares = _own_shares(n_units)
+    joins = shares[np.maximum(sizes - 1, 0)][:, None]  # (k − 1)! (n − k)! / n!
+    leaves = shares[np.minimum(sizes, n_units - 1)][:, None]  # k! (n − k − 1)! / n!
+    return np.asarray(np.where(present, joins, -leaves)).reshape(m, n_units)
+
+
+def variance_of_own(n_units: int) -> float:
+    """Of the Shapley values of a game that is white noise of variance 1."""
+    return float(2.0 * _own_shares(n_units).sum() / n_units)
+
+
+@cache
+def _own_shares(n_units: int) -> FloatArray:
+    """k! (n − k − 1)! / n! for k = 0 … n − 1, which is 1 / (n C(n − 1, k))."""
+    log_steps = np.log(np.arange(1.0, n_units))
+    log_binomials = np.append(0.0, np.cumsum(log_steps[::-1] - log_steps))
+    return np.asarray(np.exp(-log_binomials) / n_units)
