@@ -3,12 +3,13 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
+RELEASE := .venvs/release
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test check docs dist tables mutants screenshots format clean
+.PHONY: help demo serve test check docs dist release-check lock tables mutants screenshots format clean
 
 help:  ## show these targets
-	@sed -n 's/^\([a-z]*\): .*## /  make \1	/p' $(MAKEFILE_LIST)
+	@sed -n 's/^\([a-z-]*\): .*## /  make \1	/p' $(MAKEFILE_LIST) | expand -t 22
 
 demo: $(VENV)/.hf  ## explain a film review with the bundled classifier, also as slalom-demo.html
 	@$(BIN)/slalom explain --file examples/review.txt --html slalom-demo.html
@@ -33,6 +34,12 @@ docs: $(VENV)/.dev  ## build the documentation site into docs/_build; a warning 
 dist: $(VENV)/.dev  ## build a wheel and an sdist into dist/
 	$(BIN)/python -m build --no-isolation
 
+release-check: $(RELEASE)/.made  ## all that a release needs, in environments of its own: built, checked, installed, tried
+	$(RELEASE)/bin/python -m release
+
+lock: $(RELEASE)/.made  ## write lock.txt: constraints.txt with the hashes of every file
+	$(RELEASE)/bin/python -m release lock
+
 tables: $(VENV)/.dev  ## the paper's tables and figures at a small scale, into results/
 	OMP_NUM_THREADS=1 $(BIN)/python -m experiments all --scale small --jobs 2
 
@@ -47,19 +54,28 @@ format: $(VENV)/.dev  ## rewrite the sources in house style
 	$(BIN)/ruff format .
 
 clean:  ## remove what these targets made
-	rm -rf $(VENV) dist screenshots docs/_build docs/generated slalom-demo.html
+	rm -rf $(VENV) .venvs dist screenshots docs/_build docs/generated slalom-demo.html
 
-$(VENV)/.hf:  EXTRAS := hf
-$(VENV)/.web: EXTRAS := hf,web
-$(VENV)/.dev: EXTRAS := hf,dev
-$(VENV)/.hf $(VENV)/.web $(VENV)/.dev: pyproject.toml constraints.txt
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-	  { echo "slalom needs Python 3.11 or newer; name one: make PYTHON=python3.12" >&2; exit 1; }
-	@echo "Installing [$(EXTRAS)] into $(VENV), this once ..."
+$(VENV)/.hf:  WHAT := '.[hf]'
+$(VENV)/.web: WHAT := '.[hf,web]'
+$(VENV)/.dev: WHAT := '.[all]' --group dev
+$(VENV)/.hf $(VENV)/.web $(VENV)/.dev: pyproject.toml hatch_build.py constraints.txt
+	@$(OLD_ENOUGH)
+	@echo "Installing $(WHAT) into $(VENV), this once ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(PIP) install -qq -c constraints.txt hatchling editables setuptools
-	@$(PIP) install -qq -c constraints.txt --no-build-isolation -e '.[$(EXTRAS)]'
+	@$(PIP) install -qq -c constraints.txt pip hatchling editables setuptools
+	@$(PIP) install -qq -c constraints.txt --no-build-isolation -e $(WHAT)
 	@touch $@
+
+$(RELEASE)/.made: pyproject.toml constraints.txt
+	@$(OLD_ENOUGH)
+	@test -x $(RELEASE)/bin/python || $(PYTHON) -m venv $(RELEASE)
+	@$(RELEASE)/bin/python -m pip install -qq --disable-pip-version-check -c constraints.txt pip
+	@$(RELEASE)/bin/python -m pip install -qq -c constraints.txt --group release
+	@touch $@
+
+OLD_ENOUGH = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+  { echo "slalom needs Python 3.11 or newer; name one: make PYTHON=python3.12" >&2; exit 1; }
 
 AXE := axe-core@4.14.0
 $(VENV)/axe/package/axe.min.js: | $(VENV)/.dev  # what checks that everybody can use the pages; needs npm

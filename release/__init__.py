@@ -1,0 +1,1 @@
+"""What a release needs: `python -m release`, run by `make release-check`."""
