@@ -14,7 +14,7 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "slalom"
 LAYERS = (  # imports point up this list; parts of one line do not import each other
     {"errors"},
-    {"temporary"},
+    {"temporary", "schema"},
     {"document", "files"},
     {"classifiers", "samplers", "surrogates", "pairs"},
     {"explanation"},

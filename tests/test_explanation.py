@@ -49,6 +49,8 @@ def with_every_part(explanation, whole):
 @pytest.mark.parametrize("whole", [0.25, np.array([-0.5, 0.5])])
 def test_every_part_of_version_2_survives_a_file(found, whole, tmp_path):
     made = with_every_part(found, whole)
+    if np.shape(whole):
+        made = replace(made, target="all", target_index=None, model=None)
     made.save(tmp_path / "e.json")
     again = slalom.read(tmp_path / "e.json")
     assert again == made
@@ -120,7 +122,7 @@ def test_explanations_pickle(found):
         ("[" * 100_000, "not valid JSON"),
         ("[1, 2]", "expected one written by save"),
         ('{"format": "something else"}', "expected one written by save"),
-        ('{"format": "slalom-explanation", "version": 99}', "reads up to 2: upgrade"),
+        ('{"format": "slalom-explanation", "version": 99}', "reads up to 3: upgrade"),
         ('{"format": "slalom-explanation", "version": 1}', "damaged"),
         (b"\xff\xfe\x00", "not valid JSON"),
     ],
@@ -137,7 +139,9 @@ def test_parts_that_do_not_fit_together_are_damage(found, tmp_path):
     record["scores"]["value"].pop()
     path = tmp_path / "e.json"
     path.write_text(json.dumps(record))
-    with pytest.raises(slalom.SlalomError, match=r"damaged.*36 units but 35 entries in value"):
+    with pytest.raises(
+        slalom.SlalomError, match=r"damaged: scores.value: expected 36 entries \(units\), not 35"
+    ):
         slalom.read(path)
 
 
@@ -152,13 +156,22 @@ def test_a_missing_file_or_folder_is_one_sentence(found, tmp_path):
 
 def test_saving_replaces_whole_files_with_the_usual_rights(found, tmp_path):
     path = tmp_path / "e.json"
-    path.write_text("what was here before")
     found.save(path)
     assert slalom.read(path) == found
     assert [entry.name for entry in tmp_path.iterdir()] == ["e.json"]
     plain = tmp_path / "plain"
     plain.write_text("")
     assert stat.S_IMODE(path.stat().st_mode) == stat.S_IMODE(plain.stat().st_mode)
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o666])
+def test_who_may_read_a_file_stays_as_it_was(mode, found, tmp_path):
+    path = tmp_path / "e.json"
+    path.write_text("what was here before")
+    path.chmod(mode)
+    found.save(path)
+    assert slalom.read(path) == found
+    assert stat.S_IMODE(path.stat().st_mode) == mode
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ predict for any subset of the units without knowing which method made it.
 """
 
 import os
-from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, cast
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from slalom.document import BoolArray, FloatArray, IntArray, Span, Text
 from slalom.errors import InputError, NoModelError
 from slalom.files import Format, write_json
 from slalom.pairs import Interactions
+from slalom.schema import Within, check_below, plain, read_as
 from slalom.surrogates.base import Model
 from slalom.surrogates.gam import GamModel
 from slalom.surrogates.linear import LinearModel
@@ -28,10 +29,9 @@ if TYPE_CHECKING:
 
     from slalom.metrics.counterfactual import Counterfactual
 
-MODELS = {
-    model.kind: model
-    for model in (SlalomModel, CompletedModel, CorrectedModel, LinearModel, GamModel, TreesModel)
-} | {"slalom-nearby": CorrectedModel}  # its name in earlier files
+AnyModel = SlalomModel | CompletedModel | CorrectedModel | LinearModel | GamModel | TreesModel
+LOST_MODEL = "saved by an earlier version: what the fit would predict of a subset is not known"
+EARLIER_MODELS = ("slalom-nearby",)  # of earlier versions: opened without what they would predict
 HIGH_TRUST, FAIR_TRUST = 0.9, 0.6
 CLEAR, LENIENT = 2.0, 0.1  # R² less so many standard errors may fall short of a bar by so much
 Number = float | FloatArray  # a log-odds; one per class where all are explained
@@ -43,10 +43,10 @@ class Quality:
 
     r2: float | None  # leave-one-out: the share of the classifier's behaviour that is described
     rmse: float | None  # leave-one-out, in log-odds
-    n_queries: int  # distinct queries asked
-    n_tokens: int  # tokens that went through the model
-    seconds: float  # of asking and fitting
-    trust: str  # "exact", "high", "fair" or "low"
+    n_queries: Annotated[int, Within(0)]  # distinct queries asked
+    n_tokens: Annotated[int, Within(0)]  # tokens that went through the model
+    seconds: Annotated[float, Within(0)]  # of asking and fitting
+    trust: Annotated[str, Literal["exact", "high", "fair", "low"]]
     notes: tuple[str, ...] = ()  # sentences: what a reader must know besides
     parts: dict[str, float] = field(default_factory=dict)  # of the model → share it describes
     r2_error: float | None = None  # standard error of R²: with few answers it is partly luck
@@ -66,33 +66,39 @@ class Explanation:
     """What every unit of a text says and how loudly it says it."""
 
     text: Text  # as it was given: a str, or a pair of them
-    units: tuple[str, ...]  # what has a score, in the order of the text
-    spans: tuple[Span, ...]  # (start, end) of each in the text; (side, start, end) in a pair
-    features: IntArray  # (n_units,) units with equal numbers share value and importance
-    scores: dict[str, FloatArray]  # name → (n_units,), or (n_units, n_classes) for all classes
-    errors: dict[str, FloatArray]  # standard errors, same shapes; {} where a method has none
-    identified: BoolArray  # (n_units,) False: the score is 0 and means nothing
+    units: Annotated[tuple[str, ...], "units"]  # what has a score, in the order of the text
+    spans: Annotated[
+        tuple[Span, ...], "units"
+    ]  # (start, end) of each; (side, start, end) in a pair
+    features: Annotated[IntArray, "units"]  # units with equal numbers share value and importance
+    scores: dict[str, Annotated[FloatArray, "units labels?"]]  # one column, or one per class
+    errors: dict[str, Annotated[FloatArray, "units labels?", Within(0)]]  # standard errors, or {}
+    identified: Annotated[BoolArray, "units"]  # False: the score is 0 and means nothing
     anchor: Anchor | None  # what is always shown; None: the method has none
     quality: Quality  # how far to trust it, and what it cost
-    logits: FloatArray  # (n_classes,) of the full text
-    labels: tuple[str, ...]  # of all classes
+    logits: Annotated[FloatArray, "labels"]  # of the full text
+    labels: Annotated[tuple[str, ...], "labels"]  # of all classes
     target: str  # the label explained, or "all"
     target_index: int | None  # None: all
     method: str  # its name in slalom.METHODS
-    seed: int  # of the random queries
+    seed: Annotated[int, Within(0)]  # of the random queries
     classifier: str  # its name, in words
     independent: bool = False  # labels do not compete: multi-label, regression
     primary_score: str | None = None  # the score to look at first; None: whatever a view prefers
-    model: Model | None = field(default=None, repr=False)  # over units; None: nothing to predict
-    measured: dict[str, BoolArray] = field(default_factory=dict)  # score → (n_units,) asked?
-    determined: FloatArray | None = None  # (n_units,) 0…1: data, not prior; None: unknown
-    whole: Number | None = None  # what the fit says of the whole text; None: no model
-    base: Number | None = None  # the score of the empty text; None: unknown
+    model: Annotated[Model | None, AnyModel | None] = None  # over units; None: nothing to predict
+    measured: dict[str, Annotated[BoolArray, "units"]] = field(default_factory=dict)  # asked?
+    determined: Annotated[FloatArray | None, "units"] = None  # 0…1: data, not prior; None: unknown
+    whole: Annotated[Number | None, "labels"] = None  # what the fit says of it; None: no model
+    base: Annotated[Number | None, "labels"] = None  # the score of the empty text; None: unknown
     base_measured: bool = False  # the empty text was asked, not fitted
-    length_curve: FloatArray | None = None  # (n_units + 1,) of 0 … n units; None: no such part
-    length_errors: FloatArray | None = None  # its standard errors, same shape; None: unknown
+    length_curve: Annotated[FloatArray | None, "units+1 labels?"] = None  # of 0 … n; None: no part
+    length_errors: Annotated[FloatArray | None, "units+1 labels?", Within(0)] = None  # of it
     windowed: bool = False  # the text is longer than the model reads, and was read in windows
     pairs: Interactions | None = None  # words that act together; None: nobody looked
+
+    def check(self) -> None:
+        """What a file may say beyond types and sizes; ValueError where nothing could be shown."""
+        check_explanation(self)
 
     def is_measured(self, name: str) -> BoolArray:
         """(n_units,) where a score is the classifier's own answer; a name not there: nowhere."""
@@ -124,69 +130,20 @@ class Explanation:
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON types; the one format of the command line, the page and the corpus."""
-        model = self.model and {"kind": self.model.kind, **self.model.to_json()}
-        record = {
-            "text": self.text,
-            "units": list(self.units),
-            "spans": [list(span) for span in self.spans],
-            "features": self.features.tolist(),
-            "scores": {name: score.tolist() for name, score in self.scores.items()},
-            "errors": {name: error.tolist() for name, error in self.errors.items()},
-            "identified": self.identified.tolist(),
-            "anchor": self.anchor and asdict(self.anchor),
-            "quality": asdict(self.quality),
-            "logits": self.logits.tolist(),
-            "labels": list(self.labels),
-            "target": {"index": self.target_index, "label": self.target},
-            "method": self.method,
-            "seed": self.seed,
-            "classifier": self.classifier,
-            "independent": self.independent,
-            "primary_score": self.primary_score,
-            "model": model,
-            "measured": {name: marks.tolist() for name, marks in self.measured.items()},
-            "determined": _plain(self.determined),
-            "whole": _plain(self.whole),
-            "base": _plain(self.base),
-            "base_measured": self.base_measured,
-            "length_curve": _plain(self.length_curve),
-            "length_errors": _plain(self.length_errors),
-            "windowed": self.windowed,
-            **({} if self.pairs is None else {"pairs": self.pairs.to_json()}),
-        }
+        record = {field.name: plain(getattr(self, field.name)) for field in fields(self)}
+        record["target"] = {"index": record.pop("target_index"), "label": self.target}
+        if self.pairs is None:
+            del record["pairs"]
         return FILES.stamped(record)
 
     @classmethod
     def from_json(cls, record: dict[str, Any]) -> "Explanation":
-        """The inverse of to_json; of a version 1 file, what it does not tell is unknown."""
-        text, anchor, quality = record["text"], record["anchor"], record["quality"]
-        if anchor is not None:
-            value = anchor["value"]
-            anchor = Anchor(
-                tuple(value) if isinstance(value, list) else value, anchor["importance"]
-            )
-        return cls(
-            text=tuple(text) if isinstance(text, list) else text,
-            units=tuple(record["units"]),
-            spans=tuple(tuple(span) for span in record["spans"]),
-            features=np.array(record["features"], dtype=np.int32),
-            scores={name: np.array(score, float) for name, score in record["scores"].items()},
-            errors={name: np.array(error, float) for name, error in record["errors"].items()},
-            identified=np.array(record["identified"], dtype=bool),
-            anchor=anchor,
-            quality=Quality(**{**quality, "notes": tuple(quality["notes"])}),
-            logits=np.array(record["logits"], dtype=float),
-            labels=tuple(record["labels"]),
-            target=record["target"]["label"],
-            target_index=record["target"]["index"],
-            method=record["method"],
-            seed=record["seed"],
-            classifier=record["classifier"],
-            independent=record.get("independent", False),  # files of the first days lack these
-            primary_score=record.get("primary_score", record.get("shown")),
-            model=_model_from_json(record["model"]),
-            **_since_version_2(record),
-        )
+        """The inverse of to_json; of an earlier version, what it does not tell is unknown."""
+        made, model = read_as(cls, upgraded(record)), record.get("model")
+        if made.model is None and model is not None:
+            notes = (*made.quality.notes, LOST_MODEL)
+            return replace(made, quality=replace(made.quality, notes=notes))
+        return made
 
     def __eq__(self, other: object) -> bool:
         """Equal in everything but the seconds it took."""
@@ -244,61 +201,82 @@ def read(path: str | os.PathLike[str]) -> Explanation:
     return FILES.read(path)
 
 
-def _parsed(record: dict[str, Any]) -> Explanation:
-    explanation = Explanation.from_json(record)
-    _check_shapes(explanation)
-    return explanation
+FILES = Format("slalom-explanation", 3, "an explanation", Explanation.from_json)
 
 
-FILES = Format("slalom-explanation", 2, "an explanation", _parsed)
+def with_target(record: dict[str, Any]) -> dict[str, Any]:
+    """The target's label and index as fields of their own."""
+    target = read_as(_TargetRecord, record.get("target"), "target")
+    return {**record, "target": target.label, "target_index": target.index}
 
 
-def _check_shapes(explanation: Explanation) -> None:
-    """A file whose parts do not fit together is damaged, whatever its JSON says."""
+def upgraded(record: dict[str, Any]) -> dict[str, Any]:
+    """A record as fields of an Explanation, files of earlier versions included."""
+    record = with_target(record)
+    if "shown" in record:  # its name in files of the first days
+        record.setdefault("primary_score", record["shown"])
+    if isinstance(record.get("pairs"), dict):
+        record["pairs"] = {**record["pairs"], "spans": record.get("spans")}
+    if isinstance(record.get("model"), dict) and record["model"].get("kind") in EARLIER_MODELS:
+        record["model"] = None
+    return record
+
+
+@dataclass(frozen=True)
+class _TargetRecord:
+    label: str
+    index: int | None
+
+
+def check_explanation(explanation: Explanation) -> None:
+    """Whatever passes can be shown, saved and asked; the first thing that cannot is named."""
+    e, of_class = explanation, explanation.target_index
+    if not e.units or not e.scores:
+        raise ValueError("expected at least one unit and one score")
+    _check_spans(e)
+    check_below(e.features, len(e.units), "features")
+    if e.target != _target_name(e):
+        raise ValueError(f"target: {e.target!r} is not the class {of_class} of {len(e.labels)}")
+    if e.primary_score not in (None, *e.scores):
+        raise ValueError(f"primary_score: there is no score {e.primary_score!r}")
+    for name, score in e.scores.items():
+        if of_class is not None and score.ndim > 1:
+            raise ValueError(f"scores.{name}: expected one column, for one class")
+    for name, error in e.errors.items():
+        if name not in e.scores or error.shape != e.scores[name].shape:
+            raise ValueError(f"errors.{name}: there is no score of the same shape")
+    shape = () if of_class is not None else (len(e.labels),)
+    for what, number in {"whole": e.whole, "base": e.base}.items():
+        if number is not None and np.shape(number) != shape:
+            raise ValueError(f"{what}: expected {'one number' if not shape else 'a list'}")
+    _check_model(e, shape)
+
+
+def _target_name(explanation: Explanation) -> str | None:
+    at, labels = explanation.target_index, explanation.labels
+    return "all" if at is None else labels[at] if 0 <= at < len(labels) else None
+
+
+def _check_spans(explanation: Explanation) -> None:
+    """Each lies in the text, and after the one before it."""
+    sides = explanation.text if isinstance(explanation.text, tuple) else (explanation.text,)
+    reached = [0] * len(sides)
+    for span in explanation.spans:
+        side, start, end = span if len(sides) == 2 and len(span) == 3 else (0, *span)
+        if not 0 <= side < len(sides) or not reached[side] <= start <= end <= len(sides[side]):
+            raise ValueError(f"spans: {span} lies outside of the text or before another one")
+        reached[side] = end
+
+
+def _check_model(explanation: Explanation, shape: tuple[int, ...]) -> None:
+    """It has something to say of any subset: tried on the empty text and the whole."""
+    if explanation.model is None:
+        return
     n_units = len(explanation.units)
-    parts: list[tuple[str, int]] = [
-        ("spans", len(explanation.spans)),
-        ("features", len(explanation.features)),
-        ("identified", len(explanation.identified)),
-        *((name, len(score)) for name, score in explanation.scores.items()),
-        *((f"error of {name}", len(error)) for name, error in explanation.errors.items()),
-        *((f"measured {name}", len(marks)) for name, marks in explanation.measured.items()),
-    ]
-    if explanation.determined is not None:
-        parts.append(("determined", len(explanation.determined)))
-    for name in ("length_curve", "length_errors"):
-        if (sizes := getattr(explanation, name)) is not None:
-            parts.append((name, len(sizes) - 1))
-    for name, length in parts:
-        if length != n_units:
-            raise ValueError(f"{n_units} units but {length} entries in {name}")
-
-
-def _model_from_json(record: dict[str, Any] | None) -> Model | None:
-    return None if record is None else cast(Model, MODELS[record["kind"]].from_json(record))
-
-
-def _since_version_2(record: dict[str, Any]) -> dict[str, Any]:
-    """What files of version 1 do not have."""
-    measured, pairs = record.get("measured", {}), record.get("pairs")
-    return {
-        "pairs": pairs and Interactions.from_json(pairs, [tuple(s) for s in record["spans"]]),
-        "measured": {name: np.array(marks, dtype=bool) for name, marks in measured.items()},
-        "base_measured": record.get("base_measured", False),
-        "windowed": record.get("windowed", False),
-        **{
-            name: _number(record.get(name))
-            for name in ("determined", "whole", "base", "length_curve", "length_errors")
-        },
-    }
-
-
-def _number(plain: list[Any] | float | None) -> Any:
-    return np.array(plain, dtype=float) if isinstance(plain, list) else plain
-
-
-def _plain(number: Number | None) -> Any:
-    return number.tolist() if isinstance(number, np.ndarray) else number
+    with np.errstate(all="ignore"):
+        said = explanation.predict(np.vstack([np.zeros(n_units), np.ones(n_units)]))
+    if said.shape != (2, *shape) or not np.isfinite(said).all():
+        raise ValueError("model: its predictions are no scores")
 
 
 def _timeless(explanation: Explanation) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from slalom.errors import FileError
+from slalom.schema import DamageError
 from slalom.temporary import temporary_file
 
 Kept = TypeVar("Kept")
@@ -23,7 +24,7 @@ class Format(Generic[Kept]):
     name: str  # as the file says it: "slalom-explanation"
     version: int  # the newest that is understood
     kind: str  # for people: "an explanation"
-    parse: Callable[[dict[str, Any]], Kept]
+    parse: Callable[[dict[str, Any]], Kept]  # raises DamageError
 
     def stamped(self, record: dict[str, Any]) -> dict[str, Any]:
         return {"format": self.name, "version": self.version, **record}
@@ -42,7 +43,7 @@ class Format(Generic[Kept]):
         if not isinstance(record, dict) or record.get("format") != self.name:
             raise FileError(f"{path} is not {self.kind} file: expected one written by save()")
         version = record.get("version")
-        if not isinstance(version, int):
+        if type(version) is not int or version < 1:
             raise FileError(f"{path} is {self.kind} file, but damaged: version {version!r}")
         if version > self.version:
             raise FileError(
@@ -51,8 +52,8 @@ class Format(Generic[Kept]):
             )
         try:
             return self.parse(record)
-        except (KeyError, IndexError, TypeError, ValueError, AttributeError) as problem:
-            raise FileError(f"{path} is {self.kind} file, but damaged: {problem!r}") from problem
+        except DamageError as problem:
+            raise FileError(f"{path} is {self.kind} file, but damaged: {problem}") from problem
 
 
 def write_json(path: str | os.PathLike[str], record: dict[str, Any]) -> None:
@@ -81,7 +82,14 @@ def _replace(path: Path, content: bytes) -> None:
     with temporary_file(path.parent) as (file, temporary):
         file.write(content)
         file.close()
-        mask = os.umask(0)
-        os.umask(mask)
-        temporary.chmod(0o666 & ~mask)  # temporary files are private, results are not
+        temporary.chmod(rights(path))  # temporary files are private, results are not
         temporary.replace(path)
+
+
+def rights(path: Path) -> int:
+    """Those of the file that is replaced, else those that new files get here."""
+    if path.exists():
+        return path.stat().st_mode & 0o777
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask

@@ -5,10 +5,19 @@ Knows what was found, not how: the search is in metrics/interactions.py.
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from slalom.document import Span
 from slalom.errors import counted
+from slalom.schema import Within, plain
+
+
+@dataclass(frozen=True)
+class Sums:
+    """What two units add, with nothing else shown."""
+
+    together: float
+    apart: float
 
 
 @dataclass(frozen=True)
@@ -19,8 +28,7 @@ class Pair:
     words: tuple[str, str]
     together: float  # what both add to the rest of the text
     apart: float  # what each adds to it without the other, summed
-    alone_together: float | None  # the same with nothing else shown; None: it cannot be asked
-    alone_apart: float | None
+    alone: Sums | None  # the same with nothing else shown; None: it cannot be asked
 
     @property
     def size(self) -> float:
@@ -37,39 +45,20 @@ class Pair:
         line = f"together {self.together:+.2f}, apart {self.apart:+.2f}"
         return line.replace(" -", " −")  # the minus of every view
 
-    def to_json(self) -> dict[str, Any]:
-        alone = None
-        if self.alone_together is not None:
-            alone = {"together": self.alone_together, "apart": self.alone_apart}
-        return {
-            "units": list(self.units),
-            "words": list(self.words),
-            "together": self.together,
-            "apart": self.apart,
-            "alone": alone,
-        }
-
-    @classmethod
-    def from_json(cls, record: dict[str, Any]) -> "Pair":
-        (i, j), (first, second), alone = record["units"], record["words"], record["alone"] or {}
-        return cls(
-            units=(i, j),
-            words=(first, second),
-            together=record["together"],
-            apart=record["apart"],
-            alone_together=alone.get("together"),
-            alone_apart=alone.get("apart"),
-        )
-
 
 @dataclass(frozen=True, repr=False)
 class Interactions:
     """The pairs found, strongest first, and what it took; `str()` gives one line per pair."""
 
     pairs: tuple[Pair, ...]
-    n_queries: int  # asked to find and to measure them
+    n_queries: Annotated[int, Within(0)]  # asked to find and to measure them
     measured: bool  # False: what the model says, nothing was asked
-    spans: tuple[Span, ...]  # of all units of the text
+    spans: Annotated[tuple[Span, ...], "units"]  # of all units of the text
+
+    def check(self) -> None:
+        for pair in self.pairs:
+            if not 0 <= pair.units[0] < pair.units[1] < len(self.spans):
+                raise ValueError(f"a pair of the units {pair.units}, of {len(self.spans)}")
 
     def __iter__(self) -> Iterator[Pair]:
         return iter(self.pairs)
@@ -96,16 +85,8 @@ class Interactions:
 
     def to_json(self) -> dict[str, Any]:
         """What a view needs to draw arcs between words."""
-        pairs = [pair.to_json() for pair in self.pairs]
-        return {"pairs": pairs, "n_queries": self.n_queries, "measured": self.measured}
-
-    @classmethod
-    def from_json(cls, record: dict[str, Any], spans: Sequence[Span]) -> "Interactions":
-        pairs = tuple(Pair.from_json(pair) for pair in record["pairs"])
-        for pair in pairs:
-            if not all(unit in range(len(spans)) for unit in pair.units):
-                raise ValueError(f"a pair of the units {pair.units}, of {len(spans)}")
-        return cls(pairs, record["n_queries"], record["measured"], tuple(spans))
+        record = {"pairs": self.pairs, "n_queries": self.n_queries, "measured": self.measured}
+        return {name: plain(part) for name, part in record.items()}
 
 
 def joined(spans: Sequence[Span], one_with_next: Collection[int]) -> tuple[Span, ...]:

@@ -65,7 +65,8 @@ def test_together_and_apart_are_what_the_words_say():
     pair = found[0]
     assert pair.together == pytest.approx(both + 1.5)
     assert pair.apart == pytest.approx(no + bad - 1.5)
-    assert (pair.alone_together, pair.alone_apart) == pytest.approx((pair.together, pair.apart))
+    alone = (pair.alone.together, pair.alone.apart)
+    assert alone == pytest.approx((pair.together, pair.apart))
     line = f"not × bad: together {both + 1.5:+.2f}, apart {both - 1.5:+.2f}"
     assert str(found) == line.replace("-", "−")
     assert found.to_json()["pairs"][0]["units"] == [3, 4]
@@ -179,7 +180,7 @@ def test_short_texts_and_empty_texts():
     e = slalom.explain(never, "a rare script", "linear", target="pos")
     pair = e.interactions(3, never)[0]
     assert pair.words[0].strip() == "rare"
-    assert pair.alone_together is None
+    assert pair.alone is None
 
 
 @pytest.mark.parametrize("text", ["not bad", "don't watch", "never again", "not so bad", "never"])

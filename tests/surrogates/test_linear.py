@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from oracles import observed
+from slalom.schema import plain, read_as
 from slalom.surrogates.base import Observations
-from slalom.surrogates.gam import GamModel, GamSurrogate
-from slalom.surrogates.linear import LinearModel, LinearSurrogate
+from slalom.surrogates.gam import GamSurrogate
+from slalom.surrogates.linear import LinearSurrogate
 
 
 def design(n_rows, n_features, seed=0):
@@ -107,9 +108,8 @@ def test_models_survive_json(surrogate, n_classes):
     fit = surrogate.fit(
         Observations(counts, scores, weights=np.ones(30), document_counts=np.array([2.0, 1, 1, 1]))
     )
-    kinds = {LinearModel.kind: LinearModel, GamModel.kind: GamModel}
-    record = json.loads(json.dumps(fit.model.to_json(), allow_nan=False))
-    again = kinds[fit.model.kind].from_json(record)
+    record = json.loads(json.dumps(plain(fit.model), allow_nan=False))
+    again = read_as(type(fit.model), record)
     np.testing.assert_array_equal(again.predict(counts), fit.model.predict(counts))
     assert again.predict(counts).shape == scores.shape
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from slalom.schema import plain, read_as
 from slalom.surrogates.boosted import Ground
 from slalom.surrogates.permuted_shapley import permuted_shapley
 from slalom.surrogates.remainder import FoldedRows, fit_remainder
@@ -129,7 +130,7 @@ def test_a_response_surface_interpolates_and_stays_level():
     surface = Response(np.array([-1.0, 1.0]), np.array([1.0, 3.0]), np.array([[0, 1.0], [2, 3.0]]))
     found = surface(np.array([-1, 0, 1, 9, -9.0]), np.array([1, 3, 1, 99, 0.0]))
     np.testing.assert_allclose(found, [0, 2, 2, 3, 0])
-    again = Response.from_json(surface.to_json())
+    again = read_as(Response, plain(surface))
     np.testing.assert_array_equal(again(found, found), surface(found, found))
 
 
@@ -178,4 +179,4 @@ def test_units_that_join_one_by_one_are_predicted_as_their_counts(anchor):
 def test_a_flat_surface_adds_nothing_anywhere():
     said, sizes = np.linspace(-5, 5, 7), np.arange(7.0)
     np.testing.assert_array_equal(flat()(said, sizes), np.zeros(7))
-    np.testing.assert_array_equal(Response.from_json(flat().to_json())(said, sizes), np.zeros(7))
+    np.testing.assert_array_equal(read_as(Response, plain(flat()))(said, sizes), np.zeros(7))

@@ -10,6 +10,7 @@ import pytest
 
 import slalom
 from oracles import linear_oracle, observed
+from slalom.schema import plain, read_as
 from slalom.surrogates.boosted import BoostedSurrogate, Growth, _planted, grow
 from slalom.surrogates.trees import Forest, TreesModel, no_trees
 
@@ -117,9 +118,9 @@ def test_it_judges_itself_on_what_it_has_not_seen(rows):
 def test_a_stored_model_needs_no_library(rows, monkeypatch):
     counts, scores = rows
     fit = BoostedSurrogate(SMALL).fit(observed(counts, scores))
-    record = json.loads(json.dumps(fit.model.to_json()))
+    record = json.loads(json.dumps(plain(fit.model)))
     monkeypatch.setitem(sys.modules, "lightgbm", None)
-    again = TreesModel.from_json(record)
+    again = read_as(TreesModel, record)
     np.testing.assert_array_equal(again.predict(counts), fit.model.predict(counts))
     with pytest.raises(slalom.SlalomError, match=r"pip install 'slalom-xai\[trees\]'"):
         BoostedSurrogate(SMALL).fit(observed(counts, scores))
@@ -134,7 +135,7 @@ def test_repeated_words_share_and_the_shares_add_up():
 
 
 def test_no_trees_survive_a_file_and_say_nothing():
-    again = Forest.from_json(json.loads(json.dumps(no_trees().to_json())))
+    again = read_as(Forest, json.loads(json.dumps(plain(no_trees()))))
     np.testing.assert_array_equal(again.predict(np.ones((3, 2))), np.zeros(3))
     np.testing.assert_array_equal(again.shapley(np.ones(2)), np.zeros(2))
 

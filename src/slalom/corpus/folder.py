@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from slalom.errors import FileError
-from slalom.files import write_json
+from slalom.files import rights, write_json
 from slalom.temporary import PREFIX, SUFFIX, locked, temporary_file
 
 RUN = "run.json"
@@ -148,9 +148,7 @@ class RunFolder:
                 file.flush()
                 os.fsync(file.fileno())
                 file.close()
-                mask = os.umask(0)
-                os.umask(mask)
-                temporary.chmod(0o666 & ~mask)
+                temporary.chmod(rights(path))
                 path.parent.mkdir(exist_ok=True)
                 temporary.replace(path)
         except OSError as problem:

@@ -7,8 +7,8 @@ lets the explanation of a single text start from what is known of its tokens.
 
 import os
 from collections.abc import Hashable, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, fields, replace
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -19,9 +19,10 @@ from slalom.explainers.base import Request
 from slalom.explainers.facts import Facts
 from slalom.explainers.stages import Sampled
 from slalom.explainers.surrogate import QueryBudget, SurrogateExplainer
-from slalom.explanation import Explanation, Quality
+from slalom.explanation import Explanation, Quality, with_target
 from slalom.files import Format, write_json
 from slalom.samplers.subsets import SubsetSizes
+from slalom.schema import Within, plain, read_as
 from slalom.surrogates.base import Fit, Observations
 from slalom.surrogates.slalom.fit import Prior, SlalomSurrogate
 from slalom.surrogates.slalom.model import Anchor
@@ -48,21 +49,21 @@ class Entry:
 class Vocabulary:
     """Values and importances of tokens, fitted over many documents."""
 
-    tokens: tuple[str, ...]  # as they are written
-    keys: tuple[Hashable, ...]  # what the classifier sees of each
-    scores: dict[str, FloatArray]  # "value" and "importance" → (n_tokens,)
-    errors: dict[str, FloatArray]  # standard errors, same shapes
-    counts: IntArray  # (n_tokens,) how many documents contain each
+    tokens: Annotated[tuple[str, ...], "tokens"]  # as they are written
+    keys: Annotated[tuple[Hashable, ...], "tokens"]  # what the classifier sees of each
+    scores: dict[str, Annotated[FloatArray, "tokens"]]  # "value" and "importance"
+    errors: dict[str, Annotated[FloatArray, "tokens", Within(0)]]  # standard errors
+    counts: Annotated[IntArray, "tokens", Within(0)]  # how many documents contain each
     rare: Anchor | None  # value and importance shared by all other tokens
     anchor: Anchor | None  # what is always shown
     quality: Quality  # r2 and rmse are of held-out documents
-    n_documents: int  # that were asked about
+    n_documents: Annotated[int, Within(0)]  # that were asked about
     labels: tuple[str, ...]  # of all classes
     target: str  # the label that values speak for
     target_index: int  # its place among the labels
     classifier: str  # its name, in words
     units: str | None  # what a token is: "word" (None, too), "token" or "sentence"
-    seed: int  # of the random queries
+    seed: Annotated[int, Within(0)]  # of the random queries
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -120,44 +121,19 @@ class Vocabulary:
         write_json(path, self.to_json())
 
     def to_json(self) -> dict[str, Any]:
-        record = {
-            "tokens": list(self.tokens),
-            "keys": list(self.keys),
-            "scores": {name: score.tolist() for name, score in self.scores.items()},
-            "errors": {name: error.tolist() for name, error in self.errors.items()},
-            "counts": self.counts.tolist(),
-            "rare": self.rare and asdict(self.rare),
-            "anchor": self.anchor and asdict(self.anchor),
-            "quality": asdict(self.quality),
-            "n_documents": self.n_documents,
-            "labels": list(self.labels),
-            "target": {"index": self.target_index, "label": self.target},
-            "classifier": self.classifier,
-            "units": self.units,
-            "seed": self.seed,
-        }
+        record = {field.name: plain(getattr(self, field.name)) for field in fields(self)}
+        record["target"] = {"index": record.pop("target_index"), "label": self.target}
         return FILES.stamped(record)
 
     @classmethod
     def from_json(cls, record: dict[str, Any]) -> "Vocabulary":
-        quality = record["quality"]
-        return cls(
-            tokens=tuple(record["tokens"]),
-            keys=tuple(_hashable(key) for key in record["keys"]),
-            scores={name: np.array(score, float) for name, score in record["scores"].items()},
-            errors={name: np.array(error, float) for name, error in record["errors"].items()},
-            counts=np.array(record["counts"], dtype=np.int32),
-            rare=record["rare"] and Anchor(**record["rare"]),
-            anchor=record["anchor"] and Anchor(**record["anchor"]),
-            quality=Quality(**{**quality, "notes": tuple(quality["notes"])}),
-            n_documents=record["n_documents"],
-            labels=tuple(record["labels"]),
-            target=record["target"]["label"],
-            target_index=record["target"]["index"],
-            classifier=record["classifier"],
-            units=record["units"],
-            seed=record["seed"],
-        )
+        return read_as(cls, with_target(record))
+
+    def check(self) -> None:
+        if not {"value", "importance"} <= self.scores.keys() & self.errors.keys():
+            raise ValueError("scores: expected value and importance, and their errors")
+        if not 0 <= self.target_index < len(self.labels):
+            raise ValueError(f"target: {len(self.labels)} labels have no {self.target_index}")
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> "Vocabulary":
@@ -176,10 +152,6 @@ class Vocabulary:
 
 
 FILES = Format("slalom-vocabulary", 1, "a vocabulary", Vocabulary.from_json)
-
-
-def _hashable(key: Any) -> Hashable:
-    return tuple(_hashable(part) for part in key) if isinstance(key, list) else key
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from slalom.document import BoolArray, FloatArray, IntArray
 from slalom.errors import InputError, Setting
 from slalom.explanation import Explanation
 from slalom.metrics.subject import masks_without, subject_of, unit_scores
-from slalom.pairs import Interactions, Pair
+from slalom.pairs import Interactions, Pair, Sums
 from slalom.surrogates.slalom.model import SlalomModel
 
 N_QUERIES = 200  # enough for all pairs of a text of up to 17 units
@@ -110,20 +110,19 @@ class _Search:
         whole, without, only_i, only_j = self.scores(
             masks_without([(), (i, j), (j,), (i,)], self.n_units)
         ).tolist()
-        alone = (None, None)
+        alone = None
         if self.has_empty:
             both, empty, first, second = self.scores(
                 ~masks_without([(i, j), (), (i,), (j,)], self.n_units)
             ).tolist()
-            alone = (both - empty, first + second - 2 * empty)
+            alone = Sums(both - empty, first + second - 2 * empty)
         units = self.explanation.units
         return Pair(
             units=at,
             words=(units[i], units[j]),
             together=whole - without,
             apart=only_i + only_j - 2 * without,
-            alone_together=alone[0],
-            alone_apart=alone[1],
+            alone=alone,
         )
 
     def _sizes(self, pairs: list[UnitPair]) -> dict[UnitPair, float]:

@@ -1,7 +1,7 @@
 """What a surrogate is: something fitted to (counts, scores) that predicts scores from counts."""
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -12,7 +12,7 @@ ROWS_PER_FEATURE = 4  # answers with which errors and R² can be told
 
 
 class Model(Protocol):
-    """A fitted function of counts; it can be written to JSON and asked again."""
+    """A fitted function of counts; a dataclass whose annotations say how files hold it."""
 
     kind: ClassVar[str]
 
@@ -23,8 +23,6 @@ class Model(Protocol):
     def spread(self, features: IntArray) -> "Model":
         """The same model with one feature per unit, given the feature of each unit."""
         ...
-
-    def to_json(self) -> dict[str, Any]: ...
 
 
 @dataclass(frozen=True, eq=False)

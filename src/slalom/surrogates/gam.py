@@ -9,11 +9,12 @@ belongs to its synthetic data: a document asked with gaps has no fixed positions
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from slalom.document import FloatArray, IntArray
+from slalom.schema import check_below
 from slalom.surrogates.base import Fit, Observations, unsure
 from slalom.surrogates.linear import BY_LEAVE_ONE_OUT, regress
 from slalom.surrogates.quality import loo_quality, sampled_rows
@@ -23,10 +24,13 @@ from slalom.surrogates.quality import loo_quality, sampled_rows
 class GamModel:
     """A table of f_j(0), f_j(1), … and which inputs are added up before it is read."""
 
-    tables: FloatArray  # (n_groups, most + 1) or (n_groups, most + 1, n_classes)
-    intercept: FloatArray  # () or (n_classes,)
-    groups: IntArray  # (n_inputs,)
+    tables: Annotated[FloatArray, "groups occurrences labels?"]
+    intercept: Annotated[FloatArray, "labels?"]
+    groups: Annotated[IntArray, "units"]
     kind: ClassVar[str] = "gam"
+
+    def check(self) -> None:
+        check_below(self.groups, len(self.tables), "groups")
 
     def predict(self, counts: FloatArray) -> FloatArray:
         """More occurrences than the document has add nothing further."""
@@ -39,18 +43,6 @@ class GamModel:
 
     def spread(self, features: IntArray) -> "GamModel":
         return GamModel(self.tables, self.intercept, self.groups[features])
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "tables": self.tables.tolist(),
-            "intercept": self.intercept.tolist(),
-            "groups": self.groups.tolist(),
-        }
-
-    @classmethod
-    def from_json(cls, record: dict[str, Any]) -> "GamModel":
-        tables, intercept = (np.array(record[key], float) for key in ("tables", "intercept"))
-        return cls(tables, intercept, np.array(record["groups"], dtype=np.int32))
 
 
 @dataclass(frozen=True)

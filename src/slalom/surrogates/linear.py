@@ -9,7 +9,7 @@ what would be found without it: of its own answer a strong ridge leaves nothing 
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
@@ -26,8 +26,8 @@ PEAK = 2.0  # times the least error: weaker ridges pass through the rows, and le
 class LinearModel:
     """An intercept and a coefficient (or one per class) for each feature."""
 
-    coefficients: FloatArray  # (n_features,) or (n_features, n_classes)
-    intercept: FloatArray  # () or (n_classes,)
+    coefficients: Annotated[FloatArray, "units labels?"]
+    intercept: Annotated[FloatArray, "labels?"]
     kind: ClassVar[str] = "linear"
 
     def predict(self, counts: FloatArray) -> FloatArray:
@@ -35,13 +35,6 @@ class LinearModel:
 
     def spread(self, features: IntArray) -> "LinearModel":
         return LinearModel(self.coefficients[features], self.intercept)
-
-    def to_json(self) -> dict[str, Any]:
-        return {"coefficients": self.coefficients.tolist(), "intercept": self.intercept.tolist()}
-
-    @classmethod
-    def from_json(cls, record: dict[str, Any]) -> "LinearModel":
-        return cls(np.array(record["coefficients"], float), np.array(record["intercept"], float))
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,12 @@ of parts says of it in this way. Beyond the outermost knots the surface stays le
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated
 
 import numpy as np
 
 from slalom.document import FloatArray
+from slalom.schema import Within, check_ascending
 
 N_LEVELS, N_SIZES = 9, 5  # knots; fewer where there are few rows
 ROWS_PER_KNOT = 10
@@ -24,9 +25,13 @@ LEVEL_RIDGE = 1e-3  # likewise
 class Response:
     """Heights over a grid of predictions and sizes."""
 
-    levels: FloatArray  # (n_levels,) ascending
-    sizes: FloatArray  # (n_sizes,) ascending
-    heights: FloatArray  # (n_levels, n_sizes)
+    levels: Annotated[FloatArray, "levels"]  # ascending
+    sizes: Annotated[FloatArray, "sizes", Within(0)]  # ascending
+    heights: Annotated[FloatArray, "levels sizes"]
+
+    def check(self) -> None:
+        check_ascending(self.levels)
+        check_ascending(self.sizes)
 
     def __call__(self, predicted: FloatArray, sizes: FloatArray) -> FloatArray:
         """What to add to predictions of texts of these sizes: (n,)."""
@@ -36,17 +41,6 @@ class Response:
     @property
     def _log_sizes(self) -> FloatArray:
         return np.asarray(np.log2(1 + self.sizes))
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "levels": self.levels.tolist(),
-            "sizes": self.sizes.tolist(),
-            "heights": self.heights.tolist(),
-        }
-
-    @classmethod
-    def from_json(cls, record: dict[str, Any]) -> "Response":
-        return cls(*(np.array(record[key], float) for key in ("levels", "sizes", "heights")))
 
 
 def flat() -> Response:

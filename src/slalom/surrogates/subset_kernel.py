@@ -11,7 +11,7 @@ independently; then the mean of a product f = Π_j h_j(S) is a product of means,
 
 import numpy as np
 
-from slalom.document import BoolArray, FloatArray
+from slalom.document import FloatArray
 
 NODES, MASSES = np.polynomial.legendre.leggauss(12)
 NODES, MASSES = (NODES + 1) / 2, MASSES / 2  # over 0 … 1
@@ -42,14 +42,3 @@ def shapley_variances(rates: FloatArray) -> FloatArray:
     mean = 1.0 - differ[:, :, None] * lost  # (n_nodes, n_nodes, n_units)
     others = mean.prod(axis=2, keepdims=True) / mean
     return np.asarray(2.0 * lost * np.einsum("p,q,pqi->i", MASSES, MASSES, others))
-
-
-def packed(subsets: BoolArray) -> list[str]:
-    """One string of hexadecimal digits per subset, a bit per unit."""
-    return [np.packbits(subset).tobytes().hex() for subset in subsets]
-
-
-def unpacked(subsets: list[str], n_units: int) -> BoolArray:
-    """The inverse of `packed`."""
-    rows = np.stack([np.frombuffer(bytes.fromhex(subset), np.uint8) for subset in subsets])
-    return np.asarray(np.unpackbits(rows, axis=1)[:, :n_units] > 0)

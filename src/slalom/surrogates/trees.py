@@ -19,11 +19,12 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from slalom.document import FloatArray, IntArray
+from slalom.schema import check_below
 
 NEVER = 2**31 - 1  # occurrences that no text has: a node that sends everything left
 ROWS_AT_ONCE = 4096
@@ -34,9 +35,14 @@ Condition = tuple[int, int, int]  # a feature (or the size), at least so often, 
 class Forest:
     """Complete trees of one depth, node by node: children of node p are 2p + 1 and 2p + 2."""
 
-    splits: IntArray  # (n_trees, n_nodes) the feature compared; n_features is the size
-    at_least: IntArray  # (n_trees, n_nodes) occurrences that lead to the right
-    leaves: FloatArray  # (n_trees, n_nodes + 1) what is added there
+    splits: Annotated[IntArray, "trees nodes"]  # the feature compared; n_features is the size
+    at_least: Annotated[IntArray, "trees nodes"]  # occurrences that lead to the right
+    leaves: Annotated[FloatArray, "trees leaves"]  # (n_trees, n_nodes + 1) what is added there
+
+    def check(self) -> None:
+        n_leaves = self.leaves.shape[1]
+        if len(self.leaves) and (n_leaves & (n_leaves - 1) or self.splits.shape[1] + 1 != n_leaves):
+            raise ValueError(f"no tree has {n_leaves} leaves and {self.splits.shape[1]} nodes")
 
     def predict(self, counts: FloatArray) -> FloatArray:
         """(k, n_features) → (k,)."""
@@ -85,20 +91,6 @@ class Forest:
                 found[j] += added * (share - others)
         return found + everyone
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "splits": self.splits.tolist(),
-            "at_least": self.at_least.tolist(),
-            "leaves": self.leaves.tolist(),
-        }
-
-    @classmethod
-    def from_json(cls, record: dict[str, Any]) -> "Forest":
-        if not record["splits"]:  # a list without rows has lost its width
-            return no_trees()
-        splits, at_least = (np.array(record[key], np.int32) for key in ("splits", "at_least"))
-        return cls(splits, at_least, np.array(record["leaves"], float))
-
 
 def no_trees() -> Forest:
     """Adds nothing to anything."""
@@ -111,10 +103,13 @@ class TreesModel:
     """A forest (or one per class) and which inputs are added up before it is asked."""
 
     forests: tuple[Forest, ...]
-    intercept: FloatArray  # () or (n_classes,)
-    groups: IntArray  # (n_inputs,) the feature of each input
+    intercept: Annotated[FloatArray, "labels?"]
+    groups: Annotated[IntArray, "units"]  # the feature of each input
     n_features: int
     kind: ClassVar[str] = "trees"
+
+    def check(self) -> None:
+        check_forests(self.forests, self.groups, self.n_features)
 
     def predict(self, counts: FloatArray) -> FloatArray:
         totals = grouped(counts, self.groups, self.n_features)
@@ -124,22 +119,14 @@ class TreesModel:
     def spread(self, features: IntArray) -> "TreesModel":
         return TreesModel(self.forests, self.intercept, self.groups[features], self.n_features)
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "forests": [forest.to_json() for forest in self.forests],
-            "intercept": self.intercept.tolist(),
-            "groups": self.groups.tolist(),
-            "n_features": self.n_features,
-        }
 
-    @classmethod
-    def from_json(cls, record: dict[str, Any]) -> "TreesModel":
-        return cls(
-            tuple(Forest.from_json(forest) for forest in record["forests"]),
-            np.array(record["intercept"], float),
-            np.array(record["groups"], dtype=np.int32),
-            record["n_features"],
-        )
+def check_forests(forests: tuple[Forest, ...], groups: IntArray, n_features: int) -> None:
+    """For `check`: forests ask about features that are there."""
+    check_below(groups, n_features, "groups")
+    if n_features > len(groups):
+        raise ValueError(f"{n_features} features of {len(groups)} inputs")
+    for forest in forests:
+        check_below(forest.splits, n_features + 1, "splits")
 
 
 def grouped(counts: FloatArray, groups: IntArray, n_features: int) -> FloatArray:

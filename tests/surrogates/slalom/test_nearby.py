@@ -1,11 +1,11 @@
 """Near the whole text: what was measured comes back, what is like it follows, the rest stays."""
 
-import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from explanations import again_from_json
 from slalom.samplers.base import random_subsets
 from slalom.surrogates.slalom.corrected import CorrectedModel
 from slalom.surrogates.slalom.model import Anchor, SlalomModel
@@ -128,7 +128,7 @@ def test_the_model_is_the_fit_and_what_is_added(model):
 
 def test_json_gives_it_back(model):
     shown = random_subsets(np.arange(1, N), N, np.random.default_rng(3)).astype(float)
-    again = CorrectedModel.from_json(json.loads(json.dumps(model.to_json())))
+    again = again_from_json(model)
     np.testing.assert_array_equal(again.predict(shown), model.predict(shown))
 
 

@@ -7,6 +7,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
+from slalom.schema import plain, read_as
 from slalom.surrogates.quality import UNKNOWN
 from slalom.surrogates.slalom import shapley
 from slalom.surrogates.slalom.certainty import Certainty
@@ -159,16 +160,16 @@ def test_several_classes_are_read_column_by_column():
 
 @pytest.mark.parametrize("model", MODELS, ids=["anchor", "no anchor", "parts"])
 def test_a_model_survives_json(model):
-    again = SlalomModel.from_json(json.loads(json.dumps(model.to_json())))
+    again = read_as(SlalomModel, json.loads(json.dumps(plain(model))))
     assert again.anchor == model.anchor
     counts = np.random.default_rng(0).integers(0, 3, (20, 6))
     np.testing.assert_array_equal(again.predict(counts), model.predict(counts))
 
 
 def test_files_from_before_the_two_parts_still_open():
-    record = random_model(Anchor(0.1, 0.2)).to_json()
+    record = plain(random_model(Anchor(0.1, 0.2)))
     del record["direct"], record["length"]
-    again = SlalomModel.from_json(record)
+    again = read_as(SlalomModel, record)
     assert again.direct is None
     assert again.length is None
 

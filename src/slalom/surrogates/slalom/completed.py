@@ -10,7 +10,7 @@ is a little too strict, where leave-one-out from one factorisation (left_out.py)
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from slalom.surrogates.slalom.fit import SlalomSurrogate
 from slalom.surrogates.slalom.folds import folds_of, without_folds
 from slalom.surrogates.slalom.length import LengthCurve
 from slalom.surrogates.slalom.model import Anchor, SlalomModel
-from slalom.surrogates.trees import Forest, grouped
+from slalom.surrogates.trees import Forest, check_forests, grouped
 
 PARTS = SlalomSurrogate()
 JUDGED = Growth(n_trees=30, rate=0.2)  # rounds at most, to find out how many pay
@@ -42,10 +42,13 @@ class CompletedModel:
     parts: SlalomModel
     responses: tuple[Response, ...]
     forests: tuple[Forest, ...]
-    groups: IntArray  # (n_inputs,) the feature of each input, for the forests
+    groups: Annotated[IntArray, "units"]  # the feature of each input, for the forests
     n_features: int
     centred: bool = False  # scores of all classes sum to 0, and so does what is added
     kind: ClassVar[str] = "slalom-completed"
+
+    def check(self) -> None:
+        check_forests(self.forests, self.groups, self.n_features)
 
     @property
     def anchor(self) -> Anchor | None:
@@ -78,27 +81,6 @@ class CompletedModel:
 
     def spread(self, features: IntArray) -> "CompletedModel":
         return replace(self, parts=self.parts.spread(features), groups=self.groups[features])
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "parts": self.parts.to_json(),
-            "responses": [response.to_json() for response in self.responses],
-            "forests": [forest.to_json() for forest in self.forests],
-            "groups": self.groups.tolist(),
-            "n_features": self.n_features,
-            "centred": self.centred,
-        }
-
-    @classmethod
-    def from_json(cls, record: dict[str, Any]) -> "CompletedModel":
-        return cls(
-            SlalomModel.from_json(record["parts"]),
-            tuple(Response.from_json(response) for response in record["responses"]),
-            tuple(Forest.from_json(forest) for forest in record["forests"]),
-            np.array(record["groups"], dtype=np.int32),
-            record["n_features"],
-            record.get("centred", False),
-        )
 
 
 @dataclass(frozen=True)

@@ -8,28 +8,29 @@ with P the fit, T the subsets that were asked, and k the kernel of subset_kernel
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from slalom.document import BoolArray, FloatArray, IntArray
+from slalom.schema import Within
 from slalom.surrogates.slalom.completed import CompletedModel
 from slalom.surrogates.slalom.length import LengthCurve
 from slalom.surrogates.slalom.model import Anchor, SlalomModel
 from slalom.surrogates.slalom.nearby import Nearby
-from slalom.surrogates.subset_kernel import packed, shapley_of_kernel, subset_kernel, unpacked
+from slalom.surrogates.subset_kernel import shapley_of_kernel, subset_kernel
 
 
 @dataclass(frozen=True, eq=False)
 class Correction:
     """What to add to a fit's predictions of subsets of the units."""
 
-    constant: FloatArray  # (n_columns,)
-    slopes: FloatArray  # (n_columns, n_columns) B
-    effects: FloatArray  # (n_units, n_columns) e
-    rates: FloatArray  # (n_units,) of the kernel
-    points: BoolArray  # (n_points, n_units) T
-    weights: FloatArray  # (n_points, n_columns) w
+    constant: Annotated[FloatArray, "columns"]
+    slopes: Annotated[FloatArray, "columns columns"]  # B
+    effects: Annotated[FloatArray, "units columns"]  # e
+    rates: Annotated[FloatArray, "units", Within(0)]  # of the kernel
+    points: Annotated[BoolArray, "points units"]  # T
+    weights: Annotated[FloatArray, "points columns"]  # w
 
     def __call__(self, present: FloatArray, predicted: FloatArray) -> FloatArray:
         """(m, n_units) of 0 and 1 and what the fit predicts of them → (m, n_columns)."""
@@ -47,26 +48,6 @@ class Correction:
         """The same with one column per unit, given the column of each."""
         effects, rates, points = self.effects[features], self.rates[features], self.points
         return replace(self, effects=effects, rates=rates, points=points[:, features])
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "constant": self.constant.tolist(),
-            "slopes": self.slopes.tolist(),
-            "effects": self.effects.tolist(),
-            "rates": self.rates.tolist(),
-            "points": packed(self.points),
-            "weights": self.weights.tolist(),
-        }
-
-    @classmethod
-    def from_json(cls, record: dict[str, Any]) -> "Correction":
-        constant, slopes, effects, rates, weights = (
-            np.array(record[name], dtype=np.float64)
-            for name in ("constant", "slopes", "effects", "rates", "weights")
-        )
-        return cls(
-            constant, slopes, effects, rates, unpacked(record["points"], len(rates)), weights
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,22 +84,3 @@ class CorrectedModel:
         correction = self.correction and self.correction.spread(features)
         nearby = self.nearby and replace(self.nearby, points=self.nearby.points[:, features])
         return CorrectedModel(self.fitted.spread(features), correction, nearby)
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "fitted": {"kind": self.fitted.kind, **self.fitted.to_json()},
-            "correction": self.correction and self.correction.to_json(),
-            "nearby": self.nearby and self.nearby.to_json(),
-        }
-
-    @classmethod
-    def from_json(cls, record: dict[str, Any]) -> "CorrectedModel":
-        """Older files hold what is known of the text nearly whole without a name of its own."""
-        kinds = {model.kind: model for model in (SlalomModel, CompletedModel)}
-        fitted, correction = record["fitted"], record.get("correction")
-        nearby = record.get("nearby", record)
-        return cls(
-            kinds[fitted["kind"]].from_json({k: v for k, v in fitted.items() if k != "kind"}),
-            correction and Correction.from_json(correction),
-            nearby and Nearby.from_json(nearby),
-        )

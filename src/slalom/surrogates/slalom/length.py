@@ -7,19 +7,23 @@ sum of ramps, one per stretch between knots, so that shrinking a ramp flattens t
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated
 
 import numpy as np
 
 from slalom.document import FloatArray
+from slalom.schema import check_ascending
 
 
 @dataclass(frozen=True, eq=False)
 class LengthCurve:
     """Heights of g at its knots; it is 0 at 0 and stays level beyond the last."""
 
-    sizes: FloatArray  # (n_knots,) ascending
-    heights: FloatArray  # (n_knots,) or (n_knots, n_classes)
+    sizes: Annotated[FloatArray, "knots"]  # ascending
+    heights: Annotated[FloatArray, "knots labels?"]
+
+    def check(self) -> None:
+        check_ascending(np.append(0.0, self.sizes))
 
     def __call__(self, sizes: FloatArray) -> FloatArray:
         """g at these sizes: (n,) or (n, n_classes)."""
@@ -28,13 +32,6 @@ class LengthCurve:
     def rises(self) -> FloatArray:
         """Over each stretch between knots."""
         return np.diff(self.heights, axis=0, prepend=np.zeros_like(self.heights[:1]))
-
-    def to_json(self) -> dict[str, Any]:
-        return {"sizes": self.sizes.tolist(), "heights": self.heights.tolist()}
-
-    @classmethod
-    def from_json(cls, record: dict[str, Any]) -> "LengthCurve":
-        return cls(np.array(record["sizes"], float), np.array(record["heights"], float))
 
 
 def knots_of(n_units: float) -> FloatArray:

@@ -13,7 +13,7 @@ What is read off a model stands in readouts.py.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,10 +34,10 @@ class Anchor:
 class SlalomModel:
     """One SLALOM: a value (or one per class) and an importance for each feature."""
 
-    values: FloatArray  # (n_features,) or (n_features, n_classes)
-    importances: FloatArray  # (n_features,)
+    values: Annotated[FloatArray, "units labels?"]
+    importances: Annotated[FloatArray, "units"]
     anchor: Anchor | None
-    direct: FloatArray | None = None  # the shape of values, sum 0; None: no such part
+    direct: Annotated[FloatArray | None, "units labels?"] = None  # sum 0; None: no such part
     length: LengthCurve | None = None
     kind: ClassVar[str] = "slalom"
 
@@ -110,32 +110,4 @@ class SlalomModel:
             values=self.values[features],
             importances=self.importances[features],
             direct=None if self.direct is None else self.direct[features],
-        )
-
-    def to_json(self) -> dict[str, Any]:
-        anchor = self.anchor and {"value": self.anchor.value, "importance": self.anchor.importance}
-        return {
-            "values": self.values.tolist(),
-            "importances": self.importances.tolist(),
-            "anchor": anchor,
-            "direct": None if self.direct is None else self.direct.tolist(),
-            "length": self.length and self.length.to_json(),
-        }
-
-    @classmethod
-    def from_json(cls, record: dict[str, Any]) -> "SlalomModel":
-        """Files from before the two parts have neither of their keys."""
-        anchor = record["anchor"]
-        if anchor is not None:
-            value = anchor["value"]
-            value = tuple(value) if isinstance(value, list | tuple) else float(value)
-            anchor = Anchor(value, float(anchor["importance"]))
-        values, importances = (np.array(record[key], float) for key in ("values", "importances"))
-        direct, length = record.get("direct"), record.get("length")
-        return cls(
-            values,
-            importances,
-            anchor,
-            direct=None if direct is None else np.array(direct, float),
-            length=length and LengthCurve.from_json(length),
         )

@@ -16,12 +16,12 @@ measured is their standard error. Leave-one-out residuals of the drawn rows go i
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Annotated
 
 import numpy as np
 
 from slalom.document import BoolArray, FloatArray, IntArray
-from slalom.surrogates.subset_kernel import packed, unpacked
+from slalom.schema import Within
 
 LENGTH_SCALE = 1 / 6  # ℓ, of the units of the text
 NUGGETS = 10.0 ** np.arange(-3.0, 1.5, 0.5)  # q
@@ -94,11 +94,11 @@ class NearResiduals:
 class Nearby:
     """What to add to a fit of subsets that are nearly the whole text."""
 
-    points: BoolArray  # (k, n_units)
-    weights: FloatArray  # (k, n_columns) a
-    length_scale: float  # ℓ
+    points: Annotated[BoolArray, "points units"]
+    weights: Annotated[FloatArray, "points columns"]  # a
+    length_scale: Annotated[float, Within(1e-6)]  # ℓ
     nugget: float  # q
-    n_measured: int  # of the points, the first
+    n_measured: Annotated[int, Within(0)]  # of the points, the first
 
     def __call__(self, present: FloatArray) -> FloatArray:
         """(m, n_units) of 0 … 1 → (m, n_columns)."""
@@ -106,22 +106,6 @@ class Nearby:
         near = np.exp(-apart / self.length_scale)
         near[:, : self.n_measured] += self.nugget * (apart[:, : self.n_measured] < 0.5)
         return np.asarray(near @ self.weights)
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "points": packed(self.points),
-            "n_units": self.points.shape[1],
-            "weights": self.weights.tolist(),
-            "reach": self.length_scale,
-            "own": self.nugget,
-            "n_measured": self.n_measured,
-        }
-
-    @classmethod
-    def from_json(cls, record: dict[str, Any]) -> "Nearby":
-        points = unpacked(record["points"], record["n_units"])
-        weights = np.array(record["weights"], dtype=np.float64)
-        return cls(points, weights, record["reach"], record["own"], record["n_measured"])
 
 
 @dataclass(frozen=True, eq=False)
