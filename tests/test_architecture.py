@@ -29,6 +29,7 @@ LAYERS = (  # imports point up this list; parts of one line do not import each o
 UPWARDS = {  # methods that show an explanation or ask on, imported when they are called
     ("explanation", "slalom.views.html"),
     ("explanation", "slalom.views.brief"),
+    ("explanation", "slalom.views.reading"),
     ("explanation", "slalom.views.plots"),
     ("explanation", "slalom.tables"),
     ("explanation", "slalom.metrics.counterfactual"),

@@ -190,7 +190,7 @@ def test_predict_takes_marks_only(found, present, message):
 
 def test_a_method_without_a_model_predicts_nothing():
     made = slalom.explain(slalom_oracle().classifier, TEXT, "random")
-    with pytest.raises(slalom.SlalomError, match="models no subset"):
+    with pytest.raises(slalom.SlalomError, match="has no model to predict with"):
         made.predict(np.ones((1, 36)))
 
 
@@ -226,3 +226,54 @@ def test_units_without_an_answer_play_no_part_in_predictions() -> None:
     assert hidden.any()
     np.testing.assert_array_equal(partly.predict(shown), whole.predict(shown & ~hidden))
     assert np.abs(partly.predict(shown) - whole.predict(shown)).max() > 0.1  # it would show
+
+
+def test_it_is_a_sequence_of_units_with_their_scores():
+    made = slalom.explain(slalom_oracle().classifier, TEXT, n_queries=60)
+    assert len(made) == len(made.units) == len(list(made))
+    for at, (unit, scores) in enumerate(made):
+        assert unit == made.units[at]
+        assert scores == made[at]
+        assert scores["shapley"] == made.scores["shapley"][at]
+    first = made.units[0]
+    assert first in made
+    assert "no such word" not in made
+    with pytest.raises(slalom.SlalomError, match="unknown unit 'no such word'"):
+        made["no such word"]
+    with pytest.raises(slalom.SlalomError, match="out of range"):
+        made[len(made)]
+
+
+def test_a_word_that_occurs_with_different_scores_is_asked_for_by_its_number():
+    found = made("good film good end")
+    assert found["film"]["value"] == found[1]["value"]
+    apart = replace(found, scores={"score": np.array([1.0, 2.0, 3.0, 4.0])})
+    with pytest.raises(slalom.SlalomError, match=r"occurs 2 times.*\(0, 2\)"):
+        apart["good"]
+    alike = replace(found, scores={"score": np.array([1.0, 2.0, 1.0, 4.0])})
+    assert alike["good"] == {"score": 1.0}
+
+
+def test_a_name_that_ends_in_html_is_a_page(tmp_path):
+    found = made("a good film")
+    found.save(tmp_path / "x.html")
+    page = (tmp_path / "x.html").read_text(encoding="utf-8")
+    assert page.startswith("<!doctype html>")
+    assert page == found.to_html()
+    assert found.to_html(tmp_path / "y.htm") is None
+    assert (tmp_path / "y.htm").read_text(encoding="utf-8") == page
+    with pytest.raises(slalom.SlalomError, match="not valid JSON"):
+        slalom.read(tmp_path / "x.html")
+
+
+def test_a_scikit_learn_model_becomes_a_page_in_five_lines(tmp_path, monkeypatch):
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+
+    monkeypatch.chdir(tmp_path)
+    texts, labels = ["good film", "bad film", "good song", "bad song"], ["+", "-", "+", "-"]
+    model = make_pipeline(TfidfVectorizer(), LogisticRegression(C=100)).fit(texts, labels)
+    slalom.explain(model, "a good film with a bad song").save("page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "Mainly because of" in page

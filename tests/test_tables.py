@@ -9,6 +9,7 @@ from pyarrow import parquet
 
 import slalom
 from explanations import made, with_one_score
+from slalom.errors import SlalomError
 from slalom.tables import (
     SCHEMA_VERSION,
     SCORES,
@@ -16,6 +17,8 @@ from slalom.tables import (
     document_schema,
     document_table,
     unit_table,
+    write_unit_table,
+    write_words,
 )
 
 
@@ -113,3 +116,43 @@ def test_a_measured_column_is_true_or_false_in_every_row():
     frame = slalom.to_frame([made(), short])
     assert frame["shapley_measured"].dtype == bool
     assert frame["shapley_measured"].tolist() == [False] * len(made().units) + [True]
+
+
+def test_a_file_of_documents_is_read_back_row_by_row(tmp_path):
+    pair = replace(made("good film"), text=("good", "film"), spans=((0, 0, 4), (1, 0, 4)))
+    kept = [made(), with_one_score(made()), pair]
+    parquet.write_table(document_table([*kept, Failed("", "it is empty")]), tmp_path / "d.parquet")
+    *back, failed = slalom.read(tmp_path / "d.parquet")
+    for before, after in zip(kept, back, strict=True):
+        assert (after.text, after.units, after.spans) == (before.text, before.units, before.spans)
+        assert set(after.scores) == set(before.scores)
+        for name, scores in before.scores.items():
+            np.testing.assert_allclose(after.scores[name], scores, rtol=1e-6)
+        assert after.quality.r2 == before.quality.r2
+        assert (after.target, after.independent) == (before.target, before.independent)
+        assert repr(after) == repr(before)
+        with pytest.raises(SlalomError, match="has no model"):
+            after.predict(np.ones((1, len(after))))
+    assert isinstance(failed, SlalomError)
+    assert str(failed) == "it is empty"
+    parquet.write_table(pa.table({"text": ["a"]}), tmp_path / "other.parquet")
+    with pytest.raises(SlalomError, match="none that slalom explain --out wrote"):
+        slalom.read(tmp_path / "other.parquet")
+
+
+@pytest.mark.parametrize("name", ["w.csv", "w.parquet"])
+def test_documents_become_one_row_per_word(tmp_path, name):
+    from pyarrow import csv
+
+    rows = [made(), Failed("", "it is empty"), with_one_score(made("a b"))]
+    parquet.write_table(document_table(rows), tmp_path / "d.parquet")
+    write_words(tmp_path / "d.parquet", tmp_path / name)
+    read = csv.read_csv if name.endswith("csv") else parquet.read_table
+    words = read(tmp_path / name).to_pylist()
+    assert [row["document"] for row in words] == [0] * len(made()) + [2, 2]
+    assert [row["unit"] for row in words[: len(made())]] == list(made().units)
+    assert words[0]["shapley"] == pytest.approx(made().scores["shapley"][0], rel=1e-5)
+    assert words[0]["score"] is None
+    assert words[-1]["score"] == pytest.approx(with_one_score(made("a b")).scores["score"][1])
+    write_unit_table(made(), tmp_path / name)
+    assert len(read(tmp_path / name)) == len(made())

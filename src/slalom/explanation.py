@@ -5,14 +5,16 @@ predict for any subset of the units without knowing which method made it.
 """
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 
 from slalom.document import BoolArray, FloatArray, IntArray, Span, Text
-from slalom.errors import InputError, NoModelError
-from slalom.files import Format, write_json
+from slalom.errors import InputError, NoModelError, UnknownNameError
+from slalom.files import Format, write_json, write_whole
 from slalom.pairs import Interactions
 from slalom.schema import Within, check_below, plain, read_as
 from slalom.surrogates.base import Model
@@ -35,6 +37,8 @@ EARLIER_MODELS = ("slalom-nearby",)  # of earlier versions: opened without what 
 HIGH_TRUST, FAIR_TRUST = 0.9, 0.6
 CLEAR, LENIENT = 2.0, 0.1  # R² less so many standard errors may fall short of a bar by so much
 Number = float | FloatArray  # a log-odds; one per class where all are explained
+Scores = dict[str, Number]  # of one unit, by name
+PARQUET = b"PAR1"  # how such files begin
 
 
 @dataclass(frozen=True)
@@ -108,8 +112,8 @@ class Explanation:
         """What the surrogate says of subsets: (k, n_units) of 0/1 → (k,) log-odds."""
         if self.model is None:
             raise NoModelError(
-                f"method {self.method!r} scores units but models no subset: "
-                "predict needs a surrogate such as 'slalom' or 'linear'"
+                f"this explanation by {self.method!r} has no model to predict with: predict needs "
+                "a surrogate such as 'slalom' or 'linear', and JSON where it was saved"
             )
         try:
             marks = np.asarray(present, dtype=np.float64)
@@ -124,9 +128,50 @@ class Explanation:
             raise InputError("predict takes 0 (absent) and 1 (present) only")
         return self.model.predict(marks * self.identified)
 
+    def __len__(self) -> int:
+        """The number of units."""
+        return len(self.units)
+
+    def __iter__(self) -> Iterator[tuple[str, Scores]]:
+        """(unit, its scores by name), in the order of the text."""
+        return ((unit, self._scores_of(at)) for at, unit in enumerate(self.units))
+
+    def __contains__(self, word: object) -> bool:
+        return isinstance(word, str) and bool(self._places(word))
+
+    def __getitem__(self, which: str | int) -> Scores:
+        """The scores of a unit by name: given its number, or the word where its scores are one."""
+        if not isinstance(which, str):
+            if not -len(self) <= which < len(self):
+                raise InputError(f"unit {which} is out of range: there are {len(self)} units")
+            return self._scores_of(which)
+        places = self._places(which)
+        if not places:
+            raise UnknownNameError("unit", which, dict.fromkeys(map(str.strip, self.units)))
+        first = self._scores_of(places[0])
+        if any(_differ(first, self._scores_of(at)) for at in places[1:]):
+            numbers = ", ".join(map(str, places))
+            raise InputError(
+                f"{which!r} occurs {len(places)} times with different scores: "
+                f"give the number of one ({numbers})"
+            )
+        return first
+
+    def _scores_of(self, at: int) -> Scores:
+        return {
+            name: float(score[at]) if score.ndim == 1 else score[at]
+            for name, score in self.scores.items()
+        }
+
+    def _places(self, word: str) -> list[int]:
+        return [at for at, unit in enumerate(self.units) if unit.strip() == word.strip()]
+
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write versioned JSON; the file is complete or not there at all."""
-        write_json(path, self.to_json())
+        """Write versioned JSON, or a page where the name ends in .html; complete or not at all."""
+        if Path(path).suffix.lower() in (".html", ".htm"):
+            self.to_html(path)
+        else:
+            write_json(path, self.to_json())
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON types; the one format of the command line, the page and the corpus."""
@@ -154,6 +199,21 @@ class Explanation:
     __hash__ = None  # type: ignore[assignment]  # arrays inside; equality is by content
 
     # What follows shows an explanation or asks on: the only imports that point upwards.
+
+    def to_html(self, path: str | os.PathLike[str] | None = None) -> str | None:
+        """One page that loads nothing: written to `path`, or returned where none is given."""
+        from slalom.views.html import page
+
+        if path is None:
+            return page(self)
+        write_whole(path, page(self))
+        return None
+
+    def top(self, k: int = 10, score: str | None = None) -> list[tuple[str, float]]:
+        """The k strongest units with their scores, those clearly different from zero first."""
+        from slalom.views.reading import strongest
+
+        return strongest(self, k, score)
 
     def to_frame(self) -> "pandas.DataFrame":
         """One row per unit: its place, every score, its error, whether it was measured."""
@@ -196,9 +256,24 @@ class Explanation:
         return fragment(self)
 
 
-def read(path: str | os.PathLike[str]) -> Explanation:
-    """Read an explanation that `save` wrote."""
+def read(path: str | os.PathLike[str]) -> Any:
+    """The explanation that `save` wrote; of a Parquet file of documents a list, one per row.
+
+    A row that could not be explained is the SlalomError that says why.
+    """
+    if _is_parquet(path):
+        from slalom.tables import documents_in
+
+        return list(documents_in(path))
     return FILES.read(path)
+
+
+def _is_parquet(path: str | os.PathLike[str]) -> bool:
+    try:
+        with Path(path).open("rb") as file:
+            return file.read(len(PARQUET)) == PARQUET
+    except OSError:
+        return False  # said by whoever reads it
 
 
 FILES = Format("slalom-explanation", 3, "an explanation", Explanation.from_json)
@@ -277,6 +352,10 @@ def _check_model(explanation: Explanation, shape: tuple[int, ...]) -> None:
         said = explanation.predict(np.vstack([np.zeros(n_units), np.ones(n_units)]))
     if said.shape != (2, *shape) or not np.isfinite(said).all():
         raise ValueError("model: its predictions are no scores")
+
+
+def _differ(one: Scores, other: Scores) -> bool:
+    return any(not np.allclose(one[name], other[name], rtol=0, atol=1e-9) for name in one)
 
 
 def _timeless(explanation: Explanation) -> dict[str, Any]:

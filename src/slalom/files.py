@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import IO, Any, Generic, TypeVar
 
 from slalom.errors import FileError
 from slalom.schema import DamageError
@@ -68,8 +68,17 @@ def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
         if is_device(place):
             place.write_bytes(data)
         else:
-            _replace(place, data)
+            _replace(place, lambda file: _all(file, data))
     except (OSError, ValueError) as problem:  # ValueError: a name that no file can have
+        why = getattr(problem, "strerror", None) or problem
+        raise FileError(f"cannot write {path}: {why}") from problem
+
+
+def write_by(path: Path, fill: Callable[[IO[bytes]], None]) -> None:
+    """As `write_whole`, for content that is written piece by piece."""
+    try:
+        _replace(path.resolve(), fill)
+    except (OSError, ValueError) as problem:
         why = getattr(problem, "strerror", None) or problem
         raise FileError(f"cannot write {path}: {why}") from problem
 
@@ -78,9 +87,13 @@ def is_device(path: Path) -> bool:
     return path.exists() and not path.is_file() and not path.is_dir()
 
 
-def _replace(path: Path, content: bytes) -> None:
+def _all(file: IO[bytes], data: bytes) -> None:
+    file.write(data)
+
+
+def _replace(path: Path, fill: Callable[[IO[bytes]], None]) -> None:
     with temporary_file(path.parent) as (file, temporary):
-        file.write(content)
+        fill(file)
         file.close()
         temporary.chmod(rights(path))  # temporary files are private, results are not
         temporary.replace(path)

@@ -41,9 +41,9 @@ class Pair:
 
     @property
     def in_words(self) -> str:
-        """ "together +1.90, apart −0.80"."""
-        line = f"together {self.together:+.2f}, apart {self.apart:+.2f}"
-        return line.replace(" -", " −")  # the minus of every view
+        """ "+2.70 (together +1.90, apart −0.80)"."""
+        line = f"{self.size:+.2f} (together {self.together:+.2f}, apart {self.apart:+.2f})"
+        return line.replace("-", "−")  # the minus of every view
 
 
 @dataclass(frozen=True, repr=False)

@@ -6,22 +6,28 @@ Numbers that belong to units are lists as long as `units`, by name in a struct, 
 query engine reads `scores.removal` without touching the rest of the file.
 """
 
-from collections.abc import Mapping, Sequence, Set
+import os
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from itertools import count, islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from slalom.classifiers.base import Target
 from slalom.document import Text
-from slalom.errors import InputError, MissingExtraError
-from slalom.explanation import Explanation
+from slalom.errors import FileError, InputError, MissingExtraError, SlalomError
+from slalom.explanation import Explanation, Quality
+from slalom.files import write_by
+from slalom.surrogates.slalom.model import Anchor
 
 if TYPE_CHECKING:
     import pandas
     import pyarrow
 
 SCHEMA_VERSION = 1
+ROWS_AT_A_TIME = 256
 SCORES = (  # a fixed list: every file of a corpus has the same columns
     "alone",
     "removal",
@@ -155,6 +161,125 @@ def document_row(result: Explanation | Failed) -> dict[str, Any]:
     }
 
 
+def documents_in(path: str | os.PathLike[str]) -> Iterator[Explanation | SlalomError]:
+    """The rows of a file of documents as explanations, or as errors that say why there is none.
+
+    A table keeps no model: what is read back shows its scores and predicts nothing.
+    """
+    arrow()
+    from pyarrow import ArrowException
+    from pyarrow.parquet import ParquetFile
+
+    try:
+        with ParquetFile(path) as file:
+            if not {"text", "units", "scores", "schema_version"} <= set(file.schema_arrow.names):
+                raise FileError(f"{path} is Parquet, but none that slalom explain --out wrote")
+            for batch in file.iter_batches(batch_size=ROWS_AT_A_TIME):
+                yield from map(_document_of, batch.to_pylist())
+    except (ArrowException, OSError) as problem:
+        raise FileError(f"cannot read {path}: {problem}") from problem
+
+
+def _document_of(row: Mapping[str, Any]) -> Explanation | SlalomError:
+    """The inverse of `document_row`."""
+    if row["problem"] is not None:
+        return InputError(row["problem"])
+    pair, quality = row["second_text"] is not None, row["quality"]
+    logits, index = np.array(row["logits"]), row["target_index"]
+    competing = Target(index, row["target"]).scores(logits[None], independent=False)[0]
+    return Explanation(
+        text=(row["text"], row["second_text"]) if pair else row["text"],
+        units=tuple(row["units"]),
+        spans=tuple(
+            (s["side"], s["start"], s["end"]) if pair else (s["start"], s["end"])
+            for s in row["spans"]
+        ),
+        features=np.array(row["features"], dtype=np.int32),
+        scores=_arrays(row["scores"], float),
+        errors=_arrays(row["errors"], float),
+        identified=np.array(row["identified"], dtype=bool),
+        anchor=None if row["anchor"] is None else Anchor(**row["anchor"]),
+        quality=Quality(**{**quality, "notes": tuple(quality["notes"])}),
+        logits=logits,
+        labels=tuple(row["labels"]),
+        target=row["target"],
+        target_index=index,
+        method=row["method"],
+        seed=row["seed"],
+        classifier=row["classifier"],
+        independent=len(logits) == 1 or not np.isclose(competing, row["log_odds"]),
+        measured=_arrays(row["measured"], bool),
+        determined=None if row["determined"] is None else np.array(row["determined"]),
+        whole=row["whole"],
+        base=row["base"],
+    )
+
+
+def _arrays(by_name: Mapping[str, Any], kind: type) -> dict[str, Any]:
+    return {
+        name: np.array(column, dtype=kind) for name, column in by_name.items() if column is not None
+    }
+
+
+def write_words(documents: str | os.PathLike[str], path: Path) -> None:
+    """A file of documents as one row per unit, .csv or .parquet, batch after batch.
+
+    All batches have the columns of those scores that any document has.
+    """
+    pa = arrow()
+    from pyarrow import csv, parquet
+
+    schema = _unit_schema(documents)
+    found = documents_in(documents)
+
+    def fill(file: Any) -> None:
+        is_csv = path.suffix.lower() == ".csv"
+        writer = (csv.CSVWriter if is_csv else parquet.ParquetWriter)(file, schema)
+        with writer:
+            for first in count(0, ROWS_AT_A_TIME):
+                batch = list(islice(found, ROWS_AT_A_TIME))
+                if not batch:
+                    break
+                for columns in _columns_by_document(batch, first):
+                    rows = pa.table(columns)
+                    writer.write_table(
+                        pa.table(
+                            {
+                                field.name: rows[field.name].cast(field.type)
+                                if field.name in rows.column_names
+                                else pa.nulls(len(rows), field.type)
+                                for field in schema
+                            },
+                            schema=schema,
+                        )
+                    )
+
+    write_by(path, fill)
+
+
+def write_unit_table(explanation: Explanation, path: Path) -> None:
+    """One explanation as one row per unit, .csv or .parquet."""
+    arrow()
+    from pyarrow import csv, parquet
+
+    table = unit_table([explanation])
+    write = csv.write_csv if path.suffix.lower() == ".csv" else parquet.write_table
+    write_by(path, lambda file: write(table, file))
+
+
+def _unit_schema(documents: str | os.PathLike[str]) -> "pyarrow.Schema":
+    """The columns that any document of the file needs."""
+    pa = arrow()
+    columns: dict[str, Any] = {}
+    for document in documents_in(documents):
+        for one in _columns_by_document([document]):
+            for name, column in one.items():
+                columns.setdefault(name, pa.array(column).type)
+    last = columns.pop("identified", None)
+    columns |= {} if last is None else {"identified": last}
+    return pa.schema(list((columns or {"document": pa.int64(), "unit": pa.string()}).items()))
+
+
 def unit_table(explanations: Sequence[Explanation]) -> "pyarrow.Table":
     """One row per unit: document, unit, its place, every score, its error, whether measured.
 
@@ -179,11 +304,13 @@ def to_frame(explanations: Sequence[Explanation]) -> "pandas.DataFrame":
     return pandas.concat(parts, ignore_index=True)
 
 
-def _columns_by_document(explanations: Sequence[Explanation]) -> list[dict[str, Any]]:
+def _columns_by_document(
+    explanations: Sequence[Explanation | SlalomError], first: int = 0
+) -> list[dict[str, Any]]:
     """Texts that could not be explained leave no rows; the others keep their numbers."""
     if isinstance(explanations, Explanation):
         raise InputError("to_frame takes a list of explanations: one has a method, e.to_frame()")
-    found = [(n, e) for n, e in enumerate(explanations) if isinstance(e, Explanation)]
+    found = [(n, e) for n, e in enumerate(explanations, first) if isinstance(e, Explanation)]
     measured = {name for _, explanation in found for name in explanation.measured}
     return [_unit_columns(number, explanation, measured) for number, explanation in found]
 

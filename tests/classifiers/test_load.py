@@ -228,3 +228,43 @@ def test_nothing_heavy_is_imported_for_a_function() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_classifiers_say_what_they_are() -> None:
+    assert repr(slalom.load()) == (
+        "HuggingFaceClassifier('the bundled sentiment model', labels=['negative', 'positive'])"
+    )
+    asked = FunctionClassifier(lambda texts: [[0.5, 0.5]] * len(texts), name="coin")
+    assert repr(asked) == "FunctionClassifier('coin')"  # its labels would cost a query
+    named = FunctionClassifier(lambda texts: [[0.5, 0.5]] * len(texts), ["a", "b"], name="coin")
+    assert repr(named) == "FunctionClassifier('coin', labels=['a', 'b'])"
+
+
+def test_labels_are_given_to_functions() -> None:
+    told = as_classifier(lambda texts: [[0.2, 0.8]] * len(texts), labels=["bad", "good"])
+    assert told.labels == ("bad", "good")
+    with pytest.raises(InputError, match="has labels of its own"):
+        as_classifier(slalom.load(), labels=["bad", "good"])
+
+
+def test_a_zero_shot_pipeline_takes_labels() -> None:
+    model, tokenizer = tiny("BERT", id2label={0: "contradiction", 1: "neutral", 2: "entailment"})
+    model.config.label2id = {"contradiction": 0, "neutral": 1, "entailment": 2}
+    zero_shot = pipeline("zero-shot-classification", model=model, tokenizer=tokenizer)
+    with pytest.raises(InputError, match="labels of its own: give labels"):
+        as_classifier(zero_shot)
+    found = as_classifier(zero_shot, labels=["film", "song"])
+    assert found.labels == ("film", "song")
+    told = zero_shot(TEXTS[0], candidate_labels=["film", "song"])
+    score = dict(zip(told["labels"], told["scores"], strict=True))
+    odds = np.log(score["song"] / score["film"])
+    (first, *_), (alone,) = found(list(TEXTS)), found([TEXTS[0]])
+    assert first[1] - first[0] == pytest.approx(odds, abs=1e-4)
+    assert alone == pytest.approx(first, abs=1e-4)
+    assert np.isfinite(found([""])).all()
+
+
+def test_a_pipeline_that_writes_is_shown_another_way() -> None:
+    model, tokenizer = tiny_language_model("GPT-2")
+    with pytest.raises(InputError, match=r"slalom\.attribute explains what it writes"):
+        as_classifier(pipeline("text-generation", model=model, tokenizer=tokenizer))

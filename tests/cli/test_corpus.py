@@ -184,10 +184,10 @@ def test_a_table_needs_a_place_for_its_explanations(run_any, data, tmp_path):
     for arguments, sentence in (
         (("--file", data), "is a table: name a file"),
         (("--file", data, "--out", "x", "--max-error", "0.1", "--dry-run"), "cannot foretell"),
-        (("--file", data, "--out", tmp_path / "x", "--html", "-"), "all it gives goes to --out"),
+        (("--file", data, "--out", tmp_path / "x", "--html", "-"), "its results go to --out"),
         (("a text", "--out", tmp_path / "x"), "--out is for tables"),
         (("--file", data, "--out", tmp_path), "it is a folder"),
-        (("--file", data, "--out", tmp_path / "x.csv"), "give it one that ends in .parquet"),
+        (("--file", data, "--out", tmp_path / "x.csv"), "a name that ends in .parquet"),
         (("--file", data, "--out", tmp_path / "no/x.parquet"), "there is no folder"),
     ):
         status, _, err = run_any("explain", *arguments)
@@ -214,3 +214,46 @@ def test_a_table_is_one_in_capitals_too(run_any, data, tmp_path):
     assert (status, "is a table: name a file" in err) == (2, True)
     status, _, err = run_any("explain", "--file", table, "--out", tmp_path / "X.CSV")
     assert (status, "ends in .parquet" in err) == (2, True)
+
+
+def test_a_dry_run_of_a_table_needs_no_place_for_results(run_any, data, tmp_path):
+    status, told, _ = run_any("explain", "--file", data, "--queries", 40, "--dry-run")
+    assert (status, "7 texts to explain" in told) == (0, True)
+    assert {*tmp_path.iterdir()} == {data}
+
+
+def test_the_class_explained_of_a_table_is_said(run_any, data, tmp_path):
+    line = ("explain", "--file", data, "--queries", 40)
+    labels = classifier().labels
+    _, told, _ = run_any(*line, "--out", tmp_path / "last.parquet")
+    assert f"Every row explains the class {labels[-1]!r}" in told
+    assert "--target predicted" in told
+    out = tmp_path / "own.parquet"
+    _, told, _ = run_any(*line, "--out", out, "--target", "predicted")
+    assert "Each row explains its own predicted class." in told
+    rows = [e for e in slalom.read(out) if isinstance(e, slalom.Explanation)]
+    assert {row.target for row in rows} == set(labels)
+    assert all(row.target_index == row.logits.argmax() for row in rows)
+    assert "is there already" in run_any(*line, "--out", out, "--target", "predicted")[1]
+    status, _, err = run_any("corpus", data, tmp_path / "folder", "--target", "predicted")
+    assert (status, "a corpus has one target" in err) == (2, True)
+
+
+def test_one_row_per_word_is_written_beside_the_documents(run_any, data, tmp_path):
+    line = ("explain", "--file", data, "--queries", 40, "--out", tmp_path / "x.parquet")
+    assert run_any(*line, "--words", tmp_path / "w.csv")[0] == 0
+    head, *rows = (tmp_path / "w.csv").read_text().splitlines()
+    assert head.startswith('"document","unit","start","end"')
+    found = [e for e in slalom.read(tmp_path / "x.parquet") if isinstance(e, slalom.Explanation)]
+    assert len(rows) == sum(map(len, found))
+    status, _, err = run_any(*line, "--words", tmp_path / "w.txt")
+    assert (status, "ends in .csv or .parquet" in err) == (2, True)
+    run_any("explain", "a great film", "--words", tmp_path / "one.csv")
+    assert len((tmp_path / "one.csv").read_text().splitlines()) == 4
+
+
+def test_the_name_of_a_file_is_probably_no_text(run_any, data):
+    status, _, err = run_any("explain", data, "--queries", 40)
+    assert status == 0
+    assert f"--file {data} reads it" in err
+    assert "--file" not in run_any("explain", "a great film", "--queries", 8)[2]

@@ -40,16 +40,14 @@ def test_each_step_starts_where_the_last_ended(explanation) -> None:
     assert len(steps) <= N_STEPS + 6
 
 
-def test_length_is_a_step_of_its_own_and_not_counted_twice() -> None:
+def test_its_steps_are_the_shapley_values_of_every_other_view() -> None:
     explanation = with_facts(made())
-    plain, with_length = steps_of(replace(explanation, length_curve=None)), steps_of(explanation)
-    length = next(step for step in with_length if step.kind == "length")
-    assert length.end - length.start == pytest.approx(0.5)
-    words = [
-        sum(s.end - s.start for s in steps if s.kind in ("unit", "others"))
-        for steps in (plain, with_length)
-    ]
-    assert words[0] - words[1] == pytest.approx(0.5)
+    rows = reading.rows(explanation, "shapley")
+    for step in steps_of(explanation):
+        if step.kind == "unit":
+            (row,) = [row for row in rows if row.label + row.more == step.label]
+            values = explanation.scores["shapley"][list(row.units)]
+            assert step.end - step.start == pytest.approx(values.sum())
 
 
 def test_what_the_values_leave_open_is_told() -> None:

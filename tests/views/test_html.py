@@ -200,13 +200,13 @@ def test_a_fragment_is_a_page_without_head() -> None:
     assert html.body(made()) in fragment
 
 
-def test_one_unit_is_not_called_units() -> None:
-    assert "All scores of the 1 different unit<" in html.body(made("good"))
+def test_the_table_says_how_many_words_it_holds() -> None:
+    assert "All scores of the word<" in html.body(made("good"))
 
 
 def test_pairs_are_a_list_without_a_script() -> None:
     page = Page(html.page(with_pairs(made(), (16, 17))))
-    assert page.texts["ul.pairs"] == "Not × awful: together +1.90, apart −0.80"
+    assert page.texts["ul.pairs"] == "Not × awful: +2.70 (together +1.90, apart −0.80)"
     assert Page(html.page(made())).count("ul", "pairs") == 0
 
 

@@ -123,7 +123,7 @@ def test_trust_is_told_honestly() -> None:
     assert "100 %" in told(1.0)
     assert "no better than a constant" in told(-0.2)
     assert "unknown" in told(None)
-    assert "does not say" in trust_sentence(with_one_score(made()))
+    assert "does not report" in trust_sentence(with_one_score(made()))
 
 
 def test_a_fit_is_rounded_but_not_over_a_bar() -> None:
@@ -180,3 +180,52 @@ def test_equal_words_that_say_nothing_are_one_row_whatever_the_sign_of_their_zer
 def test_shares_of_attention_follow_from_importances_where_they_are_not_told() -> None:
     explanation = replace(made("a b c"), scores={"importance": np.log([5.0, 3.0, 2.0])}, errors={})
     np.testing.assert_allclose(reading.weight_shares(explanation), [0.5, 0.3, 0.2])
+
+
+def test_units_the_classifier_cannot_tell_apart_have_rows_of_their_own() -> None:
+    unknown = replace(
+        made("a b c d"),
+        units=("漢", "字", "漢", "語"),
+        features=np.zeros(4, dtype=np.int32),
+        scores={"shapley": np.array([0.1, 0.2, 0.3, 0.3])},
+        errors={},
+    )
+    rows = {row.label + row.more for row in reading.rows(unknown, "shapley")}
+    assert rows == {"漢 (1st)", "漢 (2nd)", "字", "語"}
+
+
+def test_an_excerpt_keeps_the_strongest_units_and_says_where_it_leaves_out() -> None:
+    text = " ".join(f"word{n}" for n in range(600))
+    cut = reading.segments(made(text))
+    strength = np.zeros(600)
+    strength[400] = 1.0
+    ((*shown,),) = reading.excerpt(cut, strength, 300)
+    told = "".join(piece.text for piece in shown)
+    assert "word400" in told
+    assert told.startswith("word0")
+    assert told.count(" … ") >= 2
+    assert len(told) < 330
+    assert reading.excerpt(cut, strength, 10_000) == cut
+
+
+def test_units_are_called_words_where_they_are_words() -> None:
+    assert reading.table_heading(made()) == f"All scores of the {len(made().units)} words"
+    assert reading.table_heading(made("good")) == "All scores of the word"
+    sentences = replace(made("a b"), units=("A film.", "A dull one."))
+    assert reading.table_heading(sentences) == "All scores of the 2 units"
+
+
+def test_the_strongest_units_are_listed_with_their_scores() -> None:
+    explanation = made()
+    (first, score), *rest = explanation.top(3, "value")
+    assert (first, score) == (
+        "awful",
+        explanation.scores["value"][explanation.units.index("awful")],
+    )
+    assert len(rest) == 2
+    assert "great" not in dict(
+        with_unidentified(explanation, explanation.units.index("great")).top(100)
+    )
+    assert len(made(n_classes=3, all_classes=True).top(2)) == 2
+    with pytest.raises(UnknownNameError, match="shaply"):
+        explanation.top(3, "shaply")

@@ -12,12 +12,13 @@ from explanations import NASTY, made, with_facts, with_one_score, with_unidentif
 from slalom.errors import SlalomError
 from slalom.explanation import Explanation
 from slalom.views.side_by_side import SideBySide
-from slalom.views.terminal import N_ROWS, TerminalView
+from slalom.views.terminal import EXCERPT, N_ROWS, TerminalView
 
 
 def shown(
     explanation: Explanation,
     *scores: str,
+    details: bool = False,
     width: int = 80,
     colours: bool = False,
     encoding: str = "utf-8",
@@ -33,15 +34,42 @@ def shown(
         no_color=no_color,
         highlight=False,
     )
-    console.print(TerminalView(explanation, scores))
+    console.print(TerminalView(explanation, scores, details))
     file.flush()
     return raw.getvalue().decode(encoding)
 
 
-def test_it_says_what_was_predicted_how_far_to_trust_it_and_what_it_cost() -> None:
-    head = shown(made()).split("\n\n")[0]
-    for part in ("positive", "%", "trust high", "slalom", "R² 0.93", "RMSE 0.31", "300 queries"):
-        assert part in head
+def test_the_verdict_comes_first_then_text_bars_and_two_lines_of_quality() -> None:
+    verdict, text, table, quality = shown(made(), width=120).strip().split("\n\n")
+    assert verdict.startswith("The classifier says positive")
+    assert text == made().text
+    assert table.startswith("unit ")
+    trust, scores, note = quality.splitlines()
+    assert trust.startswith("Trust: high. It accounts for 93 %")
+    for part in ("log-odds of “positive”", "method slalom", "300 queries", "made by hand"):
+        assert part in scores
+    assert note == "Note: a note"
+
+
+def test_details_are_there_on_request() -> None:
+    plain, more = shown(with_facts(made())), shown(with_facts(made()), details=True)
+    for detail in (
+        "R² 0.93",
+        "RMSE 0.31",
+        "5 000 tokens",
+        "seed 0",
+        "surrogate",
+        "due to the length",
+    ):
+        assert detail not in plain
+        assert detail in more.replace("\n", " ")
+
+
+def test_of_a_long_text_an_excerpt_is_shown() -> None:
+    long = made("word " * 2000 + "great")
+    assert len(shown(long).split("\n\n")[1]) < EXCERPT + 200
+    assert "…" in shown(long).split("\n\n")[1]
+    assert len(shown(long, details=True).split("\n\n")[1]) > 10_000
 
 
 def test_scores_errors_and_ties_are_in_the_table() -> None:
@@ -50,7 +78,7 @@ def test_scores_errors_and_ties_are_in_the_table() -> None:
     assert "×3" in great
     assert "+1.13 ±0.11" in great
     assert lines[lines.index(great) + 1].strip()  # row after row, no empty lines between
-    assert "note: a note" in lines[-1]
+    assert "Note: a note" in lines[-1]
 
 
 @pytest.mark.parametrize(
@@ -77,7 +105,7 @@ SCORES = ("shapley", "removal", "alone", "importance")
 
 def sentences() -> Explanation:
     """Two long units, with names, scores and errors that want more than 80 columns."""
-    first, second = "A slow start, but a great film.", "I liked the awful song."
+    first, second = "A slow start, but then a really great film.", "I even liked the awful song."
     return replace(
         made("good bad"),
         text=f"{first} {second}",
@@ -91,10 +119,10 @@ def sentences() -> Explanation:
 @pytest.mark.parametrize(
     ("width", "n_columns", "left_out"),
     [
-        (100, 4, ""),
-        (80, 3, "no room for importance"),
-        (40, 1, "no room for removal, alone, importance"),
-        (20, 1, "no room for bars, removal, alone, importance"),
+        (100, 3, "too narrow for importance"),
+        (80, 2, "too narrow for alone, importance"),
+        (40, 1, "too narrow for removal, alone, importance"),
+        (20, 1, "too narrow for bars, removal, alone, importance"),
     ],
 )
 def test_long_names_are_shortened_and_numbers_never_cut(
@@ -106,7 +134,7 @@ def test_long_names_are_shortened_and_numbers_never_cut(
     assert first.startswith("A ")
     assert "…" in first
     assert first.count("−0.036 ±0.011") == n_columns
-    assert ("no room for" in out) == bool(left_out)
+    assert ("too narrow for" in out) == bool(left_out)
     assert left_out in " ".join(line.strip() for line in lines)
 
 
@@ -127,20 +155,20 @@ def test_without_a_terminal_there_are_no_colours_and_bars_tell_sign_and_strength
     bars = {line.split()[0]: line for line in plain.splitlines() if "│" in line}
     assert "█│" in bars["awful"]
     assert "│█" in bars["great"]
-    assert "coloured by" not in plain
+    assert "Colours" not in plain
 
 
 def test_on_a_terminal_the_text_is_painted() -> None:
     painted = shown(made(), colours=True)
     assert "\x1b[" in painted
-    assert "coloured by shapley" in painted
+    assert "Colours (shapley)" in painted
 
 
 def test_the_legend_speaks_of_colours_only_where_there_are_some() -> None:
     plain = shown(made(), colours=True, no_color=True)
-    assert "coloured by" not in plain
+    assert "Colours" not in plain
     one_score = shown(with_one_score(made()), colours=True, no_color=True)
-    assert one_score.splitlines()[-1] == "note: a note"
+    assert one_score.splitlines()[-1] == "Note: a note"
 
 
 def test_nothing_of_the_text_steers_the_terminal() -> None:
@@ -163,9 +191,9 @@ def test_unidentified_units_have_no_score() -> None:
 
 def test_scores_choose_columns_and_the_first_colours_the_text() -> None:
     out = shown(made(), "removal", "value", colours=True)
-    assert "coloured by removal" in out
+    assert "Colours (removal)" in out
     assert "importance" not in out
-    assert "coloured by importance: " in shown(made(), "importance", colours=True)
+    assert "Colours (importance): " in shown(made(), "importance", colours=True)
 
 
 def test_an_unknown_score_is_an_error() -> None:
@@ -177,8 +205,8 @@ def test_all_classes_have_a_column_each_and_what_does_not_fit_is_named() -> None
     three = shown(made(n_classes=3, all_classes=True))
     assert all(f"class {n}" in three for n in range(3))
     many = shown(made(n_classes=12, all_classes=True))
-    assert "no room for shapley class" in many
-    assert " more" in many.partition("no room for")[2].splitlines()[1]
+    assert "too narrow for shapley class" in many
+    assert " more" in many.partition("too narrow for")[2].splitlines()[1]
 
 
 def test_classes_that_begin_alike_are_told_apart() -> None:
@@ -190,7 +218,7 @@ def test_classes_that_begin_alike_are_told_apart() -> None:
 
 def test_one_score_is_enough() -> None:
     out = shown(with_one_score(made()))
-    assert "does not say how well" in out
+    assert "does not report how well" in out
     assert "score" in out
 
 
@@ -224,11 +252,10 @@ def test_what_was_measured_has_no_margin_and_shares_are_per_cent() -> None:
     awful = next(line for line in out.splitlines() if line.startswith("awful"))
     assert awful.count("±") == 1  # of removal, which was measured for the first half only
     assert " %" in awful
-    assert "The sheer length of the text" in out
 
 
 def test_loudness_no_answer_tells_of_is_shown_only_on_request() -> None:
     unsettled = replace(made(), determined=np.zeros(len(made().units)))
     heads = next(line for line in shown(unsettled).splitlines() if line.startswith("unit "))
-    assert heads.split() == ["unit", "shapley", "shapley", "removal", "alone"]
+    assert heads.split() == ["unit", "shapley", "removal", "alone"]
     assert "share" in shown(unsettled, "share")

@@ -73,6 +73,12 @@ class Delegating(Protocol):
         return getattr(self.classifier, name)
 
 
+def described(classifier: Classifier) -> str:
+    """For `repr`: its kind, its name, and its labels where they are known without a query."""
+    labels = f", labels={list(classifier.labels)!r}" if knows_labels(classifier) else ""
+    return f"{type(classifier).__name__}({classifier.name!r}{labels})"
+
+
 def is_independent(classifier: Classifier) -> bool:
     """Whether labels do not compete (multi-label, regression): its `independent`, else False."""
     return bool(getattr(classifier, "independent", False))

@@ -5,7 +5,7 @@ by the module their class comes from.
 """
 
 import socket
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
@@ -15,6 +15,8 @@ from urllib.request import getproxies
 from slalom.classifiers.base import Classifier
 from slalom.classifiers.text.function import FunctionClassifier
 from slalom.errors import FileError, InputError, MissingExtraError, Setting
+
+NOTHING = "."  # what is shown of an empty text to those who refuse one
 
 
 def load(
@@ -86,28 +88,31 @@ def _causal(
     return CausalClassifier(_moved(model, device), tokenizer, labels, prompt, precision=precision)
 
 
-def as_classifier(thing: Any) -> Classifier:
-    """A classifier itself, a transformers or scikit-learn pipeline, or a plain function."""
+def as_classifier(thing: Any, labels: Sequence[str] | None = None) -> Classifier:
+    """A classifier itself, a transformers or scikit-learn pipeline, or a plain function.
+
+    `labels` names the classes of a function, or those of a zero-shot pipeline.
+    """
     if isinstance(thing, type):
         raise InputError(f"{thing.__name__} is a class: give one object of it, ready to be asked")
     if all(_has(thing, name) for name in ("split", "seen", "logits")):
-        return _complete(thing)
+        return _unlabelled(_complete(thing), labels)
     if isinstance(thing, (str, Path)):
         raise InputError(
             f"{thing!r} is a name, not a classifier: load it with slalom.load({thing!r})"
         )
     if _comes_from(thing, "transformers.pipelines"):
-        return _from_pipeline(thing)
+        return _from_pipeline(thing, labels)
     if _comes_from(thing, "torch.nn"):
         raise InputError(
             "a model alone cannot read text: give slalom.HuggingFaceClassifier(model, tokenizer)"
         )
     if hasattr(thing, "predict_proba"):
-        return _from_estimator(thing, thing.predict_proba, gives="probabilities")
+        return _from_estimator(thing, thing.predict_proba, labels, gives="probabilities")
     if hasattr(thing, "decision_function"):
-        return _from_estimator(thing, thing.decision_function, gives="logits")
+        return _from_estimator(thing, thing.decision_function, labels, gives="logits")
     if callable(thing):
-        return FunctionClassifier(thing)
+        return FunctionClassifier(thing, labels)
     if hasattr(thing, "predict"):
         raise InputError(
             f"a {type(thing).__name__} with predict alone gives no probabilities: if it predicts "
@@ -148,20 +153,67 @@ def _comes_from(thing: object, module: str) -> bool:
     )
 
 
-def _from_pipeline(pipeline: Any) -> Classifier:
+def _unlabelled(classifier: Classifier, labels: Sequence[str] | None) -> Classifier:
+    if labels is not None:
+        raise InputError(
+            Setting("labels"),
+            f" names the classes of a function or of a zero-shot pipeline: {classifier.name} has "
+            "labels of its own",
+        )
+    return classifier
+
+
+def _from_pipeline(pipeline: Any, labels: Sequence[str] | None) -> Classifier:
     from slalom.classifiers.huggingface.classifier import HuggingFaceClassifier
 
-    if getattr(pipeline, "task", None) != "text-classification":
+    task = getattr(pipeline, "task", None)
+    if task == "zero-shot-classification":
+        return _zero_shot(pipeline, labels)
+    if task in ("text-generation", "text2text-generation"):
         raise InputError(
-            f"the pipeline's task is {getattr(pipeline, 'task', None)!r}: "
-            "a text-classification pipeline is needed"
+            f"a {task} pipeline writes text, it does not classify: slalom.attribute explains what "
+            'it writes; slalom.load(name, labels={…}, prompt="… {text} …") compares two answers'
         )
-    return HuggingFaceClassifier(pipeline.model, pipeline.tokenizer)
+    if task != "text-classification":
+        raise InputError(
+            f"the pipeline's task is {task!r}: "
+            "a text-classification or zero-shot-classification pipeline is needed"
+        )
+    return _unlabelled(HuggingFaceClassifier(pipeline.model, pipeline.tokenizer), labels)
 
 
-def _from_estimator(estimator: Any, f: Callable[[list[str]], Any], *, gives: str) -> Classifier:
+def _zero_shot(pipeline: Any, labels: Sequence[str] | None) -> Classifier:
+    """A pipeline that scores any labels; those of a text compete with each other."""
+    if labels is None:
+        raise InputError(
+            "a zero-shot pipeline has no labels of its own: give ",
+            Setting("labels"),
+            ', such as labels=["sports", "politics"]',
+        )
+    names = [str(label) for label in labels]
+
+    def probabilities(texts: list[str]) -> list[list[float]]:
+        readable = [text if text.strip() else NOTHING for text in texts]  # it refuses empty ones
+        rows = []
+        answers = pipeline(readable, candidate_labels=names)
+        for told in [answers] if isinstance(answers, dict) else answers:
+            score = dict(zip(told["labels"], told["scores"], strict=True))
+            rows.append([score[name] for name in names])
+        return rows
+
+    return FunctionClassifier(probabilities, names, name=f"zero-shot {pipeline.model.name_or_path}")
+
+
+def _from_estimator(
+    estimator: Any,
+    f: Callable[[list[str]], Any],
+    labels: Sequence[str] | None,
+    *,
+    gives: str,
+) -> Classifier:
     classes = getattr(estimator, "classes_", None)
-    labels = None if classes is None else [str(label) for label in classes]
+    if labels is None and classes is not None:
+        labels = [str(label) for label in classes]
     return FunctionClassifier(f, labels=labels, gives=gives, name=type(estimator).__name__)
 
 

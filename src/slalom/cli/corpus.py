@@ -165,19 +165,21 @@ def _cost(prepared: "Prepared", typed: TypedModel) -> str:
     return f"{cost}, into {counted(len(prepared.left), 'file')}" if cost.n_sampled else str(cost)
 
 
-def is_table(text: str | None, file: str | None, out: str | None) -> bool:
+def is_table(
+    text: str | None, file: str | None, out: str | None, *, needs_out: bool = True
+) -> bool:
     """Whether --file holds one text per row; by its name, as everywhere."""
     named = "" if file is None else file.lower().removesuffix(".gz")
     if text is None and named.endswith(TABLES):
-        if out is None:
+        if out is None and needs_out:
             raise click.UsageError(
-                f"{file} is a table: name a file for its explanations with --out scores.parquet "
-                "(or pipe it in, to explain it as one text)"
+                f"{file} is a table: name a file for its explanations with --out scores.parquet, "
+                "or pipe it in to explain it as one text"
             )
-        if out.lower().endswith(OTHER_FORMATS):
+        if out is not None and out.lower().endswith(OTHER_FORMATS):
             raise click.UsageError(
-                f"--out {out} would be Parquet in spite of its name: give it one that ends in "
-                ".parquet (pandas.read_parquet reads it)"
+                f"--out {out} is written as Parquet: give it a name that ends in .parquet; "
+                "--words FILE.csv also writes one row per word"
             )
         return True
     if out is not None:
@@ -192,6 +194,7 @@ def explain_table(
     from slalom.corpus.one_file import finish_file, prepare_file
     from slalom.corpus.plan import broken_lines
     from slalom.corpus.run import LocalEngine
+    from slalom.corpus.settings import PREDICTED
 
     engine = LocalEngine(typed.classifier)
     prepared = prepare_file(typed.classifier, dataset, recipe, target=target, engine=engine)
@@ -206,6 +209,14 @@ def explain_table(
         click.echo(f"{dataset.output} is there already, with the same settings")
     else:
         _say(summary)
+        explained = prepared.settings["target"]
+        own = explained == PREDICTED and PREDICTED not in prepared.settings["labels"]
+        click.echo(
+            "Each row explains its own predicted class."
+            if own
+            else f"Every row explains the class {explained!r}; --target predicted explains each "
+            "row's own predicted class."
+        )
 
 
 def _bar(prepared: "Prepared") -> AbstractContextManager[Show | None]:

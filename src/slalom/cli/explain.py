@@ -23,9 +23,11 @@ from slalom.cli.typed import (
     TEXT_COLUMN,
     TOO_LONG,
     check_foretold,
+    check_words,
     complain,
     console_for_results,
     files_typed,
+    is_file_name,
     target_typed,
     text_typed,
     write,
@@ -41,31 +43,40 @@ if TYPE_CHECKING:
 MAX_WIDTH = 100  # columns; longer lines are hard to read
 
 
-@click.command(short_help="Explain what a classifier says of a text, or of a table of texts.")
+@click.command(short_help="Explain the prediction for a text, or for each row of a table.")
 @click.argument("text", required=False)
 @click.option("--file", "file", metavar="FILE", help="A text, or a table with one text per row.")
 @TEXT_COLUMN
-@click.option("--out", metavar="FILE", help="Parquet file for a table's explanations.")
+@click.option("--out", metavar="FILE", help="Parquet file for a table's explanations, row by row.")
+@click.option("--words", metavar="FILE", help="Also write one row per word, as .csv or .parquet.")
 @MODEL
 @METHOD
-@click.option("--target", help="A label, its number, or all.  [default: the predicted class]")
+@click.option(
+    "--target",
+    help="A label, its number, or all; for a table also predicted, each row's own class.  "
+    "[default: the predicted class; for a table the last class]",
+)
 @click.option(
     "--units",
     type=click.Choice(["token", "word", "phrase", "sentence"]),
-    help="What gets a score; a phrase is neighbouring words that act as one.  [default: word]",
+    help="What gets a score; a phrase joins neighbouring words that act as one.  "
+    "[default: word, or coarser for a long text]",
 )
-@click.option("--queries", type=COUNT, metavar="N", help="Ask at most N questions.")
+@click.option("--queries", type=COUNT, metavar="N", help="Use at most N queries.")
 @MAX_ERROR
 @SEED
 @TOO_LONG
 @model_options
 @DRY_RUN
-@click.option("--scores", metavar="A,B", help="Columns to show; the first colours the text.")
+@click.option("--scores", metavar="A,B", help="Scores to show; the first colours the text.")
 @click.option(
-    "--pairs", type=COUNT, metavar="K", help="Also find K pairs of words that act together."
+    "--pairs",
+    type=COUNT,
+    metavar="K",
+    help="Also find the K strongest pairs of words that act together.",
 )
 @click.option(
-    "--counterfactual", is_flag=True, help="Also find words whose removal turns the prediction."
+    "--counterfactual", is_flag=True, help="Also find words whose removal changes the prediction."
 )
 @click.option(
     "--json", "json_file", metavar="FILE", help="Write the explanation; - for standard output."
@@ -77,11 +88,13 @@ MAX_WIDTH = 100  # columns; longer lines are hard to read
     help="Write a page for the browser; - for standard output.",
 )
 @click.option("--plot", "plot_file", metavar="FILE", help="Draw bars as .png, .svg or .pdf.")
+@click.option("-v", "--verbose", is_flag=True, help="Also show how the fit was judged.")
 def explain(
     text: str | None,
     file: str | None,
     text_column: str,
     out: str | None,
+    words: str | None,
     model: str | None,
     method: str,
     target: str | None,
@@ -103,17 +116,18 @@ def explain(
     json_file: str | None,
     html_file: str | None,
     plot_file: str | None,
+    verbose: bool,
 ) -> None:
-    """Explain what a classifier says of TEXT (without TEXT: of what is piped in)."""
+    """Explain a classifier's prediction for TEXT (if omitted, the text is read from a pipe)."""
     check_foretold(max_error, dry_run=dry_run)
     files = files_typed(json_file, html_file)
     picture = None if plot_file is None else picture_typed(plot_file)
     typed = TypedModel(model, device, labels_typed(labels), prompt, base_url, samples, cache)
-    if is_table(text, file, out):
+    check_words(words)
+    if is_table(text, file, out, needs_out=not dry_run):
         assert file is not None
-        assert out is not None
         if files or plot_file or scores or pairs or counterfactual:
-            raise click.UsageError(f"{file} is a table: all it gives goes to --out")
+            raise click.UsageError(f"{file} is a table: its results go to --out")
         if units == "phrase":
             raise click.UsageError(f"{file} is a table: --units phrase is for one text at a time")
         from slalom.corpus.explain import Dataset
@@ -121,10 +135,18 @@ def explain(
         from slalom.explainers.methods import until_sure
 
         recipe = Recipe(until_sure(method, max_error), 0, queries, units, too_long, seed)
-        dataset = Dataset(file, Path(out), text_column)
+        dataset = Dataset(file, Path(out or f"{file}.parquet"), text_column)
         explain_table(dataset, recipe, typed, target=target, dry_run=dry_run)
+        if words is not None and not dry_run:
+            from slalom.tables import write_words
+
+            write_words(dataset.output, Path(words))
         return
     content = text_typed(text, file)
+    if text is not None and is_file_name(text):
+        complain(
+            f"{text} is the name of a file and was explained as a text: --file {text} reads it"
+        )
     columns = _columns(scores)
     with _sentences_for_warnings():
         from slalom.explainers.base import Request
@@ -166,11 +188,15 @@ def explain(
     if json_file is not None:
         write(json_file, _json(explanation))
     if html_file is not None:
-        write(html_file, _html(explanation))
+        write(html_file, explanation.to_html() or "")
+    if words is not None:
+        from slalom.tables import write_unit_table
+
+        write_unit_table(explanation, Path(words))
     if picture is not None:
         picture(explanation, shown)
     if STANDARD not in files:
-        _show(explanation, shown, turned)
+        _show(explanation, shown, turned, verbose=verbose)
     elif turned is not None:
         click.echo(turned, err=True)
     if problem is not None:
@@ -211,19 +237,16 @@ def _json(explanation: "Explanation") -> str:
     return json.dumps(explanation.to_json(), ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _html(explanation: "Explanation") -> str:
-    from slalom.views.html import page
-
-    return page(explanation)
-
-
-def _show(explanation: "Explanation", columns: tuple[str, ...], turned: str | None) -> None:
+def _show(
+    explanation: "Explanation", columns: tuple[str, ...], turned: str | None, *, verbose: bool
+) -> None:
     from rich.text import Text
 
     from slalom.views.terminal import TerminalView
 
     console = console_for_results()
-    parts = [TerminalView(explanation, columns), *([] if turned is None else [Text("\n" + turned)])]
+    view = TerminalView(explanation, columns, details=verbose)
+    parts = [view, *([] if turned is None else [Text("\n" + turned)])]
     console.print(*parts, sep="\n", width=min(console.width, MAX_WIDTH))
 
 

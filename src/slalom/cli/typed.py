@@ -35,6 +35,7 @@ PLAINER = {  # for terminals and pipes that lack a sign
 STORED = re.compile(  # settings in sentences that were written down by the library
     r'\b(too_long|units|cache|n_samples)="?(\w+)"?|\b(n_queries|base_url|max_error)\b'
 )
+MAX_NAME = 1000  # characters; a longer text is no file name
 WIDE = 1000  # columns of what is not a terminal
 COUNT = click.IntRange(min=1)
 MODEL = click.option(
@@ -210,6 +211,23 @@ def names_typed(typed: str | None, known: Any, what: str) -> tuple[str, ...]:
         if name not in known:
             raise UnknownNameError(what, name, known)
     return names
+
+
+def is_file_name(text: str) -> bool:
+    """Whether a text is the name of a file that exists, most likely by mistake."""
+    try:
+        return len(text) < MAX_NAME and "\n" not in text and Path(text).is_file()
+    except (OSError, ValueError):  # no name that a file can have
+        return False
+
+
+def check_words(name: str | None) -> None:
+    """Where one row per word goes; found out before the work."""
+    if name is None:
+        return
+    if Path(name).suffix.lower() not in (".csv", ".parquet"):
+        raise click.UsageError(f"--words {name}: give a file that ends in .csv or .parquet")
+    check_writable(name)
 
 
 def console_for_results() -> "Console":

@@ -25,7 +25,7 @@ from slalom.corpus.run import (
     rows_per_file,
     summary_of,
 )
-from slalom.corpus.settings import agree, begin, settings_of
+from slalom.corpus.settings import PREDICTED, agree, begin, settings_of
 from slalom.corpus.vocabulary import write_vocabulary
 from slalom.corpus.work import Recipe
 from slalom.errors import FileError, InputError, Setting, UnknownNameError
@@ -129,9 +129,18 @@ def engine_named(name: str, make: Make, workers: int, *, on_gpu: bool = False) -
 
 
 def prepare(
-    make: Make, dataset: Dataset, recipe: Recipe, *, target: TargetName, engine: Engine
+    make: Make,
+    dataset: Dataset,
+    recipe: Recipe,
+    *,
+    target: TargetName,
+    engine: Engine,
+    each_its_own: bool = False,
 ) -> Prepared:
-    """Read the input through, and find out whether the folder is of the same run."""
+    """Read the input through, and find out whether the folder is of the same run.
+
+    `each_its_own` lets the target be "predicted": each row's own class.
+    """
     arrow()
     folder = RunFolder(dataset.output)
     index = Index(dataset.text_column, dataset.id_column)
@@ -141,7 +150,8 @@ def prepare(
     columns, place = columns_together(files), folder_of(files)
     layout = layout_of(columns, dataset.text_column, dataset.id_column, folder=place)
     identity = engine.identity(make)
-    aimed = replace(recipe, target=one_target(target, identity.labels))
+    own = each_its_own and target == PREDICTED and PREDICTED not in identity.labels
+    aimed = replace(recipe, target=None if own else one_target(target, identity.labels))
     settings = settings_of(identity, aimed, layout, files)
     n_each = agree(folder, settings, dataset.rows_per_file, rows_per_file(files, engine.n_workers))
     work = Work(folder, layout, aimed, make)

@@ -32,7 +32,7 @@ def prepare_file(
     if not out.parent.is_dir():
         raise FileError(f"cannot write {out}: there is no folder {out.parent}")
     inner = replace(dataset, output=_folder(out))
-    prepared = prepare(make, inner, recipe, target=target, engine=engine)
+    prepared = prepare(make, inner, recipe, target=target, engine=engine, each_its_own=True)
     if out.exists() and _settings(out) != prepared.settings:
         raise FileError(f"{out} exists, and is of something else: name another file, or delete it")
     return prepared

@@ -129,6 +129,11 @@ def one_target(target: TargetName, labels: Sequence[str]) -> int:
     wanted = len(labels) - 1 if target is None else target
     if isinstance(wanted, str) and wanted.isdecimal() and wanted not in labels:
         wanted = int(wanted)
+    if wanted == "predicted" and wanted not in labels:
+        raise InputError(
+            "a corpus has one target, so that its words can be added up: give a label "
+            f"({', '.join(labels)}); slalom explain --file takes --target predicted"
+        )
     index = target_of(wanted, labels, np.zeros(len(labels))).index
     if index is None:
         raise InputError(

@@ -18,6 +18,7 @@ from slalom.explainers.base import Explainer
 from slalom.explainers.table import METHODS
 from slalom.tables import SCHEMA_VERSION
 
+PREDICTED = "predicted"  # the target where each row is explained for its own predicted class
 # What another fingerprint says:
 OTHER_MODEL = "other weights or other code, or is asked in another way"
 
@@ -31,7 +32,7 @@ def settings_of(
         "fingerprint": identity.fingerprint,
         "labels": list(identity.labels),
         "method": _method_in_words(recipe.method),
-        "target": identity.labels[recipe.target],
+        "target": PREDICTED if recipe.target is None else identity.labels[recipe.target],
         "queries": recipe.n_queries,
         "max_error": getattr(recipe.method, "max_error", None),
         "units": recipe.units,

@@ -37,7 +37,7 @@ class Recipe:
     """How every document is explained."""
 
     method: Explainer
-    target: int  # one for the whole corpus
+    target: int | None  # one for the whole corpus; None: each row's predicted class
     n_queries: int | None = None
     units: str | None = None
     too_long: str = "error"
@@ -98,7 +98,8 @@ class Worker:
         ]
         words = WordSums()
         for result, document in found:
-            if isinstance(result, Explanation) and document is not None:
+            together = self.recipe.target is not None  # scores of several classes add up to nothing
+            if together and isinstance(result, Explanation) and document is not None:
                 words.add_document(result, document)
         pa = arrow()
         table = pa.Table.from_pylist(rows, schema=self.layout.schema())

@@ -81,8 +81,8 @@ class Case:
             identified=identified,
             anchor=getattr(found.model, "anchor", None),
             quality=Quality(
-                r2=found.r2,
-                rmse=found.rmse,
+                r2=None if self._unread() else found.r2,  # of what nobody read it says nothing
+                rmse=None if self._unread() else found.rmse,
                 n_queries=answers.n_queries,
                 n_tokens=answers.n_tokens + found.n_tokens,
                 seconds=answers.seconds + perf_counter() - self.begun,

@@ -1,10 +1,8 @@
 """The way from the empty text to the classifier's answer, step by step, as a waterfall.
 
-    base + Σ shapley = answer,   shapley_i = what the unit adds + g(n)/n
+    base + Σ shapley = answer
 
-where the length curve g, a game of size alone, is shared equally: its part is taken out of the
-units and shown as one step, where it can be told apart from them. What the values leave open, if
-anything, is a step of its own.
+What the values leave open, if anything, is a step of its own.
 """
 
 from collections.abc import Sequence
@@ -16,14 +14,14 @@ from slalom.views.numbers import counted
 from slalom.views.reading import Row
 
 N_STEPS = 8  # words told apart; the others are one step
-MIN_STEP = 0.005  # log-odds; a step of length, or of what is left open, is not shown below this
+MIN_STEP = 0.005  # log-odds; what is left open is not shown below this
 
 Change = tuple[str, str, float, int | None]  # kind, label, amount, row
 
 
 @dataclass(frozen=True)
 class Step:
-    """From `start` to `end`; kind is "base", "unit", "others", "length", "open" or "answer"."""
+    """From `start` to `end`; kind is "base", "unit", "others", "open" or "answer"."""
 
     kind: str
     label: str
@@ -37,10 +35,8 @@ def bridge(explanation: Explanation, rows: Sequence[Row], answer: float) -> list
     base = reading.start(explanation)
     if "shapley" not in explanation.scores or base is None or len(base) != 1:
         return []
-    length = _length(explanation)
-    n_known = max(1, int(explanation.identified.sum()))
     amounts = [
-        float((explanation.scores["shapley"][list(row.units)] - length / n_known).sum())
+        float(explanation.scores["shapley"][list(row.units)].sum())
         if explanation.identified[row.unit]
         else 0.0
         for row in rows
@@ -55,15 +51,9 @@ def bridge(explanation: Explanation, rows: Sequence[Row], answer: float) -> list
     changes += (
         [("others", counted(len(others), "other unit"), float(sum(others)), None)] if others else []
     )
-    left = answer - float(base[0]) - sum(amounts) - length
-    for kind, label, amount in (("length", "length", length), ("open", "left open", left)):
-        changes += [(kind, label, amount, None)] if abs(amount) >= MIN_STEP else []
+    left = answer - float(base[0]) - sum(amounts)
+    changes += [("open", "unexplained", left, None)] if abs(left) >= MIN_STEP else []
     return _summed(changes, float(base[0]), answer)
-
-
-def _length(explanation: Explanation) -> float:
-    curve = reading.shown_length(explanation)
-    return 0.0 if curve is None else float(curve[-1])
 
 
 def _summed(changes: Sequence[Change], base: float, answer: float) -> list[Step]:
@@ -72,4 +62,4 @@ def _summed(changes: Sequence[Change], base: float, answer: float) -> list[Step]
     for kind, label, amount, row in changes:
         steps.append(Step(kind, label, total, total + amount, row))
         total += amount
-    return [*steps, Step("answer", "whole text", 0.0, answer)]
+    return [*steps, Step("answer", "full text", 0.0, answer)]

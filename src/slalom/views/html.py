@@ -15,7 +15,7 @@ from importlib.resources import files
 
 from slalom.explanation import Explanation
 from slalom.views import reading
-from slalom.views.numbers import counted, digits, margin, number
+from slalom.views.numbers import digits, margin, number
 from slalom.views.reading import Row, pair_label
 from slalom.views.record import Record, record
 from slalom.views.sentence import sentence, trust_sentence
@@ -151,7 +151,7 @@ def _table(shown: Explanation, rows: list[Row]) -> str:
         for row in rows
     )
     return (
-        f"<details><summary>All scores of the {counted(len(rows), 'different unit')}</summary>"
+        f"<details><summary>{reading.table_heading(shown)}</summary>"
         f'<div class="scroll"><table><thead><tr><th scope="col">unit</th>{heads}</tr></thead>'
         f"<tbody>{lines}</tbody></table></div></details>"
     )

@@ -3,6 +3,7 @@
 Knows an Explanation and its readers; knows neither terminals nor HTML, and no method.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -35,6 +36,7 @@ LOG_ODDS = {"shapley", "removal", "alone", "gradient", "value"}
 WITHOUT_SIDE = {"importance", "share"}
 FAINT = 0.1  # log-odds; a text whose strongest word weighs less is not painted in full colour
 SURE = 1.645  # standard errors; a score within may as well be zero, and stays quiet
+AROUND = 60  # characters on each side of a strong unit, in excerpts of a long text
 FAINTEST = 0.03  # of the strongest; what is weaker takes no side
 STEERING = {  # characters that set directions or break lines
     *(0x061C, 0x200E, 0x200F),
@@ -210,21 +212,24 @@ def weight_shares(explanation: Explanation) -> FloatArray:
 
 
 def rows(explanation: Explanation, by: str) -> list[Row]:
-    """One row per unit, or for units alike in all scores; the largest first, quiet ones last."""
+    """One row per unit, or for equal units alike in all scores; the largest first, quiet ones last.
+
+    Units that the classifier cannot tell apart may still read differently, and have rows each.
+    """
     numbers = np.column_stack(
         [part.reshape(len(explanation.units), -1) for part in explanation.scores.values()]
     ).round(9)
-    alike: dict[tuple[int, bytes], list[int]] = {}
-    variants: dict[int, int] = {}
-    for unit, feature in enumerate(explanation.features.tolist()):
-        key = (feature, (numbers[unit] + 0.0).tobytes())
-        variants[feature] = variants.get(feature, 0) + (key not in alike)
-        alike.setdefault(key, []).append(unit)
-    found, seen = [], dict.fromkeys(variants, 0)
-    for (feature, _), units in alike.items():
-        seen[feature] += 1
-        nth = seen[feature] if variants[feature] > 1 else 0
-        found.append(Row(label(explanation.units[units[0]]), tuple(units), nth))
+    names = [label(unit) for unit in explanation.units]
+    alike: dict[tuple[str, bytes], list[int]] = {}
+    for unit, name in enumerate(names):
+        alike.setdefault((name.casefold(), (numbers[unit] + 0.0).tobytes()), []).append(unit)
+    variants = Counter(name for name, _ in alike)
+    seen: Counter[str] = Counter()
+    found = []
+    for (name, _), units in alike.items():
+        seen[name] += 1
+        nth = seen[name] if variants[name] > 1 else 0
+        found.append(Row(names[units[0]], tuple(units), nth))
     strength = np.abs(strengths(explanation, by))
     size = np.abs(np.where(explanation.identified, explanation.scores[by], 0.0))
     size = strength if by == "importance" else size
@@ -233,6 +238,43 @@ def rows(explanation: Explanation, by: str) -> list[Row]:
         found,
         key=lambda row: (strength[row.unit] == 0, not known[row.unit], -size[row.unit]),
     )
+
+
+def strongest(explanation: Explanation, k: int, score: str | None) -> list[tuple[str, float]]:
+    """(unit, score) of the k strongest rows; of the predicted class where all are explained."""
+    by = colouring(explanation, checked_names(explanation, () if score is None else (score,)))
+    shown = for_class(explanation, shown_class(explanation))
+    found = [row for row in rows(shown, by) if shown.identified[row.unit]][:k]
+    return [(row.label, float(shown.scores[by][row.unit])) for row in found]
+
+
+def excerpt(sides: list[list[Segment]], strength: FloatArray, most: int) -> list[list[Segment]]:
+    """About `most` characters of each side around its strongest units; … stands for the rest."""
+    return [_excerpt(side, strength, most) for side in sides]
+
+
+def _excerpt(side: list[Segment], strength: FloatArray, most: int) -> list[Segment]:
+    ends = np.cumsum([len(segment.text) for segment in side])
+    if not side or ends[-1] <= most:
+        return side
+    kept: set[int] = set(range(int((ends <= AROUND).sum()) + 1))  # how it begins
+    order = sorted(
+        (at for at, segment in enumerate(side) if segment.unit is not None),
+        key=lambda at: -float(strength[side[at].unit or 0]),
+    )
+    for at in order:
+        reach = ends[at] - len(side[at].text) - AROUND, ends[at] + AROUND
+        around = {near for near, end in enumerate(ends) if reach[0] < end <= reach[1]} | {at}
+        if sum(len(side[near].text) for near in kept | around) > most:
+            break
+        kept |= around
+    shown: list[Segment] = []
+    for at, segment in enumerate(side):
+        if at in kept:
+            shown.append(segment)
+        elif at - 1 in kept:
+            shown.append(Segment(" … ", None))
+    return shown
 
 
 def segments(explanation: Explanation) -> list[list[Segment]]:
@@ -282,6 +324,28 @@ def explained(explanation: Explanation) -> tuple[str, str]:
         return each or "all classes, centred logits", ""
     is_output = explanation.independent and len(explanation.labels) == 1
     return "output" if is_output else "log-odds", explanation.target
+
+
+def units_called(explanation: Explanation) -> str:
+    """ "words", where each unit is one, else "units": sentences, phrases, spans."""
+    return "units" if any(" " in unit.strip() for unit in explanation.units) else "words"
+
+
+def table_heading(explanation: Explanation) -> str:
+    """Over the table of all scores."""
+    n_units = len(explanation.units)
+    what = units_called(explanation)
+    return (
+        f"All scores of the {what[:-1]}" if n_units == 1 else f"All scores of the {n_units} {what}"
+    )
+
+
+def cost(explanation: Explanation) -> str:
+    """What the fit misses and what it took, in one line."""
+    quality = explanation.quality
+    tokens = f"{quality.n_tokens:,} tokens".replace(",", " ")
+    seed = f"seed {explanation.seed}"
+    return " · ".join([*facts(explanation)[1:], tokens, f"{quality.seconds:.1f} s", seed])
 
 
 def facts(explanation: Explanation) -> list[str]:

@@ -34,6 +34,8 @@ def record(explanation: Explanation) -> Record:
     measure, label = reading.explained(explanation)
     return {
         "title": reading.prediction(explanation),
+        "units": reading.units_called(explanation),
+        "heading": reading.table_heading(explanation),
         "classifier": reading.label(explanation.classifier),
         "explained": {"measure": measure, "label": reading.label(label)},
         "method": explanation.method,

@@ -3,8 +3,8 @@
 The sentence is made from the scores and their errors alone, and is the same in terminal, page
 and notebook:
 
-    The classifier says positive (93 %). *awful* pulls it down most, *wonderful* and *great*
-    hold it up.
+    The classifier says positive (93 %). Mainly because of *wonderful* and *great*; against it:
+    *awful*.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ import numpy as np
 
 from slalom.explanation import FAIR_TRUST, Explanation, trust_of
 from slalom.views import reading
-from slalom.views.numbers import counted, listed, margin, number, percent, probability, r2_percent
+from slalom.views.numbers import listed, margin, number, percent, probability, r2_percent
 
 N_NAMED = 3  # words on each side
 WORTH_NAMING = 0.2  # of the strongest
@@ -33,26 +33,23 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Verbs:
-    """How the two sides are spoken of; each for one word and for several."""
+class Sides:
+    """How the reasons on both sides are introduced."""
 
-    up: tuple[str, str]
-    down: tuple[str, str]
-    no_up: str
-    no_down: str
+    first: str  # before the words for it
+    second: str  # before the words against it, after those for it
+    no_first: str
+    no_second: str
 
 
-OF_THE_PREDICTION = Verbs(
-    ("holds it up", "hold it up"),
-    ("pulls it down", "pull it down"),
-    "nothing clearly holds it up",
-    "nothing clearly pulls it down",
+OF_THE_PREDICTION = Sides(
+    "Mainly because of ",
+    "against it: ",
+    "No word clearly supports it",
+    "nothing clearly speaks against it",
 )
-OF_A_NUMBER = Verbs(
-    ("raises it", "raise it"),
-    ("lowers it", "lower it"),
-    "nothing clearly raises it",
-    "nothing clearly lowers it",
+OF_A_NUMBER = Sides(
+    "Raised by ", "lowered by ", "No word clearly raises it", "nothing clearly lowers it"
 )
 
 
@@ -68,8 +65,9 @@ def _care(explanation: Explanation) -> list[Part]:
     quality = explanation.quality
     if quality.trust != "low" or quality.r2 is None:
         return []
-    why = "it describes this classifier poorly" if quality.r2 < FAIR_TRUST else "its trust is low"
-    return [Part(f" Read it with care: {why}.")]
+    poor = "it describes this classifier poorly"
+    why = poor if quality.r2 < FAIR_TRUST else "it rests on few queries"
+    return [Part(f" Treat this explanation with caution: {why}.")]
 
 
 def plain(parts: Sequence[Part]) -> str:
@@ -100,55 +98,49 @@ def _words(shown: Explanation, index: int) -> list[Part]:
     strong: list[tuple[str, float]] = []
     for row in reading.rows(shown, by):
         strength = float(strengths[row.unit])
-        if abs(strength) >= WORTH_NAMING and row.label not in dict(strong):
-            strong.append((reading.short(row.label, MAX_LENGTH), strength))
+        name = reading.short(row.label, MAX_LENGTH)
+        if abs(strength) >= WORTH_NAMING and name not in dict(strong):
+            strong.append((name, strength))
     if not reading.takes_sides(shown, by):
         return _without_sides(shown, [word for word, _ in strong[: 2 * N_NAMED]])
     if not strong:
-        return [Part("No single part of the text clearly moves it either way.")]
+        return [Part("No single part of the text clearly changes this.")]
     ups = [word for word, strength in strong if strength > 0][:N_NAMED]
     downs = [word for word, strength in strong if strength < 0][:N_NAMED]
-    return _of_sides(ups, downs, _verbs(shown, index), up_first=strong[0][1] > 0)
+    return _of_sides(ups, downs, _sides(shown, index))
 
 
 def _without_sides(shown: Explanation, words: Sequence[str]) -> list[Part]:
     if not words:
         return [Part("No part of the text stands out.")]
     return [
-        Part(f"By {shown.method}, "),
+        Part(f"According to {shown.method}, "),
         *_names(words, "loud"),
         Part(f" {'matters' if len(words) == 1 else 'matter'} most; "),
-        Part("it does not say in which direction."),
+        Part("the method gives no direction."),
     ]
 
 
-def _verbs(shown: Explanation, index: int) -> Verbs:
+def _sides(shown: Explanation, index: int) -> Sides:
     shares = reading.probabilities(shown)
     if shares is None:
         return OF_A_NUMBER
     if index == int(np.argmax(shares)):
         return OF_THE_PREDICTION
     name = reading.label(shown.labels[index])
-    return Verbs(
-        (f"speaks for {name}", f"speak for {name}"),
-        (f"speaks against {name}", f"speak against {name}"),
-        f"nothing clearly speaks for {name}",
+    return Sides(
+        f"In favour of {name}: ",
+        "against it: ",
+        f"No word clearly speaks for {name}",
         f"nothing clearly speaks against {name}",
     )
 
 
-def _of_sides(
-    ups: Sequence[str], downs: Sequence[str], verbs: Verbs, *, up_first: bool
-) -> list[Part]:
-    sides = [(ups, verbs.up, "for"), (downs, verbs.down, "against")]
-    missing = verbs.no_up if not ups else verbs.no_down
-    named = [side for side in (sides if up_first else sides[::-1]) if side[0]]
-    parts: list[Part] = []
-    for place, (words, (one, several), role) in enumerate(named):
-        most = " most" if place == 0 and len(named) > 1 else ""
-        verb = one if len(words) == 1 else several
-        parts += [*([Part(", ")] if place else []), *_names(words, role), Part(f" {verb}{most}")]
-    return [*parts, Part("." if len(named) > 1 else f"; {missing}.")]
+def _of_sides(ups: Sequence[str], downs: Sequence[str], sides: Sides) -> list[Part]:
+    """Reasons for it, then against it."""
+    reasons = [Part(sides.first), *_names(ups, "for")] if ups else [Part(sides.no_first)]
+    counter = [Part(sides.second), *_names(downs, "against")] if downs else [Part(sides.no_second)]
+    return [*reasons, Part("; "), *counter, Part(".")]
 
 
 def _names(words: Sequence[str], role: str) -> list[Part]:
@@ -165,16 +157,16 @@ def trust_sentence(explanation: Explanation) -> str:
     quality = explanation.quality
     if quality.trust == "exact":
         measured = [name for name in MEASURABLE if name in explanation.scores]
-        these = f"{listed(measured)} are" if measured else "these are"
-        return f"Every part of the text was tried: {these} the classifier’s answers, no estimates."
+        these = f"{listed(measured)} are exact" if measured else "these scores are exact"
+        return f"Every subset of the text was evaluated, so {these}."
     if quality.r2 is None and explanation.model is None:
-        return "This method does not say how well it describes the classifier."
+        return "This method does not report how well it describes the classifier."
     if quality.r2 is None:
         return "How well this describes the classifier is unknown."
     if quality.r2 <= 0:
-        return "This model describes the classifier no better than a constant: do not rely on it."
+        return "It describes the classifier no better than a constant would: do not rely on it."
     share = r2_percent(quality.r2)
-    return f"This model describes {share} of how the classifier reacts when words are removed."
+    return f"It accounts for {share} of how the classifier reacts when words are removed."
 
 
 def trust_lines(explanation: Explanation) -> list[str]:
@@ -184,7 +176,6 @@ def trust_lines(explanation: Explanation) -> list[str]:
         *_luck(explanation),
         *_beside_the_classifier(explanation),
         *_measured(explanation),
-        *_undetermined(explanation),
         *_windows(explanation),
     ]
 
@@ -196,11 +187,11 @@ def _luck(explanation: Explanation) -> list[str]:
     if quality.trust == "exact" or word == trust_of(quality.r2):
         return []
     points = max(1, round(100 * (quality.r2_error or 0.0)))
-    return [f"With so few answers that figure is partly luck (± {points} points): more would tell."]
+    return [f"That figure is uncertain by ± {points} points: more queries would settle it."]
 
 
 def length_sentence(explanation: Explanation) -> str:
-    """What the sheer length adds to the score of one class; "" where that may as well be little."""
+    """How much of the Shapley values is due to length alone; "" where that may be little."""
     curve = reading.shown_length(explanation)
     errors = explanation.length_errors
     error = 0.0 if errors is None else float(errors[-1])
@@ -209,7 +200,7 @@ def length_sentence(explanation: Explanation) -> str:
     adds = number(float(curve[-1])).strip()
     if errors is not None:
         adds += f" {margin(error)}"
-    return f"The sheer length of the text, whatever its words, adds {adds} to the score."
+    return f"Of the Shapley values, {adds} is due to the length of the text, shared equally."
 
 
 def _measured(explanation: Explanation) -> list[str]:
@@ -222,7 +213,7 @@ def _measured(explanation: Explanation) -> list[str]:
     }
     whole = [name for name, n_measured in counts.items() if n_measured == known.sum() > 0]
     lines = [
-        f"Measured for {n_measured} of {known.sum()} units and estimated for the rest: {name}."
+        f"Measured for {n_measured} of {known.sum()} units, estimated for the rest: {name}."
         for name, n_measured in counts.items()
         if 0 < n_measured < known.sum()
     ]
@@ -240,8 +231,8 @@ def _beside_the_classifier(explanation: Explanation) -> list[str]:
     index = reading.shown_class(explanation)
     at = index if len(answer) > 1 else 0
     name = reading.label(explanation.labels[index])
-    scored = [_score(explanation, scores, at) for scores in (fit, answer)]
-    return [f"Of the whole text the fit says {scored[0]} for {name}, the classifier {scored[1]}."]
+    said, given = (_score(explanation, scores, at) for scores in (fit, answer))
+    return [f"Full text, {name}: surrogate {said}, classifier {given}."]
 
 
 def _score(explanation: Explanation, scores: np.ndarray, at: int) -> str:
@@ -254,23 +245,7 @@ def _score(explanation: Explanation, scores: np.ndarray, at: int) -> str:
     return f"{score} ({percent(probability(float(scores[at])))})"
 
 
-def _undetermined(explanation: Explanation) -> list[str]:
-    if explanation.determined is None or "importance" not in explanation.scores:
-        return []
-    open_ = int((explanation.determined[explanation.identified] < DETERMINED).sum())
-    if not open_:
-        return []
-    n_units = int(explanation.identified.sum())
-    some = f"{open_} of the {counted(n_units, 'unit')}"
-    which = some if open_ < n_units else "the units" if n_units > 1 else "the unit"
-    are, drawn = ("is", "it is") if open_ == 1 else ("are", "they are")
-    return [
-        f"How loud {which} {are} cannot be told from the answers: "
-        f"in the plane of the page {drawn} drawn hollow."
-    ]
-
-
 def _windows(explanation: Explanation) -> list[str]:
     if not explanation.windowed:
         return []
-    return ["The text is longer than the model reads, and was read in windows."]
+    return ["The text is longer than the model can read, so it was read in overlapping windows."]

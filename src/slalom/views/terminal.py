@@ -18,16 +18,24 @@ from slalom.explanation import Explanation
 from slalom.pairs import Interactions
 from slalom.views import colours, reading
 from slalom.views.numbers import counted, digits, margin, number, percent
-from slalom.views.sentence import DETERMINED, length_sentence, sentence, trust_lines
+from slalom.views.sentence import (
+    DETERMINED,
+    length_sentence,
+    sentence,
+    trust_lines,
+    trust_sentence,
+)
 
 COLUMNS = ("shapley", "removal", "alone", "importance", "share")
 COLUMNS_NEAR_THE_TEXT = ("removal", "alone", "gradient", "importance")  # for local fits
 LOUDNESS = ("importance", "share")
 COLUMNS_ALL_CLASSES: tuple[str, ...] = ("share", "shapley")
 N_ROWS, N_MISSING = 12, 5
+EXCERPT = 1000  # characters of a text that are shown
 MAX_LABEL_WIDTH = 12  # characters of a class above its column
 HALF_BAR = 5  # characters to each side of the axis
-BAR, GAP, NARROWEST_UNIT, WIDEST_UNIT = 2 * HALF_BAR + 1, 2, 12, 24
+BAR, GAP, NARROWEST_UNIT, WIDEST_UNIT = 2 * HALF_BAR + 1, 2, 12, 36
+LONG_UNIT = 24  # characters; what is longer is no word
 FOR = (colours.FOR[0], f"white on {colours.FOR[1]}", f"bold white on {colours.FOR[2]}")
 AGAINST = (
     colours.AGAINST[0],
@@ -58,27 +66,34 @@ class Layout:
 
 @dataclass(frozen=True)
 class TerminalView:
-    """Print this with a rich Console; it fits itself into the width there is."""
+    """Print this with a rich Console; it fits itself into the width there is.
+
+    The verdict with its reasons, the text, its strongest units, and two lines on trust and cost;
+    with `details` everything else there is to say.
+    """
 
     explanation: Explanation
     scores: tuple[str, ...] = ()
+    details: bool = False
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         wanted = reading.checked_names(self.explanation, self.scores)
         by = reading.colouring(self.explanation, wanted)
         shown = reading.for_class(self.explanation, reading.shown_class(self.explanation))
-        yield _header(self.explanation)
+        yield _sentence(self.explanation)
         yield Text()
-        yield painted_text(shown, by)
+        yield painted_text(shown, by, None if self.details else EXCERPT)
         yield Text()
         yield _table(self.explanation, shown, wanted, by=by, options=options)
-        if length := length_sentence(shown):
-            yield Text(length, style="dim")
         if console.color_system is not None and not console.no_color:
             yield _colours(shown, by)
-        yield from (Text(f"note: {reading.label(note)}") for note in shown.quality.notes)
         if shown.pairs is not None:
             yield _pairs(shown.pairs)
+        yield Text()
+        yield from _quality(self.explanation)
+        yield from (Text(f"Note: {reading.label(note)}") for note in shown.quality.notes)
+        if self.details:
+            yield from _details(self.explanation, shown)
 
 
 def _pairs(pairs: Interactions) -> RenderableType:
@@ -90,15 +105,27 @@ def _pairs(pairs: Interactions) -> RenderableType:
     return Group(Text(), *lines, Text(queries, style="dim"))
 
 
-def _header(explanation: Explanation) -> RenderableType:
+def _quality(explanation: Explanation) -> RenderResult:
+    """How far to trust it and what it is: two lines."""
     quality = explanation.quality
+    trust = Text.assemble("Trust: ", (quality.trust, TRUST.get(quality.trust, "bold")), ". ")
+    yield trust.append(trust_sentence(explanation))
     measure, label = reading.explained(explanation)
     what = f"{measure} of “{reading.label(label)}”" if label else measure
-    second = Text.assemble("trust ", (quality.trust, TRUST.get(quality.trust, "bold")))
-    second.append(f" · {' · '.join(reading.facts(explanation))}")
-    lines = [Text(line, style="dim") for line in trust_lines(explanation)]
-    explained = Text(f"{what} · {reading.label(explanation.classifier)}", style="dim")
-    return Group(_sentence(explanation), second, *lines, explained)
+    facts = (
+        f"Scores: {what}",
+        f"method {explanation.method}",
+        counted(quality.n_queries, "query"),
+        reading.label(explanation.classifier),
+    )
+    yield Text(" · ".join(facts), style="dim")
+
+
+def _details(explanation: Explanation, shown: Explanation) -> RenderResult:
+    """What else there is to say about the fit and its cost."""
+    lines = [*trust_lines(explanation)[1:], length_sentence(shown), reading.cost(explanation)]
+    yield Text()
+    yield from (Text(line, style="dim") for line in lines if line)
 
 
 def _sentence(explanation: Explanation) -> Text:
@@ -111,11 +138,14 @@ def _sentence(explanation: Explanation) -> Text:
     return line
 
 
-def painted_text(explanation: Explanation, by: str) -> RenderableType:
+def painted_text(explanation: Explanation, by: str, most: int | None = None) -> RenderableType:
+    """The text in colour; of a long one, about `most` characters around its strongest units."""
     sided = reading.takes_sides(explanation, by)
     styles = [_paint(s, sided=sided) for s in reading.strengths(explanation, by).tolist()]
     sides = []
     cut = reading.segments(explanation)
+    if most is not None:
+        cut = reading.excerpt(cut, np.abs(reading.strengths(explanation, by)), most)
     for side, segments in enumerate(cut):
         line = Text(f"text {side + 1}: " if len(cut) > 1 else "", style="dim")
         for segment in segments:
@@ -156,7 +186,7 @@ def _table(
     table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="dim")
     table.add_column("unit", no_wrap=True, max_width=layout.unit)
     if layout.has_bars:
-        table.add_column(by, no_wrap=True, min_width=BAR, max_width=BAR)
+        table.add_column("", no_wrap=True, min_width=BAR, max_width=BAR)
     for column in columns[: layout.n_columns]:
         table.add_column(column.title, justify="right", no_wrap=True)
     strengths, sided = reading.strengths(shown, by), reading.takes_sides(shown, by)
@@ -179,7 +209,7 @@ def _left_out(columns: Sequence[Column], layout: Layout, *, n_rows: int) -> list
     weaker = counted(n_rows - N_ROWS, "weaker unit")
     return [
         *([f"… and {weaker}"] if n_rows > N_ROWS else []),
-        *([f"no room for {', '.join(missing)}"] if missing else []),
+        *([f"(too narrow for {', '.join(missing)})"] if missing else []),
     ]
 
 
@@ -213,8 +243,17 @@ def _class_title(explanation: Explanation, index: int) -> str:
 
 
 def _fitting(longest: int, widths: Sequence[int], width: int) -> Layout:
-    """As many whole columns as fit; for the first of them bars and long names make room."""
-    for has_bars, unit in ((True, NARROWEST_UNIT), (False, NARROWEST_UNIT), (False, 1)):
+    """As many whole columns as fit; for the first of them bars and long names make room.
+
+    Names of sentences need more room than names of words to be told apart.
+    """
+    needed = min(longest, WIDEST_UNIT) if longest > LONG_UNIT else NARROWEST_UNIT
+    for has_bars, unit in (
+        (True, needed),
+        (True, NARROWEST_UNIT),
+        (False, NARROWEST_UNIT),
+        (False, 1),
+    ):
         room = width - (BAR + GAP if has_bars else 0)
         ends = np.cumsum([GAP + column for column in widths])
         n_columns = int((ends <= room - min(longest, unit)).sum())
@@ -259,9 +298,12 @@ def _bar(strength: float, *, sided: bool, ascii_only: bool) -> Text:
 
 
 def _colours(explanation: Explanation, by: str) -> Text:
-    legend = Text.assemble((f"coloured by {by}: ", "dim"))
+    """What the colours mean."""
+    legend = Text.assemble((f"Colours ({by}): ", "dim"))
     if not reading.takes_sides(explanation, by):
         return legend.append("strong", style=LOUD[1])
     label = reading.label(explanation.labels[reading.shown_class(explanation)])
-    legend.append("for", style=FOR[1]).append(" ")
-    return legend.append("against", style=AGAINST[1]).append(f" “{label}”", style="dim")
+    legend.append("for", style=FOR[1]).append(" ").append("against", style=AGAINST[1])
+    return legend.append(
+        f" “{label}”. Words not clearly different from zero are left uncoloured.", style="dim"
+    )

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from slalom.classifiers.base import Units, checked_logits, checked_text
+from slalom.classifiers.base import Units, checked_logits, checked_text, described
 from slalom.classifiers.fingerprint import fingerprint
 from slalom.classifiers.huggingface.batching import Rows, assemble, joined, row_bytes
 from slalom.classifiers.huggingface.calls import (
@@ -58,6 +58,9 @@ class CausalClassifier:
         self.precision = checked_precision(precision)
         self._ids = _first_tokens(self.answers, self.prompt, tokenizer, model)
         self._name = name
+
+    def __repr__(self) -> str:
+        return described(self)
 
     @property
     def name(self) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from transformers import PreTrainedModel
 
-from slalom.classifiers.base import Units, checked_logits, checked_text
+from slalom.classifiers.base import Units, checked_logits, checked_text, described
 from slalom.classifiers.fingerprint import fingerprint
 from slalom.classifiers.huggingface.batching import Rows, joined
 from slalom.classifiers.huggingface.calls import (
@@ -65,6 +65,9 @@ class HuggingFaceClassifier:
         self._labels = None if labels is None else tuple(str(label) for label in labels)
         self._independent = independent
         self._name = name
+
+    def __repr__(self) -> str:
+        return described(self)
 
     @property
     def name(self) -> str:

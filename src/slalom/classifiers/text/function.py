@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from slalom.classifiers.base import TOO_LONG, Units, checked_logits, checked_text
+from slalom.classifiers.base import TOO_LONG, Units, checked_logits, checked_text, described
 from slalom.classifiers.text.function_key import function_key
 from slalom.classifiers.text.strings import document_of_strings, texts_of
 from slalom.document import Document, FloatArray, Queries, Text
@@ -57,6 +57,9 @@ class FunctionClassifier:
         self.batch_size = batch_size
         self._labels = None if labels is None else tuple(str(label) for label in labels)
         self._name = name
+
+    def __repr__(self) -> str:
+        return described(self)
 
     @property
     def name(self) -> str:

@@ -4,13 +4,13 @@
   const { element, drawn, number } = slalom;
   const [THIN, THICK] = [1.5, 4.5];
   const [LOW, HIGH, LEANING] = [9, 17, 16]; // how far an arc leaves its words, in pixels
-  const NONE = "No two words act together: what they say adds up, or is what attention does to any two words.";
-  const MEANING = "Together: what the two add to the rest of the text. Apart: what each adds without the other, summed. Blue arcs raise the score, orange ones lower it; the thicker, the more is due to their being there together.";
+  const NONE = "No two words act together: their effects add up.";
+  const MEANING = "The first number is the interaction: the effect of both words together minus the sum of their separate effects. Blue: they add more together than apart; orange: less.";
 
   const size = ({ together, apart }) => together - apart;
   const side = (pair) => (size(pair) > 0 ? "for" : "against");
   const asked = ({ measured, n_queries }) =>
-    measured ? ` All of it was asked, ${n_queries} questions more.` : " This is what the model says; the classifier was not asked.";
+    measured ? ` Measured with ${n_queries} further queries.` : " Estimated by the surrogate; the classifier was not queried.";
 
   // From the top of one word to the top of the next, or down to a later line.
   const curve = (from, to) => {
@@ -57,7 +57,7 @@
           { type: "button", pointerenter: () => point(at), pointerleave: () => point(null), focus: () => point(at), blur: () => point(null), click: () => point(at) },
           element("b", {}, label(pair.units[0])), " × ", element("b", {}, label(pair.units[1])),
         ),
-        element("span", {}, `together ${number(pair.together).trim()}, apart ${number(pair.apart).trim()}`),
+        element("span", {}, `${number(size(pair)).trim()} (together ${number(pair.together).trim()}, apart ${number(pair.apart).trim()})`),
       );
     return element("ol", {}, record.pairs.pairs.map(line));
   };
@@ -75,7 +75,7 @@
     };
     const find = async () => {
       button.disabled = true;
-      status.replaceChildren("asking the classifier about pairs of words …");
+      status.replaceChildren("querying the classifier about pairs of words …");
       try {
         record.pairs = await ask();
         show();

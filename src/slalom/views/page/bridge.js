@@ -3,7 +3,7 @@
   "use strict";
   const { drawn, number } = slalom;
   const LINE = 28;
-  const NAMES = { base: "empty text", length: "length", open: "left open", answer: "the answer" };
+  const NAMES = { base: "empty text", open: "unexplained", answer: "full text" };
 
   slalom.bridge = (record, view, width) => {
     const steps = view.bridge;
@@ -20,7 +20,7 @@
         drawn("line", { class: tick === 0 ? "zero" : "grid", x1: place(tick), x2: place(tick), y1: 0, y2: height - 32 }),
         drawn("text", { class: "tick mid", x: place(tick), y: height - 18 }, slalom.tick(tick)),
       ]),
-      drawn("text", { class: "tick end", x: width, y: height - 3 }, asPercent ? "log-odds · per cent after the step" : record.explained.measure),
+      drawn("text", { class: "tick end", x: width, y: height - 3 }, asPercent ? "log-odds · probability after the step" : record.explained.measure),
       steps.map((step, at) => {
         const y = LINE * at;
         const total = step.kind === "base" || step.kind === "answer";

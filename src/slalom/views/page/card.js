@@ -6,7 +6,7 @@
   slalom.card = (tip, record, view, row, target) => {
     const told = record.rows[row];
     tip.replaceChildren(element("b", {}, told.label + told.more));
-    if (!told.identified) tip.append(element("small", {}, "not identified: the questions say nothing of it"));
+    if (!told.identified) tip.append(element("small", {}, "not identified: no query tells anything about it"));
     else
       tip.append(
         element(
@@ -16,7 +16,7 @@
             .filter((column) => !column.advanced)
             .map((column) => [element("span", {}, column.title), slalom.cell(record, view, column, row, "span")]),
         ),
-        ...(told.hollow ? [element("small", {}, "the answers do not settle how loud it is")] : []),
+        ...(told.hollow ? [element("small", {}, "its importance is not settled by the answers")] : []),
       );
     tip.hidden = false;
     const box = target.getBoundingClientRect();

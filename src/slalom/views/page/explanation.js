@@ -63,7 +63,7 @@
         element(
           "p",
           { class: "small" },
-          `${record.classifier} · ${record.method} · explained: ${record.explained.label ? "the " : ""}${record.explained.measure}`,
+          `${record.classifier} · method ${record.method} · scores: ${record.explained.measure}`,
           record.explained.label && [" of ", element("b", {}, record.explained.label)],
         ),
         probabilities(record),
@@ -75,13 +75,12 @@
     bars: (record, view) =>
       [
         view.order.some((row) => view.error(row) > 0) ? "Lines are 90 % intervals. " : "",
-        view.measuredAny ? "Full bars without a line were measured: the classifier was asked." : "",
+        view.measuredAny ? "Full bars without a line were measured on the classifier itself." : "",
       ].join(""),
     bridge: (record, view) =>
       [
-        `Each unit’s fair share, from the empty text to the classifier’s answer, in ${record.explained.measure}${record.percent && !record.competing ? " and per cent" : ""}.`,
-        view.bridge.some(({ kind }) => kind === "length") ? " Length: what the sheer number of words adds, told apart from the shares of the units." : "",
-        view.bridge.some(({ kind }) => kind === "open") ? " Left open: what these shares do not explain." : "",
+        `The Shapley values, one step each, from the empty text to the classifier’s answer, in ${record.explained.measure}${record.percent && !record.competing ? " and as probabilities" : ""}.`,
+        view.bridge.some(({ kind }) => kind === "open") ? " Unexplained: what these values do not account for." : "",
       ].join(""),
     plane: slalom.planeCaption,
   };
@@ -98,7 +97,7 @@
     let width = 0;
     const tip = element("div", { class: "tip", role: "status", hidden: true });
     const tabs = [
-      ["bars", "words"],
+      ["bars", record.units],
       ...(record.classes.some(({ bridge }) => bridge.length) ? [["bridge", "step by step"]] : []),
       ...(slalom.hasPlane(view) ? [["plane", "plane"]] : []),
     ];
@@ -126,7 +125,7 @@
 
     const save = (kind) => {
       const chart = slots.chart.querySelector("svg");
-      if (chart) slalom[kind](chart, `slalom-${state.tab}`);
+      if (chart) slalom[kind](chart, `slalom-${tabs.find(([name]) => name === state.tab)[1].replaceAll(" ", "-")}`);
     };
 
     const chart = () => {
@@ -137,7 +136,7 @@
         drawnChart,
         ...(more ? [element("button", { type: "button", class: "more", click: () => change({ all: !state.all }) }, state.all ? "show fewer" : `show all ${view.order.length}`)] : []),
         ...(state.tab === "bridge" && slalom.mattersHere(view.length)
-          ? [element("p", { class: "small" }, `What the sheer length of what is shown adds, whatever the units${view.lengthErrors ? " (band: 90 % intervals)" : ""}:`), slalom.length(view.length, view.lengthErrors, width)]
+          ? [element("p", { class: "small" }, `The part of the score that depends on length alone, shared equally by these values${view.lengthErrors ? " (band: 90 % intervals)" : ""}:`), slalom.length(view.length, view.lengthErrors, width)]
           : []),
         element("figcaption", {}, CAPTIONS[state.tab](record, view)),
       );
@@ -146,7 +145,7 @@
     const draw = () => {
       view = viewOf(record, state);
       slots.sentence.replaceChildren(...slalom.sentence(record.classes[state.shown].sentence));
-      slots.text.replaceChildren(...slalom.text(record, view, removed), slalom.legend(view));
+      slots.text.replaceChildren(...slalom.text(record, view, removed), slalom.legend(record, view));
       words().forEach((word, n) => {
         word.tabIndex = n ? -1 : 0;
         word.setAttribute("role", "button");
@@ -223,9 +222,9 @@
       element(
         "details",
         {},
-        element("summary", {}, record.rows.length === 1 ? "All scores of the unit" : `All scores of the ${record.rows.length} different units`),
+        element("summary", {}, record.heading),
         (slots.table = element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "All scores" })),
-        advanced && element("label", { class: "advanced" }, element("input", { type: "checkbox", change: (event) => change({ advanced: event.target.checked }) }), " advanced: value and linearised, as in the paper"),
+        advanced && element("label", { class: "advanced" }, element("input", { type: "checkbox", change: (event) => change({ advanced: event.target.checked }) }), " also show value and linearised (the paper’s scores)"),
         (slots.anchor = element("div")),
       ),
       element("footer", {}, record.notes.length > 0 && element("ul", {}, record.notes.map((note) => element("li", {}, note))), element("p", {}, record.facts.join(" · "))),

@@ -18,7 +18,7 @@
     const band = "M" + [...above.map(at), ...below.map(at).reverse()].join("L") + "Z";
     return drawn(
       "svg",
-      { class: "chart", width, height: HEIGHT, viewBox: `0 0 ${width} ${HEIGHT}`, role: "img", "aria-label": "How the score drifts with the length of what is shown" },
+      { class: "chart", width, height: HEIGHT, viewBox: `0 0 ${width} ${HEIGHT}`, role: "img", "aria-label": "The part of the score that depends on length alone" },
       up.ticks(2).map((tick) => [
         drawn("line", { class: tick === 0 ? "zero" : "grid", x1: 40, x2: width - 12, y1: up(tick), y2: up(tick) }),
         drawn("text", { class: "tick end", x: 34, y: up(tick) + 4 }, slalom.tick(tick)),

@@ -12,7 +12,7 @@
       tag,
       {},
       told,
-      measured ? element("small", { title: "measured: the classifier was asked" }, " measured") : error > 0 && element("small", {}, ` ±${column.name === "share" ? slalom.percent(error) : digits(error, column.digits)}`),
+      measured ? element("small", { title: "measured on the classifier itself" }, " measured") : error > 0 && element("small", {}, ` ±${column.name === "share" ? slalom.percent(error) : digits(error, column.digits)}`),
     );
   };
 
@@ -47,5 +47,5 @@
   };
 
   slalom.anchorLine = (view) =>
-    view.anchor && element("p", { class: "small" }, `The anchor, what is always there (special tokens, a prompt): value ${number(view.anchor.value)}, importance ${number(view.anchor.importance)}.`);
+    view.anchor && element("p", { class: "small" }, `Anchor (what is always present: special tokens, a prompt): value ${number(view.anchor.value)}, importance ${number(view.anchor.importance)}.`);
 })((window.slalom = window.slalom || {}));

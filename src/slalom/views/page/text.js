@@ -37,7 +37,7 @@
       ),
     );
 
-  slalom.legend = (view) =>
+  slalom.legend = (record, view) =>
     element(
       "figcaption",
       {},
@@ -48,6 +48,6 @@
       "coloured by ", element("b", {}, view.column.title),
       view.column.title === view.column.name ? "" : ` (${view.column.name})`,
       view.column.says && `: ${view.column.says}`,
-      ". What may as well be zero stays plain.",
+      `. ${record.units[0].toUpperCase()}${record.units.slice(1)} not clearly different from zero are left uncoloured.`,
     );
 })((window.slalom = window.slalom || {}));
