@@ -30,6 +30,7 @@ from benchmarks.memory import keep, remembered
 from benchmarks.reviews import opened, options_of, short_reviews
 from slalom.classifiers.cached import CachedClassifier
 from slalom.explainers.base import Request
+from slalom.explainers.execution.driver import in_step
 from slalom.explainers.surrogate import SurrogateExplainer
 from slalom.explanation import Explanation
 from slalom.metrics.faithfulness import subset_error
@@ -90,7 +91,7 @@ def removals(subject: Subject, n_removed: int) -> list[float]:
 def explained(classifier: CachedClassifier, text: str, method: str, n_queries: int) -> Explanation:
     explainer = explainers()[method]
     document = classifier.split(text)
-    (found,) = explainer.explain(classifier, [document], Request(1, n_queries))
+    found: Explanation = in_step(classifier, [explainer.plan(document, Request(1, n_queries))])[0]
     return found
 
 

@@ -35,8 +35,10 @@ from slalom.classifiers.cached import CachedClassifier
 from slalom.classifiers.load import load
 from slalom.document import Document, FloatArray, queries_from_masks
 from slalom.explainers.base import Request
-from slalom.explainers.case import Found, full_texts
+from slalom.explainers.case import Found
+from slalom.explainers.execution.driver import explained_here
 from slalom.explainers.methods import method_named
+from slalom.explainers.white_box import full_texts
 from slalom.explanation import Explanation
 from slalom.metrics.faithfulness import deletion, subset_error
 from slalom.metrics.subject import subject_of
@@ -86,7 +88,9 @@ class Peer:
 def ours(name: str) -> Peer:
     def explain(job: Job) -> Explanation:
         request = Request(len(job.classifier.labels) - 1, job.n_queries)
-        return method_named(name).explain(job.classifier, [job.document], request)[0]
+        found = explained_here(job.classifier, method_named(name), [job.document], request=request)
+        assert isinstance(found[0], Explanation)  # errors are raised
+        return found[0]
 
     return Peer(name, "ours", name, explain)
 

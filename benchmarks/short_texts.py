@@ -24,6 +24,7 @@ from slalom.classifiers.base import Classifier
 from slalom.classifiers.cached import CachedClassifier
 from slalom.evaluation.items import Item, read_items
 from slalom.explainers.base import Request
+from slalom.explainers.execution.driver import in_step
 from slalom.metrics.faithfulness import subset_error
 from slalom.metrics.subject import subject_of
 
@@ -53,7 +54,8 @@ def trained(items: list[Item]) -> tuple[Classifier, float]:
 
 def measured(classifier: CachedClassifier, text: str, method: str, given: Any) -> dict[str, Any]:
     request = Request("all" if given.train else 1, given.queries)
-    (found,) = explainers()[method].explain(classifier, [classifier.split(text)], request)
+    plan = explainers()[method].plan(classifier.split(text), request)
+    (found,) = in_step(classifier, [plan])
     subject = subject_of(classifier, found)
     errors = [subset_error(subject, log_uniform=w, n_subsets=1000).value for w in (False, True)]
     return {"text": text, "method": method, "r2": found.quality.r2, "U": errors[0], "W": errors[1]}

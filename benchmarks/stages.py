@@ -21,21 +21,23 @@ import slalom
 from slalom.classifiers.huggingface import calls
 from slalom.classifiers.huggingface.batching import Rows, batches, joined
 from slalom.classifiers.huggingface.held import Begun, held
-from slalom.explainers import methods, residuals, surrogate
+from slalom.explainers import methods, surrogate
+from slalom.explainers.execution.answers import Conversation
 
 BUDGETS = {"cpu": (2**10, 2**11, 2**12, 2**13), "cuda": (2**15, 2**16, 2**17, 2**18)}
 STAGES = (  # where, which function, the stage's name
     (methods, "document_of", "tokenise"),
-    (surrogate.SurrogateExplainer, "ask", "build"),
+    (surrogate.SurrogateExplainer, "_draw", "build"),
+    (surrogate.SurrogateExplainer, "_sampled", "build"),
+    (Conversation, "begin", "build"),
+    (Conversation, "end", "build"),
     (slalom.HuggingFaceClassifier, "logits", "batch"),
     (slalom.HuggingFaceClassifier, "seen", "build"),
     (calls, "in_turn", "forward"),
     (Begun, "answers", "forward"),
-    (surrogate, "fit_all", "fit"),
-    (surrogate, "ask_facts", "tell"),
+    (surrogate.SurrogateExplainer, "_fit", "fit"),
     (surrogate, "use_residuals", "tell"),
-    (residuals, "in_workers", "fit"),
-    (surrogate.SurrogateExplainer, "_explanation", "tell"),
+    (surrogate.SurrogateExplainer, "_found", "tell"),
 )
 
 

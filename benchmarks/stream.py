@@ -31,7 +31,7 @@ from benchmarks.speed import made_up_texts, shown_as_they_come
 from benchmarks.stages import without_shortcuts
 from slalom.classifiers.huggingface import batch_sizes, calls, held, shortcut
 from slalom.classifiers.huggingface.held import Held
-from slalom.explainers import accelerated, answering, pipe, workers
+from slalom.explainers import answering, pipe, workers
 from slalom.surrogates import pool
 
 PLACES = {
@@ -40,9 +40,7 @@ PLACES = {
     "AHEAD": pipe,
     "SECONDS_PER_TURN": pipe,
     "UNITS_PER_TURN": answering,
-    "BACKLOG": answering,
     "BATCHES_AT_ONCE": answering,
-    "PATIENCE": accelerated,
     "SECONDS_TO_SEND": batch_sizes,
     "PACKED_BYTES": shortcut,
     "SHAPE_BITS": held,

@@ -41,8 +41,6 @@ TORCH = (
     "classifiers/load.py",
     "explainers/gradients.py",
     "explainers/attention.py",
-    "surrogates/slalom/components_on_device.py",
-    "surrogates/slalom/posterior_on_device.py",
     "theory/",
 )
 HOMES = {  # a library and the only places that may import it

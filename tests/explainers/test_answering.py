@@ -145,16 +145,3 @@ def test_a_turn_has_room_for_some_calls_and_its_own_come_first(monkeypatch):
         assert ends[0].poll()
         assert len(second.calls) == 1
         answer_server().answer(second)
-
-
-def test_posteriors_are_left_to_workers_while_queries_wait(monkeypatch):
-    monkeypatch.setattr(module, "combined_on", lambda device: lambda given, patient: ["found"])
-    classifier = Asked()
-    chunk, call = ChunkQueue(classifier, False), module.PosteriorCall([None])
-    with answer_server().channel(chunk):
-        called(chunk, "good film")
-        assert answer_server()._posteriors(classifier, call) == ["found"]
-        monkeypatch.setattr(module, "UNITS_PER_TURN", 0)
-        assert answer_server()._posteriors(classifier, call) is None
-        monkeypatch.setattr(module, "UNITS_PER_TURN", 9)
-        answer_server().answer(chunk)

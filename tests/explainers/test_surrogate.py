@@ -9,6 +9,7 @@ import slalom
 from oracles import TEXT as WORDS
 from oracles import slalom_oracle
 from slalom.explainers.base import Request
+from slalom.explainers.execution.driver import in_step
 
 TEXT = "good good film and a good good cast in a film that is good"
 
@@ -22,7 +23,7 @@ def test_equal_queries_are_one_row_that_weighs_as_much_as_all():
     )
     document = bag.split(TEXT)
     method = slalom.METHODS["slalom"]
-    (sampled,) = method.ask(bag, [document], Request(1, 300))
+    (sampled,) = in_step(bag, [method.sampled(document, Request(1, 300))])
     seen = sampled.seen
     assert len(seen.weights) < len(sampled.samples.weights)
     assert seen.weights.sum() == pytest.approx(sampled.samples.weights.sum())
@@ -55,8 +56,9 @@ def test_what_was_not_read_is_not_trusted_however_well_it_is_fitted(n_unknown, t
     """A close fit to a text of which 30 of 36 words are unknown describes the unknown word."""
     oracle = slalom_oracle()
     document = replace(oracle.classifier.split(WORDS), n_unknown=n_unknown)
-    (found,) = slalom.METHODS["slalom"].explain(oracle.classifier, [document], Request(1, 400))
-    assert found.quality.r2 > 0.99
+    plan = slalom.METHODS["slalom"].plan(document, Request(1, 400))
+    (found,) = in_step(oracle.classifier, [plan])
+    assert (found.quality.r2 is None) == (trust == "low")
     assert found.quality.trust == trust
 
 

@@ -23,17 +23,14 @@ from typing import Any
 
 import numpy as np
 
-from slalom.classifiers.base import Classifier, accelerator, defined_together
+from slalom.classifiers.base import Classifier, defined_together
 from slalom.document import END, Document, FloatArray, Queries
 from slalom.errors import ClassifierError, SlalomError
-from slalom.explainers.accelerated import combined_on
-from slalom.surrogates.slalom.posterior import Posterior, Residuals
 from slalom.temporary import temporary_folder
 
 WORKERS_AT_MOST = 512  # that may call at the same moment
 BATCHES_AT_ONCE = 2  # one is answered while the next is put together; further calls gather
 UNITS_PER_TURN = 2**19  # of all queries, shown or not: a few batches
-BACKLOG = 2  # turns: calls that wait for so many leave the GPU no time for other work
 UNITS_PER_TOKEN = 2  # of a row: about as many as a query shows it does not show
 Pair = tuple[Document, Queries]
 
@@ -68,11 +65,6 @@ class Channel:
         (logits,) = self._answers([RowsAsked(rows, n_queries)])
         return logits
 
-    def posteriors(self, residuals: Sequence[Residuals]) -> list[Posterior] | None:
-        """From the GPU there; None: it could not."""
-        found: list[Posterior] | SlalomError | None = self._reply_to(PosteriorCall(residuals))
-        return None if isinstance(found, SlalomError) else found
-
     def _answers(self, questions: Sequence[Pair | RowsAsked]) -> list[FloatArray]:
         answers: list[FloatArray] | SlalomError = self._reply_to(questions)
         if isinstance(answers, SlalomError):
@@ -87,13 +79,6 @@ class Channel:
         except (EOFError, OSError) as problem:
             _connected.cache_clear()
             raise ClassifierError("the process that holds the model hung up") from problem
-
-
-@dataclass(frozen=True, eq=False)
-class PosteriorCall:
-    """What one worker asks of the GPU beside answers."""
-
-    residuals: Sequence[Residuals]
 
 
 @dataclass(frozen=True)
@@ -209,12 +194,10 @@ class AnswerServer:
     def _receive(self, connection: Connection, number: int, call: Any) -> None:
         with self.lock:
             chunk = self.chunks.get(number)
-            if chunk is not None and not isinstance(call, PosteriorCall):
+            if chunk is not None:
                 chunk.calls.append(Call(connection, call, chunk))
         if chunk is None:
             connection.send(given_up())
-        elif isinstance(call, PosteriorCall):
-            connection.send(self._posteriors(chunk.classifier, call))
         else:
             chunk.events.put(CallArrived())
 
@@ -236,19 +219,6 @@ class AnswerServer:
                     calls.append(one.calls.pop(0))
                     room -= calls[-1].n_units
         return calls
-
-    def _posteriors(self, classifier: Classifier, call: PosteriorCall) -> list[Posterior] | None:
-        """In the thread that listens; None where queries keep the GPU busy, and workers wait."""
-        combined = combined_on(accelerator(classifier))
-        if combined is None or self._waiting_units() > BACKLOG * UNITS_PER_TURN:
-            return None
-        with suppress(Exception):  # whatever it is: the worker waits, and can do without
-            return combined(call.residuals, patient=True)
-        return None
-
-    def _waiting_units(self) -> int:
-        with self.lock:
-            return sum(call.n_units for chunk in self.chunks.values() for call in chunk.calls)
 
     def _put_back(self, calls: Sequence[Call]) -> None:
         """For each chunk to see for itself; nobody would see to calls of one that has ended."""

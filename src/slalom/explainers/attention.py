@@ -77,4 +77,4 @@ def mask_gradient(inside: Internals, case: Case) -> tuple[FloatArray, int]:
 
 
 def _lacks(case: Case, what: str) -> str:
-    return f"{case.classifier.name} does not show its {what}: use a gradient method or 'slalom'"
+    return f"{case.outputs.name} does not show its {what}: use a gradient method or 'slalom'"

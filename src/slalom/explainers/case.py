@@ -4,15 +4,13 @@ Knows how answers become scores of the target and what every Explanation tells b
 method's own findings; nothing of methods.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from time import perf_counter
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from slalom.classifiers.base import Classifier, Target, is_independent, target_of
-from slalom.document import END, BoolArray, Document, FloatArray
-from slalom.explainers.base import Answers, TargetName, ask
+from slalom.classifiers.base import Target, target_of
+from slalom.document import BoolArray, Document, FloatArray
+from slalom.explainers.base import Answers, Outputs, TargetName
 from slalom.explanation import Explanation, Number, Quality, trust_of
 from slalom.surrogates.base import Model
 from slalom.surrogates.linear import LinearModel
@@ -24,12 +22,14 @@ UNREAD = "units are unknown to the tokenizer: the classifier cannot have read th
 class Case:
     """One document, what the classifier said about it, and what is to be explained."""
 
-    classifier: Classifier
     document: Document
     answers: Answers
     target: Target
     scores: FloatArray  # (n_queries,) or (n_queries, n_classes), the full text first
-    begun: float = field(default_factory=perf_counter)
+
+    @property
+    def outputs(self) -> Outputs:
+        return self.answers.outputs
 
     @property
     def score(self) -> FloatArray:
@@ -38,7 +38,7 @@ class Case:
 
     def scores_of(self, logits: FloatArray) -> FloatArray:
         """Logits of this classifier as scores of this case's target."""
-        return self.target.scores(logits, independent=is_independent(self.classifier))
+        return self.target.scores(logits, independent=self.outputs.independent)
 
     def additive(self, scores: FloatArray) -> LinearModel:
         """The model that takes the scores at their word: removing a unit takes its score away."""
@@ -58,15 +58,14 @@ class Case:
 
     def _empty(self) -> FloatArray | None:
         """The score of the empty text, where it was asked."""
-        if not self.document.has_empty_query:
-            return None
-        (seen,) = self.classifier.seen(self.document, np.array([[END]], dtype=np.int32))
-        logits = self.answers.known.get(seen)
+        logits = self.answers.empty
         return None if logits is None else self.scores_of(logits[None])[0]
 
-    def explanation(self, found: "Found", *, method: str, seed: int) -> Explanation:
-        """The one place where an Explanation is made."""
-        document, answers = self.document, self.answers
+    def explanation(
+        self, found: "Found", *, method: str, seed: int, seconds: float = 0.0
+    ) -> Explanation:
+        """The one place where an Explanation is made; `seconds` were spent besides asking."""
+        document, answers, outputs = self.document, self.answers, self.outputs
         identified, empty = found.identified, self._empty()
         fitted = getattr(found.model, "fitted", found.model)  # without what was measured since
         if identified is None:
@@ -85,20 +84,20 @@ class Case:
                 rmse=None if self._unread() else found.rmse,
                 n_queries=answers.n_queries,
                 n_tokens=answers.n_tokens + found.n_tokens,
-                seconds=answers.seconds + perf_counter() - self.begun,
+                seconds=answers.seconds + seconds,
                 trust=self._trust(found),
                 notes=(*self._unread(), *document.notes, *answers.remarks, *found.notes),
                 parts=found.parts,
                 r2_error=found.r2_error,
             ),
             logits=answers.logits[0],
-            labels=tuple(self.classifier.labels),
+            labels=outputs.labels,
             target=self.target.label,
             target_index=self.target.index,
             method=method,
             seed=seed,
-            classifier=self.classifier.name,
-            independent=is_independent(self.classifier),
+            classifier=outputs.name,
+            independent=outputs.independent,
             primary_score=found.primary_score,
             model=found.model,
             measured=found.measured,
@@ -134,24 +133,12 @@ class Found:
     exact: bool = False  # every subset was asked, and that is what the scores say
 
 
-def case_of(
-    classifier: Classifier, document: Document, answers: Answers, wanted: TargetName
-) -> Case:
+def case_of(document: Document, answers: Answers, wanted: TargetName) -> Case:
     """The target is settled by the answer to the full text, which stands in the first row."""
-    target = target_of(wanted, classifier.labels, answers.logits[0])
-    scores = target.scores(answers.logits, independent=is_independent(classifier))
-    return Case(classifier, document, answers, target, scores)
-
-
-def full_texts(
-    classifier: Classifier, documents: Sequence[Document], target: TargetName
-) -> list[Case]:
-    """For methods that ask nothing but the full text of every document: all together."""
-    answered = ask(classifier, [(document, document.full()) for document in documents])
-    return [
-        replace(case_of(classifier, document.untied(), answers, target), begun=perf_counter())
-        for document, answers in zip(documents, answered, strict=True)
-    ]
+    outputs = answers.outputs
+    target = target_of(wanted, outputs.labels, answers.logits[0])
+    scores = target.scores(answers.logits, independent=outputs.independent)
+    return Case(document, answers, target, scores)
 
 
 def _whole(model: Model | None, identified: BoolArray) -> Number | None:

@@ -4,16 +4,14 @@ random     independent normal scores: the bottom of every ranking metric
 constant   no unit matters: it predicts no change, the 1.00 of every removal error
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from slalom.classifiers.base import Classifier
 from slalom.document import Document, FloatArray
-from slalom.explainers.base import Request
-from slalom.explainers.case import Found, full_texts
-from slalom.explanation import Explanation
+from slalom.explainers.base import Ask, Plan, Request
+from slalom.explainers.case import Found, case_of
 
 Scores = Callable[[tuple[int, ...], int], FloatArray]  # a shape and the seed → scores
 
@@ -30,16 +28,14 @@ class Control:
     def budget(self, document: Document) -> int:
         return 1
 
-    def explain(
-        self, classifier: Classifier, documents: Sequence[Document], request: Request
-    ) -> list[Explanation]:
-        explanations = []
-        for case in full_texts(classifier, documents, request.target):
-            scores = self.scores((case.document.n_units, *case.score.shape), request.seed)
-            model = case.additive(scores) if self.additive else None
-            found = Found({"score": scores}, model=model)
-            explanations.append(case.explanation(found, method=self.name, seed=request.seed))
-        return explanations
+    def plan(self, document: Document, request: Request) -> Plan:
+        answers = yield Ask(document, document.full())
+        case = case_of(document.untied(), answers, request.target)
+        scores = self.scores((document.n_units, *case.score.shape), request.seed)
+        model = case.additive(scores) if self.additive else None
+        return case.explanation(
+            Found({"score": scores}, model=model), method=self.name, seed=request.seed
+        )
 
 
 def at_random(shape: tuple[int, ...], seed: int) -> FloatArray:

@@ -1,17 +1,15 @@
 """What can be asked is not estimated: single units, single removals, the empty text.
 
 After a fit the classifier is asked what it says to every unit alone, and to the text less each of
-the units that matter most: a second round of queries, about all texts together.
+the units that matter most: a second round of queries.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from slalom.classifiers.base import Classifier
 from slalom.document import BoolArray, Document, FloatArray, queries_from_masks
-from slalom.explainers.base import Answers, ask
+from slalom.explainers.base import Ask, Asking
 from slalom.explainers.stages import Fitted, FollowUp
 from slalom.surrogates.base import Fit
 
@@ -48,40 +46,15 @@ class Facts:
         return masks if document.has_empty_query else masks[masks.any(axis=1)]
 
 
-def ask_facts(
-    plan: Facts, classifier: Classifier, fitted: Sequence[Fitted], *, n_queries: int | None
-) -> list[Fitted]:
-    """The second round, all texts together; never more than `n_queries` with the first."""
-    wanted = [(one, _affordable(plan, classifier, one, n_queries=n_queries)) for one in fitted]
-    answered = ask(
-        classifier,
-        [(one.case.document, queries_from_masks(masks)) for one, masks in wanted],
-        [one.case.answers for one in fitted],
-    )
-    return [
-        _followed_up(one, masks, answers)
-        for (one, masks), answers in zip(wanted, answered, strict=True)
-    ]
-
-
-def _affordable(
-    plan: Facts, classifier: Classifier, one: Fitted, *, n_queries: int | None
-) -> BoolArray:
-    """Of what is worth asking what is known already, and as much else as there is room for."""
-    document, known = one.case.document, one.case.answers.known
-    room = None if n_queries is None else n_queries - len(known)
+def ask_facts(plan: Facts, one: Fitted, *, n_queries: int | None) -> Asking[Fitted]:
+    """The second round; never more than `n_queries` with the first."""
+    document, first = one.case.document, one.case.answers
+    room = None if n_queries is None else n_queries - first.n_queries
     masks = plan.masks(document, one.fit, room)
-    seen = classifier.seen(document, queries_from_masks(masks))
-    new = list(dict.fromkeys(entry for entry in seen if entry not in known))
-    allowed = set(new if room is None else new[: max(room, 0)])
-    return masks[[entry in known or entry in allowed for entry in seen]]
-
-
-def _followed_up(one: Fitted, masks: BoolArray, answers: Answers) -> Fitted:
-    """The full text stays the first of the rows that tell the target."""
-    first = one.case.answers
+    answers = yield Ask(document, queries_from_masks(masks), n_queries)
+    # the full text stays the first of the rows that tell the target
     kept = replace(answers, logits=first.logits, first=first.first, inverse=first.inverse)
-    follow_up = FollowUp(masks, one.case.scores_of(answers.logits))
+    follow_up = FollowUp(masks[answers.rows], one.case.scores_of(answers.logits))
     return replace(one, case=replace(one.case, answers=kept), follow_up=follow_up)
 
 

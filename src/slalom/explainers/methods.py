@@ -14,7 +14,15 @@ from slalom.document import Document, Text
 from slalom.errors import InputError, Setting, SlalomError, SlalomWarning, UnknownNameError, counted
 from slalom.explainers.adaptive import UntilSure
 from slalom.explainers.bars import Wait, bar
-from slalom.explainers.base import Explainer, Request, Result, TargetName, checked_whole
+from slalom.explainers.base import (
+    AskingMethod,
+    Explainer,
+    InsideMethod,
+    Request,
+    Result,
+    TargetName,
+    checked_whole,
+)
 from slalom.explainers.phrases import by_phrases
 from slalom.explainers.pipe import (
     QUERIES_PER_CHUNK,
@@ -29,6 +37,7 @@ from slalom.explainers.poor_fits import PoorFits
 from slalom.explainers.split_ahead import Split
 from slalom.explainers.splitting import document_of
 from slalom.explainers.table import METHODS as METHODS
+from slalom.explainers.vocabulary import FromVocabulary
 from slalom.explainers.workers import Task, explained, workers_pay
 from slalom.explanation import Explanation
 from slalom.surrogates.slalom.completed import CompletedSurrogate
@@ -163,7 +172,7 @@ def explain_each(
 def method_named(method: str | Explainer) -> Explainer:
     """A method of the table by its name, or an explainer of the caller's own."""
     if not isinstance(method, str):
-        if not hasattr(method, "explain"):
+        if not isinstance(method, AskingMethod | InsideMethod):
             raise InputError(
                 Setting("method"), f" must be a name of slalom.METHODS, not {method!r}"
             )
@@ -240,8 +249,12 @@ def _checked(
     wrapped = as_classifier(classifier)
     allowed = None if n_queries is None else checked_whole("n_queries", n_queries, 1)
     request = Request(target, allowed, checked_whole("seed", seed, 0))
-    if target is not None and knows_labels(wrapped):
-        target_of(target, wrapped.labels, np.zeros(len(wrapped.labels)))
+    if knows_labels(wrapped):
+        labels = tuple(wrapped.labels)
+        if target is not None:
+            target_of(target, labels, np.zeros(len(labels)))
+        if isinstance(explainer, FromVocabulary):
+            explainer.check(wrapped.name, labels)
     return wrapped, explainer, request
 
 

@@ -19,9 +19,18 @@ from slalom.classifiers.base import UNIT_KINDS, Classifier, Units
 from slalom.classifiers.cached import CachedClassifier
 from slalom.document import Document, FloatArray, Queries, queries_from_masks
 from slalom.errors import BudgetError, Setting, UnknownNameError, counted
-from slalom.explainers.base import Explainer, Request, ask
+from slalom.explainers.base import (
+    Ask,
+    Asking,
+    AskingMethod,
+    Explainer,
+    InsideMethod,
+    Plan,
+    Request,
+    Split,
+)
 from slalom.explainers.case import Case, case_of
-from slalom.explainers.cost_recorder import CostRecorder
+from slalom.explainers.execution.driver import in_step
 from slalom.explanation import Explanation
 from slalom.pairs import joined
 
@@ -33,9 +42,34 @@ MIN_REMAINING = 10  # queries that the explanation itself needs
 
 @dataclass(frozen=True)
 class ByPhrases:
-    """A method that joins the words it is given to phrases, and explains these."""
+    """A method that asks; the words it is given are joined to phrases first."""
 
-    method: Explainer
+    method: AskingMethod
+    too_long: str = "error"
+
+    @property
+    def name(self) -> str:
+        return self.method.name
+
+    @property
+    def summary(self) -> str:
+        return self.method.summary
+
+    def budget(self, document: Document) -> int:
+        return len(_neighbours(document)) + self.method.budget(document)
+
+    def plan(self, document: Document, request: Request) -> Plan:
+        phrases, n_queries = yield from phrases_of(document, request, self.too_long)
+        left = None if request.n_queries is None else request.n_queries - n_queries
+        found = yield from self.method.plan(phrases, replace(request, n_queries=left))
+        return _noted(found, document, phrases)
+
+
+@dataclass(frozen=True)
+class InsideByPhrases:
+    """The same for a method that looks inside the classifier."""
+
+    method: InsideMethod
     too_long: str = "error"
 
     @property
@@ -52,59 +86,39 @@ class ByPhrases:
     def explain(
         self, classifier: Classifier, documents: Sequence[Document], request: Request
     ) -> list[Explanation]:
-        questions = [(document, _neighbours(document)) for document in documents]
-        for document, queries in questions:
-            _check_budget(document, len(queries), request.n_queries)
-        recorder = CostRecorder(CachedClassifier(classifier))
-        cases = [
-            case_of(recorder, document, answers, request.target)
-            for document, answers in zip(documents, ask(recorder, questions), strict=True)
-        ]
-        explanations: list[Explanation] = []
-        for run in _runs_of_equal_budget(cases, request.n_queries):
-            phrases = [self._joined(recorder, case) for case in run.cases]
-            explained = self.method.explain(
-                recorder, phrases, replace(request, n_queries=run.n_queries)
+        remembered = CachedClassifier(classifier)
+        found = in_step(
+            remembered, [phrases_of(document, request, self.too_long) for document in documents]
+        )
+        explained = self.method.explain(remembered, [phrases for phrases, _ in found], request)
+        return [
+            _noted(explanation, document, phrases, n_queries=n_queries)
+            for explanation, document, (phrases, n_queries) in zip(
+                explained, documents, found, strict=True
             )
-            explanations += [
-                _with_cost(explanation, recorder, case.document, document)
-                for explanation, case, document in zip(explained, run.cases, phrases, strict=True)
-            ]
-        return explanations
+        ]
 
-    def _joined(self, classifier: Classifier, case: Case) -> Document:
-        """The text of the case, split into phrases."""
-        document = case.document
-        spans = joined(document.spans, _joined_to_next(case))
-        return classifier.split(document.text, spans, too_long=self.too_long)
+
+def phrases_of(document: Document, request: Request, too_long: str) -> Asking[tuple[Document, int]]:
+    """The text split into phrases, and how many queries that took."""
+    queries = _neighbours(document)
+    _check_budget(document, len(queries), request.n_queries)
+    answers = yield Ask(document, queries)
+    case = case_of(document, answers, request.target)
+    phrases = yield Split(document, joined(document.spans, _joined_to_next(case)), too_long)
+    return phrases, answers.n_queries
 
 
 def by_phrases(method: Explainer, units: Units, too_long: str) -> tuple[Explainer, Units]:
     """The method and the units it is given: words, where phrases are wanted."""
     if isinstance(units, str) and units == PHRASE:
-        return ByPhrases(method, too_long), "word"
+        if isinstance(method, AskingMethod):
+            return ByPhrases(method, too_long), "word"
+        assert isinstance(method, InsideMethod)
+        return InsideByPhrases(method, too_long), "word"
     if isinstance(units, str) and units not in UNIT_KINDS:
         raise UnknownNameError("unit kind", units, (*UNIT_KINDS, PHRASE))
     return method, units.tolist() if isinstance(units, np.ndarray) else units
-
-
-@dataclass(frozen=True, eq=False)
-class _Run:
-    """Consecutive documents with the same number of queries left, explained in one call."""
-
-    cases: list[Case]
-    n_queries: int | None
-
-
-def _runs_of_equal_budget(cases: Sequence[Case], n_queries: int | None) -> list[_Run]:
-    """Without a bound, one run of all cases."""
-    runs: list[_Run] = []
-    for case in cases:
-        left = None if n_queries is None else n_queries - case.answers.n_queries
-        if not runs or runs[-1].n_queries != left:
-            runs.append(_Run([], left))
-        runs[-1].cases.append(case)
-    return runs
 
 
 def _neighbours(document: Document) -> Queries:
@@ -140,11 +154,10 @@ def _size(effects: FloatArray) -> FloatArray:
     return np.asarray(np.abs(effects).max(axis=1))
 
 
-def _with_cost(
-    explanation: Explanation, recorder: CostRecorder, words: Document, phrases: Document
+def _noted(
+    explanation: Explanation, words: Document, phrases: Document, *, n_queries: int | None = None
 ) -> Explanation:
-    """The explanation with the cost of both rounds, and a note on what was joined."""
-    n_queries, n_tokens = recorder.cost(words, phrases)
+    """The explanation with a note on what was joined, and what that cost where it is not in it."""
     n_joined = words.n_units - phrases.n_units
     note = (
         f"neighbours that act as one were put together: {counted(words.n_units, 'word')} "
@@ -156,7 +169,9 @@ def _with_cost(
     return replace(
         explanation,
         quality=replace(
-            quality, n_queries=n_queries, n_tokens=n_tokens, notes=(*quality.notes, note)
+            quality,
+            n_queries=n_queries or quality.n_queries,
+            notes=(*quality.notes, note),
         ),
     )
 

@@ -1,24 +1,15 @@
-"""What the fits left of the answers: which of these enter, and where the work on them is done.
+"""What the fits left of the answers, and which of these enter; the work is correcting.py's."""
 
-The work itself is that of the surrogates (correcting.py); for many texts it is done on the GPU that
-answers, or by worker processes where these pay.
-"""
-
-from collections.abc import Sequence
 from dataclasses import replace
-from time import perf_counter
 
 import numpy as np
 
 from slalom.document import BoolArray, FloatArray, row_keys
-from slalom.explainers.accelerated import Posteriors
 from slalom.explainers.facts import Facts, strength_of
 from slalom.explainers.stages import Fitted
-from slalom.surrogates.pool import in_workers, workers_pay
 from slalom.surrogates.slalom.completed import CompletedModel
 from slalom.surrogates.slalom.correcting import (
     NearAnswers,
-    ResidualResult,
     ResidualTask,
     judged_with,
     solve_residuals,
@@ -29,36 +20,10 @@ from slalom.surrogates.slalom.posterior import MAX_ROWS, Residuals
 from slalom.surrogates.slalom.residual_shapley import Left
 
 
-def use_residuals(
-    plan: Facts, fitted: Sequence[Fitted], *, posteriors: Posteriors | None
-) -> list[Fitted]:
-    """All texts with what their residuals add; `posteriors` are computed by a GPU, if not None."""
-    start = perf_counter()
-    tasks = [residual_task(plan, one) for one in fitted]
-    if posteriors is not None:
-        results = _solved_with(posteriors, tasks)
-    elif workers_pay([one.seen for one in fitted]):
-        results = in_workers(solve_residuals, tasks)
-    else:
-        results = [solve_residuals(task) for task in tasks]
-    seconds = (perf_counter() - start) / max(1, len(fitted))
-    return [
-        replace(
-            one,
-            fit=judged_with(one.fit, result, one.seen),
-            residuals=result,
-            seconds=one.seconds + seconds,
-        )
-        for one, result in zip(fitted, results, strict=True)
-    ]
-
-
-def _solved_with(posteriors: Posteriors, tasks: Sequence[ResidualTask]) -> list[ResidualResult]:
-    """All tasks, their posteriors computed together, or here where that could not be."""
-    given = {at: task.left for at, task in enumerate(tasks) if isinstance(task.left, Residuals)}
-    found = posteriors(list(given.values())) if given else None
-    known = {} if found is None else dict(zip(given, found, strict=True))
-    return [solve_residuals(task, known.get(at)) for at, task in enumerate(tasks)]
+def use_residuals(plan: Facts, one: Fitted) -> Fitted:
+    """A text with what its residuals add."""
+    result = solve_residuals(residual_task(plan, one))
+    return replace(one, fit=judged_with(one.fit, result, one.seen), residuals=result)
 
 
 def residual_task(plan: Facts, one: Fitted) -> ResidualTask:

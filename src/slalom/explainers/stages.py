@@ -26,7 +26,7 @@ class Sampled:
     rows: NDArray[np.intp]  # of the samples: one of each that the classifier can tell apart
     seen: Observations  # the same rows, as the fit sees them
 
-    def fitted(self, fit: Fit, seconds: float) -> "Fitted":
+    def fitted(self, fit: Fit) -> "Fitted":
         """The next stage; nothing was asked beside the samples yet, nor computed from residuals."""
         nothing = np.zeros((0, self.case.document.n_units), dtype=bool)
         return Fitted(
@@ -35,7 +35,6 @@ class Sampled:
             rows=self.rows,
             seen=self.seen,
             fit=fit,
-            seconds=seconds,
             follow_up=FollowUp(nothing, self.case.scores[:0]),
             residuals=ResidualResult(),
         )
@@ -64,7 +63,6 @@ class Fitted:
     rows: NDArray[np.intp]
     seen: Observations
     fit: Fit  # judged together with what the residuals add
-    seconds: float  # of this text's computing, its share of what was done for several together
     follow_up: FollowUp
     residuals: ResidualResult
 

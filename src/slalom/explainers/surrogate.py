@@ -1,37 +1,27 @@
 """Explain by a surrogate: sample queries, ask them, fit a model, read scores off it.
 
-`explain_with` is the way of a text from its units to its Explanation; what is known of it after
-each step is in stages.py.
+`plan` is the way of a text from its units to its Explanation; what is known of it after each step
+is in stages.py.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from time import perf_counter
-from typing import ClassVar
+from dataclasses import dataclass
 
 import numpy as np
 
-from slalom.classifiers.base import Classifier
 from slalom.document import Document, FloatArray
 from slalom.errors import BudgetError, Setting, counted
-from slalom.explainers.accelerated import posteriors_by
-from slalom.explainers.base import Request, ask
+from slalom.explainers.base import Ask, Asking, Plan, Request
 from slalom.explainers.case import Case, Found, case_of
 from slalom.explainers.facts import Facts, ask_facts
 from slalom.explainers.residuals import use_residuals
 from slalom.explainers.stages import Fitted, Sampled
 from slalom.explainers.unit_scores import scores_of
-from slalom.explanation import Explanation
 from slalom.samplers.base import Sampler, Samples
-from slalom.surrogates.base import Fit, Model, Observations, Surrogate
-from slalom.surrogates.pool import fit_all, wake_workers
+from slalom.surrogates.base import Model, Observations, Surrogate
 from slalom.surrogates.shapley_estimates import FITTED_EMPTY
-from slalom.surrogates.threads import one_thread
 
 LEAST_QUERIES = 10  # of any method that fits a model
 ALL_ASKED = "all {} subsets of the units were asked: what they say is exact"
-
-FitAll = Callable[[Sequence[Sampled]], Sequence[Fit]]  # one fit per text, in their order
 
 
 @dataclass(frozen=True)
@@ -61,48 +51,30 @@ class SurrogateExplainer:
     tied: bool = True
     primary_score: str | None = None
     facts: Facts | None = None  # None: nothing is asked beside the design
-    only_asks: ClassVar[bool] = True
 
     @property
     def has_shapley_errors(self) -> bool:
         return bool(getattr(self.surrogate, "has_shapley_errors", False))
 
-    def explain(
-        self, classifier: Classifier, documents: Sequence[Document], request: Request
-    ) -> list[Explanation]:
-        wake_workers([(self._n_drawn(d, request.n_queries), d.n_features) for d in documents])
-        return self.explain_with(self._fit_all, classifier, documents, request)
-
-    def explain_with(
-        self,
-        fit_all: FitAll,
-        classifier: Classifier,
-        documents: Sequence[Document],
-        request: Request,
-    ) -> list[Explanation]:
-        """What happens to a text; all texts take each step together, which keeps a GPU busy."""
-        sampled = self.ask(classifier, documents, request)
-        fitted = _fitted(sampled, fit_all)
+    def plan(self, document: Document, request: Request) -> Plan:
+        """What happens to a text, from its units to its Explanation."""
+        sampled = yield from self.sampled(document, request)
+        fitted = self._fit(sampled)
         if self.facts is not None:
-            fitted = ask_facts(self.facts, classifier, fitted, n_queries=request.n_queries)
-            with one_thread():
-                fitted = use_residuals(self.facts, fitted, posteriors=posteriors_by(classifier))
-        with one_thread():
-            return [self._explanation(one, request.seed) for one in fitted]
+            fitted = yield from ask_facts(self.facts, fitted, n_queries=request.n_queries)
+            fitted = use_residuals(self.facts, fitted)
+        return fitted.case.explanation(self._found(fitted), method=self.name, seed=request.seed)
 
-    def ask(
-        self, classifier: Classifier, documents: Sequence[Document], request: Request
-    ) -> list[Sampled]:
-        """Draw queries for each text and ask them."""
-        for document in documents:
-            _check_budget(document, request.n_queries)
-        own = [document if self.tied else document.untied() for document in documents]
-        drawn = [(document, self._draw(document, request)) for document in own]
-        answered = ask(classifier, [(document, samples.queries) for document, samples in drawn])
-        return [
-            self._sampled(case_of(classifier, document, answers, request.target), samples)
-            for (document, samples), answers in zip(drawn, answered, strict=True)
-        ]
+    def _fit(self, sampled: Sampled) -> Fitted:
+        return sampled.fitted(self.surrogate.fit(sampled.seen))
+
+    def sampled(self, document: Document, request: Request) -> Asking[Sampled]:
+        """Draw queries and ask them."""
+        _check_budget(document, request.n_queries)
+        own = document if self.tied else document.untied()
+        samples = self._draw(own, request)
+        answers = yield Ask(own, samples.queries)
+        return self._sampled(case_of(own, answers, request.target), samples)
 
     def _draw(self, document: Document, request: Request) -> Samples:
         return self.sampler.sample(
@@ -126,13 +98,6 @@ class SurrogateExplainer:
         counts, at_document = (document.count(q) for q in (samples.queries[rows], document.full()))
         seen = Observations(counts, case.scores[rows], weights, at_document[0])
         return Sampled(case, samples, rows, seen)
-
-    def _fit_all(self, sampled: Sequence[Sampled]) -> list[Fit]:
-        return fit_all(self.surrogate, [one.seen for one in sampled])
-
-    def _explanation(self, one: Fitted, seed: int) -> Explanation:
-        case = replace(one.case, begun=perf_counter() - one.seconds)
-        return case.explanation(self._found(one), method=self.name, seed=seed)
 
     def _found(self, one: Fitted) -> Found:
         fit, document, corrected = one.fit, one.case.document, one.residuals.corrected
@@ -161,13 +126,6 @@ class SurrogateExplainer:
             parts=fit.parts,
             exact=exact,
         )
-
-
-def _fitted(sampled: Sequence[Sampled], fit_all: FitAll) -> list[Fitted]:
-    start = perf_counter()
-    fits = fit_all(sampled)
-    seconds = (perf_counter() - start) / max(1, len(fits))
-    return [one.fitted(fit, seconds) for one, fit in zip(sampled, fits, strict=True)]
 
 
 def _check_budget(document: Document, n_queries: int | None) -> None:

@@ -12,21 +12,17 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from slalom.classifiers.base import Classifier
 from slalom.document import Document, FloatArray, IntArray
 from slalom.errors import InputError, UnknownNameError
-from slalom.explainers.base import Request
+from slalom.explainers.base import Plan, Request
 from slalom.explainers.facts import Facts
-from slalom.explainers.stages import Sampled
 from slalom.explainers.surrogate import QueryBudget, SurrogateExplainer
 from slalom.explanation import Explanation, Quality, with_target
 from slalom.files import Format, write_json
 from slalom.samplers.subsets import SubsetSizes
 from slalom.schema import Within, plain, read_as
-from slalom.surrogates.base import Fit, Observations
 from slalom.surrogates.slalom.fit import Prior, SlalomSurrogate
 from slalom.surrogates.slalom.model import Anchor
-from slalom.surrogates.threads import one_thread
 
 COLUMNS = ("value", "importance", "documents")
 # Two thirds of the budget of 'slalom'; docs/vocabulary.md says what the prior is worth.
@@ -163,44 +159,38 @@ class FromVocabulary:
     summary: str = "SLALOM whose prior is a vocabulary: for few queries"
     budget: QueryBudget = REDUCED_BUDGET
 
-    def explain(
-        self, classifier: Classifier, documents: Sequence[Document], request: Request
-    ) -> list[Explanation]:
+    def plan(self, document: Document, request: Request) -> Plan:
         """The target is that of the vocabulary, whose values are its log-odds."""
         table = self.vocabulary
-        if tuple(classifier.labels) != table.labels:
-            raise InputError(
-                f"the vocabulary is of a classifier with labels {', '.join(table.labels)}, "
-                f"{classifier.name} has {', '.join(classifier.labels)}: make one for it"
-            )
         if request.target not in (None, table.target, table.target_index):
             raise InputError(
                 f"the vocabulary was made for the target {table.target!r}, not {request.target!r}: "
                 "make another with that target"
             )
+        first = np.unique(document.features, return_index=True)[1]
+        prior = table.prior([document.keys[unit] for unit in first])
         method = SurrogateExplainer(
             self.name,
             self.summary,
             SubsetSizes(),
-            SlalomSurrogate(),
+            SlalomSurrogate(prior=prior),
             self.budget,
             facts=Facts(),
         )
-        request = replace(request, target=table.target_index)
-        found = method.explain_with(self._fit_all, classifier, documents, request)
-        return [self._noted(e, document) for e, document in zip(found, documents, strict=True)]
+        found = yield from method.plan(document, replace(request, target=table.target_index))
+        return self._noted(found, document)
 
-    def _fit_all(self, sampled: Sequence[Sampled]) -> list[Fit]:
-        with one_thread():
-            return [self._fit(one.case.document, one.seen) for one in sampled]
-
-    def _fit(self, document: Document, seen: Observations) -> Fit:
-        """A fit whose prior means are the vocabulary's values and importances."""
-        first = np.unique(document.features, return_index=True)[1]
-        prior = self.vocabulary.prior([document.keys[unit] for unit in first])
-        return SlalomSurrogate(prior=prior).fit(seen)
+    def check(self, name: str, labels: tuple[str, ...]) -> None:
+        """Whether the vocabulary is of a classifier with these labels."""
+        known = self.vocabulary.labels
+        if labels != known:
+            raise InputError(
+                f"the vocabulary is of a classifier with labels {', '.join(known)}, "
+                f"{name} has {', '.join(labels)}: make one for it"
+            )
 
     def _noted(self, explanation: Explanation, document: Document) -> Explanation:
+        self.check(explanation.classifier, explanation.labels)
         keys = set(document.keys)
         n_known = len(keys & set(self.vocabulary.keys))
         note = (

@@ -21,7 +21,8 @@ from slalom.classifiers.cached import CachedClassifier
 from slalom.classifiers.load import as_classifier
 from slalom.document import Document, FloatArray, Text
 from slalom.errors import InputError
-from slalom.explainers.base import TargetName, ask, checked_whole
+from slalom.explainers.base import TargetName, checked_whole
+from slalom.explainers.execution.answers import ask
 from slalom.explainers.vocabulary import Vocabulary
 from slalom.explanation import Quality, trust_of
 from slalom.samplers.subsets import SubsetSizes

@@ -6,15 +6,17 @@ scores themselves are computed in gradients.py and attention.py.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from time import perf_counter
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from slalom.classifiers.base import Classifier, Target, is_independent
+from slalom.classifiers.base import Classifier, Target
 from slalom.classifiers.internals import Internals, Outcome, internals_of
 from slalom.document import Document, FloatArray, IntArray
-from slalom.explainers.base import Request
-from slalom.explainers.case import Case, Found, full_texts
+from slalom.explainers.base import Request, TargetName
+from slalom.explainers.case import Case, Found, case_of
+from slalom.explainers.execution.answers import ask
 from slalom.explanation import Explanation
 
 if TYPE_CHECKING:
@@ -44,17 +46,33 @@ class WhiteBox:
         inside = internals_of(classifier)
         explanations = []
         for case in full_texts(classifier, documents, request.target):
+            start = perf_counter()
             scores, n_tokens = self.score(inside, case)
             model = case.additive(scores) if self.additive else None
             notes = (ROUNDING,) if np.abs(scores).max(initial=0.0) < RESOLUTION else ()
             found = Found({"score": scores}, model=model, n_tokens=n_tokens, notes=notes)
-            explanations.append(case.explanation(found, method=self.name, seed=request.seed))
+            explanations.append(
+                case.explanation(
+                    found, method=self.name, seed=request.seed, seconds=perf_counter() - start
+                )
+            )
         return explanations
+
+
+def full_texts(
+    classifier: Classifier, documents: Sequence[Document], target: TargetName
+) -> list[Case]:
+    """Nothing is asked but the full text of every document, all together."""
+    answered = ask(classifier, [(document, document.full()) for document in documents])
+    return [
+        case_of(document.untied(), answers, target)
+        for document, answers in zip(documents, answered, strict=True)
+    ]
 
 
 def outcomes(case: Case) -> list[Outcome]:
     """The functions that are differentiated: the target's log-odds, or every centred logit."""
-    independent = is_independent(case.classifier)
+    independent = case.outputs.independent
     if case.target.index is not None:
         return [lambda logits: log_odds(case.target, logits, independent=independent)]
 
@@ -63,7 +81,7 @@ def outcomes(case: Case) -> list[Outcome]:
             return lambda logits: logits[:, index]
         return lambda logits: logits[:, index] - logits.mean(dim=1)
 
-    return [column(index) for index in range(len(case.classifier.labels))]
+    return [column(index) for index in range(len(case.outputs.labels))]
 
 
 def log_odds(target: Target, logits: "Tensor", *, independent: bool) -> "Tensor":
@@ -92,4 +110,4 @@ def strongest(tokens: "Tensor", units: IntArray, case: Case) -> FloatArray:
     np.maximum.at(scores, units[units >= 0], tokens.numpy()[units >= 0])
     if case.target.index is not None:
         return scores
-    return np.repeat(scores[:, None], len(case.classifier.labels), axis=1)
+    return np.repeat(scores[:, None], len(case.outputs.labels), axis=1)

@@ -13,9 +13,8 @@ from dataclasses import dataclass, replace
 from queue import Empty
 from typing import Any
 
-from slalom.classifiers.base import Classifier, Delegating, accelerator, runs_elsewhere
+from slalom.classifiers.base import Classifier, Delegating, runs_elsewhere
 from slalom.document import Document, FloatArray, Queries
-from slalom.errors import SlalomError
 from slalom.explainers.answering import (
     CallArrived,
     Channel,
@@ -25,7 +24,9 @@ from slalom.explainers.answering import (
     given_up,
     takes_rows,
 )
-from slalom.explainers.base import Explainer, Request, Result
+from slalom.explainers.base import AskingMethod, Explainer, Request, Result
+from slalom.explainers.execution.driver import explained_here
+from slalom.explainers.phrases import ByPhrases
 from slalom.explainers.pipe import Watched, nobody_waits
 from slalom.surrogates.pool import submit, worthwhile
 
@@ -56,23 +57,14 @@ class Task:
 
 
 class RemoteClassifier(Delegating):
-    """A classifier in a worker: it knows what the model reads, and asks the server for logits.
-
-    Where the model runs on a GPU, the server computes posteriors too: `posteriors`, else None.
-    """
+    """A classifier in a worker: it knows what the model reads, and asks the server for logits."""
 
     def __init__(
-        self,
-        classifier: Classifier,
-        channel: Channel,
-        *,
-        accelerated: bool = False,
-        sends_rows: bool = False,
+        self, classifier: Classifier, channel: Channel, *, sends_rows: bool = False
     ) -> None:
         self.classifier = classifier
         self.channel = channel
         self.sends_rows = sends_rows
-        self.posteriors = channel.posteriors if accelerated else None
 
     def logits(self, asked: Sequence[tuple[Document, Queries]]) -> list[FloatArray]:
         if not self.sends_rows:
@@ -98,17 +90,13 @@ def explained(
 
 
 def _here(classifier: Classifier, task: Task) -> list[Result]:
-    """All together; where one of them fails and the others shall not, each for itself."""
-    if not task.documents:
-        return []
-    try:
-        return list(task.explainer.explain(classifier, task.documents, task.request))
-    except SlalomError as problem:
-        if not task.keep_errors:
-            raise
-        if len(task.documents) == 1:
-            return [problem]
-    return [result for one in task.parts(1) for result in _here(classifier, one)]
+    return explained_here(
+        classifier,
+        task.explainer,
+        task.documents,
+        request=task.request,
+        keep_errors=task.keep_errors,
+    )
 
 
 def workers_pay(classifier: Classifier, task: Task) -> bool:
@@ -116,7 +104,8 @@ def workers_pay(classifier: Classifier, task: Task) -> bool:
     able = (
         len(task.documents) > 1
         and runs_elsewhere(classifier)
-        and getattr(task.explainer, "only_asks", False)
+        and isinstance(task.explainer, AskingMethod)
+        and not isinstance(task.explainer, ByPhrases)
         and _has_outline(classifier, task.documents[0])
     )
     return able and worthwhile(
@@ -142,7 +131,6 @@ def _by_workers(classifier: Any, task: Task) -> list[Result]:
         remote = RemoteClassifier(
             outline,
             channel,
-            accelerated=accelerator(classifier) is not None,
             sends_rows=takes_rows(plain),
         )
         futures = [submit(_explained_there, (remote, part)) for part in task.shared()]

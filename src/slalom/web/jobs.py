@@ -14,8 +14,9 @@ from time import monotonic
 from typing import Any, Protocol
 
 from slalom.document import Document
-from slalom.explainers.base import Request
-from slalom.explainers.phrases import ByPhrases
+from slalom.explainers.base import AskingMethod, InsideMethod, Request
+from slalom.explainers.execution.driver import in_step
+from slalom.explainers.phrases import ByPhrases, InsideByPhrases
 from slalom.explainers.splitting import document_of
 from slalom.explainers.white_box import WhiteBox
 from slalom.explanation import Explanation
@@ -147,8 +148,8 @@ class Task:
 
     def _starts_rough(self, n_queries: int) -> bool:
         is_fitted = not isinstance(self.wanted.method, WhiteBox)
-        finds_phrases = isinstance(self.wanted.method, ByPhrases)  # a first step of its own
-        if finds_phrases or not self.rough_first:
+        is_in_two_steps = isinstance(self.wanted.method, ByPhrases | InsideByPhrases)
+        if is_in_two_steps or not self.rough_first:
             return False
         return is_fitted and n_queries >= WORTH_A_ROUGH_ANSWER
 
@@ -157,11 +158,15 @@ class Task:
     ) -> Explanation:
         wanted = self.wanted
         request = Request(wanted.target, n_queries, wanted.seed)
-        if not isinstance(wanted.method, WhiteBox):
-            return wanted.method.explain(watched, [document], request)[0]
-        watched.tell(0)
-        with wanted.model.lock:  # it looks inside, and must be alone with the model
-            return wanted.method.explain(wanted.model.classifier, [document], request)[0]
+        if isinstance(wanted.method, AskingMethod):
+            found = in_step(watched, [wanted.method.plan(document, request)])
+        else:
+            assert isinstance(wanted.method, InsideMethod)
+            watched.tell(0)
+            with wanted.model.lock:  # it looks inside, and must be alone with the model
+                found = wanted.method.explain(wanted.model.classifier, [document], request)
+        explanation: Explanation = found[0]
+        return explanation
 
 
 class Bench:

@@ -1,0 +1,1 @@
+"""How methods are run: many documents in step, here, in other processes, beside a device."""
