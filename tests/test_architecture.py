@@ -16,10 +16,11 @@ LAYERS = (  # imports point up this list; parts of one line do not import each o
     {"errors"},
     {"temporary", "schema"},
     {"document", "files"},
-    {"classifiers", "samplers", "surrogates", "pairs"},
+    {"classifiers", "samplers", "surrogates", "pairs", "answer"},
     {"explanation"},
     {"tables"},
     {"explainers", "theory"},
+    {"language"},
     {"metrics", "views"},
     {"corpus", "evaluation"},
     {"web"},
@@ -34,6 +35,7 @@ UPWARDS = {  # methods that show an explanation or ask on, imported when they ar
     ("explanation", "slalom.tables"),
     ("explanation", "slalom.metrics.counterfactual"),
     ("explanation", "slalom.metrics.interactions"),
+    ("explanation", "slalom.language.citations"),
     ("explainers", "slalom.views.vocabulary"),
 }
 TORCH = (
@@ -73,6 +75,7 @@ MANY_PARAMETERS = {  # the public edge: what people type
     ("cli/evaluate.py", "evaluate"),
     ("corpus/explain.py", "explain_dataset"),
     ("explainers/methods.py", "explain"),
+    ("language/attribute.py", "attribute"),
     ("explainers/methods.py", "explain_many"),
     ("explainers/methods.py", "explain_each"),
     ("explainers/vocabulary_fit.py", "explain_vocabulary"),

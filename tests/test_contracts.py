@@ -29,10 +29,11 @@ MAGNIFIED = {  # what the seventh digit of an answer, which depends on the batch
 }
 CONTROLS = {"random", "constant"}
 PAPERS = {"slalom-eff", "slalom-fidel", "slalom-adam"}
-FITTED = {"slalom", "slalom-boosted", "slalom-local", "slalom-fast", *PAPERS}
+FITTED = {"slalom", "slalom-sources", "slalom-boosted", "slalom-local", "slalom-fast", *PAPERS}
 FITTED |= {"linear", "lime", "kernel-shap", "gam", "boosted"}
 WITH_ERRORS = {*FITTED, "permutation-shapley", "exact-shapley"} - {"gam", "boosted"}
-KNOWING = {"slalom", "slalom-boosted", "slalom-local"}  # near the text predict what was measured
+# near the text these predict what was measured
+KNOWING = {"slalom", "slalom-sources", "slalom-boosted", "slalom-local"}
 CERTAIN = {"leave-one-out", "exact-shapley", "slalom-analytic", "slalom-analytic-anchor"}
 CRUDE = {"gradient-l1", "gradient-l2", "attention-mean", "attention-max", "attention-rollout"}
 MODELLED = [name for name in slalom.METHODS if name not in CRUDE | CONTROLS | {"gradient-mean"}]

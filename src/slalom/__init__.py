@@ -25,6 +25,7 @@ _HOMES = {
     "SlalomError": "slalom.errors",
     "SlalomWarning": "slalom.errors",
     "Vocabulary": "slalom.explainers.vocabulary",
+    "attribute": "slalom.language.attribute",
     "explain": "slalom.explainers.methods",
     "explain_each": "slalom.explainers.methods",
     "explain_many": "slalom.explainers.methods",
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from slalom.explanation import Explanation as Explanation
     from slalom.explanation import Quality as Quality
     from slalom.explanation import read as read
+    from slalom.language.attribute import attribute as attribute
     from slalom.surrogates.slalom.model import Anchor as Anchor
     from slalom.tables import to_frame as to_frame
 

@@ -5,13 +5,14 @@ predict for any subset of the units without knowing which method made it.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 
+from slalom.answer import Answer
 from slalom.document import BoolArray, FloatArray, IntArray, Span, Text
 from slalom.errors import InputError, NoModelError, UnknownNameError
 from slalom.files import Format, write_json, write_whole
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     import pandas
     from matplotlib.figure import Figure
 
+    from slalom.language.citations import Citation
     from slalom.metrics.counterfactual import Counterfactual
 
 AnyModel = SlalomModel | CompletedModel | CorrectedModel | LinearModel | GamModel | TreesModel
@@ -99,6 +101,7 @@ class Explanation:
     length_errors: Annotated[FloatArray | None, "units+1 labels?", Within(0)] = None  # of it
     windowed: bool = False  # the text is longer than the model reads, and was read in windows
     pairs: Interactions | None = None  # words that act together; None: nobody looked
+    said: Answer | None = None  # by a language model, if that is what is explained
 
     def check(self) -> None:
         """What a file may say beyond types and sizes; ValueError where nothing could be shown."""
@@ -177,8 +180,9 @@ class Explanation:
         """Plain JSON types; the one format of the command line, the page and the corpus."""
         record = {field.name: plain(getattr(self, field.name)) for field in fields(self)}
         record["target"] = {"index": record.pop("target_index"), "label": self.target}
-        if self.pairs is None:
-            del record["pairs"]
+        for name in ("pairs", "said"):
+            if record[name] is None:
+                del record[name]
         return FILES.stamped(record)
 
     @classmethod
@@ -244,6 +248,23 @@ class Explanation:
     def with_pairs(self, k: int = 10, classifier: Any = None) -> "Explanation":
         """The same with its k strongest pairs: every view draws them, and files keep them."""
         return replace(self, pairs=self.interactions(k, classifier))
+
+    @property
+    def answer(self) -> str | None:
+        """What the language model said; None: a classifier is explained."""
+        return None if self.said is None else self.said.text
+
+    def of(self, part: "str | Sequence[int]") -> "Explanation":
+        """The same for a part of the answer, words of it or a span: nothing is asked again."""
+        from slalom.language.citations import of_part
+
+        return of_part(self, part)
+
+    def cite(self, k: int = 3) -> "tuple[Citation, ...]":
+        """Each sentence of the answer with the sources that carry it, at most k."""
+        from slalom.language.citations import cite
+
+        return cite(self, k)
 
     def __repr__(self) -> str:
         from slalom.views.brief import brief

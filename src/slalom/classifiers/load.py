@@ -8,13 +8,16 @@ import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
 from slalom.classifiers.base import Classifier
 from slalom.classifiers.text.function import FunctionClassifier
 from slalom.errors import FileError, InputError, MissingExtraError, Setting
+
+if TYPE_CHECKING:
+    from slalom.classifiers.huggingface.writer import LocalWriter
 
 NOTHING = "."  # what is shown of an empty text to those who refuse one
 
@@ -59,9 +62,9 @@ def load(
         from transformers import AutoModelForSequenceClassification
 
         auto = AutoModelForSequenceClassification
-        model, tokenizer = _pretrained(str(name_or_folder), auto, "classifier")
+        model, tokenizer = pretrained(str(name_or_folder), auto, "classifier")
         name = None
-    return HuggingFaceClassifier(_moved(model, device), tokenizer, precision=precision, name=name)
+    return HuggingFaceClassifier(moved(model, device), tokenizer, precision=precision, name=name)
 
 
 def _causal(
@@ -84,8 +87,27 @@ def _causal(
             " and ",
             Setting("prompt"),
         )
-    model, tokenizer = _pretrained(str(name_or_folder), AutoModelForCausalLM, "language model")
-    return CausalClassifier(_moved(model, device), tokenizer, labels, prompt, precision=precision)
+    model, tokenizer = pretrained(str(name_or_folder), AutoModelForCausalLM, "language model")
+    return CausalClassifier(moved(model, device), tokenizer, labels, prompt, precision=precision)
+
+
+def language_model(name_or_folder: str | Path, *, device: str | None = None) -> "LocalWriter":
+    """A causal language model that goes on with a prompt; on a GPU in half precision.
+
+    `device` is where it runs; None: a GPU where there is one, else the CPU.
+    """
+    try:
+        import torch
+        from transformers import AutoModelForCausalLM
+    except ImportError as problem:
+        raise MissingExtraError(problem.name or "transformers", "hf") from problem
+    from slalom.classifiers.huggingface.writer import LocalWriter
+
+    model, tokenizer = pretrained(str(name_or_folder), AutoModelForCausalLM, "language model")
+    device = device or ("cuda" if torch.cuda.is_available() else None)
+    if str(device).startswith("cuda") and model.dtype == torch.float32:
+        model = model.to(torch.bfloat16)
+    return LocalWriter(moved(model, device), tokenizer)
 
 
 def as_classifier(thing: Any, labels: Sequence[str] | None = None) -> Classifier:
@@ -101,9 +123,9 @@ def as_classifier(thing: Any, labels: Sequence[str] | None = None) -> Classifier
         raise InputError(
             f"{thing!r} is a name, not a classifier: load it with slalom.load({thing!r})"
         )
-    if _comes_from(thing, "transformers.pipelines"):
+    if comes_from(thing, "transformers.pipelines"):
         return _from_pipeline(thing, labels)
-    if _comes_from(thing, "torch.nn"):
+    if comes_from(thing, "torch.nn"):
         raise InputError(
             "a model alone cannot read text: give slalom.HuggingFaceClassifier(model, tokenizer)"
         )
@@ -146,7 +168,7 @@ def _short_repr(thing: object) -> str:
     return full if len(full) <= 60 and "\n" not in full else f"a {type(thing).__name__}"
 
 
-def _comes_from(thing: object, module: str) -> bool:
+def comes_from(thing: object, module: str) -> bool:
     return any(
         base.__module__ == module or base.__module__.startswith(module + ".")
         for base in type(thing).__mro__
@@ -217,7 +239,7 @@ def _from_estimator(
     return FunctionClassifier(f, labels=labels, gives=gives, name=type(estimator).__name__)
 
 
-def _pretrained(name: str, form: Any, kind: str) -> tuple[Any, Any]:
+def pretrained(name: str, form: Any, kind: str) -> tuple[Any, Any]:
     """Model and tokenizer, or a FileError that says in one sentence why they cannot be read."""
     from transformers import AutoTokenizer
 
@@ -285,14 +307,14 @@ def _first_sentence(problem: Exception) -> str:
     return lines[0] if lines else type(problem).__name__
 
 
-def _moved(model: Any, device: str | None) -> Any:
+def moved(model: Any, device: str | None) -> Any:
     try:
-        moved = model if device is None else model.to(device)
+        there = model if device is None else model.to(device)
     except (RuntimeError, AssertionError, ValueError) as problem:
         raise InputError(
             f"cannot use the device {device!r}: {_first_sentence(problem)}"
         ) from problem
-    return _full_precision_on_cpu(moved)
+    return _full_precision_on_cpu(there)
 
 
 def _full_precision_on_cpu(model: Any) -> Any:

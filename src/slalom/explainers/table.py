@@ -39,6 +39,15 @@ METHODS: dict[str, Explainer] = {
             facts=Facts(),
         ),
         SurrogateExplainer(
+            "slalom-sources",
+            "slalom over subsets of uniform sizes, no two units alike: sources of an answer",
+            SubsetSizes(log_uniform=0.0, singles=0.0),
+            CompletedSurrogate(),
+            QueryBudget(minimum=48, per_unit=5, maximum=400),
+            tied=False,
+            facts=Facts(),
+        ),
+        SurrogateExplainer(
             "slalom-boosted",
             "slalom and boosted trees on its residuals, for words that act together",
             SubsetSizes(),

@@ -50,7 +50,7 @@ class CausalClassifier:
 
         `prompt` holds {text}; `precision` is as for HuggingFaceClassifier.
         """
-        _check_model(model)
+        check_decoder(model)
         self.model = model
         self.tokenizer = checked_tokenizer(tokenizer)
         self.prompt = _checked_prompt(prompt)
@@ -160,7 +160,7 @@ def _open_ended(encoded: Encoded) -> Encoded:
     return Encoded(encoded.ids[:n], encoded.types[:n], encoded.offsets[:n], encoded.sides[:n])
 
 
-def _check_model(model: Any) -> None:
+def check_decoder(model: Any) -> None:
     if not hasattr(model, "forward"):
         raise InputError(f"the model must be a torch module, not {type(model).__name__}")
     headless = hasattr(model, "get_output_embeddings") and model.get_output_embeddings() is None

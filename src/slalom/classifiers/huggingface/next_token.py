@@ -51,7 +51,7 @@ def next_tokens(model: Any, rows: Rows, tokens: Sequence[int]) -> FloatArray:
     """Log-probabilities of these tokens after each row: (n_rows, n_tokens)."""
     wanted = torch.tensor(tokens, device=device_of(model))
     with borrowed(model, None):
-        prefix = _prefix(model, rows, common_start(rows))
+        prefix = prefix_of(model, rows, common_start(rows))
         rest = without_start(rows, prefix.length)
         there = held(rest, device_of(model))
         budget = tokens_per_batch(model)
@@ -81,7 +81,8 @@ def without_start(rows: Rows, n: int) -> Rows:
     return Rows(rows.ids[kept], rows.types[kept], rows.lengths - n)
 
 
-def _prefix(model: Any, rows: Rows, n: int) -> Prefix:
+def prefix_of(model: Any, rows: Rows, n: int) -> Prefix:
+    """The first n tokens, computed; nothing where the model remembers in another way."""
     nothing = Prefix(0, ())
     if n == 0 or not forward_accepts(model, "past_key_values"):
         return nothing
@@ -107,12 +108,17 @@ def _last_logits(model: Any, rest: Held, chosen: LongArray, prefix: Prefix) -> T
     places, which = np.unique(rest.rows.lengths[chosen] - 1, return_inverse=True)
     if forward_accepts(model, "logits_to_keep"):  # the vocabulary is large: only where a row ends
         inputs["logits_to_keep"] = torch.from_numpy(places).to(ids.device)
-    output = forward(model, inputs)
+    logits = checked_vocabulary_scores(model, forward(model, inputs))
+    at = which if "logits_to_keep" in inputs else places[which]
+    return logits[torch.arange(len(chosen)), torch.from_numpy(at)]
+
+
+def checked_vocabulary_scores(model: Any, output: Any) -> Tensor:
+    """(n_rows, n_places, n_vocabulary) of what the model returned."""
     logits = getattr(output, "logits", output)
     if not isinstance(logits, Tensor) or logits.ndim != 3:
         raise ClassifierError(
             f"{type(model).__name__} does not give a score to every token: "
             "load it with AutoModelForCausalLM"
         )
-    at = which if "logits_to_keep" in inputs else places[which]
-    return logits[torch.arange(len(chosen)), torch.from_numpy(at)]
+    return logits

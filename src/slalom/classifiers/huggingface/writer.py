@@ -1,0 +1,192 @@
+"""A language model and its tokenizer as what goes on with a prompt: local models.
+
+This part knows tokens, chat templates and the end of an answer, nothing of sources.
+"""
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from slalom.classifiers.fingerprint import fingerprint
+from slalom.classifiers.huggingface.calls import context_length, name_of, preserve_tokenizer
+from slalom.classifiers.huggingface.causal import check_decoder
+from slalom.classifiers.huggingface.continuations import (
+    Tell,
+    likelihoods,
+    looks_ahead,
+    written,
+)
+from slalom.classifiers.huggingface.tokenizing import checked_tokenizer
+from slalom.document import FloatArray
+from slalom.errors import InputError
+
+PLAIN_END = "\n\nAnswer:"  # where no template says that it is the model's turn
+MAX_NEW = 256  # tokens of an answer that the model writes itself
+
+
+class LocalWriter:
+    """A causal language model of transformers with its tokenizer."""
+
+    def __init__(self, model: Any, tokenizer: Any, name: str | None = None) -> None:
+        check_decoder(model)
+        if tokenizer is None:
+            raise InputError(
+                f"{type(model).__name__} cannot read text without its tokenizer: "
+                "give (model, tokenizer), or the folder that holds both"
+            )
+        self.model, self.tokenizer = model, checked_tokenizer(tokenizer)
+        self._name = name
+        self.n_computed = 0  # tokens; of shared beginnings each once
+        if looks_ahead(model, self._two_tokens()):
+            raise InputError(
+                f"{type(model).__name__} reads what follows a word before it says the word, as an "
+                "encoder does: a model that goes on with a text is needed (AutoModelForCausalLM)"
+            )
+
+    @property
+    def name(self) -> str:
+        return self._name or name_of(self.model)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        return fingerprint(self.model, str(getattr(self.tokenizer, "chat_template", None)))
+
+    @property
+    def limit(self) -> int:
+        return context_length(self.model, self.tokenizer)
+
+    @property
+    def accelerator(self) -> str | None:
+        device = next(self.model.parameters()).device
+        return str(device) if device.type == "cuda" else None
+
+    def addressed(self, content: str) -> str:
+        """The content as a user's message in the chat template; without one, as it stands."""
+        if not self._has_template:
+            return content
+        message = [{"role": "user", "content": content}]
+        try:
+            return str(
+                self.tokenizer.apply_chat_template(
+                    message, tokenize=False, add_generation_prompt=True
+                )
+            )
+        except Exception as problem:
+            raise InputError(
+                f"the chat template of {self.name} refused the question: {problem}"
+            ) from problem
+
+    @property
+    def cue(self) -> str:
+        """What ends a prompt of ours, so that an answer follows."""
+        return "" if self._has_template else PLAIN_END
+
+    def write(self, prompt: str) -> str:
+        """The likeliest answer, token by token, at most MAX_NEW of them."""
+        row = self._ids(prompt)
+        room = self.limit - len(row)
+        if room < 1:
+            raise InputError(_too_long(self.name, len(row) + 1, self.limit))
+        said = written(self.model, row, self._ends(), min(MAX_NEW, room))
+        return str(self.tokenizer.decode(said, skip_special_tokens=True)).strip()
+
+    def tokens(self, prompt: str, answer: str) -> tuple[tuple[int, int], ...]:
+        """(start, end) of each token of the answer after this prompt."""
+        _, spans = self._answer(prompt, answer)
+        return spans
+
+    def count(self, texts: Sequence[str]) -> list[int]:
+        return [len(self._encoded(text)["input_ids"]) for text in texts]
+
+    def log_odds(self, prompts: Sequence[str], answer: str, *, tell: Tell) -> FloatArray:
+        """(n_prompts, n_tokens) of each token of the answer after each prompt."""
+        rows = [self._ids(prompt) for prompt in prompts]
+        ids, _ = self._answer(prompts[0], answer)
+        longest = max(map(len, rows)) + len(ids)
+        if longest > self.limit:
+            raise InputError(_too_long(self.name, longest, self.limit))
+        found = likelihoods(self.model, rows, ids, tell)
+        self.n_computed += found.n_computed
+        return found.log_odds
+
+    @property
+    def _has_template(self) -> bool:
+        return bool(getattr(self.tokenizer, "chat_template", None))
+
+    def _encoded(self, text: str, *, special: bool | None = None) -> Any:
+        """Template texts hold their special tokens already."""
+        special = not self._has_template if special is None else special
+        with preserve_tokenizer(self.tokenizer):
+            return self.tokenizer(
+                text,
+                add_special_tokens=special,
+                padding=False,
+                truncation=False,
+                return_offsets_mapping=True,
+                verbose=False,
+            )
+
+    def _ids(self, prompt: str) -> list[int]:
+        """Tokens of the prompt, without the special ones that would end it."""
+        return self._open(prompt)[0]
+
+    def _open(
+        self, text: str, *, special: bool | None = None
+    ) -> tuple[list[int], list[tuple[int, int]]]:
+        encoded = self._encoded(text, special=special)
+        ids, offsets = list(encoded["input_ids"]), list(encoded["offset_mapping"])
+        n_open = _n_open(ids, offsets, set(self.tokenizer.all_special_ids))
+        return ids[:n_open], offsets[:n_open]
+
+    def _answer(self, prompt: str, answer: str) -> tuple[list[int], tuple[tuple[int, int], ...]]:
+        """Ids and spans of the answer's tokens, as they follow the prompt."""
+        joint = _joint(prompt)
+        before = self._ids(prompt)
+        ids, offsets = self._open(prompt + joint + answer)
+        first, at = len(before), len(prompt) + len(joint)
+        if ids[:first] != before or len(ids) == first:  # the two would melt into one token
+            ids, offsets = self._open(answer, special=False)
+            first, at = 0, 0
+        own = ids[first:]
+        if self.tokenizer.unk_token_id is not None and self.tokenizer.unk_token_id in own:
+            where = offsets[first + own.index(self.tokenizer.unk_token_id)]
+            piece = answer[max(0, where[0] - at) : where[1] - at]
+            raise InputError(
+                f"the tokenizer of {self.name} cannot write the answer: it has no token for "
+                f"{piece!r}"
+            )
+        spans = tuple((max(0, a - at), max(0, b - at)) for a, b in offsets[first:])
+        return own, spans
+
+    def _ends(self) -> frozenset[int]:
+        """Every token that ends an answer, by the model's configuration and the tokenizer's."""
+        stated = getattr(getattr(self.model, "generation_config", None), "eos_token_id", None)
+        known = stated if isinstance(stated, list | tuple) else [stated]
+        return frozenset(end for end in (*known, self.tokenizer.eos_token_id) if end is not None)
+
+    def _two_tokens(self) -> tuple[int, int]:
+        n_tokens = len(self.tokenizer)
+        first, other = np.linspace(n_tokens // 3, n_tokens - 1, 2).astype(int)
+        return int(first), int(other)
+
+
+def _joint(prompt: str) -> str:
+    """A space, unless the prompt ends with white space or a sign of its template."""
+    return "" if not prompt or prompt[-1].isspace() or prompt[-1] in "<>[]|" else " "
+
+
+def _n_open(ids: Sequence[int], offsets: Sequence[tuple[int, int]], special: set[int]) -> int:
+    """How many tokens there are before special ones that the tokenizer puts at the end."""
+    n = len(ids)
+    while n and ids[n - 1] in special and offsets[n - 1][0] == offsets[n - 1][1]:
+        n -= 1
+    return n
+
+
+def _too_long(name: str, n_tokens: int, limit: int) -> str:
+    return (
+        f"sources, question and answer have {n_tokens} tokens, and {name} reads {limit}: "
+        "leave sources out, or shorten them"
+    )

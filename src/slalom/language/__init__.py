@@ -1,0 +1,1 @@
+"""Which sources made a language model say that; see attribute.py."""

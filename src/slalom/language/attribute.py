@@ -1,0 +1,103 @@
+"""Which sources made a language model say that: the function that people call."""
+
+from dataclasses import replace
+from os import PathLike
+from typing import Any
+
+from slalom.classifiers.disk_cache import DiskCache
+from slalom.explainers.bars import Wait, bar
+from slalom.explainers.base import Explainer
+from slalom.explainers.methods import explain, method_named
+from slalom.explanation import Explanation
+from slalom.language.scoring import AnswerScorer
+from slalom.language.sources import By, Given, sources_of
+from slalom.language.writers import as_writer
+
+METHOD = "slalom-sources"
+Progress = Any  # bool, or a function of the numbers of answered and of planned queries
+
+
+def attribute(
+    model: Any,
+    sources: Given,
+    question: str = "",
+    answer: str | None = None,
+    *,
+    by: By = None,
+    n_queries: int | None = None,
+    seed: int = 0,
+    prompt: str | None = None,
+    method: str | Explainer = METHOD,
+    cache: str | PathLike[str] | None = None,
+    device: str | None = None,
+    progress: Progress = True,
+) -> Explanation:
+    """Which of the sources made the model give this answer, and how much each of them did.
+
+    :param model: a name or folder, (model, tokenizer), a text-generation pipeline, or a
+        `slalom.CompletionServer`
+    :param sources: one text, which is cut into sentences, or a list of documents: texts,
+        (title, text) or {"title": …, "text": …}, each one source
+    :param question: what the model is asked; "" for a summary
+    :param answer: what is to be explained; None: what the model says, the likeliest token each
+        time, at most 256 of them
+    :param by: "sentence", "paragraph" or "word" cuts every document, a list of spans one text
+    :param n_queries: how many subsets of the sources are asked at most; None: by their number
+    :param seed: of the random subsets; the same seed gives the same numbers
+    :param prompt: a template with {sources} and {question}; the model's own chat template, where
+        it has one, goes around it
+    :param method: a name of `slalom.METHODS`, or an explainer of your own
+    :param cache: a file that keeps answers, so that no subset is asked twice
+    :param device: where a model given by name runs; None: a GPU, in half precision, if there is one
+    :param progress: True shows a bar; a function is called with the numbers of answered and of
+        planned queries
+    """
+    chosen = method_named(method)
+    found = sources_of(sources, by)
+    writer = as_writer(model, device=device)
+    scorer = AnswerScorer(
+        writer,
+        found,
+        question,
+        answer,
+        prompt=prompt,
+        cache=None if cache is None else DiskCache(cache),
+    )
+    return attributed(scorer, chosen, n_queries=n_queries, seed=seed, progress=progress)
+
+
+def attributed(
+    scorer: AnswerScorer,
+    method: Explainer | str = METHOD,
+    *,
+    n_queries: int | None = None,
+    seed: int = 0,
+    progress: Progress = False,
+) -> Explanation:
+    """The same for a scorer that is there already."""
+    chosen = method_named(method)
+    document = scorer.split(scorer.text)
+    if n_queries is None:
+        n_queries = min(chosen.budget(document), 2 ** min(document.n_units, 30))
+    if callable(progress):
+        return _explained(scorer, chosen, n_queries, seed, progress)
+    if not progress:
+        return _explained(scorer, chosen, n_queries, seed, None)
+    with bar(n_queries, Wait("asking", "queries", after="fitting")) as show:
+        return _explained(scorer, chosen, n_queries, seed, show)
+
+
+def _explained(
+    scorer: AnswerScorer, method: Explainer, n_queries: int, seed: int, show: Any
+) -> Explanation:
+    before = scorer.n_computed
+    with scorer.told(show, n_queries):
+        found = explain(
+            scorer, scorer.text, method, n_queries=n_queries, units=scorer.sources.spans, seed=seed
+        )
+    n_computed = scorer.n_computed - before
+    notes = found.quality.notes
+    if 0 < n_computed < found.quality.n_tokens:
+        share = round(100 * n_computed / found.quality.n_tokens)
+        notes = (*notes, f"of these tokens {share} % were computed: beginnings are shared")
+    return replace(found, said=scorer.recorded(), quality=replace(found.quality, notes=notes))

@@ -1,0 +1,162 @@
+"""What was said of a part of an answer, and which sources carry each of its sentences.
+
+Both read what is stored: nothing is asked. Of two sources *either suffices* where the answer bears
+the loss of each but not of both: with f what the explanation predicts and N all sources,
+
+    loss(S) = f(N) − f(N less S)        loss(i), loss(j) ≤ SPARED · loss(i, j) ≥ LEAST nats
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from slalom.answer import Answer
+from slalom.classifiers.text.units import sentence_cuts
+from slalom.document import Document, FloatArray, Queries
+from slalom.errors import NoModelError
+from slalom.explainers.base import Explainer, Request
+from slalom.explainers.execution.driver import explained_here
+from slalom.explainers.surrogate import SurrogateExplainer
+from slalom.explainers.table import METHODS
+from slalom.explanation import Explanation
+from slalom.language.scoring import NotRecordedError, RecordedScorer, queries_of, recorded_document
+from slalom.samplers.base import Samples
+
+SPARED = 0.35  # of the loss of both, that of one alone at most
+LEAST = 1.0  # nats that the loss of both costs
+OF_ALL = 0.2  # of what all sources together bring, likewise
+WORTH_CITING = 0.1  # of the strongest source's share,
+FAINT = 0.1  # and nats
+SURE = 1.645  # standard errors
+
+
+@dataclass(frozen=True)
+class Cited:
+    """A source of a sentence."""
+
+    source: int  # its number in the explanation's units
+    name: str  # its document's title, or ""
+    text: str
+    nats: float  # its Shapley value: its fair share of what all sources bring
+    lost: float  # nats that the sentence loses without it alone
+
+    @property
+    def in_words(self) -> str:
+        return f"[{self.source + 1}] {self.name or self.text}"
+
+
+@dataclass(frozen=True)
+class Citation:
+    """A sentence of an answer, with the sources that carry it, the strongest first."""
+
+    text: str
+    span: tuple[int, int]
+    sources: tuple[Cited, ...]
+    either: tuple[tuple[int, int], ...]  # two sources of which either suffices
+
+    def __str__(self) -> str:
+        marks = "".join(f"[{one.source + 1}]" for one in self.sources)
+        pairs = "; ".join(f"either of [{i + 1}] and [{j + 1}] suffices" for i, j in self.either)
+        return f"{self.text} {marks or '(no source)'}" + (f" ({pairs})" if pairs else "")
+
+
+def of_part(explanation: Explanation, part: str | Sequence[int]) -> Explanation:
+    """The same explanation for a part of the answer, from what is stored."""
+    said = said_by(explanation)
+    span = said.span_of(part)
+    tokens = said.tokens_of(span)
+    method = METHODS[explanation.method]
+    document = recorded_document(str(explanation.text), explanation.units, explanation.spans)
+    scorer = RecordedScorer(explanation.classifier, document, said, tokens)
+    request = Request(n_queries=len(said.present), seed=explanation.seed)
+    try:
+        (found,) = explained_here(scorer, method, [document], request=request)
+    except NotRecordedError:  # of another part it would have asked otherwise
+        replayed = _replayed(method, queries_of(said))
+        (found,) = explained_here(scorer, replayed, [document], request=request)
+    assert isinstance(found, Explanation)  # errors are raised, not kept
+    start = span[0]
+    kept = [one for one, on in zip(said.spans, tokens, strict=True) if on]
+    shifted = tuple((max(0, a - start), min(b, span[1]) - start) for a, b in kept)
+    own = replace(
+        said, text=said.text[slice(*span)], spans=shifted, log_odds=said.log_odds[:, tokens]
+    )
+    quality = replace(found.quality, n_tokens=explanation.quality.n_tokens)
+    return replace(found, said=own, quality=quality)
+
+
+def cite(explanation: Explanation, k: int = 3) -> tuple[Citation, ...]:
+    """Each sentence of the answer, with at most k sources and those of which either suffices."""
+    said = said_by(explanation)
+    cuts = sentence_cuts(said.text)
+    parts = [explanation] if len(cuts) == 1 else [of_part(explanation, cut) for cut in cuts]
+    return tuple(_citation(part, said, cut, k=k) for part, cut in zip(parts, cuts, strict=True))
+
+
+def either_suffices(explanation: Explanation) -> list[tuple[int, int]]:
+    """Pairs of sources of which the answer needs one, the most needed first."""
+    n_units = len(explanation.units)
+    pairs = np.array([(i, j) for i in range(n_units) for j in range(i + 1, n_units)])
+    kept = np.ones((2 + n_units + len(pairs), n_units))
+    kept[1] = 0
+    kept[2 + np.arange(n_units), np.arange(n_units)] = 0
+    kept[2 + n_units + np.arange(len(pairs))[:, None], pairs] = 0
+    scores = explanation.predict(kept)
+    lost = scores[0] - scores
+    alone, both = lost[2 : 2 + n_units][pairs], lost[2 + n_units :]
+    needed = max(LEAST, OF_ALL * float(lost[1]))
+    found = (both >= needed) & (alone.max(axis=1) <= SPARED * both)
+    order = np.argsort(-both, kind="stable")
+    return [(int(pairs[at][0]), int(pairs[at][1])) for at in order if found[at]]
+
+
+def said_by(explanation: Explanation) -> Answer:
+    if explanation.said is None:
+        raise NoModelError(
+            "this explains a classifier, which says no more than its labels: "
+            "slalom.attribute explains the answer of a language model, and its parts"
+        )
+    return explanation.said
+
+
+def shares_of(explanation: Explanation) -> FloatArray:
+    """(n_units,) the fair share of each source, whatever the method calls it."""
+    name = "shapley" if "shapley" in explanation.scores else next(iter(explanation.scores))
+    return explanation.scores[name]
+
+
+def _citation(part: Explanation, said: Answer, span: tuple[int, int], *, k: int) -> Citation:
+    shares = shares_of(part)
+    n_units = len(shares)
+    scores = part.predict(np.vstack([np.ones(n_units), 1 - np.eye(n_units)]))
+    lost = scores[0] - scores[1:]
+    either = either_suffices(part)
+    error = part.errors.get("shapley", np.zeros(n_units))
+    carries = (shares >= max(FAINT, WORTH_CITING * shares.max())) & (shares > SURE * error)
+    carries[[unit for pair in either for unit in pair]] = True
+    order = [int(at) for at in np.argsort(-shares, kind="stable") if carries[at]][:k]
+    cited = tuple(
+        Cited(at, said.names[at], part.units[at], float(shares[at]), float(lost[at]))
+        for at in order
+    )
+    pairs = tuple(pair for pair in either if set(pair) <= set(order))
+    return Citation(said.text[slice(*span)], span, cited, pairs)
+
+
+@dataclass(frozen=True, eq=False)
+class _Recorded:
+    """A sampler that draws what was drawn before."""
+
+    queries: Queries
+
+    def sample(self, document: Document, n_queries: int, rng: np.random.Generator) -> Samples:
+        n_shown = len(self.queries)
+        complete = n_shown == 2 ** min(document.n_units, 30)
+        return Samples(self.queries, np.ones(n_shown), complete=complete)
+
+
+def _replayed(method: Explainer, queries: Queries) -> Explainer:
+    """The method on the queries that were asked."""
+    assert isinstance(method, SurrogateExplainer)  # others draw by the seed alone
+    return replace(method, sampler=_Recorded(queries))

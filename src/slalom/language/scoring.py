@@ -1,0 +1,323 @@
+"""How likely an answer is after each subset of the sources, as a classifier with one output.
+
+So every method can ask it, every metric can measure with it. This part knows prompts and the
+answer; what is asked is in `Writer`, a model here or behind an address. Per-token log-odds are
+kept beside the scores.
+"""
+
+import json
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Protocol
+
+import numpy as np
+
+from slalom.answer import DECIMALS, Answer, scores_of
+from slalom.classifiers.base import Units
+from slalom.classifiers.disk_cache import DiskCache, key_of
+from slalom.document import BoolArray, Document, FloatArray, Queries, Span, Text, queries_from_masks
+from slalom.errors import ClassifierError, InputError, Setting
+from slalom.language.sources import Sources
+
+LABEL = "the answer"
+SOURCES, QUESTION = "{sources}", "{question}"
+DEFAULT = f"Context: {SOURCES}\n\nQuery: {QUESTION}"
+WITHOUT_QUESTION = f"Context: {SOURCES}\n\nSummarize the context."
+
+
+Tell = Callable[[int], None]  # of so many queries that were answered
+
+
+def _nobody(n_queries: int) -> None:
+    """Nobody watches."""
+
+
+class Writer(Protocol):
+    """A language model: it goes on with a prompt, and says how likely it would have said this."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def fingerprint(self) -> str: ...
+
+    @property
+    def cue(self) -> str:
+        """What ends a prompt of ours, so that an answer follows."""
+        ...
+
+    def addressed(self, content: str) -> str:
+        """The content as the model is to be spoken to."""
+        ...
+
+    def write(self, prompt: str) -> str:
+        """The likeliest answer."""
+        ...
+
+    def tokens(self, prompt: str, answer: str) -> tuple[tuple[int, int], ...]:
+        """(start, end) of each token of the answer after the prompt."""
+        ...
+
+    def count(self, texts: Sequence[str]) -> list[int]:
+        """Tokens of each text."""
+        ...
+
+    def log_odds(self, prompts: Sequence[str], answer: str, *, tell: Tell) -> FloatArray:
+        """(n_prompts, n_tokens) of each token of the answer, given all before it."""
+        ...
+
+
+class AnswerScorer:
+    """How likely one answer is, by what is shown of the sources."""
+
+    def __init__(
+        self,
+        writer: Writer,
+        sources: Sources,
+        question: str,
+        answer: str | None = None,
+        *,
+        prompt: str | None = None,
+        cache: DiskCache | None = None,
+    ) -> None:
+        """Without an answer the model gives one, all sources shown. `prompt` holds {sources} and,
+        if there is a question, {question}; the chat template of the model goes around it."""
+        self.writer, self.sources = writer, sources
+        content = _filled(prompt, _checked_question(question), writer.cue)
+        before, self._after = content.split(SOURCES)
+        self._before, self._after = _around(writer, before, self._after)
+        everything = np.ones(len(sources.spans), dtype=bool)
+        whole = self.prompt(everything)
+        self.answer = _checked_answer(answer) if answer is not None else _said(writer, whole)
+        self.spans = writer.tokens(whole, self.answer)
+        self.cache = DiskCache() if cache is None else cache
+        self._present: dict[bytes, str] = {}  # which sources → what is shown
+        self._tell: Tell = _nobody
+
+    @property
+    def name(self) -> str:
+        return self.writer.name
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return (LABEL,)
+
+    @property
+    def fingerprint(self) -> str:
+        return key_of(self.writer.fingerprint, self._before, self._after, self.answer)[:16]
+
+    @property
+    def accelerator(self) -> str | None:
+        return getattr(self.writer, "accelerator", None)
+
+    @property
+    def text(self) -> str:
+        """All sources, one after the other."""
+        return self.sources.text
+
+    def prompt(self, present: BoolArray) -> str:
+        """What the model reads before it answers."""
+        return self._before + self.sources.shown(present) + self._after
+
+    def split(self, text: Text, units: Units = None, *, too_long: str = "error") -> Document:
+        """The sources as they were given: equal ones are not tied."""
+        given = None if units is None or isinstance(units, str) else [tuple(u) for u in units]
+        if text != self.text or given not in (None, list(self.sources.spans)):
+            raise InputError(
+                "a scorer reads the sources that it was made of, and no other text: "
+                "give its text, and no units"
+            )
+        shown = tuple(self.text[start:end] for start, end in self.sources.spans)
+        n_units = len(shown)
+        around = self.writer.count([self._before + self._after])[0] + len(self.spans)
+        return Document(
+            text=self.text,
+            units=shown,
+            spans=self.sources.spans,
+            keys=tuple(range(n_units)),
+            features=np.arange(n_units, dtype=np.int32),
+            sizes=np.array(self.writer.count(shown), dtype=np.int32),
+            overhead=around,
+            has_empty_query=True,
+            frame=None,
+        )
+
+    def seen(self, document: Document, queries: Queries) -> list[Hashable]:
+        return [self.sources.shown(present) for present in _masks(document, queries)]
+
+    def logits(self, asked: Sequence[tuple[Document, Queries]]) -> list[FloatArray]:
+        return [scores_of(self.log_odds(_masks(d, q)))[:, None] for d, q in asked]
+
+    def __call__(self, texts: Sequence[str]) -> FloatArray:
+        """(n, 1): the log-odds of the answer after n texts in the place of the sources."""
+        found = self._asked([str(text) for text in texts])
+        return scores_of(found)[:, None]
+
+    def log_odds(self, present: BoolArray) -> FloatArray:
+        """(n, n_tokens) of each token of the answer after these sources; asked once."""
+        shown = [self.sources.shown(row) for row in present]
+        found = self._asked(shown)
+        self._present.update(zip([row.tobytes() for row in present], shown, strict=True))
+        return found
+
+    @property
+    def n_computed(self) -> int:
+        """Tokens that the model has computed; shared beginnings count once. 0: it does not say."""
+        return int(getattr(self.writer, "n_computed", 0))
+
+    @contextmanager
+    def told(self, show: Callable[[int, int], None] | None, total: int) -> Iterator[None]:
+        """Report after every query how many of the planned ones are answered."""
+        done = 0
+
+        def tell(n_queries: int) -> None:
+            nonlocal done
+            done += n_queries
+            if show is not None:
+                show(done, max(done, total))
+
+        self._tell = tell
+        try:
+            yield
+        finally:
+            self._tell = _nobody
+
+    def recorded(self) -> Answer:
+        """The answer, with all that was asked about it."""
+        names = tuple(self._present)
+        present = np.frombuffer(b"".join(names), dtype=bool).reshape(len(names), -1)
+        found = self._asked(list(self._present.values()))
+        return Answer(self.answer, self.sources.names, self.spans, present, found)
+
+    def _asked(self, shown: Sequence[str]) -> FloatArray:
+        """From the cache, or from the model; each text once."""
+        keys = {text: key_of("answer-1", self.fingerprint, text) for text in shown}
+        known = {key: json.loads(row) for key, row in self.cache.read(keys.values()).items()}
+        new = [text for text, key in keys.items() if key not in known]
+        if new:
+            prompts = [self._before + text + self._after for text in new]
+            found = self.writer.log_odds(prompts, self.answer, tell=self._tell)
+            if not np.isfinite(found).all():
+                raise ClassifierError(f"{self.name} returned NaN or infinity for a token")
+            for text, row in zip(new, found.round(DECIMALS).tolist(), strict=True):
+                known[keys[text]] = row
+                self.cache.write(keys[text], json.dumps(row))
+        rows = [known[keys[text]] for text in shown]
+        return np.array(rows, dtype=np.float64).reshape(len(shown), len(self.spans))
+
+
+class NotRecordedError(ClassifierError):
+    """A subset that nobody asked about."""
+
+
+class RecordedScorer:
+    """The answers that an explanation stores, or those of a part: nothing new can be asked."""
+
+    def __init__(self, name: str, document: Document, answer: Answer, tokens: BoolArray) -> None:
+        self.name, self._document = name, document
+        scores = scores_of(answer.log_odds[:, tokens])
+        self._known = dict(zip([row.tobytes() for row in answer.present], scores, strict=True))
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return (LABEL,)
+
+    def split(self, text: Text, units: Units = None, *, too_long: str = "error") -> Document:
+        return self._document
+
+    def seen(self, document: Document, queries: Queries) -> list[Hashable]:
+        return [row.tobytes() for row in _masks(document, queries)]
+
+    def logits(self, asked: Sequence[tuple[Document, Queries]]) -> list[FloatArray]:
+        try:
+            return [np.array([[self._known[e]] for e in self.seen(*one)]) for one in asked]
+        except KeyError as problem:
+            raise NotRecordedError(
+                "this was never asked, and nobody is here to be asked"
+            ) from problem
+
+
+def recorded_document(text: str, units: Sequence[str], spans: Sequence[Span]) -> Document:
+    """The sources of an explanation that was stored; what they cost is paid already."""
+    n_units = len(units)
+    return Document(
+        text=text,
+        units=tuple(units),
+        spans=tuple(spans),
+        keys=tuple(range(n_units)),
+        features=np.arange(n_units, dtype=np.int32),
+        sizes=np.zeros(n_units, dtype=np.int32),
+        overhead=0,
+        has_empty_query=True,
+        frame=None,
+    )
+
+
+def queries_of(answer: Answer) -> Queries:
+    """What was asked, the whole of the sources first."""
+    order = np.argsort(~answer.present.all(axis=1), kind="stable")
+    return queries_from_masks(answer.present[order])
+
+
+def _masks(document: Document, queries: Queries) -> BoolArray:
+    return np.asarray(document.untied().count(queries) > 0)
+
+
+def _filled(prompt: str | None, question: str, cue: str) -> str:
+    """The prompt with the question in its place; {sources} stays."""
+    if prompt is None:
+        prompt = (DEFAULT if question else WITHOUT_QUESTION) + cue
+    if not isinstance(prompt, str):
+        raise InputError(Setting("prompt"), f" must be a str, not {type(prompt).__name__}")
+    if prompt.count(SOURCES) != 1:
+        raise InputError(
+            f"the prompt {prompt!r} has {prompt.count(SOURCES)} places for the sources: write "
+            f'{SOURCES} once, as in "{SOURCES}\\n\\n{QUESTION}"'
+        )
+    if question and QUESTION not in prompt:
+        raise InputError(
+            f"the prompt {prompt!r} has no place for the question: write {QUESTION}, "
+            "or leave the question empty"
+        )
+    before, after = prompt.split(SOURCES)
+    return SOURCES.join(part.replace(QUESTION, question) for part in (before, after))
+
+
+def _around(writer: Writer, before: str, after: str) -> tuple[str, str]:
+    """What the model reads before and after the sources, its chat template included."""
+    place = "\ue000sources\ue000"  # of a private alphabet: no template knows it
+    addressed = writer.addressed(before + place + after)
+    if addressed.count(place) != 1:
+        raise InputError(
+            f"the chat template of {writer.name} does not show a message as it is: "
+            "the sources cannot be told from the rest"
+        )
+    first, _, last = addressed.partition(place)
+    return first, last
+
+
+def _checked_question(question: object) -> str:
+    if question is None:
+        return ""
+    if not isinstance(question, str):
+        raise InputError(f"the question must be a str, not {type(question).__name__}")
+    if SOURCES in question:
+        raise InputError(f"the question holds {SOURCES}, which is the place of the sources")
+    return question.strip()
+
+
+def _checked_answer(answer: object) -> str:
+    if not isinstance(answer, str):
+        raise InputError(f"the answer must be a str, not {type(answer).__name__}")
+    if not answer.strip():
+        raise InputError("the answer is empty: leave it out, and the model gives one")
+    return answer.strip()
+
+
+def _said(writer: Writer, prompt: str) -> str:
+    said = writer.write(prompt)
+    if not said.strip():
+        raise InputError(
+            f"{writer.name} says nothing to this: give the answer that is to be explained"
+        )
+    return said.strip()

@@ -1,0 +1,41 @@
+"""Language models by name, by folder, or from whatever the caller already has."""
+
+from pathlib import Path
+from typing import Any, cast
+
+from slalom.classifiers.load import comes_from, language_model
+from slalom.errors import InputError
+from slalom.language.scoring import Writer
+
+ASKED = ("addressed", "write", "tokens", "count", "log_odds")
+
+
+def as_writer(thing: Any, *, device: str | None = None) -> Writer:
+    """A writer itself, a name or folder, (model, tokenizer), or a text-generation pipeline.
+
+    `device` is for a name or folder; None: a GPU where there is one, else the CPU.
+    """
+    if all(hasattr(thing, name) for name in ASKED):
+        return cast(Writer, thing)
+    if isinstance(thing, str | Path):
+        return language_model(thing, device=device)
+    from slalom.classifiers.huggingface.writer import LocalWriter
+
+    if isinstance(thing, tuple) and len(thing) == 2:
+        return LocalWriter(*thing)
+    if comes_from(thing, "torch.nn"):
+        raise InputError(
+            f"a {type(thing).__name__} alone cannot read text: give (model, tokenizer), "
+            "or the folder that holds both"
+        )
+    if hasattr(thing, "model") and hasattr(thing, "tokenizer"):
+        if getattr(thing, "task", None) != "text-generation":
+            raise InputError(
+                f"the pipeline's task is {getattr(thing, 'task', None)!r}: "
+                "a text-generation pipeline is needed"
+            )
+        return LocalWriter(thing.model, thing.tokenizer)
+    raise InputError(
+        f"a {type(thing).__name__} is no language model: give a name or folder, "
+        "(model, tokenizer), a text-generation pipeline, or slalom.CompletionServer(…)"
+    )

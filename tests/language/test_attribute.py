@@ -1,0 +1,211 @@
+"""slalom.attribute: known answers come back, of a part too, and nothing is asked twice."""
+
+import numpy as np
+import pytest
+
+import slalom
+from slalom.answer import scores_of
+from slalom.errors import InputError, NoModelError
+from slalom.language.attribute import attributed
+from slalom.language.scoring import AnswerScorer
+from slalom.language.sources import sources_of
+from writers import ANSWER, FACTS, KnownWriter, additive, scorer, words
+
+MANY = [*FACTS, *(f"Nothing is said in line {number}." for number in range(6))]
+
+
+def either(shown: str) -> list[float]:
+    """Rome stands in the third fact and once more in the last line; either will do."""
+    return words(-9.0 + 8.0 * (FACTS[2] in shown or MANY[-1] in shown), 3.0)
+
+
+def attribute(writer, sources=FACTS, **options):
+    return slalom.attribute(writer, list(sources), "Where?", progress=False, **options)
+
+
+def test_the_answer_is_what_the_model_says_or_what_is_given() -> None:
+    assert attribute(KnownWriter(additive)).answer == ANSWER
+    given = attribute(KnownWriter(lambda shown: [1.0, 2.0]), answer=" Rome it ")
+    assert given.answer == "Rome it"
+
+
+def test_one_score_and_no_second_label() -> None:
+    found = attribute(KnownWriter(additive))
+    assert found.labels == ("the answer",)
+    assert found.logits.shape == (1,)
+    assert found.target == "the answer"
+    assert found.units == FACTS
+    expected = scores_of(np.array([additive(" ".join(FACTS))]))
+    np.testing.assert_allclose(found.logits, expected, atol=1e-9)
+
+
+def test_with_few_sources_every_subset_is_asked_and_the_scores_are_exact() -> None:
+    found = attribute(KnownWriter(additive))
+    assert found.quality.trust == "exact"
+    assert found.quality.n_queries == 32
+    lost = found.predict(np.vstack([np.ones(5), 1 - np.eye(5)]))
+    np.testing.assert_allclose(found.scores["removal"], lost[0] - lost[1:], atol=1e-6)
+    assert np.argsort(-found.scores["shapley"])[:2].tolist() == [2, 4]
+
+
+def test_the_source_of_each_sentence_is_cited() -> None:
+    first, second = attribute(KnownWriter(additive)).cite()
+    assert [one.source for one in first.sources] == [2]
+    assert [one.source for one in second.sources] == [4]
+    assert str(first) == "Ben lives in Rome. [3]"
+    assert first.sources[0].lost == pytest.approx(4.0, abs=0.5)
+
+
+def test_of_two_sources_that_say_the_same_either_suffices() -> None:
+    found = attribute(KnownWriter(either), MANY, n_queries=64)
+    first = found.cite()[0]
+    assert {one.source for one in first.sources} == {2, 10}
+    assert first.either == ((2, 10),)
+    assert "either of [3] and [11] suffices" in str(first)
+    assert found.cite()[1].sources == ()
+
+
+def test_a_part_of_the_answer_needs_no_further_queries() -> None:
+    writer = KnownWriter(additive)
+    found = attribute(writer)
+    n_asked = len(writer.asked)
+    part = found.of("Rome.")
+    assert len(writer.asked) == n_asked
+    assert part.answer == "Rome."
+    assert part.scores["shapley"] == pytest.approx([0, -1, 4, 0, 0], abs=1e-4)
+    assert part.of("Rome.").scores["shapley"] == pytest.approx(part.scores["shapley"])
+    assert found.of((13, 18)).answer == "Rome."
+
+
+@pytest.mark.parametrize("method", ["slalom-sources", "leave-one-out", "kernel-shap"])
+def test_the_whole_as_a_part_is_the_explanation_itself(method) -> None:
+    found = attribute(KnownWriter(additive), MANY, n_queries=40, method=method)
+    again = found.of(ANSWER)
+    for name, scores in found.scores.items():
+        np.testing.assert_allclose(again.scores[name], scores, atol=1e-6)
+    everything = np.random.default_rng(0).random((50, len(MANY))) < 0.5
+    np.testing.assert_allclose(again.predict(everything), found.predict(everything), atol=1e-6)
+
+
+def test_equal_sources_are_not_tied() -> None:
+    twice = [*MANY, FACTS[2]]
+    found = attribute(KnownWriter(additive), twice, n_queries=80)
+    assert len(set(found.features.tolist())) == len(twice)
+    assert found.scores["shapley"][2] == pytest.approx(found.scores["shapley"][-1], abs=0.5)
+    assert (2, len(MANY)) in found.cite()[0].either
+
+
+@pytest.mark.parametrize("n_queries", [16, 30, 64])
+def test_no_more_is_asked_than_allowed(n_queries) -> None:
+    writer = KnownWriter(additive)
+    found = attribute(writer, MANY, n_queries=n_queries)
+    assert len(set(writer.asked)) == len(writer.asked) == found.quality.n_queries <= n_queries
+
+
+def test_single_removals_are_measured() -> None:
+    found = attribute(KnownWriter(additive), MANY)
+    assert found.measured["removal"].all()
+
+
+def test_the_same_seed_gives_the_same_numbers() -> None:
+    first, second = (attribute(KnownWriter(additive), MANY, seed=3) for _ in range(2))
+    assert first == second
+
+
+def test_a_file_holds_all_of_it(tmp_path) -> None:
+    found = attribute(KnownWriter(either), MANY, n_queries=64)
+    found.save(tmp_path / "a.json")
+    again = slalom.read(tmp_path / "a.json")
+    assert again == found
+    assert again.answer == ANSWER
+    assert [str(one) for one in again.cite()] == [str(one) for one in found.cite()]
+
+
+def test_it_is_an_explanation_like_any_other() -> None:
+    found = attribute(KnownWriter(additive), MANY, n_queries=64)
+    assert found.to_frame()["unit"].tolist() == MANY
+    assert "the answer" in repr(found)
+    assert found.plot().axes
+
+
+def test_progress_counts_every_query() -> None:
+    told = []
+    slalom.attribute(
+        KnownWriter(additive), MANY, "Where?", n_queries=40, progress=lambda *at: told.append(at)
+    )
+    assert told[-1] == (40, 40)
+    assert [done for done, _ in told] == sorted(done for done, _ in told)
+
+
+def test_what_a_file_keeps_is_not_asked_again(tmp_path) -> None:
+    writer = KnownWriter(additive)
+    for _ in range(2):
+        attribute(writer, MANY, n_queries=40, cache=tmp_path / "answers")
+    assert len(writer.asked) == 40
+
+
+def test_a_scorer_is_a_classifier_that_every_method_can_ask() -> None:
+    asked = scorer(facts=MANY)
+    for method in ("slalom", "lime", "permutation-shapley", "random"):
+        found = slalom.explain(asked, asked.text, method, n_queries=60)
+        assert found.units == tuple(MANY)
+        assert found.labels == ("the answer",)
+
+
+def test_a_template_of_ones_own_is_filled() -> None:
+    writer = KnownWriter(additive)
+    attribute(writer, prompt="<{sources}> {question}!")
+    assert writer.asked[0].startswith("<Anna")
+    assert writer.asked[0].endswith("> Where?!")
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"answer": " "}, "the answer is empty"),
+        ({"answer": 3}, "the answer must be a str"),
+        ({"prompt": "Say {question}"}, "0 places for the sources"),
+        ({"prompt": "Say {sources}"}, "no place for the question"),
+        ({"prompt": 3}, "prompt must be a str"),
+        ({"n_queries": 3}, "too few"),
+        ({"n_queries": 0}, "at least 1"),
+        ({"method": "gradient-mean"}, "gradient"),
+    ],
+)
+def test_what_cannot_be_asked_is_said_in_a_sentence(options, says) -> None:
+    with pytest.raises(slalom.SlalomError, match=says):
+        attribute(KnownWriter(additive), **options)
+
+
+def test_a_silent_model_needs_an_answer() -> None:
+    writer = KnownWriter(additive)
+    writer.write = lambda prompt: ""
+    with pytest.raises(InputError, match="says nothing"):
+        attribute(writer)
+
+
+@pytest.mark.parametrize("part", ["Paris", "", (3, 3), (0, 99), (18, 19), "x" * 50])
+def test_a_part_that_is_none_is_refused(part) -> None:
+    with pytest.raises(InputError, match="part"):
+        attribute(KnownWriter(additive)).of(part)
+
+
+def test_a_classifier_says_no_more_than_its_labels() -> None:
+    found = slalom.explain(lambda texts: np.full((len(texts), 2), 0.5), "One two three.")
+    assert found.answer is None
+    with pytest.raises(NoModelError, match=r"slalom\.attribute"):
+        found.cite()
+    with pytest.raises(NoModelError, match=r"slalom\.attribute"):
+        found.of("two")
+
+
+def test_a_scorer_reads_its_own_sources_only() -> None:
+    with pytest.raises(InputError, match="no other text"):
+        scorer().split("Another text.")
+
+
+def test_without_a_question_the_model_is_asked_for_a_summary() -> None:
+    writer = KnownWriter(additive)
+    made = AnswerScorer(writer, sources_of(list(FACTS)), "")
+    assert "Summarize" in made.prompt(np.ones(5, dtype=bool))
+    assert attributed(made).answer == ANSWER
