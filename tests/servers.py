@@ -103,7 +103,7 @@ def served(
     """A server on a free port, gone when the test is done."""
     taken, place = listening(Place(host, 0, token))
     application = app(given or models(), place=place, limits=limits)
-    running = server(application)
+    running = server(application, limits)
     thread = threading.Thread(target=running.run, kwargs={"sockets": [taken]})
     thread.start()
     try:

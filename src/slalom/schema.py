@@ -125,7 +125,7 @@ def _read(annotation: Any, given: Any, at: _At, notes: Notes = ()) -> Any:
         return _read(_arm(get_args(annotation), given, at), given, at, notes)
     if origin is Literal:
         if given not in get_args(annotation) or isinstance(given, list | dict):
-            raise at.wrong(f"one of {', '.join(map(str, get_args(annotation)))}", given)
+            raise at.wrong(_name(annotation), given)
         return given
     if origin is np.ndarray:
         return _array(get_args(get_args(annotation)[1])[0], given, at, notes)
@@ -158,6 +158,8 @@ def _fits(arm: Any, given: object) -> bool:
     origin = get_origin(arm) or arm
     if origin is Annotated:
         return _fits(get_args(arm)[0], given)
+    if origin is Literal:
+        return type(given) in map(type, get_args(arm))
     if _is_list(given):
         return origin in (tuple, np.ndarray)
     if isinstance(given, dict):
@@ -173,6 +175,8 @@ def _name(annotation: Any) -> str:
     origin = get_origin(annotation) or annotation
     if origin is Annotated:
         return _name(get_args(annotation)[0])
+    if origin is Literal:
+        return f"one of {', '.join(map(str, get_args(annotation)))}"
     names = {
         str: "a text", int: "a whole number", float: "a number", bool: "true or false",
         NoneType: "null", tuple: "a list", np.ndarray: "a list", dict: "an object",

@@ -6,9 +6,12 @@ import signal
 import socket
 import subprocess
 import sys
-from urllib.request import urlopen
+from urllib.error import HTTPError
+from urllib.request import HTTPCookieProcessor, Request, build_opener, urlopen
 
 import pytest
+
+from slalom.cli import main as cli
 
 
 @pytest.fixture
@@ -34,10 +37,17 @@ def test_it_takes_another_port_answers_and_stops_on_ctrl_c(busy_port):
         assert process.stdout is not None
         told = [process.stdout.readline() for _ in range(3)]
         assert told[0].startswith(f"Port {busy_port} is busy, taking ")
-        address = re.search(r"http://127\.0\.0\.1:\d+/", told[2])
+        address = re.search(r"(http://127\.0\.0\.1:\d+/)\?token=([\w-]{20,})", told[2])
         assert address is not None
-        with urlopen(f"{address[0]}api/models", timeout=30) as answer:
+        place, token = address.groups()
+        with pytest.raises(HTTPError, match="401"):
+            urlopen(f"{place}api/models", timeout=30)
+        opened = build_opener(HTTPCookieProcessor())  # as a browser: the address, then the cookie
+        assert b"<html" in opened.open(address[0], timeout=30).read()
+        with opened.open(f"{place}api/models", timeout=30) as answer:
             assert b"bundled" in answer.read()
+        with urlopen(Request(f"{place}api/models", headers={"Authorization": f"Bearer {token}"})):
+            pass
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=30)
     finally:
@@ -45,3 +55,10 @@ def test_it_takes_another_port_answers_and_stops_on_ctrl_c(busy_port):
         process.communicate()
     assert (process.returncode, err) == (0, "")
     assert out.strip() == "Stopped."
+
+
+def test_without_a_token_only_on_this_machine(capfd):
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["serve", "--no-token", "--host", "0.0.0.0"])
+    assert ended.value.code
+    assert "--no-token is for this machine alone" in capfd.readouterr().err

@@ -6,13 +6,16 @@ import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import slalom
+from explanations import made
 from servers import Served, Slow, log_odds, models, served
+from slalom.surrogates.linear import LinearModel
 from slalom.web.limits import Limits
 
 TEXT = "a great film with an awful end and a slow start"
@@ -101,18 +104,24 @@ def test_its_making_is_told_step_by_step(server):
     [
         (b"{", 400, "not JSON"),
         (b"[1]", 400, "JSON object"),
-        ({}, 400, "no text"),
+        ({}, 400, "text is missing"),
         ({"text": "   "}, 422, "empty"),
-        ({"text": 5}, 422, "str"),
+        ({"text": 5}, 400, "text: expected a text or a list, not 5"),
+        ({"text": [1, 2]}, 400, "text[0]: expected a text, not 1"),
+        ({"text": ["a", "b", "c"]}, 400, "text: expected a list of 2"),
         ({"text": "x", "metod": "lime"}, 400, "unknown field 'metod'"),
         ({"text": "x", "method": "lmie"}, 422, "did you mean 'lime'"),
-        ({"text": "x", "method": 3}, 400, "method must be a name"),
+        ({"text": "x", "method": 3}, 400, "method: expected a text"),
         ({"text": "x", "model": "/etc/passwd"}, 404, "this server has words"),
         ({"text": "x", "target": "happy"}, 422, "negative, positive"),
-        ({"text": "x", "target": True}, 400, "target must be"),
-        ({"text": "x", "units": "letter"}, 400, "units must be one of"),
+        ({"text": "x", "target": True}, 400, "target: expected"),
+        (
+            {"text": "x", "units": "letter"},
+            400,
+            "units: expected one of token, word",
+        ),
         ({"text": "x", "n_queries": 10**6}, 400, "from 1 to 5000"),
-        ({"text": "x", "n_queries": True}, 400, "from 1 to 5000"),
+        ({"text": "x", "n_queries": True}, 400, "n_queries: expected a whole number"),
         ({"text": "x", "seed": -1}, 400, "seed"),
         ({"text": "x" * 30_000}, 413, "at most 20000"),
         (b'{"text": "' + b"x" * 2_000_000 + b'"}', 413, "larger than"),
@@ -209,7 +218,8 @@ def test_a_file_can_be_opened_and_asked_about(server):
 
 
 @pytest.mark.parametrize(
-    "change", [{"format": "x"}, {"scores": 3}, {"units": ["a"]}, {"version": 99}]
+    "change",
+    [{"format": "x"}, {"scores": 3}, {"units": ["a"]}, {"version": 99}, {"scores": {}}],
 )
 def test_a_damaged_file_is_refused(server, change):
     _, explanation, _ = server.ask("/api/explain", {"text": TEXT, "n_queries": 50})
@@ -291,6 +301,151 @@ def test_what_is_kept_is_bounded():
         for n in range(6):
             events(server, {"text": f"great film {n}", "n_queries": 20})
         assert server.ask("/api/health")[1]["kept"] == 3
+
+
+def test_work_that_ends_in_an_iteration_is_an_answer_too(monkeypatch):
+    """An asyncio future refuses StopIteration, and would wait for ever."""
+    monkeypatch.setattr("slalom.web.what_if.without", lambda *given: next(iter(())))
+    with served() as server:
+        done = dict(events(server, {"text": TEXT, "n_queries": 40}))["done"]
+        asked = {"explanations": [done["id"]], "removed": []}
+        status, answer, _ = server.ask("/api/whatif", asked)
+    assert (status, answer["kind"]) == (500, "failed")
+
+
+def opened_file(n_units: int, labels: list[str]) -> dict:
+    spans = [(5 * unit, 5 * unit + 4) for unit in range(n_units)]
+    model = LinearModel(np.ones((n_units, len(labels))), np.zeros(len(labels)))
+    units = tuple("word" for _ in spans)
+    e = replace(
+        made(),
+        text=" ".join(units),
+        units=units,
+        spans=tuple(spans),
+        features=np.arange(n_units),
+        scores={"score": np.ones((n_units, len(labels)))},
+        errors={},
+        identified=np.ones(n_units, bool),
+        anchor=None,
+        labels=tuple(labels),
+        logits=np.zeros(len(labels)),
+        target="all",
+        target_index=None,
+        model=model,
+    )
+    return e.to_json()
+
+
+def test_a_file_is_held_to_the_limits_of_a_text():
+    with served(limits=Limits(units=50, cells=200, text=1000)) as server:
+        assert server.ask("/api/open", opened_file(50, ["a", "b"]))[0] == 200
+        for n_units, n_labels in ((51, 2), (50, 5), (300, 2)):
+            labels = [f"class {n}" for n in range(n_labels)]
+            status, answer, _ = server.ask("/api/open", opened_file(n_units, labels))
+            assert (status, answer["kind"]) == (413, "too-long")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"[" * 500_000,
+        b'{"scores":' + b'{"a":' * 100_000 + b"1" + b"}" * 100_001,
+        b'{"a":[' + b"[]," * 6_000_000 + b"1]}",
+        b'{"a":[' + b"1," * 9_000_000 + b"1]}",
+        b'{"a":' + b"1" * 19_000_000 + b"}",
+        b'{"a":"' + b"\\u0041" * 3_000_000 + b'"}',
+    ],
+    ids=["lists in lists", "objects in objects", "lists", "numbers", "one number", "escapes"],
+)
+def test_a_large_body_keeps_nobody_else_waiting(server, body):
+    with ThreadPoolExecutor(1) as pool:
+        refused = pool.submit(server.ask, "/api/open", body)
+        waits = []
+        while not refused.done():
+            began = time.monotonic()
+            assert server.ask("/api/health")[0] == 200
+            waits.append(time.monotonic() - began)
+    assert refused.result()[0] in (400, 413)
+    assert max(waits) < 5
+
+
+def left(server: Served, path: str, body: dict, begun) -> None:
+    """Asks, and goes away once it has begun."""
+    content = json.dumps(body).encode()
+    head = (
+        f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {len(content)}\r\n\r\n"
+    )
+    with socket.create_connection(("127.0.0.1", server.place.port)) as connection:
+        connection.sendall(head.encode() + content)
+        while not begun():
+            time.sleep(0.02)
+
+
+def test_nothing_that_a_client_left_goes_on():
+    slow = Slow()
+    with served(models(slow)) as server:
+        text = " ".join(f"word{n}" for n in range(70))
+        asked = {"text": text, "model": "slow", "n_queries": 100}
+        name = dict(events(server, asked))["done"]["id"]
+        texts = [f"{text} {n}" for n in range(100)]
+        for path, body, most in (
+            ("/api/order", {"explanation": name}, 130),
+            ("/api/predict", {"texts": texts, "model": "slow"}, 60),
+            ("/api/pairs", {"explanation": name}, 150),
+        ):
+            slow.n_asked = 0
+            left(server, path, body, lambda: slow.n_asked)
+            deadline = time.monotonic() + 10
+            while server.ask("/api/health")[1]["running"] and time.monotonic() < deadline:
+                time.sleep(0.05)
+            assert server.ask("/api/health")[1]["running"] == 0
+            assert slow.n_asked < most
+
+
+def test_nothing_takes_longer_than_it_may():
+    with served(limits=Limits(soon_seconds=0.3)) as server:
+        texts = [f"a great film {n}" for n in range(100)]
+        status, answer, _ = server.ask("/api/predict", {"texts": texts, "model": "slow"})
+        assert (status, answer["kind"]) == (503, "too-slow")
+
+
+def answer_to(server: Served, data: bytes, *, wait: float = 20.0) -> bytes:
+    """What comes for these bytes, until the server ends the connection."""
+    with socket.create_connection(("127.0.0.1", server.place.port)) as connection:
+        connection.settimeout(wait)
+        connection.sendall(data)
+        found = b""
+        try:
+            while part := connection.recv(4096):
+                found += part
+        except ConnectionResetError:
+            pass
+        return found
+
+
+def test_slow_clients_are_dropped():
+    head = b"POST /api/predict HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+    with served(limits=Limits(slow=0.5)) as server:
+        assert answer_to(server, b"") == b""
+        assert answer_to(server, head) == b""
+        answer = answer_to(server, head + b"Content-Length: 50\r\n\r\n{")
+        assert b"408" in answer.split(b"\r\n")[0]
+        assert b"took more than" in answer
+        assert server.ask("/api/health")[0] == 200
+
+
+def test_connections_are_limited_and_come_back():
+    with served(limits=Limits(connections=5, slow=1.0)) as server:
+        place = ("127.0.0.1", server.place.port)
+        held = [socket.create_connection(place) for _ in range(5)]
+        assert server.ask("/api/health")[0] == 503
+        deadline = time.monotonic() + 15
+        while server.ask("/api/health")[0] == 503 and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert server.ask("/api/health")[0] == 200
+        for connection in held:
+            connection.close()
 
 
 def test_no_thread_is_left_behind():

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from slalom.cli.typed import DEVICE
+from slalom.errors import InputError
 
 if TYPE_CHECKING:
     from slalom.web.models import Models
@@ -27,7 +28,7 @@ BUNDLED = "bundled"
     "--host",
     default="127.0.0.1",
     show_default=True,
-    help="Where to listen; others than this machine need the token that is printed.",
+    help="Where to listen; who opens the page needs the token in the address that is printed.",
 )
 @click.option(
     "--port",
@@ -37,15 +38,27 @@ BUNDLED = "bundled"
     show_default=True,
     help="Another one is taken if it is busy.",
 )
+@click.option(
+    "--no-token",
+    is_flag=True,
+    help="Let every program and user of this machine in; without it the address has a token.",
+)
 @click.option("--no-browser", is_flag=True, help="Do not open the page.")
 def serve(
-    models: tuple[str, ...], device: str | None, host: str, port: int, no_browser: bool
+    models: tuple[str, ...],
+    device: str | None,
+    host: str,
+    port: int,
+    no_token: bool,
+    no_browser: bool,
 ) -> None:
     """Explain in the browser: paste a text, look, and try what happens without a word."""
     from slalom.web.guard import LOOPBACK
     from slalom.web.server import Place, app, listening, run
 
-    token = None if host in LOOPBACK else secrets.token_urlsafe(16)
+    if no_token and host not in LOOPBACK:
+        raise InputError("--no-token is for this machine alone: leave it out, or --host")
+    token = None if no_token else secrets.token_urlsafe(16)
     taken, place = listening(Place(host, port, token))
     if port not in (0, place.port):
         click.echo(f"Port {port} is busy, taking {place.port}.")

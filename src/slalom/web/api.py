@@ -14,6 +14,7 @@ import json
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -21,12 +22,11 @@ from slalom.classifiers.base import is_independent
 from slalom.errors import FileError, SlalomError
 from slalom.explainers.table import METHODS
 from slalom.explanation import FILES
-from slalom.pairs import Interactions
 from slalom.views.record import record as record_of
 from slalom.web import requests, what_if
-from slalom.web.jobs import Bench, FindPairs, Made, Patience, Stopped, Task, Work
+from slalom.web.jobs import Bench, Job, Made, Patience, Stopped, Task, Work
 from slalom.web.kept import Kept, Shelf
-from slalom.web.limits import Limits, Refusal
+from slalom.web.limits import Limits, Refusal, busy
 from slalom.web.models import Models, Watched
 from slalom.web.openapi import description
 
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 Endpoint = Callable[["Request"], Awaitable["Response"]]
 log = logging.getLogger("slalom.web")
-N_PAIRS, MAX_PAIRS = 8, 30
 POLL = 0.2  # seconds between two looks at whether the client is still there
 
 
@@ -45,8 +44,11 @@ class Api:
 
     def __init__(self, models: Models, limits: Limits) -> None:
         self.models, self.limits = models, limits
-        self.bench, self.shelf = Bench(limits), Shelf(limits.kept)
-        self._quick = ThreadPoolExecutor(2, thread_name_prefix="answering")
+        self.bench = Bench(limits.running, limits.waiting)
+        self.short = Bench(limits.running, limits.soon_waiting)  # answers that come soon
+        self.shelf = Shelf(limits.kept)
+        self._aside = ThreadPoolExecutor(2, thread_name_prefix="reading")  # JSON, in and out
+        self._opening = asyncio.Semaphore(limits.running)  # large bodies at the same time
 
     def endpoints(self) -> dict[str, tuple[str, Endpoint]]:
         """Path → method and what answers it."""
@@ -66,10 +68,11 @@ class Api:
 
     def close(self) -> None:
         self.bench.close()
-        self._quick.shutdown(wait=False, cancel_futures=True)
+        self.short.close()
+        self._aside.shutdown(wait=False, cancel_futures=True)
 
     async def explain(self, request: "Request") -> "Response":
-        record = requests.parsed(await _body(request, self.limits.body))
+        record = await self._asked(request)
         wanted = requests.explanation_request(record, self.models, self.limits)
         self.bench.check_room()
         streamed = "text/event-stream" in request.headers.get("accept", "")
@@ -78,14 +81,28 @@ class Api:
             from starlette.responses import StreamingResponse
 
             return StreamingResponse(self._events(task), media_type="text/event-stream")
-        made: Made = await self._result(task, request)
-        return _json(made.explanation.to_json())
+        made: Made = await self._result(task, request, self.bench)
+        return await self._said(lambda: made.explanation.to_json())
 
-    async def _result(self, task: Work, request: "Request") -> Any:
+    async def _asked(self, request: "Request") -> dict[str, Any]:
+        """The JSON of a request; reading it keeps nobody else waiting."""
+        body = await _body(request, self.limits.body, self.limits.slow)
+        record: dict[str, Any] = await self._beside(
+            lambda: requests.parsed(body, self.limits.entries)
+        )
+        return record
+
+    async def _beside(self, work: Callable[[], Any]) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(self._aside, work)
+
+    async def _said(self, content: Callable[[], Any]) -> "Response":
+        return _response(await self._beside(lambda: _encoded(content())))
+
+    async def _result(self, task: Work, request: "Request", bench: Bench) -> Any:
         """What comes of it, unless the client goes away first."""
 
         async def result() -> Any:
-            async for kind, content in self.bench.work(task):
+            async for kind, content in bench.work(task):
                 if kind == "done":
                     made = content
             return made
@@ -97,10 +114,17 @@ class Api:
                 task.stop()
         return work.result()
 
+    async def _soon(self, request: "Request", work: Callable[[Patience], Any]) -> "Response":
+        """A short answer; it stops when nobody waits, or after a while, like everything else."""
+        job = Job(lambda patience: _encoded(work(patience)), Patience(self.limits.soon_seconds))
+        return _response(await self._result(job, request, self.short))
+
     async def _events(self, task: Task) -> AsyncIterator[str]:
         try:
             async for kind, content in self.bench.work(task):
-                yield _event(kind, self._shown(content) if isinstance(content, Made) else content)
+                if isinstance(content, Made):
+                    content = await self._beside(partial(self._shown, content))
+                yield _event(kind, content)
         except Exception as problem:
             status, kind, sentence = _refusal_of(problem)
             yield _event("failed", {"status": status, "kind": kind, "error": sentence})
@@ -114,77 +138,93 @@ class Api:
         }
 
     async def predict(self, request: "Request") -> "Response":
-        record = requests.parsed(await _body(request, self.limits.body))
-        requests.check_fields(record, ("text", "texts", "model"))
-        model = self.models.named(record.get("model"))
-        texts = record.get("texts", [record.get("text")])
-        if not isinstance(texts, list) or not 1 <= len(texts) <= self.limits.texts:
-            raise Refusal(400, "wrong", f"texts must be a list of 1 to {self.limits.texts} texts")
-        checked = [requests.text_of(text, self.limits) for text in texts]
-        watched = Watched(model)
+        asked = requests.read(requests.PredictBody, await self._asked(request))
+        model = self.models.named(asked.model)
+        texts = (asked.text,) if asked.texts is None else asked.texts
+        if not 1 <= len(texts) <= self.limits.texts or (asked.text and asked.texts):
+            raise Refusal(400, "wrong", f"give a text, or 1 to {self.limits.texts} texts")
+        checked = [requests.text_of(text or "", self.limits) for text in texts]
 
-        def logits() -> list[Any]:
-            documents = [watched.split(text, too_long="windows") for text in checked]
-            return [watched.logits([(d, d.full())])[0][0] for d in documents]
-
-        answers = await self._soon(logits)
-        independent = is_independent(model.classifier)
-        return _json(
-            {
+        def answers(patience: Patience) -> Any:
+            watched = Watched(model, lambda n_queries: patience.check())
+            documents = (watched.split(text, too_long="windows") for text in checked)
+            logits = [watched.logits([(d, d.full())])[0][0] for d in documents]
+            independent = is_independent(model.classifier)
+            return {
                 "model": model.name,
                 "labels": list(model.classifier.labels),
-                "logits": [answer.tolist() for answer in answers],
-                "probabilities": [what_if.shares(a, independent=independent) for a in answers],
+                "logits": [answer.tolist() for answer in logits],
+                "probabilities": [what_if.shares(a, independent=independent) for a in logits],
             }
-        )
+
+        return await self._soon(request, answers)
 
     async def what_if(self, request: "Request") -> "Response":
-        record = requests.parsed(await _body(request, self.limits.body))
-        requests.check_fields(record, ("explanations", "removed"))
-        names = record.get("explanations")
-        if not isinstance(names, list) or not 1 <= len(names) <= 4:
+        asked = requests.read(requests.WhatIfBody, await self._asked(request))
+        if not 1 <= len(asked.explanations) <= 4:
             raise Refusal(400, "wrong", "explanations must be a list of 1 to 4 names")
-        kept = [self.shelf[name] for name in names]
+        kept = [self.shelf[name] for name in asked.explanations]
         explanations = [one.explanation for one in kept]
         if any(e.spans != explanations[0].spans for e in explanations):
             raise Refusal(400, "wrong", "these explanations are not about the same units")
-        n_units = len(explanations[0].units)
-        removed = requests.positions(record.get("removed"), "removed", n_units)
-        found = await self._soon(lambda: what_if.without(explanations, removed, kept[0].source))
-        return _json(found)
+        removed = requests.positions(asked.removed, "removed", len(explanations[0].units))
+        return await self._soon(
+            request,
+            lambda patience: what_if.without(explanations, removed, kept[0].source, patience.check),
+        )
 
     async def order(self, request: "Request") -> "Response":
-        record = requests.parsed(await _body(request, self.limits.body))
-        requests.check_fields(record, ("explanation", "class"))
-        kept = self.shelf[record.get("explanation")]
-        shown = requests.positions([record.get("class", 0)], "class", len(kept.explanation.labels))
-        return _json(
-            await self._soon(lambda: what_if.removal_path(kept.explanation, shown[0], kept.source))
+        record = await self._asked(request)
+        named = {"of_class" if name == "class" else name: given for name, given in record.items()}
+        asked = requests.read(requests.OrderBody, named)
+        kept = self.shelf[asked.explanation]
+        (shown,) = requests.positions((asked.of_class,), "class", len(kept.explanation.labels))
+        return await self._soon(
+            request,
+            lambda patience: what_if.removal_path(
+                kept.explanation, shown, kept.source, patience.check
+            ),
         )
 
     async def pairs(self, request: "Request") -> "Response":
-        record = requests.parsed(await _body(request, self.limits.body))
-        requests.check_fields(record, ("explanation", "k"))
-        kept = self.shelf[record.get("explanation")]
-        k = requests.whole(record.get("k", N_PAIRS), "k", 1, MAX_PAIRS) or N_PAIRS
-        self.bench.check_room()
-        task = FindPairs(kept, k, Patience(self.limits.seconds))
-        found: Interactions = await self._result(task, request)
-        return _json(found.to_json())
+        asked = requests.read(requests.PairsBody, await self._asked(request))
+        kept = self.shelf[asked.explanation]
+        if kept.source is None:
+            raise Refusal(400, "wrong", "the model of this file is not here: it cannot be asked")
+        model, explanation = kept.source[0], kept.explanation
+
+        def found(patience: Patience) -> Any:
+            watched = Watched(model, lambda n_queries: patience.check())
+            return explanation.interactions(asked.k, watched).to_json()
+
+        job = Job(found, Patience(self.limits.seconds))
+        content = await self._result(job, request, self.bench)
+        return await self._said(lambda: content)
 
     async def open(self, request: "Request") -> "Response":
-        record = requests.parsed(await _body(request, self.limits.file))
+        if self._opening.locked():
+            raise busy()
+        async with self._opening:
+            body = await _body(request, self.limits.file, self.limits.slow)
+            return await self._soon(request, lambda patience: self._opened(body, patience))
 
-        def opened() -> dict[str, Any]:
-            explanation = FILES.parsed(record, "this")
-            try:
-                shown = {"record": record_of(explanation), "explanation": explanation.to_json()}
-            except (IndexError, KeyError, TypeError, ValueError) as problem:
-                raise FileError("this is an explanation file, but damaged") from problem
-            source = what_if.document_of(explanation, self.models)
-            return {"id": self.shelf.keep(Kept(explanation, source)), **shown}
-
-        return _json(await self._soon(opened))
+    def _opened(self, body: bytes, patience: Patience) -> dict[str, Any]:
+        """A file is held to the same limits as a text that is explained here."""
+        explanation = FILES.parsed(requests.parsed(body, self.limits.file_entries), "this")
+        patience.check()
+        requests.text_of(explanation.text, self.limits)
+        n_units, n_classes = len(explanation.units), len(explanation.labels)
+        if n_units > self.limits.units or n_units * n_classes > self.limits.cells:
+            raise Refusal(
+                413,
+                "too-long",
+                f"the file has {n_units} units and {n_classes} classes: "
+                f"at most {self.limits.units} units are shown here",
+            )
+        shown = {"record": record_of(explanation), "explanation": explanation.to_json()}
+        patience.check()
+        source = what_if.document_of(explanation, self.models)
+        return {"id": self.shelf.keep(Kept(explanation, source)), **shown}
 
     async def methods(self, request: "Request") -> "Response":
         content = [{"name": name, "summary": method.summary} for name, method in METHODS.items()]
@@ -199,22 +239,26 @@ class Api:
 
     async def health(self, request: "Request") -> "Response":
         content = {"status": "ok", "version": version("slalom-xai"), "kept": len(self.shelf)}
-        return _json({**content, "running": self.bench.n_running, "waiting": self.bench.n_waiting})
+        benches = (self.bench, self.short)
+        content["running"] = sum(bench.n_running for bench in benches)
+        content["waiting"] = sum(bench.n_waiting for bench in benches)
+        return _json(content)
 
     async def openapi(self, request: "Request") -> "Response":
         return _json(description(self.limits))
 
-    async def _soon(self, work: Callable[[], Any]) -> Any:
-        return await asyncio.get_running_loop().run_in_executor(self._quick, work)
 
-
-async def _body(request: "Request", limit: int) -> bytes:
-    """The request's body, as far as it is not too large."""
+async def _body(request: "Request", limit: int, seconds: float) -> bytes:
+    """The request's body, as far as it is not too large and comes in time."""
     body = bytearray()
-    async for part in request.stream():
-        body += part
-        if len(body) > limit:
-            raise Refusal(413, "too-large", f"the request is larger than {limit} bytes")
+    try:
+        async with asyncio.timeout(seconds):
+            async for part in request.stream():
+                body += part
+                if len(body) > limit:
+                    raise Refusal(413, "too-large", f"the request is larger than {limit} bytes")
+    except TimeoutError as problem:
+        raise Refusal(408, "slow", f"the request took more than {seconds:.0f} s") from problem
     return bytes(body)
 
 
@@ -232,9 +276,11 @@ def _answered(answer: Endpoint) -> Endpoint:
 
 
 def _refusal_of(problem: Exception) -> tuple[int, str, str]:
+    from starlette.requests import ClientDisconnect
+
     if isinstance(problem, Refusal):
         return problem.status, problem.kind, problem.sentence
-    if isinstance(problem, Stopped):
+    if isinstance(problem, Stopped | ClientDisconnect):
         return 499, "cancelled", "cancelled"
     if isinstance(problem, FileError):
         return 400, "wrong", str(problem)
@@ -249,8 +295,15 @@ def _event(kind: str, content: Any) -> str:
 
 
 def _json(content: Any, status: int = 200) -> "Response":
+    return _response(_encoded(content), status)
+
+
+def _encoded(content: Any) -> bytes:
+    return json.dumps(content, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
+
+
+def _response(body: bytes, status: int = 200) -> "Response":
     from starlette.responses import Response
 
     headers = {"retry-after": "2"} if status == 503 else None
-    body = json.dumps(content, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
     return Response(body, status, headers, "application/json")

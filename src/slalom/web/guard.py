@@ -5,11 +5,13 @@ Origin or Host is refused (the latter against names that are made to point here)
 anything must be JSON, and with a token set every request must bring it.
 """
 
-from collections.abc import Awaitable, Callable, MutableMapping
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from dataclasses import dataclass
+from functools import cache
 from hmac import compare_digest
-from http.cookies import SimpleCookie
 from ipaddress import ip_address
+from socket import gethostname
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -17,7 +19,7 @@ Scope = MutableMapping[str, Any]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Callable[[], Awaitable[Any]], Send], Awaitable[None]]
 
-COOKIE = "slalom-token"
+COOKIE = "slalom-token"  # and the port: other servers of this machine have cookies, too
 HEADERS = {
     "content-security-policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
@@ -40,20 +42,20 @@ class Guard:
     app: App
     host: str  # as given; what the server listens on
     token: str | None = None
+    port: int = 0
+    slow: float = 20.0  # seconds in which a client must take each part of an answer
 
     async def __call__(self, scope: Scope, receive: Any, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        headers = {
-            name.decode("latin-1").lower(): v.decode("latin-1") for name, v in scope["headers"]
-        }
-        guarded = _with_headers(send)
+        headers = _joined(scope["headers"])
+        guarded = _with_headers(send, self.slow)
         refusal = self._refusal(scope, headers)
         if refusal is not None:
             await _answer(guarded, *refusal)
         elif self._brings_token_in_address(scope):
-            await _welcome(guarded, str(self.token))
+            await _welcome(guarded, f"{self.cookie}={self.token}")
         else:
             await self.app(scope, receive, guarded)
 
@@ -62,11 +64,12 @@ class Guard:
         if not self._is_ours(host):
             return 403, "foreign-host", "this server does not answer to that name"
         origin = headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc != host:
+        if origin is not None and _after_scheme(origin) != host.lower():
             return 403, "foreign-origin", "this server does not answer to pages of other sites"
         if scope["method"] not in ("GET", "HEAD", "POST"):
             return 405, "wrong-method", "ask with GET or POST"
-        is_json = headers.get("content-type", "").split(";")[0].strip() == "application/json"
+        kind = headers.get("content-type", "").split(";")[0].strip().lower()
+        is_json = kind == "application/json"
         if scope["method"] == "POST" and not is_json:
             return 415, "not-json", "send JSON: content-type application/json"
         if self.token is not None and not self._has_token(scope, headers):
@@ -74,18 +77,22 @@ class Guard:
         return None
 
     def _is_ours(self, host: str) -> bool:
-        name = urlsplit(f"//{host}").hostname or ""
-        if name in LOOPBACK or name == self.host.lower():
+        name = _name_of(host)
+        if name in LOOPBACK or (name and name == self.host.lower()):
             return True
-        return self.host in ("0.0.0.0", "::") and _is_address(name)
+        everywhere = self.host in ("0.0.0.0", "::")
+        return everywhere and (_is_address(name) or name in own_names())
 
     def _has_token(self, scope: Scope, headers: dict[str, str]) -> bool:
-        cookies = SimpleCookie()
-        cookies.load(headers.get("cookie", ""))
-        given = [headers.get("authorization", "").removeprefix("Bearer ")]
-        given += [cookies[COOKIE].value] if COOKIE in cookies else []
+        cookies = (part.strip().partition("=") for part in headers.get("cookie", "").split(";"))
+        given = [value for name, _, value in cookies if name == self.cookie]
+        given.append(headers.get("authorization", "").removeprefix("Bearer "))
         given += self._in_address(scope)
         return any(compare_digest(one.encode(), str(self.token).encode()) for one in given)
+
+    @property
+    def cookie(self) -> str:
+        return f"{COOKIE}-{self.port}"
 
     def _brings_token_in_address(self, scope: Scope) -> bool:
         return self.token is not None and scope["path"] == "/" and bool(self._in_address(scope))
@@ -96,6 +103,36 @@ class Guard:
         return parse_qs(scope["query_string"].decode("latin-1")).get("token", [])
 
 
+def _joined(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
+    """By name; a name that comes twice, such as of two cookies, has both values."""
+    found: dict[str, str] = {}
+    for name, value in headers:
+        key, text = name.decode("latin-1").lower(), value.decode("latin-1")
+        found[key] = f"{found[key]}; {text}" if key in found else text
+    return found
+
+
+def _name_of(host: str) -> str:
+    """Host without its port; "" for what is none."""
+    try:
+        return (urlsplit(f"//{host}").hostname or "").lower()
+    except ValueError:  # "[" and other halves of addresses
+        return ""
+
+
+def _after_scheme(origin: str) -> str:
+    scheme, _, host = origin.lower().partition("://")
+    return host if scheme in ("http", "https") else ""
+
+
+@cache
+def own_names() -> tuple[str, ...]:
+    """What others on the network call this machine."""
+    name = gethostname().lower()
+    short = name.partition(".")[0]
+    return tuple(one for one in (name, short, f"{short}.local") if one)
+
+
 def _is_address(name: str) -> bool:
     try:
         ip_address(name)
@@ -104,13 +141,14 @@ def _is_address(name: str) -> bool:
     return True
 
 
-def _with_headers(send: Send) -> Send:
+def _with_headers(send: Send, slow: float) -> Send:
     async def sent(message: MutableMapping[str, Any]) -> None:
         if message["type"] == "http.response.start":
             own = {name.lower() for name, _ in message.get("headers", [])}
             extra = [(n.encode(), v.encode()) for n, v in HEADERS.items() if n.encode() not in own]
             message["headers"] = [*message.get("headers", []), *extra]
-        await send(message)
+        async with asyncio.timeout(slow):
+            await send(message)
 
     return sent
 
@@ -124,9 +162,9 @@ async def _answer(send: Send, status: int, kind: str, sentence: str) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
-async def _welcome(send: Send, token: str) -> None:
+async def _welcome(send: Send, cookie: str) -> None:
     """The token moves from the address, which is seen and kept, into a cookie."""
-    cookie = f"{COOKIE}={token}; HttpOnly; SameSite=Strict; Path=/"
-    headers = [(b"location", b"/"), (b"set-cookie", cookie.encode()), (b"content-length", b"0")]
+    kept = f"{cookie}; HttpOnly; SameSite=Strict; Path=/"
+    headers = [(b"location", b"/"), (b"set-cookie", kept.encode()), (b"content-length", b"0")]
     await send({"type": "http.response.start", "status": 303, "headers": headers})
     await send({"type": "http.response.body", "body": b""})

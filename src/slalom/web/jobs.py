@@ -20,8 +20,6 @@ from slalom.explainers.phrases import ByPhrases, InsideByPhrases
 from slalom.explainers.splitting import document_of
 from slalom.explainers.white_box import WhiteBox
 from slalom.explanation import Explanation
-from slalom.pairs import Interactions
-from slalom.web.kept import Kept
 from slalom.web.limits import Limits, Refusal, busy
 from slalom.web.models import Watched
 from slalom.web.pace import plan_of
@@ -78,23 +76,19 @@ class Patience:
 
 
 @dataclass(eq=False)
-class FindPairs:
-    """Words that act together, to be found in a text that was explained."""
+class Job:
+    """A piece of work that looks at `patience` now and then."""
 
-    kept: Kept
-    k: int
+    work: Callable[[Patience], Any]
     patience: Patience
 
     def stop(self) -> None:
         self.patience.stopped.set()
 
-    def make(self, say: Say) -> Interactions:
+    def make(self, say: Say) -> Any:
         self.patience.begin()
-        if self.kept.source is None:
-            raise Refusal(400, "wrong", "the model of this file is not here: it cannot be asked")
-        model, _ = self.kept.source
-        watched = Watched(model, lambda n_queries: self.patience.check())
-        return self.kept.explanation.interactions(self.k, watched)
+        self.patience.check()
+        return self.work(self.patience)
 
 
 @dataclass(eq=False)
@@ -169,20 +163,27 @@ class Task:
         return explanation
 
 
+def _made(task: Work, say: Say) -> Any:
+    try:
+        return task.make(say)
+    except StopIteration as problem:  # would never arrive: asyncio's futures refuse it
+        raise RuntimeError("an iteration ended inside of the work") from problem
+
+
 class Bench:
     """Room for a few tasks at a time; a line of limited length in front of it."""
 
-    def __init__(self, limits: Limits) -> None:
-        self.limits = limits
+    def __init__(self, running: int, waiting: int) -> None:
+        self.most_waiting = waiting
         self.n_running = self.n_waiting = 0
-        self._room = asyncio.Semaphore(limits.running)
-        self._threads = ThreadPoolExecutor(limits.running, thread_name_prefix="explaining")
+        self._room = asyncio.Semaphore(running)
+        self._threads = ThreadPoolExecutor(running, thread_name_prefix="working")
         self._tasks: set[Work] = set()
 
     def check_room(self) -> None:
         """Refuse at once what would only be refused in line."""
-        if self._room.locked() and self.n_waiting >= self.limits.waiting:
-            raise busy(self.limits)
+        if self._room.locked() and self.n_waiting >= self.most_waiting:
+            raise busy()
 
     async def work(self, task: Work) -> AsyncIterator[tuple[str, Any]]:
         """What happens to a task, as it happens; leaving early stops it."""
@@ -194,7 +195,7 @@ class Bench:
         if self._room.locked():
             yield "waiting", {"ahead": self.n_waiting}
         await self._seat()
-        future = loop.run_in_executor(self._threads, task.make, say)
+        future = loop.run_in_executor(self._threads, _made, task, say)
         self._tasks.add(task)
         future.add_done_callback(lambda done: self._leave(task, done))
         future.add_done_callback(lambda done: events.put_nowait(("end", None)))

@@ -1,14 +1,22 @@
-"""The API described in OpenAPI 3.1, for programs that read such descriptions."""
+"""The API described in OpenAPI 3.1, for programs that read such descriptions.
 
+What a request may hold is read off the dataclasses that read it (requests.py).
+"""
+
+from dataclasses import MISSING, fields, is_dataclass
 from importlib.metadata import version
-from typing import Any
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from slalom.classifiers.base import TOO_LONG, UNIT_KINDS
-from slalom.explainers.phrases import PHRASE
 from slalom.explainers.table import METHODS
+from slalom.pairs import Interactions
+from slalom.schema import Within
 from slalom.web.limits import Limits
+from slalom.web.requests import ExplainBody, OrderBody, PairsBody, PredictBody, WhatIfBody
 
 Schema = dict[str, Any]
+NAMES = {str: "string", int: "integer", float: "number", bool: "boolean", NoneType: "null"}
+ANY: Schema = {"type": "object"}
 
 
 def description(limits: Limits) -> Schema:
@@ -24,27 +32,21 @@ def description(limits: Limits) -> Schema:
         "paths": {
             "/api/explain": _post(
                 "Explain a text; with Accept: text/event-stream, its making as events "
-                "(waiting, progress, rough, done, failed)",
+                "(waiting, progress, rough, done, failed). The answer is what `save` writes",
                 _explain(limits),
-                {"type": "object", "description": "the explanation, as `save` writes it"},
             ),
-            "/api/predict": _post("What the classifier says", _predict(limits), _predicted()),
+            "/api/predict": _post("What the classifier says", described(PredictBody)),
             "/api/whatif": _post(
                 "The answer without some units, beside what explanations predicted",
-                _object({"explanations": _list("string"), "removed": _list("integer")}, 2),
-                {"type": "object"},
+                described(WhatIfBody),
             ),
-            "/api/order": _post(
-                "The best order of removal, with its curve",
-                _object({"explanation": {"type": "string"}, "class": {"type": "integer"}}, 1),
-                {"type": "object"},
-            ),
+            "/api/order": _post("The best order of removal, with its curve", _order()),
             "/api/pairs": _post(
-                "Words that act together, asked: at most 200 questions",
-                _object({"explanation": {"type": "string"}, "k": {"type": "integer"}}, 1),
+                "Words that act together, asked: at most 200 queries",
+                described(PairsBody),
                 _pairs(),
             ),
-            "/api/open": _post("Show an explanation file", {"type": "object"}, {"type": "object"}),
+            "/api/open": _post("Show an explanation file", ANY),
             "/api/methods": _get("The methods, each with a line about it"),
             "/api/models": _get("The models of this server, with their labels"),
             "/api/health": _get("Whether it runs, and how much it has to do"),
@@ -52,76 +54,76 @@ def description(limits: Limits) -> Schema:
     }
 
 
-def _explain(limits: Limits) -> Schema:
-    fields: Schema = {
-        "text": _text(limits),
-        "model": {"type": ["string", "null"], "description": "one of /api/models"},
-        "method": {"type": "string", "enum": list(METHODS), "default": "slalom"},
-        "target": {
-            "type": ["string", "integer", "null"],
-            "description": "a label, its number, or all; null: the predicted class",
-        },
-        "units": {"type": ["string", "null"], "enum": [*UNIT_KINDS, PHRASE, None]},
-        "n_queries": {"type": ["integer", "null"], "minimum": 1, "maximum": limits.queries},
-        "seed": {"type": "integer", "minimum": 0, "default": 0},
-        "too_long": {"type": "string", "enum": list(TOO_LONG), "default": "windows"},
-    }
-    return _object(fields, 1)
+def described(annotation: Any, bounds: Within | None = None) -> Schema:
+    """A JSON Schema of what `read_as` takes for an annotation."""
+    origin = get_origin(annotation) or annotation
+    if origin is Annotated:
+        bare, *said = get_args(annotation)
+        return described(bare, next((note for note in said if isinstance(note, Within)), bounds))
+    if origin in (Union, UnionType):
+        return {"anyOf": [described(arm, bounds) for arm in get_args(annotation)]}
+    if origin is Literal:
+        return {"enum": [*get_args(annotation)]}
+    if origin is tuple:
+        return _tuple(get_args(annotation))
+    if is_dataclass(origin):
+        return _dataclass(origin)
+    found: Schema = {"type": NAMES[origin]}
+    if bounds and origin in (int, float):
+        found |= {"minimum": bounds.least, "maximum": bounds.most}
+    return found
 
 
-def _predict(limits: Limits) -> Schema:
-    texts = {"type": "array", "items": _text(limits), "minItems": 1, "maxItems": limits.texts}
-    return _object(
-        {"text": _text(limits), "texts": texts, "model": {"type": ["string", "null"]}}, 0
-    )
+def _tuple(parts: tuple[Any, ...]) -> Schema:
+    if parts[-1] is Ellipsis:
+        return {"type": "array", "items": described(parts[0])}
+    each = [described(part) for part in parts]
+    return {"type": "array", "prefixItems": each, "minItems": len(each), "maxItems": len(each)}
 
 
-def _predicted() -> Schema:
-    rows = {"type": "array", "items": _list("number")}
-    fields = {"labels": _list("string"), "logits": rows, "probabilities": rows}
-    return _object({"model": {"type": "string"}, **fields}, 4)
-
-
-def _pairs() -> Schema:
-    number: Schema = {"type": "number"}
-    sums = {"together": number, "apart": number}
-    alone = {"oneOf": [_object(sums, 2), {"type": "null"}]}
-    fields = {"units": _list("integer"), "words": _list("string"), **sums, "alone": alone}
-    pairs = {"type": "array", "items": _object(fields, 5)}
-    asked = {"n_queries": {"type": "integer"}, "measured": {"type": "boolean"}}
-    return _object({"pairs": pairs, **asked}, 3)
-
-
-def _text(limits: Limits) -> Schema:
-    side = {"type": "string", "maxLength": limits.text}
-    return {"oneOf": [side, {"type": "array", "items": side, "minItems": 2, "maxItems": 2}]}
-
-
-def _object(fields: Schema, n_required: int) -> Schema:
-    required = list(fields)[:n_required]
+def _dataclass(kind: Any) -> Schema:
+    hints = get_type_hints(kind, include_extras=True)
+    needed = [f.name for f in fields(kind) if f.default is f.default_factory is MISSING]
     return {
         "type": "object",
-        "properties": fields,
-        "required": required,
+        "properties": {field.name: described(hints[field.name]) for field in fields(kind)},
+        "required": needed,
         "additionalProperties": False,
     }
 
 
-def _list(kind: str) -> Schema:
-    return {"type": "array", "items": {"type": kind}}
+def _explain(limits: Limits) -> Schema:
+    found = described(ExplainBody)
+    found["properties"]["method"] = {"enum": [*METHODS], "default": "slalom"}
+    found["properties"]["n_queries"]["anyOf"][0]["maximum"] = limits.queries
+    return found
 
 
-def _post(summary: str, body: Schema, answer: Schema) -> Schema:
+def _order() -> Schema:
+    found = described(OrderBody)
+    found["properties"]["class"] = found["properties"].pop("of_class")
+    return found
+
+
+def _pairs() -> Schema:
+    found = described(Interactions)
+    del found["properties"]["spans"]
+    found["required"].remove("spans")
+    return found
+
+
+def _post(summary: str, body: Schema, answer: Schema = ANY) -> Schema:
     given = {"required": True, "content": {"application/json": {"schema": body}}}
     return {"post": {"summary": summary, "requestBody": given, "responses": _responses(answer)}}
 
 
 def _get(summary: str) -> Schema:
-    return {"get": {"summary": summary, "responses": _responses({"type": "object"})}}
+    return {"get": {"summary": summary, "responses": _responses(ANY)}}
 
 
 def _responses(answer: Schema) -> Schema:
-    error = _object({"error": {"type": "string"}, "kind": {"type": "string"}}, 2)
+    words = {"type": "string"}
+    error = {"type": "object", "properties": {"error": words, "kind": words}}
     return {
         "200": {"description": "as asked", "content": {"application/json": {"schema": answer}}},
         "default": {

@@ -1,21 +1,75 @@
-"""Requests: JSON in, checked dataclasses out, or a sentence about what is wrong."""
+"""Requests: JSON in, checked dataclasses out, or a sentence about what is wrong.
+
+The bodies are dataclasses; schema.py reads them by their annotations, openapi.py describes them.
+"""
 
 import json
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, Literal, TypeVar
 
-from slalom.classifiers.base import TOO_LONG, UNIT_KINDS, Units, checked_text
+from slalom.classifiers.base import Units, checked_text
 from slalom.document import Text
 from slalom.explainers.base import Explainer
 from slalom.explainers.methods import method_named
-from slalom.explainers.phrases import PHRASE, by_phrases
+from slalom.explainers.phrases import by_phrases
+from slalom.schema import DamageError, Within, read_as
 from slalom.web.limits import Limits, Refusal
 from slalom.web.models import Model, Models
+
+MAX_PAIRS = 30
+Body = TypeVar("Body")
+
+
+@dataclass(frozen=True)
+class ExplainBody:
+    """An explanation, as a client asks for it."""
+
+    text: Text  # a pair is a list of two
+    model: str | None = None  # one of /api/models
+    method: str = "slalom"
+    target: str | int | None = None  # a label, its number, or all; null: the predicted class
+    units: Literal["token", "word", "sentence", "phrase"] | None = None
+    n_queries: Annotated[int | None, Within(1, 10**6)] = None
+    seed: Annotated[int, Within(0, 2**31 - 1)] = 0
+    too_long: Literal["error", "truncate", "windows"] = "windows"
+
+
+@dataclass(frozen=True)
+class PredictBody:
+    """What the classifier says of a text, or of several."""
+
+    text: Text | None = None
+    texts: tuple[Text, ...] | None = None
+    model: str | None = None
+
+
+@dataclass(frozen=True)
+class WhatIfBody:
+    """The answer without these units, beside what up to four explanations predicted."""
+
+    explanations: tuple[str, ...]
+    removed: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class OrderBody:
+    """The best order of removal for one of the classes that were explained."""
+
+    explanation: str
+    of_class: Annotated[int, Within(0, 10**6)] = 0
+
+
+@dataclass(frozen=True)
+class PairsBody:
+    """So many pairs of words that act together."""
+
+    explanation: str
+    k: Annotated[int, Within(1, MAX_PAIRS)] = 8
 
 
 @dataclass(frozen=True)
 class ExplanationRequest:
-    """One explanation, as a client wants it."""
+    """One explanation, its names looked up."""
 
     model: Model
     text: Text
@@ -27,11 +81,10 @@ class ExplanationRequest:
     too_long: str
 
 
-FIELDS = ("text", "model", "method", "target", "units", "n_queries", "seed", "too_long")
-
-
-def parsed(body: bytes) -> dict[str, Any]:
-    """A JSON object; anything else is refused."""
+def parsed(body: bytes, most: int) -> dict[str, Any]:
+    """A JSON object with so many entries at most; anything else is refused."""
+    if sum(map(body.count, (b",", b"[", b"{"))) > most:
+        raise Refusal(413, "too-large", f"the request has more than {most} entries")
     try:
         record = json.loads(body)
     except (ValueError, RecursionError) as problem:
@@ -41,38 +94,36 @@ def parsed(body: bytes) -> dict[str, Any]:
     return record
 
 
+def read(kind: type[Body], record: dict[str, Any]) -> Body:
+    """A body of this kind; unknown fields are named, not ignored."""
+    try:
+        return read_as(kind, record, strict=True)
+    except DamageError as problem:
+        raise _wrong(str(problem)) from problem
+
+
 def explanation_request(
     record: dict[str, Any], models: Models, limits: Limits
 ) -> ExplanationRequest:
-    """Every field checked; unknown ones are named, not ignored."""
-    check_fields(record, FIELDS)
-    units = one_of(record.get("units"), "units", (None, *UNIT_KINDS, PHRASE))
-    too_long = one_of(record.get("too_long", "windows"), "too_long", TOO_LONG)
-    target = record.get("target")
-    if isinstance(target, bool) or not isinstance(target, str | int | None):
-        raise _wrong(f"target must be a label, a number, 'all' or null, not {target!r}")
-    method = record.get("method", "slalom")
-    if not isinstance(method, str):
-        raise _wrong(f"method must be a name, not {method!r}")
-    chosen, cut = by_phrases(method_named(method), units, str(too_long))
+    asked = read(ExplainBody, record)
+    if asked.n_queries is not None and asked.n_queries > limits.queries:
+        raise _wrong(f"n_queries: expected a number from 1 to {limits.queries}")
+    chosen, cut = by_phrases(method_named(asked.method), asked.units, asked.too_long)
     return ExplanationRequest(
-        model=models.named(record.get("model")),
-        text=text_of(record.get("text"), limits),
+        model=models.named(asked.model),
+        text=text_of(asked.text, limits),
         method=chosen,
-        target=target,
+        target=asked.target,
         units=cut,
-        n_queries=whole(record.get("n_queries"), "n_queries", 1, limits.queries),
-        seed=whole(record.get("seed", 0), "seed", 0, 2**31 - 1) or 0,
-        too_long=str(too_long),
+        n_queries=asked.n_queries,
+        seed=asked.seed,
+        too_long=asked.too_long,
     )
 
 
-def text_of(given: object, limits: Limits) -> Text:
-    """One text, or a pair as a list of two."""
-    text = tuple(given) if isinstance(given, list) else given
-    if given is None:
-        raise _wrong("the request has no text")
-    length = sum(len(side) for side in text) if isinstance(text, tuple) else len(str(text))
+def text_of(text: Text, limits: Limits) -> Text:
+    """The text, if it is not too long to be asked about."""
+    length = len(text) if isinstance(text, str) else sum(map(len, text))
     if length > limits.text:
         raise Refusal(
             413, "too-long", f"the text has {length} characters: at most {limits.text} are read"
@@ -80,36 +131,11 @@ def text_of(given: object, limits: Limits) -> Text:
     return checked_text(text)
 
 
-def check_fields(record: dict[str, Any], known: tuple[str, ...]) -> None:
-    for name in record:
-        if name not in known:
-            raise _wrong(f"unknown field {name!r}: expected {', '.join(known)}")
-
-
-def one_of(given: object, name: str, known: tuple[str | None, ...]) -> str | None:
-    if given not in known:
-        names = ", ".join("null" if one is None else one for one in known)
-        raise _wrong(f"{name} must be one of {names}, not {given!r}")
-    return given
-
-
-def positions(given: object, name: str, n_units: int) -> list[int]:
+def positions(given: tuple[int, ...], name: str, n_units: int) -> list[int]:
     """Distinct positions of units."""
-    if not isinstance(given, list) or not all(
-        isinstance(unit, int) and not isinstance(unit, bool) and 0 <= unit < n_units
-        for unit in given
-    ):
+    if not all(0 <= unit < n_units for unit in given):
         raise _wrong(f"{name} must be a list of positions from 0 to {n_units - 1}")
     return sorted(set(given))
-
-
-def whole(given: object, name: str, least: int, most: int) -> int | None:
-    """A whole number within bounds, or None where none is given."""
-    if given is None:
-        return None
-    if isinstance(given, bool) or not isinstance(given, int) or not least <= given <= most:
-        raise _wrong(f"{name} must be a whole number from {least} to {most}, not {given!r}")
-    return given
 
 
 def _wrong(sentence: str) -> Refusal:

@@ -3,12 +3,14 @@
 Only the files named here are ever read; no request names a path on the disk.
 """
 
+import asyncio
 import errno
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from importlib.resources import files
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from slalom.errors import InputError, MissingExtraError
@@ -72,7 +74,7 @@ def app(models: Models, *, place: Place = Place(), limits: Limits = Limits()) ->
     routes += [Route(path, _file(*content)) for path, content in _files().items()]
     refused = {404: _refused, 405: _refused}
     inner = Starlette(routes=routes, lifespan=lifetime, exception_handlers=refused)
-    return Guard(inner, place.host, place.token)
+    return Guard(inner, place.host, place.token, place.port, limits.slow)
 
 
 def _files() -> dict[str, tuple[str, str]]:
@@ -130,23 +132,58 @@ def listening(place: Place) -> tuple[socket.socket, Place]:
     raise AssertionError("one of the two ports was taken or refused")
 
 
-def server(application: Any) -> "uvicorn.Server":
-    """The application in uvicorn, which says nothing about itself."""
+def server(application: Any, limits: Limits = Limits()) -> "uvicorn.Server":  # noqa: B008
+    """The application in uvicorn, which says nothing about itself and drops who is slow."""
     try:
         import uvicorn
     except ImportError as problem:
         raise MissingExtraError("uvicorn", "web") from problem
-    return uvicorn.Server(
+
+    async def watched(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "lifespan":
+            await application(scope, receive, send)
+            return
+        dropping = asyncio.create_task(drop_slow(made.server_state.connections, limits.slow))
+        try:
+            await application(scope, receive, send)
+        finally:
+            dropping.cancel()
+
+    made = uvicorn.Server(
         uvicorn.Config(
-            application,
+            watched,
             log_level="error",
             access_log=False,
             server_header=False,
             lifespan="on",
+            http="h11",
+            ws="none",
+            limit_concurrency=limits.connections,
             timeout_graceful_shutdown=PATIENCE,
             timeout_keep_alive=10,
         )
     )
+    return made
+
+
+async def drop_slow(connections: Any, seconds: float) -> None:
+    """Ends connections that bring no whole request, or do not let go, for so long.
+
+    Uvicorn has a limit between two requests, and none on the headers of one.
+    """
+    since: dict[Any, float] = {}
+    while True:
+        await asyncio.sleep(seconds / 8)
+        now, idle = monotonic(), [one for one in connections if _is_idle(one)]
+        since = {one: since.get(one, now) for one in idle}
+        for one, began in since.items():
+            if now - began > seconds:
+                one.transport.abort()
+
+
+def _is_idle(connection: Any) -> bool:
+    cycle = connection.cycle
+    return cycle is None or cycle.response_complete or connection.transport.is_closing()
 
 
 def run(application: Any, taken: socket.socket, *, started: Callable[[], None]) -> None:

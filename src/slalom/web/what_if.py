@@ -1,6 +1,6 @@
 """What happens without some words: the classifier's new answer beside every prediction of it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,11 +12,13 @@ from slalom.explanation import Explanation
 from slalom.web.limits import Refusal
 from slalom.web.models import Model, Models, Watched
 
+Source = tuple[Model, Document]
+Check = Callable[[], None]  # called now and then; raises where nobody waits any more
 N_STEPS = 60  # of an order of removal
 N_CANDIDATES = 400  # units that a step of the order chooses from
 
 
-def document_of(explanation: Explanation, models: Models) -> tuple[Model, Document] | None:
+def document_of(explanation: Explanation, models: Models) -> Source | None:
     """The model of an explanation that came as a file, if it is here and cuts the text alike."""
     model = models.with_classifier(explanation.classifier)
     if model is None:
@@ -29,12 +31,13 @@ def document_of(explanation: Explanation, models: Models) -> tuple[Model, Docume
 
 
 def answers(
-    explanation: Explanation, model: Model, document: Document, present: BoolArray
+    explanation: Explanation, source: Source, present: BoolArray, check: Check
 ) -> tuple[FloatArray, FloatArray]:
     """The classifier's logits for k subsets, and the same as scores of the target."""
+    model, document = source
     if not document.has_empty_query and not present.any(axis=1).all():
         raise Refusal(400, "wrong", "this model must be shown something: leave a word in")
-    watched = Watched(model)
+    watched = Watched(model, lambda n_queries: check())
     logits = watched.logits([(document, queries_from_masks(present))])[0]
     target = Target(explanation.target_index, explanation.target)
     return logits, target.scores(logits, independent=explanation.independent)
@@ -43,7 +46,8 @@ def answers(
 def without(
     explanations: Sequence[Explanation],
     removed: Sequence[int],
-    source: tuple[Model, Document] | None,
+    source: Source | None,
+    check: Check,
 ) -> dict[str, Any]:
     """One subset: what the classifier says, if it can be asked, and what each explanation said."""
     first = explanations[0]
@@ -51,7 +55,7 @@ def without(
     present[0, list(removed)] = False
     answer = probabilities = None
     if source is not None:
-        logits, scores = answers(first, *source, present)
+        logits, scores = answers(first, source, present, check)
         answer = np.ravel(scores).tolist()
         probabilities = shares(logits[0], independent=first.independent)
     return {
@@ -78,7 +82,7 @@ def _predicted(explanation: Explanation, present: BoolArray) -> list[float]:
     return np.ravel(explanation.predict(present)).tolist()
 
 
-def removal_order(explanation: Explanation, shown: int) -> list[int]:
+def removal_order(explanation: Explanation, shown: int, check: Check) -> list[int]:
     """Units in the order in which their removal lowers the score most, by the model; greedily."""
     if explanation.model is None:
         raise Refusal(
@@ -91,6 +95,7 @@ def removal_order(explanation: Explanation, shown: int) -> list[int]:
     present = np.ones(n_units)
     order: list[int] = []
     while left and len(order) < N_STEPS:
+        check()
         tried = np.repeat(present[None], len(left), axis=0)
         tried[np.arange(len(left)), left] = 0.0
         scores = explanation.predict(tried)
@@ -101,10 +106,10 @@ def removal_order(explanation: Explanation, shown: int) -> list[int]:
 
 
 def removal_path(
-    explanation: Explanation, shown: int, source: tuple[Model, Document] | None
+    explanation: Explanation, shown: int, source: Source | None, check: Check
 ) -> dict[str, Any]:
     """The order with its curve: what the model predicts and what the classifier says on the way."""
-    order = removal_order(explanation, shown)
+    order = removal_order(explanation, shown, check)
     if source is not None and not source[1].has_empty_query:
         order = order[: len(explanation.units) - 1]
     present = np.ones((len(order) + 1, len(explanation.units)), dtype=bool)
@@ -112,6 +117,6 @@ def removal_path(
         present[step + 1 :, unit] = False
     columns = [explanation.predict(present)]
     if source is not None:
-        columns.append(answers(explanation, *source, present)[1])
+        columns.append(answers(explanation, source, present, check)[1])
     paths = [(c if c.ndim == 1 else c[:, shown]).tolist() for c in columns]
     return {"order": order, "predicted": paths[0], "said": paths[1] if source is not None else None}
