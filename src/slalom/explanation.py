@@ -52,7 +52,7 @@ class Quality:
     n_queries: Annotated[int, Within(0)]  # distinct queries asked
     n_tokens: Annotated[int, Within(0)]  # tokens that went through the model
     seconds: Annotated[float, Within(0)]  # of asking and fitting
-    trust: Annotated[str, Literal["exact", "high", "fair", "low"]]
+    trust: Annotated[str, Literal["exact", "high", "fair", "low"]]  # the word for it
     notes: tuple[str, ...] = ()  # sentences: what a reader must know besides
     parts: dict[str, float] = field(default_factory=dict)  # of the model → share it describes
     r2_error: float | None = None  # standard error of R²: with few answers it is partly luck
@@ -73,9 +73,7 @@ class Explanation:
 
     text: Text  # as it was given: a str, or a pair of them
     units: Annotated[tuple[str, ...], "units"]  # what has a score, in the order of the text
-    spans: Annotated[
-        tuple[Span, ...], "units"
-    ]  # (start, end) of each; (side, start, end) in a pair
+    spans: Annotated[tuple[Span, ...], "units"]  # (start, end); in a pair (side, start, end)
     features: Annotated[IntArray, "units"]  # units with equal numbers share value and importance
     scores: dict[str, Annotated[FloatArray, "units labels?"]]  # one column, or one per class
     errors: dict[str, Annotated[FloatArray, "units labels?", Within(0)]]  # standard errors, or {}
