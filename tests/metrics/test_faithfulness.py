@@ -247,3 +247,18 @@ def test_the_order_of_deletion_is_the_best_by_all_that_is_predicted():
     best = faithfulness.deletion(subject).aopc
     by_score = [faithfulness.deletion(subject, score=name).aopc for name in faithfulness.RANKED]
     assert best >= max(by_score) - 1e-9
+
+
+def test_the_datamodel_score_of_a_perfect_model_is_one(linear):
+    classifier, found = linear
+    assert faithfulness.datamodel_score(subject_of(classifier, found)).value > 0.999
+    model = replace(found.model, coefficients=-found.model.coefficients)
+    turned = subject_of(classifier, replace(found, model=model))
+    assert faithfulness.datamodel_score(turned).value < -0.999
+
+
+def test_the_drop_is_what_the_top_units_bring(linear):
+    strongest = np.sort(linear[1].scores["score"])[::-1]
+    for k in (1, 3):
+        drop = faithfulness.top_drop(subject_of(*linear), k=k).value
+        assert drop == pytest.approx(strongest[:k].sum(), abs=1e-4)

@@ -11,11 +11,12 @@ from slalom.explainers.controls import Control, all_zero, at_random
 from slalom.explainers.facts import Facts
 from slalom.explainers.surrogate import QueryBudget, SurrogateExplainer
 from slalom.explainers.white_box import WhiteBox
-from slalom.samplers.rivals import Coalitions, LimeMasks, Permutations
+from slalom.samplers.rivals import Coalitions, Halves, LimeMasks, Permutations
 from slalom.samplers.sequences import ShortSequences, SingletonsAndDoubles, SingletonsAndPairs
 from slalom.samplers.subsets import AllSubsets, Deletions, SingleRemovals, SubsetSizes
 from slalom.surrogates.boosted import BoostedSurrogate
 from slalom.surrogates.gam import GamSurrogate
+from slalom.surrogates.lasso import LassoSurrogate
 from slalom.surrogates.linear import LinearSurrogate
 from slalom.surrogates.shapley_estimates import MarginalContributions, Occlusion, ShapleyRegression
 from slalom.surrogates.slalom.closed_form import ClosedForm
@@ -144,6 +145,14 @@ METHODS: dict[str, Explainer] = {
             Coalitions(),
             ShapleyRegression(),
             QueryBudget(minimum=500, per_unit=20, maximum=5000),
+            tied=False,
+        ),
+        SurrogateExplainer(
+            "context-cite",
+            "ContextCite: LASSO on subsets that show every unit with probability one half",
+            Halves(),
+            LassoSurrogate(),
+            QueryBudget(minimum=64, per_unit=5, maximum=5000),
             tied=False,
         ),
         SurrogateExplainer(

@@ -9,6 +9,7 @@ from slalom.explainers.bars import Wait, bar
 from slalom.explainers.base import Explainer
 from slalom.explainers.methods import explain, method_named
 from slalom.explanation import Explanation
+from slalom.language.citations import per_token
 from slalom.language.scoring import AnswerScorer
 from slalom.language.sources import By, Given, sources_of
 from slalom.language.writers import as_writer
@@ -75,7 +76,7 @@ def attributed(
     progress: Progress = False,
 ) -> Explanation:
     """The same for a scorer that is there already."""
-    chosen = method_named(method)
+    chosen = per_token(method_named(method), len(scorer.spans))
     document = scorer.split(scorer.text)
     if n_queries is None:
         n_queries = min(chosen.budget(document), 2 ** min(document.n_units, 30))

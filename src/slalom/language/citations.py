@@ -22,6 +22,7 @@ from slalom.explainers.table import METHODS
 from slalom.explanation import Explanation
 from slalom.language.scoring import NotRecordedError, RecordedScorer, queries_of, recorded_document
 from slalom.samplers.base import Samples
+from slalom.surrogates.lasso import LassoSurrogate
 
 SPARED = 0.35  # of the loss of both, that of one alone at most
 LEAST = 1.0  # nats that the loss of both costs
@@ -66,7 +67,7 @@ def of_part(explanation: Explanation, part: str | Sequence[int]) -> Explanation:
     said = said_by(explanation)
     span = said.span_of(part)
     tokens = said.tokens_of(span)
-    method = METHODS[explanation.method]
+    method = per_token(METHODS[explanation.method], int(tokens.sum()))
     document = recorded_document(str(explanation.text), explanation.units, explanation.spans)
     scorer = RecordedScorer(explanation.classifier, document, said, tokens)
     request = Request(n_queries=len(said.present), seed=explanation.seed)
@@ -124,6 +125,14 @@ def shares_of(explanation: Explanation) -> FloatArray:
     """(n_units,) the fair share of each source, whatever the method calls it."""
     name = "shapley" if "shapley" in explanation.scores else next(iter(explanation.scores))
     return explanation.scores[name]
+
+
+def per_token(method: Explainer, n_tokens: int) -> Explainer:
+    """ContextCite's LASSO counts nats per token of the answer; other methods stay as they are."""
+    surrogate = getattr(method, "surrogate", None)
+    if not isinstance(method, SurrogateExplainer) or not isinstance(surrogate, LassoSurrogate):
+        return method
+    return replace(method, surrogate=replace(surrogate, n_tokens=n_tokens))
 
 
 def _citation(part: Explanation, said: Answer, span: tuple[int, int], *, k: int) -> Citation:

@@ -9,6 +9,9 @@
     subset_error            predicted against true log-odds of random subsets, relative to
                             predicting their mean
     removal_spearman        rank correlation of predicted and true effects of single removals
+    datamodel_score         rank correlation of predicted and true log-odds of subsets that show
+                            every unit with probability ½ (LDS of ContextCite)
+    top_drop                log-odds lost without the k units ranked first
     infidelity              summed scores of 1 … 10 random units against the true change when
                             they are removed (Yeh et al. 2019), times the factor ≥ 0 that suits
                             them best, relative to predicting no change; needs no model
@@ -175,6 +178,28 @@ def subset_error(
     squared = float(((subject.explanation.predict(masks) - true) ** 2).sum())
     spread = float(((true - true.mean(axis=0)) ** 2).sum())
     return Measure(_ratio(squared, spread), subject.n_queries)
+
+
+def datamodel_score(subject: Subject, *, n_subsets: int = 64, seed: int = 0) -> Measure:
+    """LDS: whether subsets rank as predicted, on fresh ones."""
+    rng = np.random.default_rng((seed, subject.n_units, 4))
+    masks = rng.random((n_subsets, subject.n_units)) < 0.5
+    masks = masks if subject.document.has_empty_query else masks[masks.any(axis=1)]
+    true = subject.scores(masks)
+    if true.ndim != 1:
+        raise InputError("this metric ranks for one class: explain one target, not target='all'")
+    return Measure(spearman(subject.explanation.predict(masks), true), subject.n_queries)
+
+
+def top_drop(subject: Subject, *, k: int = 3, score: str | None = None) -> Measure:
+    """Log-odds lost without the k units ranked first."""
+    kept = np.ones((2, subject.n_units), dtype=bool)
+    order = np.argsort(-unit_scores(subject.explanation, score), kind="stable")
+    kept[1, order[: min(k, subject.n_removable)]] = False
+    scores = subject.scores(kept)
+    if scores.ndim != 1:
+        raise InputError("this metric ranks for one class: explain one target, not target='all'")
+    return Measure(float(scores[0] - scores[1]), subject.n_queries)
 
 
 def removal_spearman(subject: Subject) -> Measure:

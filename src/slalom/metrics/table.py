@@ -8,6 +8,7 @@ from slalom.explanation import Explanation
 from slalom.metrics.faithfulness import (
     Curve,
     comprehensiveness,
+    datamodel_score,
     deletion,
     infidelity,
     insertion,
@@ -15,6 +16,7 @@ from slalom.metrics.faithfulness import (
     removal_spearman,
     subset_error,
     sufficiency,
+    top_drop,
 )
 from slalom.metrics.shapley import shapley_error
 from slalom.metrics.subject import Subject, subject_of
@@ -116,6 +118,20 @@ METRICS: dict[str, Metric] = {
             "rank correlation with the true effect of removing each unit",
             "higher",
             _alike(lambda s, _: removal_spearman(s).value),
+        ),
+        Metric(
+            "LDS",
+            "LDS (rank of subsets)",
+            "rank correlation with the true log-odds of parts that show half of the units",
+            "higher",
+            _alike(lambda s, seed: datamodel_score(s, seed=seed).value),
+        ),
+        Metric(
+            "top-3 drop",
+            "drop without the top 3",
+            "log-odds lost without the three units ranked first",
+            "higher",
+            _alike(lambda s, _: top_drop(s).value),
         ),
         Metric(
             "shapley-error",

@@ -3,6 +3,7 @@
 LimeMasks     LIME's random removals and weights
 Coalitions    KernelSHAP's subsets and complements
 Permutations  prefixes of random orders of the units
+Halves        ContextCite's subsets: every unit shown with probability one half
 """
 
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ import numpy as np
 
 from slalom.document import BoolArray, Document, FloatArray, queries_from_masks
 from slalom.errors import BudgetError
-from slalom.samplers.base import MAX_ROUNDS, Samples, are_all_subsets, random_subsets
+from slalom.samplers.base import MAX_ROUNDS, Samples, are_all_subsets, distinct_rows, random_subsets
 
 PAIRED_FROM = 4  # rows per unit: with fewer, complements would use up the budget
 
@@ -118,6 +119,25 @@ class Coalitions:
                     distinct.setdefault(row.tobytes(), row)
                     n_draws[row.tobytes()] = n_draws.get(row.tobytes(), 0) + 1
         return list(distinct.values()), np.array(list(n_draws.values()), dtype=float)
+
+
+@dataclass(frozen=True)
+class Halves:
+    """Every unit is shown with probability ½. The full text comes first and is not fitted."""
+
+    def sample(self, document: Document, n_queries: int, rng: np.random.Generator) -> Samples:
+        n_units = document.n_units
+        full = np.ones((1, n_units), dtype=bool)
+
+        def draw(n: int) -> BoolArray:
+            drawn = rng.random((n, n_units)) < 0.5
+            return drawn if document.has_empty_query else drawn[drawn.any(axis=1)]
+
+        masks = distinct_rows(full, draw, n_queries)
+        weights = np.append(0.0, np.ones(len(masks) - 1)) if len(masks) > 1 else np.ones(1)
+        return Samples(
+            queries_from_masks(masks), weights, complete=are_all_subsets(masks, document)
+        )
 
 
 @dataclass(frozen=True)
