@@ -30,8 +30,8 @@ MAGNIFIED = {  # what the seventh digit of an answer, which depends on the batch
 CONTROLS = {"random", "constant"}
 PAPERS = {"slalom-eff", "slalom-fidel", "slalom-adam"}
 FITTED = {"slalom", "slalom-sources", "slalom-boosted", "slalom-local", "slalom-fast", *PAPERS}
-FITTED |= {"linear", "lime", "kernel-shap", "gam", "boosted"}
-WITH_ERRORS = {*FITTED, "permutation-shapley", "exact-shapley"} - {"gam", "boosted"}
+FITTED |= {"linear", "lime", "kernel-shap", "gam", "boosted", "context-cite"}
+WITH_ERRORS = {*FITTED, "permutation-shapley", "exact-shapley"} - {"gam", "boosted", "context-cite"}
 # near the text these predict what was measured
 KNOWING = {"slalom", "slalom-sources", "slalom-boosted", "slalom-local"}
 CERTAIN = {"leave-one-out", "exact-shapley", "slalom-analytic", "slalom-analytic-anchor"}
