@@ -18,9 +18,9 @@ import numpy as np
 from slalom.classifiers.base import Target
 from slalom.document import Text
 from slalom.errors import FileError, InputError, MissingExtraError, SlalomError
-from slalom.explanation import Explanation, Quality
+from slalom.explanation import Explanation
 from slalom.files import write_by
-from slalom.surrogates.slalom.model import Anchor
+from slalom.schema import read_as
 
 if TYPE_CHECKING:
     import pandas
@@ -178,47 +178,30 @@ def documents_in(path: str | os.PathLike[str]) -> Iterator[Explanation | SlalomE
                 yield from map(_document_of, batch.to_pylist())
     except (ArrowException, OSError) as problem:
         raise FileError(f"cannot read {path}: {problem}") from problem
+    except (LookupError, TypeError, ValueError) as problem:
+        raise FileError(f"{path} holds explanations, but damaged: {problem}") from problem
 
 
 def _document_of(row: Mapping[str, Any]) -> Explanation | SlalomError:
     """The inverse of `document_row`."""
     if row["problem"] is not None:
         return InputError(row["problem"])
-    pair, quality = row["second_text"] is not None, row["quality"]
-    logits, index = np.array(row["logits"]), row["target_index"]
-    competing = Target(index, row["target"]).scores(logits[None], independent=False)[0]
-    return Explanation(
-        text=(row["text"], row["second_text"]) if pair else row["text"],
-        units=tuple(row["units"]),
-        spans=tuple(
-            (s["side"], s["start"], s["end"]) if pair else (s["start"], s["end"])
-            for s in row["spans"]
-        ),
-        features=np.array(row["features"], dtype=np.int32),
-        scores=_arrays(row["scores"], float),
-        errors=_arrays(row["errors"], float),
-        identified=np.array(row["identified"], dtype=bool),
-        anchor=None if row["anchor"] is None else Anchor(**row["anchor"]),
-        quality=Quality(**{**quality, "notes": tuple(quality["notes"])}),
-        logits=logits,
-        labels=tuple(row["labels"]),
-        target=row["target"],
-        target_index=index,
-        method=row["method"],
-        seed=row["seed"],
-        classifier=row["classifier"],
-        independent=len(logits) == 1 or not np.isclose(competing, row["log_odds"]),
-        measured=_arrays(row["measured"], bool),
-        determined=None if row["determined"] is None else np.array(row["determined"]),
-        whole=row["whole"],
-        base=row["base"],
-    )
-
-
-def _arrays(by_name: Mapping[str, Any], kind: type) -> dict[str, Any]:
-    return {
-        name: np.array(column, dtype=kind) for name, column in by_name.items() if column is not None
+    pair, logits = row["second_text"] is not None, np.array(row["logits"])
+    target = Target(row["target_index"], row["target"])
+    competing = target.scores(logits[None], independent=False)[0]
+    places = ("side", "start", "end") if pair else ("start", "end")
+    columns = {
+        name: {key: column for key, column in row[name].items() if column is not None}
+        for name in ("scores", "errors", "measured")
     }
+    record = {
+        **row,
+        **columns,
+        "text": (row["text"], row["second_text"]) if pair else row["text"],
+        "spans": [[span[place] for place in places] for span in row["spans"]],
+        "independent": len(logits) == 1 or not np.isclose(competing, row["log_odds"]),
+    }
+    return read_as(Explanation, record)
 
 
 def write_words(documents: str | os.PathLike[str], path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import os
 import resource
 from dataclasses import replace
 from datetime import datetime
@@ -127,6 +128,18 @@ def test_another_run_is_refused_with_what_differs(data, tmp_path):
     with pytest.raises(FileError, match="model was 'small', now 'other'"):
         explain_dataset(other, str(data), out, n_queries=QUERIES)
     write_jsonl(data, reviews(20, seed=1))
+    with pytest.raises(FileError, match=r"\(input: reviews.jsonl has changed\)"):
+        explain_dataset(classifier(), str(data), out, n_queries=QUERIES)
+
+
+def test_an_input_that_changed_without_its_size_or_time_is_told(data, tmp_path):
+    out = tmp_path / "out"
+    explain_dataset(classifier(), str(data), out, n_queries=QUERIES)
+    before, content = data.stat(), data.read_bytes()
+    data.write_bytes(content.replace(b"dull", b"fine"))
+    os.utime(data, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert (data.stat().st_size, data.stat().st_mtime_ns) == (before.st_size, before.st_mtime_ns)
+    assert data.read_bytes() != content
     with pytest.raises(FileError, match=r"\(input: reviews.jsonl has changed\)"):
         explain_dataset(classifier(), str(data), out, n_queries=QUERIES)
 

@@ -4,6 +4,7 @@ import csv
 import gzip
 import io
 import os
+import time
 
 import numpy as np
 import pyarrow as pa
@@ -229,3 +230,63 @@ def test_what_is_no_table_is_said_to_be_none(tmp_path):
     (tmp_path / "cut.jsonl.gz").write_bytes(gzip.compress(b'{"text": "a"}\n' * 99)[:20])
     with pytest.raises(FileError, match="cannot read"):
         index_file(tmp_path / "cut.jsonl.gz", "text", None)
+
+
+def test_a_row_of_json_lines_has_a_size(tmp_path, monkeypatch):
+    path = tmp_path / "rows.jsonl"
+    long = b'{"text": "' + b"x" * 500 + b'"}'
+    many = b'{"text": "x", "more": [' + b"1," * 100 + b"1]}"
+    rows = [b'{"text": "a film"}', long, many, b'{"text": "a song"}', long]
+    path.write_bytes(b"\n".join(rows))
+    monkeypatch.setattr(records_module, "MAX_LINE", 300)
+    monkeypatch.setattr(records_module, "MAX_ENTRIES", 100)
+    found = list(read_records(path))
+    assert [record.problem for record in found] == [
+        None,
+        f"has {len(long) + 1} bytes, 300 at most are read",
+        "has more than 100 entries",
+        None,
+        f"has {len(long)} bytes, 300 at most are read",
+    ]
+    assert [record.line for record in found] == [1, 2, 3, 4, 5]
+    for record in found:  # a run that goes on begins at any of them
+        assert next(read_records(path, record.place)) == record
+
+
+def test_a_large_row_takes_little_time_and_memory(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(b'{"text": "x", "more": [' + b"[]," * 15_000_000 + b'1]}\n{"text": "y"}\n')
+    began = time.process_time()
+    first, second = read_records(path)
+    assert time.process_time() - began < 5
+    assert "bytes" in first.problem
+    assert second.cells == {"text": "y"}
+
+
+@pytest.mark.parametrize("size", ["a cell", "a line"])
+def test_a_large_cell_is_not_called_an_open_quote(size, tmp_path, monkeypatch):
+    path = tmp_path / "rows.csv"
+    path.write_text("text,key\n" + "x" * 500 + ",1\na film,2\n", encoding="utf-8")
+    monkeypatch.setattr(records_module, "MAX_CELL", 300 if size == "a cell" else 10**6)
+    monkeypatch.setattr(records_module, "MAX_LINE", 10**6 if size == "a cell" else 20)
+    large, after = read_records(path)
+    assert "a cell has more than" in large.problem
+    assert "quote" not in large.problem
+    assert after.cells == {"text": "a film", "key": "2"}
+
+
+def test_a_flipped_bit_of_a_parquet_file_is_named(tmp_path):
+    good, path = tmp_path / "good.parquet", tmp_path / "rows.parquet"
+    rows = pa.Table.from_pylist([{"text": f"a film {n}", "key": n} for n in range(200)])
+    parquet.write_table(rows, good, row_group_size=50)
+    content, seen = good.read_bytes(), set()
+    for at in range(0, len(content), max(1, len(content) // 150)):
+        damaged = bytearray(content)
+        damaged[at] ^= 1 << at % 8
+        path.write_bytes(damaged)
+        try:
+            seen.add(len(list(read_records(path))))
+        except FileError as problem:
+            seen.add(str(path) in str(problem))
+    assert seen >= {200, True}
+    assert False not in seen

@@ -21,6 +21,8 @@ from slalom.tables import arrow
 KINDS = (".jsonl", ".csv", ".parquet")
 BATCH = 256  # rows of a Parquet file read together
 MAX_CELL = 2**24  # characters of a cell of a CSV file: a quote that is never closed ends there
+MAX_LINE = 2**24  # bytes of a row of JSON lines; of a line of a CSV file four times as many
+MAX_ENTRIES = 10**6  # numbers, texts, lists and objects in a row of JSON lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +117,21 @@ def _opened(path: Path) -> IO[bytes]:
 def _json_records(file: IO[bytes], start: Place) -> Iterator[Record]:
     file.seek(start.byte)
     row, line, byte = start.row, start.line, start.byte
-    for content in file:
+    while True:
+        content, n_bytes = _line(file, MAX_LINE)
+        if not n_bytes:
+            return
         place = Place(row, line, byte)
-        line, byte = line + 1, byte + len(content)
+        line, byte = line + 1, byte + n_bytes
         if not content.strip():
             continue
         row += 1
+        if n_bytes > MAX_LINE:
+            yield Record(place, line, problem=f"has {n_bytes} bytes, {MAX_LINE} at most are read")
+            continue
+        if sum(map(content.count, (b",", b"[", b"{"))) > MAX_ENTRIES:
+            yield Record(place, line, problem=f"has more than {MAX_ENTRIES} entries")
+            continue
         try:
             cells = json.loads(content.decode("utf-8-sig" if line == 1 else "utf-8"))
         except (ValueError, RecursionError):
@@ -132,6 +143,16 @@ def _json_records(file: IO[bytes], start: Place) -> Iterator[Record]:
             yield Record(place, line, problem="holds half a character, such as \\ud800")
         else:
             yield Record(place, line, cells)
+
+
+def _line(file: IO[bytes], most: int) -> tuple[bytes, int]:
+    """The next line and its length; of one that is longer than `most`, the beginning."""
+    content = file.readline(most + 1)
+    n_bytes, part = len(content), content
+    while len(part) == most + 1 and not part.endswith(b"\n"):
+        part = file.readline(most + 1)
+        n_bytes += len(part)
+    return content, n_bytes
 
 
 def _is_writable(cells: dict[str, Any]) -> bool:
@@ -155,11 +176,17 @@ class _Lines:
         return self
 
     def __next__(self) -> str:
-        content = self.returned.popleft() if self.returned else self.file.readline()
-        if not content:
+        if self.returned:
+            content = self.returned.popleft()
+            n_bytes = len(content)
+        else:
+            content, n_bytes = _line(self.file, 4 * MAX_LINE)
+        if not n_bytes:
             raise StopIteration
         self.given.append(content)
-        self.line, self.byte = self.line + 1, self.byte + len(content)
+        self.line, self.byte = self.line + 1, self.byte + n_bytes
+        if n_bytes > 4 * MAX_LINE:
+            raise csv.Error("field limit")
         return content.decode("utf-8", errors="surrogateescape")
 
     def take_back(self) -> None:
@@ -205,7 +232,7 @@ def _csv_records(path: Path, file: IO[bytes], start: Place) -> Iterator[Record]:
             return
         except csv.Error as problem:
             row += 1
-            reason = _in_words(problem, len(lines.given))
+            reason = _in_words(problem, lines.given)
             yield Record(place, line, problem=f"not a row of a table: {reason}")
             lines.take_back()  # what an open quote has swallowed may be rows of their own
             table = csv.reader(lines, strict=True)
@@ -224,8 +251,10 @@ def _next_row(table: Iterator[list[str]]) -> list[str]:
         csv.field_size_limit(before)
 
 
-def _in_words(problem: csv.Error, n_lines: int) -> str:
-    if "end of data" in str(problem) or "field limit" in str(problem) or n_lines > 1:
+def _in_words(problem: csv.Error, given: Sequence[bytes]) -> str:
+    if "field limit" in str(problem) and b'"' not in given[0]:
+        return f"a cell has more than {MAX_CELL} characters"
+    if "end of data" in str(problem) or "field limit" in str(problem) or len(given) > 1:
         return "a quote is opened and not closed"
     if "expected after" in str(problem):
         return "a cell goes on after its closing quote (inside a cell, quotes are written twice)"
@@ -246,17 +275,26 @@ def _table_record(place: Place, line: int, names: Sequence[str], cells: Sequence
 def parquet_file(path: Path) -> Any:
     """An open Parquet file, or an error that names it."""
     arrow()
-    from pyarrow import ArrowInvalid
+    from pyarrow import ArrowException
     from pyarrow.parquet import ParquetFile
 
     try:
         return ParquetFile(path)
-    except ArrowInvalid as problem:
+    except ArrowException as problem:
         raise FileError(f"{path} is not a Parquet file: {problem}") from problem
 
 
 def _parquet_records(path: Path, start: Place) -> Iterator[Record]:
-    file = parquet_file(path)
+    from pyarrow import ArrowException
+
+    try:
+        yield from _parquet_rows(parquet_file(path), start)
+    except (ArrowException, OSError, OverflowError, ValueError) as problem:
+        first = str(problem).partition("\n")[0]
+        raise FileError(f"{path} is a Parquet file, but damaged: {first}") from problem
+
+
+def _parquet_rows(file: Any, start: Place) -> Iterator[Record]:
     before = 0
     for group in range(file.num_row_groups):
         n_rows = file.metadata.row_group(group).num_rows

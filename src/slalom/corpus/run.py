@@ -3,6 +3,7 @@
 Knows the order of things; an engine knows where they happen.
 """
 
+import hashlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -18,6 +19,7 @@ from slalom.classifiers.base import Classifier, fingerprint_of, target_of
 from slalom.corpus.folder import RunFolder
 from slalom.corpus.layout import Layout
 from slalom.corpus.plan import Indexed, Shard, find_files, index_file
+from slalom.corpus.records import bytes_of
 from slalom.corpus.words import WordSums, sums_in
 from slalom.corpus.work import Advance, Receipt, Recipe, Worker, receipt_of
 from slalom.errors import InputError
@@ -159,7 +161,7 @@ def index_input(
 ) -> tuple[list[Indexed], dict[str, Any]]:
     """Every file read through, and what to remember of that.
 
-    A file that has not been touched since an earlier run is not read again.
+    A file whose content is that of an earlier run is not indexed again.
     """
     known = _known_plan(folder)
     paths = find_files(given, folder.path)
@@ -179,8 +181,10 @@ def index_input(
 
 
 def _stamp(path: Path, index: Index) -> list[Any]:
-    state = path.stat()
-    return [index.text_column, index.id_column, state.st_size, state.st_mtime_ns]
+    """Sizes and times of files can stay when contents change."""
+    with bytes_of(path) as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return [index.text_column, index.id_column, digest]
 
 
 def keep_plan(folder: RunFolder, plan: dict[str, Any]) -> None:
