@@ -100,6 +100,9 @@ CLAIMS = [
     ("docs/page.md", f"| {LIMITS.running} running, {LIMITS.waiting} waiting;"),
     ("docs/page.md", f"| {LIMITS.seconds / 60:.0f} minutes |"),
     ("docs/page.md", f"| the newest {LIMITS.kept} |"),
+    ("docs/page.md", f"| {thousands(LIMITS.entries)}, {thousands(LIMITS.file_entries)} |"),
+    ("docs/page.md", f"| {LIMITS.connections}; one that brings no whole request in"),
+    ("docs/page.md", f"in {LIMITS.slow:.0f} seconds is ended |"),
 ]
 
 

@@ -198,3 +198,17 @@ def test_of_equal_words_every_number_is_every_part() -> None:
     told = slalom.explain(few, " ".join(["so"] * 9), target=1).quality
     assert told.n_queries == 10
     assert "every part of so short a text was asked" in told.notes[0]
+
+
+@pytest.mark.parametrize("method", ["slalom", "slalom-fast", "linear", "gam", "boosted"])
+@pytest.mark.parametrize("step", [0.0, 1e-16, 1e-13])
+def test_what_differs_by_rounding_alone_is_said_to_be_the_same(method, step):
+    """Sums in another order differ in the last digit: of nothing else may a reader be told."""
+
+    def scores(texts):
+        return np.array([[0.0, 0.3 + step * len(text)] for text in texts])
+
+    classifier = slalom.FunctionClassifier(scores, gives="logits")
+    e = slalom.explain(classifier, "a slow start but a great film", method, n_queries=100)
+    assert (e.quality.r2, e.quality.trust) == (None, "low")
+    assert any("says the same whatever is removed" in note for note in e.quality.notes)

@@ -8,6 +8,7 @@ import numpy as np
 from slalom.document import BoolArray, FloatArray, IntArray
 from slalom.errors import counted
 
+CONSTANT = 1e-9  # of the largest score: rounding, not spread
 ROWS_PER_FEATURE = 4  # answers with which errors and R² can be told
 
 
@@ -65,7 +66,9 @@ class Surrogate(Protocol):
 
 def unsure(counts: FloatArray, scores: FloatArray, document_counts: FloatArray) -> str:
     """Why nothing can be said about how sure the scores are, and what would help."""
-    if len(scores) > 1 and not np.ptp(scores, axis=0).any():
+    if len(scores) > 1 and np.ptp(scores, axis=0).max() <= CONSTANT * max(
+        1.0, np.abs(scores).max()
+    ):
         return "the classifier says the same whatever is removed: there is nothing to explain"
     n_rows, n_features = counts.shape
     if _are_all_parts(counts, document_counts):

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from slalom.document import BoolArray, FloatArray, IntArray
+from slalom.surrogates.base import CONSTANT
 
 MIN_EFFECTIVE_ROWS = 8  # that share the spread
-CONSTANT = 1e-9  # of the largest score: rounding, not spread
 
 
 @dataclass(frozen=True)
