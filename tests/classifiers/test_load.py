@@ -1,4 +1,5 @@
 import builtins
+import os
 import socket
 import subprocess
 import sys
@@ -268,3 +269,31 @@ def test_a_pipeline_that_writes_is_shown_another_way() -> None:
     model, tokenizer = tiny_language_model("GPT-2")
     with pytest.raises(InputError, match=r"slalom\.attribute explains what it writes"):
         as_classifier(pipeline("text-generation", model=model, tokenizer=tokenizer))
+
+
+def test_a_revision_of_the_hub_is_the_one_that_is_loaded(tmp_path: Path) -> None:
+    """Two states of one name, as the hub's cache holds them; no network."""
+    repository = tmp_path / "models--us--small"
+    for state, labels in (("a" * 40, ("bad", "good")), ("b" * 40, ("no", "yes"))):
+        model, tokenizer = tiny("BERT", id2label=dict(enumerate(labels)))
+        model.save_pretrained(repository / "snapshots" / state)
+        tokenizer.save_pretrained(repository / "snapshots" / state)
+    (repository / "refs").mkdir()
+    (repository / "refs" / "main").write_text("b" * 40)
+    (repository / "refs" / "v1").write_text("a" * 40)
+    program = (
+        "import slalom\n"
+        "for revision in (None, 'v1', 'a' * 40):\n"
+        "    print(*slalom.load('us/small', revision=revision).labels)\n"
+    )
+    environment = {**os.environ, "HF_HUB_CACHE": str(tmp_path), "HF_HUB_OFFLINE": "1"}
+    told = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+    )
+    assert told.stdout.splitlines() == ["no yes", "bad good", "bad good"]
+
+
+def test_what_has_one_state_has_no_revision(folder: Path) -> None:
+    for given in (None, folder):
+        with pytest.raises(InputError, match=r"has one state: leave out revision"):
+            load(given, revision="main")

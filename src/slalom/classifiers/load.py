@@ -7,6 +7,7 @@ by the module their class comes from.
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
@@ -29,12 +30,14 @@ def load(
     precision: str | None = None,
     labels: Mapping[str, str] | None = None,
     prompt: str | None = None,
+    revision: str | None = None,
 ) -> Classifier:
     """The bundled model, or one from a folder or the Hugging Face hub.
 
     With `labels` and `prompt` a causal language model is loaded, and the labels' answers after
     the prompt are compared; else a sequence classifier. `device` is where it runs ("cuda"; None:
-    the CPU), `precision` "bf16" or "fp16" instead of its own.
+    the CPU), `precision` "bf16" or "fp16" instead of its own, `revision` a branch, tag or commit
+    of the hub: with a commit, what is loaded stays the same.
     """
     try:
         import torch  # noqa: F401
@@ -49,11 +52,12 @@ def load(
             " go together: they make a classifier of a causal language model; "
             "a sequence classifier has its own labels and reads no prompt",
         )
+    chosen = Chosen(name_or_folder, revision)
     if labels is not None and prompt is not None:
-        return _causal(name_or_folder, labels, prompt, device=device, precision=precision)
+        return _causal(chosen, labels, prompt, device=device, precision=precision)
     from slalom.classifiers.huggingface.classifier import HuggingFaceClassifier
 
-    if name_or_folder is None:
+    if chosen.name is None:
         from slalom.classifiers.huggingface.bundled import bundled_model
 
         model, tokenizer = bundled_model()
@@ -62,13 +66,34 @@ def load(
         from transformers import AutoModelForSequenceClassification
 
         auto = AutoModelForSequenceClassification
-        model, tokenizer = pretrained(str(name_or_folder), auto, "classifier")
+        model, tokenizer = pretrained(chosen, auto, "classifier")
         name = None
     return HuggingFaceClassifier(moved(model, device), tokenizer, precision=precision, name=name)
 
 
+@dataclass(frozen=True)
+class Chosen:
+    """A model by its name or folder, and which state of it."""
+
+    given: str | Path | None  # None: the bundled one
+    revision: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.revision is not None and (self.name is None or self.folder.is_dir()):
+            what = "the bundled model" if self.name is None else f"the folder {self.name!r}"
+            raise InputError(f"{what} has one state: leave out ", Setting("revision"))
+
+    @property
+    def name(self) -> str | None:
+        return None if self.given is None else str(self.given)
+
+    @property
+    def folder(self) -> Path:
+        return Path(self.name or "").expanduser()
+
+
 def _causal(
-    name_or_folder: str | Path | None,
+    chosen: Chosen,
     labels: Mapping[str, str],
     prompt: str,
     *,
@@ -79,7 +104,7 @@ def _causal(
 
     from slalom.classifiers.huggingface.causal import CausalClassifier
 
-    if name_or_folder is None:
+    if chosen.name is None:
         raise InputError(
             "the bundled model has its own labels and reads no prompt: "
             "name a causal language model, or leave out ",
@@ -87,7 +112,7 @@ def _causal(
             " and ",
             Setting("prompt"),
         )
-    model, tokenizer = pretrained(str(name_or_folder), AutoModelForCausalLM, "language model")
+    model, tokenizer = pretrained(chosen, AutoModelForCausalLM, "language model")
     return CausalClassifier(moved(model, device), tokenizer, labels, prompt, precision=precision)
 
 
@@ -103,7 +128,7 @@ def language_model(name_or_folder: str | Path, *, device: str | None = None) -> 
         raise MissingExtraError(problem.name or "transformers", "hf") from problem
     from slalom.classifiers.huggingface.writer import LocalWriter
 
-    model, tokenizer = pretrained(str(name_or_folder), AutoModelForCausalLM, "language model")
+    model, tokenizer = pretrained(Chosen(name_or_folder), AutoModelForCausalLM, "language model")
     device = device or ("cuda" if torch.cuda.is_available() else None)
     if str(device).startswith("cuda") and model.dtype == torch.float32:
         model = model.to(torch.bfloat16)
@@ -239,11 +264,11 @@ def _from_estimator(
     return FunctionClassifier(f, labels=labels, gives=gives, name=type(estimator).__name__)
 
 
-def pretrained(name: str, form: Any, kind: str) -> tuple[Any, Any]:
+def pretrained(chosen: Chosen, form: Any, kind: str) -> tuple[Any, Any]:
     """Model and tokenizer, or a FileError that says in one sentence why they cannot be read."""
     from transformers import AutoTokenizer
 
-    folder = Path(name).expanduser()
+    name, folder, revision = chosen.name or "", chosen.folder, chosen.revision
     if not name or (_looks_like_a_path(name) and not folder.is_dir()):
         raise FileError(f"there is no folder {name!r}: give a folder that holds a model")
     source = str(folder) if folder.is_dir() else name
@@ -251,9 +276,11 @@ def pretrained(name: str, form: Any, kind: str) -> tuple[Any, Any]:
     try:
         with _quiet():
             model, found = form.from_pretrained(
-                source, output_loading_info=True, local_files_only=local
+                source, output_loading_info=True, local_files_only=local, revision=revision
             )
-            tokenizer = AutoTokenizer.from_pretrained(source, local_files_only=local)
+            tokenizer = AutoTokenizer.from_pretrained(
+                source, local_files_only=local, revision=revision
+            )
     except Exception as problem:
         raise FileError(
             f"cannot load {name!r}: {_first_sentence(problem).rstrip('.')}; "
