@@ -1,6 +1,7 @@
 """Pairs of words that act together, on classifiers whose pairs are known."""
 
 import itertools
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -67,7 +68,7 @@ def test_together_and_apart_are_what_the_words_say():
     assert pair.apart == pytest.approx(no + bad - 1.5)
     alone = (pair.alone.together, pair.alone.apart)
     assert alone == pytest.approx((pair.together, pair.apart))
-    line = f"not × bad: together {both + 1.5:+.2f}, apart {both - 1.5:+.2f}"
+    line = f"not × bad: +3.00 (together {both + 1.5:+.2f}, apart {both - 1.5:+.2f})"
     assert str(found) == line.replace("-", "−")
     assert found.to_json()["pairs"][0]["units"] == [3, 4]
 
@@ -190,6 +191,19 @@ def test_texts_shorter_than_the_reach_of_a_negation(text):
     for found in (e.interactions(3, classifier), e.interactions(3)):
         assert all(unit < len(e.units) for pair in found for unit in pair.units)
     assert len(e.interactions(3, classifier)) == ("bad" in text)
+
+
+def test_pairs_of_a_long_text_take_no_longer_than_its_queries():
+    classifier, asked = classifier_of(
+        lambda words: 3.0 * ({"w7", "w9"} <= {*words}) - ("w7" in words) - ("w9" in words)
+    )
+    text = " ".join(f"w{place}" for place in range(1500))
+    e = slalom.explain(classifier, text, "leave-one-out", units="word", target="pos")
+    asked.clear()
+    began = time.process_time()
+    assert [pair.words for pair in e.interactions(3, classifier)] == [("w7", "w9")]
+    assert time.process_time() - began < 10
+    assert len(set(asked)) <= 200
 
 
 def test_what_cannot_be_asked_is_said():

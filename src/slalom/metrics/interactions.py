@@ -36,6 +36,7 @@ MIN_SIZE = 0.02  # relative to the largest effect of a single unit; smaller pair
 MIN_UNEXPLAINED = 0.1  # of a pair's size must go beyond what the SLALOM of the explanation says
 DOMINANT_SHARE = 0.5  # of the attention: SLALOM is not held to explain two units with so much
 NEGATION_REACH = 4
+MANY_UNITS = 200  # of a longer text, pairs of units far apart are looked for among the strongest
 NEGATIONS = frozenset(
     "not no never none nothing nobody neither nor without hardly barely scarcely cannot can't "
     "don't doesn't didn't isn't wasn't aren't weren't won't wouldn't couldn't shouldn't n't t "
@@ -91,7 +92,8 @@ class _Search:
             return []
         first = _affordable(self._likely(), int(FIRST_SHARE * n_queries), [])
         sizes = self._sizes(first)
-        more = _affordable(_partners(sizes, self.n_units), n_queries, first)
+        others = [pair for pair in self._candidates() if pair not in sizes]
+        more = _affordable(_partners(sizes, others, self.n_units), n_queries, first)
         sizes |= self._sizes(more)
         pairs = list(sizes)
         predicted = self._predicted_by_attention(pairs)
@@ -151,15 +153,32 @@ class _Search:
 
     def _likely(self) -> list[UnitPair]:
         """All pairs, the most promising first: several rankings, interleaved."""
-        rank = (-np.abs(unit_scores(self.explanation))).argsort(kind="stable").argsort()
+        rank = self._rank()
         by_strength = sorted(
-            combinations(range(self.n_units), 2),
+            self._candidates(),
             key=lambda pair: (rank[[*pair]].min(), _distance(pair)),
         )
         by_distance = sorted(by_strength, key=lambda pair: (_distance(pair), rank[[*pair]].min()))
         rankings = [by_distance, self._modelled(), self._negated(), self._changed(), by_strength]
         turns = zip_longest(*rankings)
         return list(dict.fromkeys(pair for turn in turns for pair in turn if pair is not None))
+
+    def _rank(self) -> IntArray:
+        """(n_units,) 0 for the strongest unit."""
+        order = np.argsort(-np.abs(unit_scores(self.explanation)), kind="stable")
+        return np.argsort(order).astype(np.int32)
+
+    def _candidates(self) -> list[UnitPair]:
+        """All pairs; of a long text those of near neighbours and those of its strongest units."""
+        if self.n_units <= MANY_UNITS:
+            return list(combinations(range(self.n_units), 2))
+        strong = sorted(np.argsort(self._rank())[:MANY_UNITS].tolist())
+        near = [
+            (at, at + step)
+            for step in range(1, NEGATION_REACH + 1)
+            for at in range(self.n_units - step)
+        ]
+        return list(dict.fromkeys([*combinations(strong, 2), *near]))
 
     def _modelled(self) -> list[UnitPair]:
         """Pairs that a tree of the model combines, the largest predicted interaction first."""
@@ -175,7 +194,7 @@ class _Search:
         if not {"removal", "alone"} <= set(scores):
             return []
         change = np.abs(scores["removal"] - scores["alone"])
-        pairs = combinations(range(self.n_units), 2)
+        pairs = self._candidates()
         return sorted(pairs, key=lambda pair: (-change[[*pair]].min(), _distance(pair)))
 
     def _negated(self) -> list[UnitPair]:
@@ -231,12 +250,11 @@ def _second_differences(scores: Scores, pairs: list[UnitPair], n_units: int) -> 
     ]
 
 
-def _partners(sizes: dict[UnitPair, float], n_units: int) -> list[UnitPair]:
-    """Every pair not measured yet, those of the units that interact most first."""
+def _partners(sizes: dict[UnitPair, float], others: list[UnitPair], n_units: int) -> list[UnitPair]:
+    """The pairs not measured yet, those of the units that interact most first."""
     largest = np.zeros(n_units)
     for pair, size in sizes.items():
         largest[[*pair]] = np.maximum(largest[[*pair]], abs(size))
-    others = [pair for pair in combinations(range(n_units), 2) if pair not in sizes]
     return sorted(others, key=lambda pair: (-largest[[*pair]].max(), _distance(pair)))
 
 
