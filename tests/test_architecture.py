@@ -18,6 +18,7 @@ LAYERS = (  # imports point up this list; parts of one line do not import each o
     {"document", "files"},
     {"classifiers", "samplers", "surrogates", "pairs", "answer"},
     {"explanation"},
+    {"scales"},
     {"tables"},
     {"explainers", "theory"},
     {"language"},

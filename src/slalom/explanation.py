@@ -217,17 +217,20 @@ class Explanation:
 
         return strongest(self, k, score)
 
-    def to_frame(self) -> "pandas.DataFrame":
-        """One row per unit: its place, every score, its error, whether it was measured."""
+    def to_frame(self, scale: str = "log-odds") -> "pandas.DataFrame":
+        """One row per unit: its place, every score, its error, whether it was measured.
+
+        `scale="probability"` tells scores as changes of the predicted probability.
+        """
         from slalom.tables import to_frame
 
-        return to_frame([self]).drop(columns="document")
+        return to_frame([self], scale).drop(columns="document")
 
-    def plot(self, score: str | None = None) -> "Figure":
+    def plot(self, score: str | None = None, scale: str = "log-odds") -> "Figure":
         """The strongest units as bars with their errors: a matplotlib figure."""
         from slalom.views.plots import plot_units
 
-        return plot_units(self, score)
+        return plot_units(self, score, scale)
 
     def counterfactual(self, classifier: Any = None) -> "Counterfactual":
         """The words to remove so that the prediction turns; without a classifier it is a guess."""

@@ -20,6 +20,7 @@ from slalom.document import Text
 from slalom.errors import FileError, InputError, MissingExtraError, SlalomError
 from slalom.explanation import Explanation
 from slalom.files import write_by
+from slalom.scales import LOG_ODDS, on_scale
 from slalom.schema import read_as
 
 if TYPE_CHECKING:
@@ -275,13 +276,19 @@ def unit_table(explanations: Sequence[Explanation]) -> "pyarrow.Table":
     return pa.concat_tables(parts, promote_options="default")
 
 
-def to_frame(explanations: Sequence[Explanation]) -> "pandas.DataFrame":
-    """One row per unit as a pandas data frame, the document's place in the list first."""
+def to_frame(explanations: Sequence[Explanation], scale: str = LOG_ODDS) -> "pandas.DataFrame":
+    """One row per unit as a pandas data frame, the document's place in the list first.
+
+    `scale="probability"` tells scores as changes of the predicted probability.
+    """
     try:
         import pandas
     except ImportError as problem:
         raise MissingExtraError("pandas", "frames") from problem
-    parts = [pandas.DataFrame(columns) for columns in _columns_by_document(explanations)]
+    if isinstance(explanations, Explanation):
+        raise InputError("to_frame takes a list of explanations: one has a method, e.to_frame()")
+    scaled = [on_scale(e, scale) if isinstance(e, Explanation) else e for e in explanations]
+    parts = [pandas.DataFrame(columns) for columns in _columns_by_document(scaled)]
     if not parts:
         return pandas.DataFrame({"document": np.zeros(0, dtype=int), "unit": []})
     return pandas.concat(parts, ignore_index=True)

@@ -21,7 +21,7 @@ def test_the_file(open_page: Callable[..., Page], tmp_path: Path, tab: str, sche
     file = tmp_path / "page.html"
     file.write_text(html.page(with_facts(made())), encoding="utf-8")
     page = open_page(file.as_uri(), bypass_csp=True)
-    page.emulate_media(color_scheme=scheme)
+    page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
     page.locator(f"label:has(input[value='{tab}'])").click()
     page.locator("summary").click()
     assert serious_faults(page) == []
@@ -36,7 +36,7 @@ def test_arcs_in_the_file(
     file.write_text(html.page(EXPLANATION), encoding="utf-8")
     page = open_page(file.as_uri(), width=width, bypass_csp=True)
     page.wait_for_selector(".slalom.ready")
-    page.emulate_media(color_scheme=scheme)
+    page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
     page.get_by_role("button", name="Not × awful").focus()
     assert serious_faults(page) == []
 
@@ -47,7 +47,7 @@ def test_arcs_on_the_live_page(open_page: Callable[..., Page]) -> None:
         page = open_page(server.url, bypass_csp=True)
         ask_for_arcs(page)
         for scheme in ("light", "dark"):
-            page.emulate_media(color_scheme=scheme)
+            page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
             assert serious_faults(page) == []
         page.context.close()
 
@@ -66,6 +66,6 @@ def test_the_live_page(open_page: Callable[..., Page]) -> None:
         page.get_by_role("button", name="Compare").click()
         expect(page.locator(".slalom.ready")).to_have_count(2)
         for scheme in ("light", "dark"):
-            page.emulate_media(color_scheme=scheme)
+            page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
             assert serious_faults(page) == []
         page.context.close()

@@ -147,7 +147,7 @@ def test_value_and_linearised_are_a_switch_away(show: Opened) -> None:
     assert "value" not in page.locator("thead").inner_text()
     page.locator(".advanced input").check()
     assert "value" in page.locator("thead").inner_text()
-    expect(page.locator("details .small")).to_contain_text("anchor")
+    expect(page.locator("details .small")).to_contain_text("Anchor")
 
 
 def test_the_keyboard_reaches_every_word(show: Opened) -> None:
@@ -185,6 +185,17 @@ def test_nothing_is_wider_than_the_window(
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+def test_a_switch_tells_scores_as_probabilities(show: Opened) -> None:
+    page = show(with_facts(made()))
+    first = page.locator(".chart .amount").first
+    before = first.text_content()
+    page.locator("label", has_text="probability").click()
+    expect(first).not_to_have_text(before or "")
+    expect(page.locator("figcaption").last).to_contain_text("in percentage points")
+    page.locator("label", has_text="log-odds").click()
+    expect(first).to_have_text(before or "")
+
+
 def test_without_a_script_there_are_sentence_text_and_table(
     browser: Browser, tmp_path: Path
 ) -> None:
@@ -193,7 +204,7 @@ def test_without_a_script_there_are_sentence_text_and_table(
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(file.as_uri())
-    expect(page.locator(".sentence")).to_contain_text("pulls it down most")
+    expect(page.locator(".sentence")).to_contain_text("against it: ")
     assert page.locator(".w.against").count() > 0
     assert page.locator("tbody tr").count() > 5
     context.close()

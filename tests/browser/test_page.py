@@ -78,8 +78,8 @@ def test_what_if_by_clicking_words(live: Opened) -> None:
     word(page, "awful").click()
     lines = page.locator(".answers tr")
     expect(lines).to_have_count(3)
-    expect(lines.nth(0)).to_contain_text("the classifier now says")
-    expect(lines.nth(2)).to_contain_text("LIME would have said")
+    expect(lines.nth(0)).to_contain_text("the classifier")
+    expect(lines.nth(2)).to_contain_text("predicted by LIME")
     expect(word(page, "awful")).to_have_class(re.compile("removed"))
     expect(lines.nth(0)).to_contain_text("−2.20")  # negative against positive, 0.2 + 3 − 1
     word(page, "awful").click()
@@ -95,7 +95,7 @@ def test_the_best_order_of_removal_is_a_slider(live: Opened) -> None:
     slider.focus()
     page.keyboard.press("ArrowRight")
     expect(page.locator(".w.removed")).to_have_text(["awful"])
-    page.get_by_role("button", name="bring all back").click()
+    page.get_by_role("button", name="restore all words").click()
     expect(page.locator(".w.removed")).to_have_count(0)
 
 
@@ -139,6 +139,31 @@ def test_two_side_by_side_at_once(live: Opened) -> None:
     expect(page.locator(".text").nth(1)).to_have_text("A wonderful song.")
     page.get_by_role("button", name="One panel").click()
     expect(page.locator(".panel")).to_have_count(1)
+
+
+def test_where_two_differ_is_shown_for_the_same_words(live: Opened) -> None:
+    page = live()
+    explain(page)
+    page.get_by_role("button", name="Compare").click()
+    finished(page, panel=1)
+    page.locator("label:has-text('method') select").nth(1).select_option("random")
+    explain(page, panel=1)
+    apart = page.get_by_role("region", name="Where the two differ")
+    expect(apart.locator(".text")).to_have_text(TEXT)
+    expect(apart.locator("figcaption")).to_contain_text("slalom than for random")
+    explain(page, "A wonderful song.", panel=1)
+    expect(apart).to_be_hidden()
+
+
+def test_a_result_under_an_edited_text_is_marked_as_old(live: Opened) -> None:
+    page = live()
+    explain(page)
+    box = page.locator(".panel").get_by_label("Text", exact=True)
+    box.fill(f"{TEXT} Or not.")
+    expect(page.locator(".slalom.stale")).to_have_count(1)
+    expect(page.get_by_text("The text has changed")).to_be_visible()
+    box.fill(TEXT)
+    expect(page.locator(".slalom.stale")).to_have_count(0)
 
 
 def test_save_and_open_again(live: Opened, tmp_path: Path) -> None:
@@ -221,7 +246,7 @@ def test_any_text_is_shown_as_text(live: Opened) -> None:
 
 def test_two_thousand_words(live: Opened) -> None:
     page = live()
-    page.locator("label:has-text('questions') input").fill("200")
+    page.locator("label:has-text('queries') input").fill("200")
     page.locator("label:has-text('units') select").select_option("word")
     explain(page, " ".join(["film", "song"] * 999 + ["great", "awful"]))
     assert page.locator(".w").count() == 2000
@@ -231,9 +256,9 @@ def test_two_thousand_words(live: Opened) -> None:
 def test_cancel_really_stops(live: Opened, slow: Slow, server: Served) -> None:
     page = live()
     page.locator("label:has-text('model') select").select_option("slow")
-    page.locator("label:has-text('questions') input").fill("3000")
+    page.locator("label:has-text('queries') input").fill("3000")
     explain(page, " ".join(f"word{n}" for n in range(60)), done=False)
-    expect(page.locator(".status")).to_contain_text("asking the classifier")
+    expect(page.locator(".status")).to_contain_text("querying the classifier")
     page.get_by_role("button", name="Cancel").click()
     expect(page.locator(".status")).to_have_text("cancelled")
     expect(page.get_by_role("button", name="Explain")).to_be_enabled()
@@ -248,7 +273,7 @@ def test_cancel_really_stops(live: Opened, slow: Slow, server: Served) -> None:
 def test_a_rough_answer_comes_first(live: Opened) -> None:
     page = live()
     page.locator("label:has-text('model') select").select_option("slow")
-    page.locator("label:has-text('questions') input").fill("400")
+    page.locator("label:has-text('queries') input").fill("400")
     explain(page, " ".join(f"word{n}" for n in range(40)) + " great", done=False)
     expect(page.locator(".slalom.ready .sentence")).to_be_visible()
     assert page.locator("progress").is_visible()

@@ -398,3 +398,9 @@ def test_a_picture_of_an_unknown_kind_is_refused_before_the_work(run: Run, tmp_p
     status, out, err = run("explain", TEXT, "--plot", str(tmp_path / "x.bmp"))
     assert (status, out) == (2, "")
     assert ".png, .svg or .pdf" in err
+
+
+def test_scores_are_told_as_probabilities_on_request(run: Run) -> None:
+    out = run("explain", TEXT, "--scale", "probability")[1]
+    assert "Scores: change of the probability of" in out
+    assert out != run("explain", TEXT)[1]

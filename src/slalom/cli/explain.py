@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from slalom.document import Document
     from slalom.explainers.base import Explainer, Request
     from slalom.explanation import Explanation
+    from slalom.views.terminal import TerminalView
 
 MAX_WIDTH = 100  # columns; longer lines are hard to read
 
@@ -69,6 +70,13 @@ MAX_WIDTH = 100  # columns; longer lines are hard to read
 @model_options
 @DRY_RUN
 @click.option("--scores", metavar="A,B", help="Scores to show; the first colours the text.")
+@click.option(
+    "--scale",
+    type=click.Choice(["log-odds", "probability"]),
+    default="log-odds",
+    show_default=True,
+    help="Show scores as log-odds, or as changes of the predicted probability.",
+)
 @click.option(
     "--pairs",
     type=COUNT,
@@ -111,6 +119,7 @@ def explain(
     cache: str | None,
     dry_run: bool,
     scores: str | None,
+    scale: str,
     pairs: int | None,
     counterfactual: bool,
     json_file: str | None,
@@ -196,7 +205,10 @@ def explain(
     if picture is not None:
         picture(explanation, shown)
     if STANDARD not in files:
-        _show(explanation, shown, turned, verbose=verbose)
+        from slalom.views.terminal import TerminalView
+
+        view = TerminalView(explanation, shown, details=verbose, scale=scale)
+        _show(view, turned)
     elif turned is not None:
         click.echo(turned, err=True)
     if problem is not None:
@@ -237,15 +249,10 @@ def _json(explanation: "Explanation") -> str:
     return json.dumps(explanation.to_json(), ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _show(
-    explanation: "Explanation", columns: tuple[str, ...], turned: str | None, *, verbose: bool
-) -> None:
+def _show(view: "TerminalView", turned: str | None) -> None:
     from rich.text import Text
 
-    from slalom.views.terminal import TerminalView
-
     console = console_for_results()
-    view = TerminalView(explanation, columns, details=verbose)
     parts = [view, *([] if turned is None else [Text("\n" + turned)])]
     console.print(*parts, sep="\n", width=min(console.width, MAX_WIDTH))
 

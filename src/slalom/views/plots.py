@@ -14,6 +14,7 @@ import numpy as np
 from slalom.document import FloatArray
 from slalom.errors import InputError, MissingExtraError
 from slalom.explanation import Explanation
+from slalom.scales import LOG_ODDS, on_scale
 from slalom.views import colours, reading
 from slalom.views.placing import apart, spread
 from slalom.views.sentence import DETERMINED, plain, sentence
@@ -51,9 +52,11 @@ class Errors(Protocol):
     def no_change(self) -> FloatArray: ...
 
 
-def plot_units(explanation: Explanation, score: str | None = None) -> "Figure":
+def plot_units(
+    explanation: Explanation, score: str | None = None, scale: str = LOG_ODDS
+) -> "Figure":
     """The strongest units as bars, the strongest on top; lines are 90 % intervals."""
-    shown, by = _looked_at(explanation, score)
+    shown, by = _looked_at(on_scale(explanation, scale), score)
     rows = reading.rows(shown, by)[:N_BARS]
     units = [row.unit for row in rows]
     scores, errors = shown.scores[by][units], shown.errors.get(by)
@@ -70,7 +73,8 @@ def plot_units(explanation: Explanation, score: str | None = None) -> "Figure":
     axes.set_yticks(range(len(rows)), [_named(row.label, row.more) for row in rows])
     axes.invert_yaxis()
     axes.axvline(0, color="#666666", linewidth=0.8)
-    axes.set_xlabel(reading.MEANINGS.get(by, by))
+    meaning = reading.MEANINGS.get(by, by)
+    axes.set_xlabel(meaning if scale == LOG_ODDS else f"{meaning}, as probability")
     return figure
 
 

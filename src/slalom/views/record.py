@@ -12,6 +12,7 @@ import numpy as np
 
 from slalom.document import FloatArray
 from slalom.explanation import Explanation
+from slalom.scales import PROBABILITY, WITHOUT_UNIT, has_probabilities, on_scale
 from slalom.views import reading
 from slalom.views.bridge import bridge
 from slalom.views.numbers import digits, percent
@@ -138,6 +139,7 @@ def _of_class(explanation: Explanation, index: int, rows: Sequence[Row]) -> Reco
         "scores": {name: _rounded(score[units]) for name, score in shown.scores.items()},
         "errors": {name: _rounded(error[units]) for name, error in shown.errors.items()},
         "measured": {name: shown.is_measured(name)[units].tolist() for name in shown.measured},
+        "points": _points(shown, units),
         "strengths": {
             name: _rounded(reading.strengths(shown, name)[units]) for name in shown.scores
         },
@@ -152,6 +154,20 @@ def _of_class(explanation: Explanation, index: int, rows: Sequence[Row]) -> Reco
         else {
             "value": _rounded(np.ravel(shown.anchor.value)[0]),
             "importance": _rounded(shown.anchor.importance),
+        },
+    }
+
+
+def _points(shown: Explanation, units: Sequence[int]) -> Record | None:
+    """The scores as changes of the probability, in percentage points, where there is one."""
+    if not has_probabilities(shown) or shown.target_index is None:
+        return None
+    told = on_scale(shown, PROBABILITY)
+    names = [name for name in told.scores if name not in WITHOUT_UNIT]
+    return {
+        "scores": {name: _rounded(100 * told.scores[name][units]) for name in names},
+        "errors": {
+            name: _rounded(100 * told.errors[name][units]) for name in names if name in told.errors
         },
     }
 

@@ -16,6 +16,7 @@ from rich.text import Text
 from slalom.document import FloatArray
 from slalom.explanation import Explanation
 from slalom.pairs import Interactions
+from slalom.scales import LOG_ODDS, on_scale
 from slalom.views import colours, reading
 from slalom.views.numbers import counted, digits, margin, number, percent
 from slalom.views.sentence import (
@@ -75,22 +76,24 @@ class TerminalView:
     explanation: Explanation
     scores: tuple[str, ...] = ()
     details: bool = False
+    scale: str = LOG_ODDS
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         wanted = reading.checked_names(self.explanation, self.scores)
+        told = on_scale(self.explanation, self.scale)
         by = reading.colouring(self.explanation, wanted)
         shown = reading.for_class(self.explanation, reading.shown_class(self.explanation))
         yield _sentence(self.explanation)
         yield Text()
         yield painted_text(shown, by, None if self.details else EXCERPT)
         yield Text()
-        yield _table(self.explanation, shown, wanted, by=by, options=options)
+        yield _table(told, shown, wanted, by=by, options=options)
         if console.color_system is not None and not console.no_color:
             yield _colours(shown, by)
         if shown.pairs is not None:
             yield _pairs(shown.pairs)
         yield Text()
-        yield from _quality(self.explanation)
+        yield from _quality(self.explanation, self.scale)
         yield from (Text(f"Note: {reading.label(note)}") for note in shown.quality.notes)
         if self.details:
             yield from _details(self.explanation, shown)
@@ -105,12 +108,13 @@ def _pairs(pairs: Interactions) -> RenderableType:
     return Group(Text(), *lines, Text(queries, style="dim"))
 
 
-def _quality(explanation: Explanation) -> RenderResult:
+def _quality(explanation: Explanation, scale: str) -> RenderResult:
     """How far to trust it and what it is: two lines."""
     quality = explanation.quality
     trust = Text.assemble("Trust: ", (quality.trust, TRUST.get(quality.trust, "bold")), ". ")
     yield trust.append(trust_sentence(explanation))
     measure, label = reading.explained(explanation)
+    measure = measure if scale == LOG_ODDS else "change of the probability"
     what = f"{measure} of “{reading.label(label)}”" if label else measure
     facts = (
         f"Scores: {what}",

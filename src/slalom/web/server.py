@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 PORT = 8421
 PATIENCE = 3  # seconds that open connections get when the server stops
-SCRIPTS = ("state", "talk", "what_if", "form", "panel", "app")
+SCRIPTS = ("state", "talk", "what_if", "form", "panel", "difference", "app")
 KINDS = {
     ".js": "text/javascript",
     ".css": "text/css",

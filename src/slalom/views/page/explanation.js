@@ -6,11 +6,15 @@
   const listening = new WeakMap();
 
   // One class of a record, looked at by one score: what every part asks.
-  const viewOf = (record, { by, shown }) => {
+  const viewOf = (record, { by, shown, scale }) => {
     const told = record.classes[shown];
-    const column = record.scores.find(({ name }) => name === by);
-    const of = (name, row) => told.scores[name][row];
-    const errorOf = (name, row) => told.errors[name]?.[row];
+    const points = scale === "probability" ? told.points : null;
+    const scaled = (name) => points !== null && name in points.scores;
+    const digitsOf = (column) => (scaled(column.name) ? 1 : column.digits);
+    const found = record.scores.find(({ name }) => name === by);
+    const column = { ...found, digits: digitsOf(found) };
+    const of = (name, row) => (scaled(name) ? points : told).scores[name][row];
+    const errorOf = (name, row) => (scaled(name) ? points : told).errors[name]?.[row];
     const measuredOf = (name, row) => told.measured[name]?.[row] ?? false;
     const strength = (row) => told.strengths[by][row];
     const order = record.rows.map((_, row) => row);
@@ -18,7 +22,7 @@
     const size = (row) => (column.sided ? Math.abs(of(by, row)) : Math.abs(strength(row)));
     order.sort((a, b) => clear(b) - clear(a) || record.rows[b].identified - record.rows[a].identified || size(b) - size(a));
     return {
-      ...{ column, order, strength, of, errorOf, measuredOf, label: told.label, sided: column.sided },
+      ...{ digitsOf, inPoints: scaled(by), column, order, strength, of, errorOf, measuredOf, label: told.label, sided: column.sided },
       ...{ bridge: told.bridge, anchor: told.anchor, length: told.length, lengthErrors: told.length_errors },
       has: (name) => name in told.scores,
       score: (row) => of(by, row),
@@ -74,6 +78,7 @@
   const CAPTIONS = {
     bars: (record, view) =>
       [
+        view.inPoints ? `Changes of the probability of ${view.label}, in percentage points. ` : "",
         view.order.some((row) => view.error(row) > 0) ? "Lines are 90 % intervals. " : "",
         view.measuredAny ? "Full bars without a line were measured on the classifier itself." : "",
       ].join(""),
@@ -86,7 +91,7 @@
   };
 
   slalom.show = (root, record, options = {}) => {
-    const state = { by: record.by, shown: record.shown, tab: "bars", all: false, advanced: false, ...options.state };
+    const state = { by: record.by, shown: record.shown, tab: "bars", scale: "log-odds", all: false, advanced: false, ...options.state };
     if (!record.scores.some(({ name }) => name === state.by)) state.by = record.by;
     if (!record.classes[state.shown]) state.shown = record.shown;
     const removed = options.removed ?? new Set();
@@ -121,6 +126,8 @@
             "of class ",
             element("select", { change: (event) => change({ shown: +event.target.value }) }, record.classes.map(({ label }, at) => element("option", { value: at, selected: at === state.shown }, label))),
           ),
+        record.classes.some(({ points }) => points !== null) &&
+          slalom.choice("in", [["log-odds", "log-odds", "scores as log-odds"], ["probability", "probability", "scores as changes of the probability, in percentage points"]], state.scale, (scale) => change({ scale })),
       );
 
     const save = (kind) => {

@@ -6,13 +6,13 @@
   slalom.cell = (record, view, column, row, tag = "td") => {
     if (!record.rows[row].identified) return element(tag, {}, "–");
     const error = view.errorOf(column.name, row);
-    const told = column.name === "share" ? slalom.percent(view.of("share", row)) : number(view.of(column.name, row), column.digits);
+    const told = column.name === "share" ? slalom.percent(view.of("share", row)) : number(view.of(column.name, row), view.digitsOf(column));
     const measured = view.measuredOf(column.name, row);
     return element(
       tag,
       {},
       told,
-      measured ? element("small", { title: "measured on the classifier itself" }, " measured") : error > 0 && element("small", {}, ` ±${column.name === "share" ? slalom.percent(error) : digits(error, column.digits)}`),
+      measured ? element("small", { title: "measured on the classifier itself" }, " measured") : error > 0 && element("small", {}, ` ±${column.name === "share" ? slalom.percent(error) : digits(error, view.digitsOf(column))}`),
     );
   };
 

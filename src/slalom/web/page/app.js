@@ -8,7 +8,9 @@
   const panels = [];
 
   let saving = null;
+  const difference = document.getElementById("difference");
   const changed = () => {
+    live.difference(difference, panels.map((panel) => panel.told()), panels.map((panel) => panel.state()));
     clearTimeout(saving);
     saving = setTimeout(async () => history.replaceState(null, "", `#${await live.packed(panels.map((panel) => panel.state()))}`), 150);
   };

@@ -3,7 +3,7 @@
   "use strict";
   const live = (slalom.live = slalom.live || {});
   const { element } = slalom;
-  const UNITS = [["", "as fits"], ["word", "words"], ["phrase", "phrases"], ["token", "tokens"], ["sentence", "sentences"]];
+  const UNITS = [["", "automatic"], ["word", "words"], ["phrase", "phrases"], ["token", "tokens"], ["sentence", "sentences"]];
 
   const field = (label, control) => element("label", { class: "field" }, element("span", {}, label), control);
   const select = (options, chosen, change) =>
@@ -26,14 +26,14 @@
     const method = select(known.methods.map(({ name }) => [name, name]), given.method ?? "slalom", () => describe());
     const summary = element("p", { class: "hint" });
     const units = select(UNITS, given.units ?? "");
-    const budget = element("input", { type: "number", min: 10, max: 5000, placeholder: "auto", "aria-label": "Questions" });
+    const budget = element("input", { type: "number", min: 10, max: 5000, placeholder: "auto", "aria-label": "Queries" });
     const seed = element("input", { type: "number", min: 0, "aria-label": "Seed" });
     budget.value = given.n_queries ?? "";
     seed.value = given.seed ?? 0;
 
     const retarget = (chosen) => {
       const { labels } = known.models.find(({ name }) => name === model.value) ?? known.models[0];
-      const options = [["", "what it says"], ...labels.map((label) => [label, label]), ["all", "every class"]];
+      const options = [["", "the predicted class"], ...labels.map((label) => [label, label]), ["all", "all classes"]];
       target.replaceChildren(...options.map(([value, title]) => element("option", { value, selected: value === chosen }, title)));
     };
     const describe = () => summary.replaceChildren(known.methods.find(({ name }) => name === method.value)?.summary ?? "");
@@ -59,7 +59,7 @@
 
     const root = element(
       "form",
-      { class: "ask", autocomplete: "off", submit: (event) => (event.preventDefault(), act.explain()) },
+      { class: "ask", autocomplete: "off", input: () => act.edited(), submit: (event) => (event.preventDefault(), act.explain()) },
       text,
       second,
       element(
@@ -75,7 +75,7 @@
       element(
         "div",
         { class: "row settings" },
-        field("model", model), field("method", method), field("explain", target), field("units", units), field("questions", budget), field("seed", seed),
+        field("model", model), field("method", method), field("explain", target), field("units", units), field("queries", budget), field("seed", seed),
       ),
       summary,
     );

@@ -21,15 +21,15 @@
     const fail = (problem) => say(problem.message, "error");
 
     const progress = {
-      waiting: ({ ahead }) => say(ahead ? `waiting behind ${ahead} others` : "waiting for a free place"),
+      waiting: ({ ahead }) => say(ahead ? `waiting: ${ahead} ${ahead === 1 ? "request" : "requests"} ahead` : "waiting for a free slot"),
       progress: ({ done, total, seconds }) => {
         Object.assign(bar, { max: total, value: Math.min(done, total) });
-        const long = seconds ? `, which takes about ${seconds} s` : "";
-        say(`asking the classifier: ${done} of about ${total}${long}`);
+        const long = seconds ? ` (about ${seconds} s)` : "";
+        say(`querying the classifier: ${done} of about ${total}${long}`);
       },
       rough: (told) => {
         show(told);
-        say("a first rough answer; it gets sharper …");
+        say("first rough result; refining …");
       },
       done: () => {},
     };
@@ -47,7 +47,7 @@
         const told = await live.explained(asked, running.signal, (kind, data) => mine === running && progress[kind]?.(data));
         if (mine !== running) return;
         show(told);
-        say("");
+        edited();
         if (pairsWanted) shown.querySelector(".pairs .find")?.click();
         pairsWanted = false;
       } catch (problem) {
@@ -94,7 +94,16 @@
     };
     let drawnView = null;
 
+    // A result under another text than its own must not pass for one of it.
+    const edited = () => {
+      if (!current) return;
+      const stale = JSON.stringify(form.state().text) !== JSON.stringify(current.explanation.text);
+      shown.classList.toggle("stale", stale);
+      if (!running) say(stale ? "The text has changed. Press Explain to update the result below." : "");
+    };
+
     const show = (told) => {
+      shown.classList.remove("stale");
       current = told;
       lime = null;
       const n_units = told.explanation.units.length;
@@ -163,8 +172,8 @@
     };
     const save = () => slalom.download("explanation.json", new Blob([JSON.stringify(current.explanation)], { type: "application/json" }));
 
-    const form = live.form(known, given, { explain, cancel, open });
-    tools.append(element("button", { type: "button", click: save }, "Save"), element("span", { class: "hint" }, "Save writes a file that can be dropped here again."));
+    const form = live.form(known, given, { explain, cancel, open, edited });
+    tools.append(element("button", { type: "button", click: save }, "Save"), element("span", { class: "hint" }, "Save writes a file that can be opened here again."));
     const root = element("section", { class: "panel" }, form.root, element("div", { class: "row" }, bar, status), shown, tools);
     root.addEventListener("dragover", (event) => {
       event.preventDefault();
@@ -178,6 +187,7 @@
     });
     return {
       root, explain, cancel,
+      told: () => current && !shown.classList.contains("stale") && { record: current.record, view },
       state: () => ({ ...form.state(), removed: [...removed], view, pairs: pairsWanted || Boolean(current?.explanation.pairs) }),
       hasText: () => [form.state().text].flat().join("").trim() !== "",
     };

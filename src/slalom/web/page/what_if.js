@@ -20,8 +20,8 @@
   live.answers = (record, label, found, at) => {
     const pick = (scores) => (scores === null ? null : scores.length > 1 ? scores[at] : scores[0]);
     const lines = [
-      ["the classifier now says", pick(found.said)],
-      ...found.predicted.map(({ method, scores }) => [method === "lime" ? "LIME would have said" : `${method} had predicted`, scores && pick(scores)]),
+      ["the classifier", pick(found.said)],
+      ...found.predicted.map(({ method, scores }) => [method === "lime" ? "predicted by LIME" : `predicted by ${method}`, scores && pick(scores)]),
     ];
     return element(
       "table",
@@ -56,7 +56,7 @@
     const told = element("div", { class: "told", role: "status", "aria-live": "polite" });
     const curve = element("div", { class: "canvas" });
     const slider = element("input", { type: "range", min: 0, max: 0, value: 0, hidden: true, "aria-label": "Words removed in the best order" });
-    const back = element("button", { type: "button", hidden: true, click: () => host.setRemoved([]) }, "bring all back");
+    const back = element("button", { type: "button", hidden: true, click: () => host.setRemoved([]) }, "restore all words");
     const legend = element("p", { class: "small", hidden: true }, element("span", { class: "key line said" }, "the classifier"), " ", element("span", { class: "key line predicted" }, "the explanation"));
     const find = element("button", { type: "button", click: () => order().catch(host.fail) }, "find the best order of removal");
     let path = null;
@@ -84,7 +84,7 @@
       back.hidden = removed.length === 0;
       if (path) slider.value = removed.length;
       draw();
-      if (!removed.length) return told.replaceChildren("Click a word to take it away; click again to bring it back.");
+      if (!removed.length) return told.replaceChildren("Click a word to remove it; click again to restore it.");
       const found = await live.asked("/api/whatif", { explanations: await host.names(), removed });
       if (turn === newest) told.replaceChildren(live.answers(host.record(), host.label(), found, host.shown()));
     };
