@@ -30,7 +30,7 @@ from benchmarks.memory import keep, remembered
 from benchmarks.reviews import opened, options_of, short_reviews
 from slalom.classifiers.cached import CachedClassifier
 from slalom.explainers.base import Request
-from slalom.explainers.execution.driver import in_step
+from slalom.explainers.execution.steps import in_step
 from slalom.explainers.surrogate import SurrogateExplainer
 from slalom.explanation import Explanation
 from slalom.metrics.faithfulness import subset_error

@@ -36,7 +36,7 @@ from slalom.classifiers.load import load
 from slalom.document import Document, FloatArray, queries_from_masks
 from slalom.explainers.base import Request
 from slalom.explainers.case import Found
-from slalom.explainers.execution.driver import explained_here
+from slalom.explainers.execution.steps import Order, explained_here
 from slalom.explainers.methods import method_named
 from slalom.explainers.white_box import full_texts
 from slalom.explanation import Explanation
@@ -88,7 +88,7 @@ class Peer:
 def ours(name: str) -> Peer:
     def explain(job: Job) -> Explanation:
         request = Request(len(job.classifier.labels) - 1, job.n_queries)
-        found = explained_here(job.classifier, method_named(name), [job.document], request=request)
+        found = explained_here(job.classifier, Order(method_named(name), request), [job.document])
         assert isinstance(found[0], Explanation)  # errors are raised
         return found[0]
 

@@ -10,7 +10,6 @@ inside a worker, how much of the cores' time is fitting, and how many bytes trav
 """
 
 import argparse
-import os
 import pickle
 from pathlib import Path
 from time import perf_counter, process_time
@@ -19,8 +18,8 @@ import numpy as np
 
 import slalom
 from benchmarks.subset_error import N_REVIEWS, _masks, _scores, _ties
+from slalom.explainers.execution.pool import Ask, Pool
 from slalom.surrogates.base import Fit, Observations, Surrogate
-from slalom.surrogates.pool import in_workers
 from slalom.surrogates.slalom.model import Anchor, SlalomModel
 from slalom.surrogates.threads import one_thread
 
@@ -35,9 +34,9 @@ def main() -> None:
     found = made_up(24) if given.answers is None else stored(given.answers, given.method)
     surrogate: Surrogate = slalom.METHODS[given.method].surrogate  # type: ignore[attr-defined]
     parts = [(surrogate, one) for one in found]
-    _timed(parts[0])  # warms up
+    _timed(parts[0], print)  # warms up
     sent = np.mean([len(pickle.dumps(part)) for part in parts[:4]])
-    back = np.mean([len(pickle.dumps(_timed(part)[0])) for part in parts[:4]])
+    back = np.mean([len(pickle.dumps(_timed(part, print)[0])) for part in parts[:4]])
     print(f"per document {sent / 1e3:.0f} kB there, {back / 1e3:.0f} kB back", flush=True)
     print("| workers | documents | per second | processor seconds per document | busy |")
     print("|---|---|---|---|---|", flush=True)
@@ -47,11 +46,10 @@ def main() -> None:
 
 
 def _report(n_workers: int, parts: list[tuple[Surrogate, Observations]]) -> None:
-    os.environ["OMP_NUM_THREADS"] = str(n_workers)
-    if n_workers > 1:
-        in_workers(_timed, parts[: 2 * n_workers])  # starts and warms the workers
+    pool = Pool(n_workers)
+    _in_workers(pool, parts[: 2 * n_workers])  # starts and warms the workers
     start = perf_counter()
-    told = in_workers(_timed, parts) if n_workers > 1 else [_timed(part) for part in parts]
+    told = _in_workers(pool, parts)
     seconds = perf_counter() - start
     spent = sum(seconds for _, seconds in told)
     print(
@@ -61,7 +59,12 @@ def _report(n_workers: int, parts: list[tuple[Surrogate, Observations]]) -> None
     )
 
 
-def _timed(part: tuple[Surrogate, Observations]) -> tuple[Fit, float]:
+def _in_workers(pool: Pool, parts: list[tuple[Surrogate, Observations]]) -> list[tuple[Fit, float]]:
+    futures = [pool.submit(_timed, part, print) for part in parts]
+    return [future.result() for future in futures]
+
+
+def _timed(part: tuple[Surrogate, Observations], ask: Ask) -> tuple[Fit, float]:
     surrogate, observed = part
     start = process_time()
     with one_thread():

@@ -24,7 +24,7 @@ from slalom.classifiers.base import Classifier
 from slalom.classifiers.cached import CachedClassifier
 from slalom.evaluation.items import Item, read_items
 from slalom.explainers.base import Request
-from slalom.explainers.execution.driver import in_step
+from slalom.explainers.execution.steps import in_step
 from slalom.metrics.faithfulness import subset_error
 from slalom.metrics.subject import subject_of
 

@@ -35,7 +35,7 @@ import slalom
 from benchmarks.reviews import reviews
 from benchmarks.stages import Stopwatch, bare_seconds, listening, without_shortcuts
 from slalom.classifiers.huggingface.batching import Rows
-from slalom.explainers.workers import PER_WORKER
+from slalom.explainers.execution.workers import PER_WORKER
 
 SIZES = {"minilm": (6, 384, 12), "bert-base": (12, 768, 12)}  # layers, width, heads
 OWN = ("tokenise", "build", "batch", "tell")

@@ -6,13 +6,11 @@
 
 A setting is any of PER_WORKER (documents a worker takes at a time), PER_CORE (workers), AHEAD
 (chunks at work), SECONDS_PER_TURN (of a thread), UNITS_PER_TURN (how much is answered together),
-BACKLOG (of turns, from which on workers compute posteriors themselves), BATCHES_AT_ONCE (threads
-that answer), PATIENCE (how long the first to ask for a posterior waits for others), SECONDS_TO_SEND
-(a batch, which says how much may be padded freely) and PACKED_BYTES (0: rows are padded). Rows say
-documents per second, processor seconds per document of this process and of its workers, what share
-of the cores that is, batches per document and tokens per batch. --wait pretends that a device takes
-so many seconds per token, for a rehearsal on a machine that has none. A row is begun only while
---seconds are not over.
+THREADS_AT_DEVICE (that answer), SECONDS_TO_SEND (a batch, which says how much may be padded
+freely) and PACKED_BYTES (0: rows are padded). Rows say documents per second, processor seconds per
+document of this process and of its workers, what share of the cores that is, batches per document
+and tokens per batch. --wait pretends that a device takes so many seconds per token, for a rehearsal
+on a machine that has none. A row is begun only while --seconds are not over.
 """
 
 import argparse
@@ -21,7 +19,6 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Semaphore
 from time import perf_counter, process_time, sleep
 from typing import Any
 
@@ -31,16 +28,15 @@ from benchmarks.speed import made_up_texts, shown_as_they_come
 from benchmarks.stages import without_shortcuts
 from slalom.classifiers.huggingface import batch_sizes, calls, held, shortcut
 from slalom.classifiers.huggingface.held import Held
-from slalom.explainers import answering, pipe, workers
-from slalom.surrogates import pool
+from slalom.explainers.execution import driver, pool, workers
 
 PLACES = {
     "PER_WORKER": workers,
     "PER_CORE": pool,
-    "AHEAD": pipe,
-    "SECONDS_PER_TURN": pipe,
-    "UNITS_PER_TURN": answering,
-    "BATCHES_AT_ONCE": answering,
+    "AHEAD": driver,
+    "SECONDS_PER_TURN": workers,
+    "UNITS_PER_TURN": workers,
+    "THREADS_AT_DEVICE": workers,
     "SECONDS_TO_SEND": batch_sizes,
     "PACKED_BYTES": shortcut,
     "SHAPE_BITS": held,
@@ -84,7 +80,7 @@ def _rows(classifier: Any, texts: list[str], given: argparse.Namespace) -> Itera
         for setting in given.settings.split(";"):
             numbers = {name: float(number) for name, number in _pairs(setting)}
             with _set(numbers), _device(given.wait):
-                n_warm = 2 * int(workers.PER_WORKER * pool._n_workers())
+                n_warm = 2 * int(workers.PER_WORKER * pool.n_workers())
                 _explained(classifier, (texts * 9)[:n_warm], method, wanted)
                 yield {"method": method, **numbers, **_measured(classifier, texts, method, wanted)}
 
@@ -131,7 +127,6 @@ def _set(numbers: dict[str, float]) -> Iterator[None]:
     for name, place in PLACES.items():
         number = numbers.get(name, before[name])
         setattr(place, name, number if isinstance(before[name], float) else int(number))
-    answering.answer_server().turns = Semaphore(answering.BATCHES_AT_ONCE)
     try:
         yield
     finally:

@@ -59,7 +59,12 @@ HOMES = {  # a library and the only places that may import it
     "starlette": ("web/",),
     "uvicorn": ("web/",),
     "click": ("cli/",),
-    "rich": ("cli/", "views/side_by_side.py", "views/terminal.py", "explainers/bars.py"),
+    "rich": (
+        "cli/",
+        "views/side_by_side.py",
+        "views/terminal.py",
+        "explainers/execution/progress.py",
+    ),
     "pandas": ("tables.py",),
     "sklearn": (),
     "tqdm": (),

@@ -14,9 +14,9 @@ from slalom.classifiers.base import Delegating
 from slalom.classifiers.huggingface.classifier import HuggingFaceClassifier
 from slalom.document import Document
 from slalom.errors import InputError, UnknownNameError
-from slalom.explainers import split_ahead, workers
+from slalom.explainers import split_ahead
+from slalom.explainers.execution import pool, workers
 from slalom.explainers.split_ahead import Split, _alike
-from slalom.surrogates import pool
 from tokenizers_made_here import ARCHITECTURES, TEXTS, made
 
 MANY = [f"{text} And {number} more." for number in range(6) for text in TEXTS]
@@ -34,7 +34,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     monkeypatch.setattr(split_ahead, "TEXTS_PER_TASK", 3)
     monkeypatch.setattr(split_ahead, "TASKS_AHEAD", 2)
     monkeypatch.setattr(split_ahead, "SLOW_SECONDS", 10.0)
-    monkeypatch.setattr(pool, "_cores", lambda: 2)
+    monkeypatch.setattr(pool, "cores", lambda: 2)
     given: list[Any] = []
     plain = split_ahead.submit
 
@@ -162,12 +162,16 @@ def test_a_trial_that_fails_or_takes_long_changes_nothing(
     plain = split_ahead.submit
     monkeypatch.setattr(split_ahead, "submit", lambda work, item: plain(_broken, item))
     assert [one.text for one in split_by(bundled, MANY)] == MANY
-    monkeypatch.setattr(split_ahead, "submit", lambda work, item: pool.submit(sleep, 0.5))
+    monkeypatch.setattr(split_ahead, "submit", lambda work, item: pool.submit(_sleep, 0.5))
     assert [one.text for one in split_by(bundled, MANY)] == MANY
     assert len(sent) == 1
 
 
-def _broken(given: Any) -> None:
+def _sleep(seconds: float, ask: Any) -> None:
+    sleep(seconds)
+
+
+def _broken(given: Any, ask: Any) -> None:
     raise OSError("no such file")
 
 
@@ -210,7 +214,8 @@ def test_explanations_are_the_same(
 ) -> None:
     here = slalom.explain_many(bundled, MANY[:8], method, n_queries=120, progress=False)
     assert not sent
-    monkeypatch.setattr(workers, "worthwhile", lambda shapes: True)
+    monkeypatch.setattr(workers, "WORTHWHILE", 0)
+    monkeypatch.setattr(workers, "cores", lambda: 2)
     monkeypatch.setattr(HuggingFaceClassifier, "runs_elsewhere", True)
     texts: list[Any] = [*MANY[:5], "", *MANY[5:8]]
     there = slalom.explain_many(
@@ -229,7 +234,8 @@ def test_explanations_are_the_same(
 def test_a_method_that_runs_here_starts_no_worker(
     bundled: Any, sent: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(workers, "worthwhile", lambda shapes: True)
+    monkeypatch.setattr(workers, "WORTHWHILE", 0)
+    monkeypatch.setattr(workers, "cores", lambda: 2)
     monkeypatch.setattr(HuggingFaceClassifier, "runs_elsewhere", True)
     slalom.explain_many(bundled, MANY[:6], "integrated-gradients", progress=False)
     assert not sent

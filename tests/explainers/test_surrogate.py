@@ -9,7 +9,7 @@ import slalom
 from oracles import TEXT as WORDS
 from oracles import slalom_oracle
 from slalom.explainers.base import Request
-from slalom.explainers.execution.driver import in_step
+from slalom.explainers.execution.steps import in_step
 
 TEXT = "good good film and a good good cast in a film that is good"
 

@@ -26,7 +26,7 @@ from slalom.cli.typed import (
     write,
 )
 from slalom.errors import InputError, NoModelError, SlalomError
-from slalom.explainers.bars import Wait, bar
+from slalom.explainers.execution.progress import Wait, bar
 
 if TYPE_CHECKING:
     from slalom.classifiers.base import Classifier
@@ -111,22 +111,21 @@ def _explained(
     request: "Request",
 ) -> "list[Explanation]":
     """By every method that can; what the others say goes to standard error."""
-    from slalom.explainers.pipe import Meter, Watched
-    from slalom.explainers.workers import explained
+    from slalom.explainers.execution.driver import explained
+    from slalom.explainers.execution.progress import Meter
+    from slalom.explainers.execution.steps import Order
 
     total = sum(request.planned(method, document) for method in methods)
     found: list[Explanation] = []
     with bar(total, Wait("explaining", "queries", after="fitting")) as show:
         meter = Meter(show or (lambda done, total: None), total)
         for method in methods:
-            part = meter.part(request.planned(method, document))
-            watched = Watched(classifier, part)
-            for result in explained(watched, method, [document], request=request, keep_errors=True):
+            order = Order(method, request, keep_errors=True)
+            for result in explained(classifier, order, [document], meter=meter):
                 if isinstance(result, SlalomError):
                     complain(SlalomError(f"{method.name}: ", *result.args))
                 else:
                     found.append(result)
-            part.finish()
     return found
 
 

@@ -26,7 +26,7 @@ from slalom.cli.typed import (
     write,
 )
 from slalom.errors import InputError, SlalomError, counted
-from slalom.explainers.bars import Show, Wait, bar
+from slalom.explainers.execution.progress import Show, Wait, bar
 
 if TYPE_CHECKING:
     from slalom.corpus.explain import Dataset, Prepared

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from slalom.errors import FileError, InputError, Setting, SlalomError, UnknownNameError
-from slalom.explainers.bars import Wait, bar
+from slalom.explainers.execution.progress import Wait, bar
 from slalom.files import is_device, write_whole
 
 if TYPE_CHECKING:

@@ -19,10 +19,10 @@ from slalom.corpus.records import Record, parquet_file
 from slalom.corpus.words import WordSums
 from slalom.document import Document
 from slalom.errors import FileError, InputError, SlalomError
-from slalom.explainers.base import Explainer, Request, Result
-from slalom.explainers.pipe import chunks, in_order
+from slalom.explainers.base import Explainer, Request
+from slalom.explainers.execution.driver import explained
+from slalom.explainers.execution.steps import Order
 from slalom.explainers.splitting import document_of
-from slalom.explainers.workers import explained
 from slalom.explanation import Explanation
 from slalom.tables import Failed, arrow
 
@@ -129,15 +129,8 @@ class Worker:
         recipe = self.recipe
         request = Request(recipe.target, recipe.n_queries, recipe.seed)
 
-        def work(chunk: Sequence[Document | SlalomError]) -> list[Result]:
-            whole = [document for document in chunk if isinstance(document, Document)]
-            return explained(
-                self.classifier, recipe.method, whole, request=request, keep_errors=True
-            )
-
-        waiting = chunks(recipe.method, documents, request)
-        parts = in_order(work, waiting, classifier=self.classifier)
-        found = [result for part in parts for result in part]
+        order = Order(recipe.method, request, keep_errors=True)
+        found = list(explained(self.classifier, order, documents))
         errors = [result for result in found if isinstance(result, SlalomError)]
         if not all(isinstance(error, InputError) for error in errors):
             text_logits(self.classifier, ["a"])  # raises where nothing is answered any more

@@ -20,9 +20,9 @@ from slalom.errors import NoModelError, SlalomError
 from slalom.evaluation.items import Item
 from slalom.evaluation.rows import GRID, Key, Row
 from slalom.explainers.base import Explainer, Request, Result, TargetName
-from slalom.explainers.pipe import chunks
+from slalom.explainers.execution.driver import explained
+from slalom.explainers.execution.steps import Order
 from slalom.explainers.splitting import document_of
-from slalom.explainers.workers import explained
 from slalom.explanation import Explanation
 from slalom.metrics.agreement import auprc, auroc, rationale_marks, token_f1
 from slalom.metrics.faithfulness import Curve
@@ -135,15 +135,8 @@ def _explained(
     budget: int | None,
 ) -> Iterator[Result]:
     """Without the warning about poor fits: the table shows every R² itself."""
-    request = Request(plan.target, budget, plan.seed)
-    documents = [text.document for text in texts]
-    for chunk in chunks(method, documents, request):
-        whole = [document for document in chunk if isinstance(document, Document)]
-        found = iter(
-            explained(classifier, method, whole, request=request, keep_errors=True) if whole else []
-        )
-        for document in chunk:
-            yield next(found) if isinstance(document, Document) else document
+    order = Order(method, Request(plan.target, budget, plan.seed), keep_errors=True)
+    return explained(classifier, order, [text.document for text in texts])
 
 
 def _row(classifier: Classifier, text: _Text, result: Result, *, plan: Plan, key: Key) -> Row:

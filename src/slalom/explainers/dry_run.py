@@ -13,7 +13,7 @@ from slalom.classifiers.base import Classifier, Delegating, unpaid
 from slalom.classifiers.cached import distinct
 from slalom.document import Document, FloatArray, Queries, Text
 from slalom.explainers.base import Explainer, Request
-from slalom.explainers.execution.driver import explained_here
+from slalom.explainers.execution.steps import Order, explained_here
 from slalom.explainers.surrogate import SurrogateExplainer
 from slalom.explainers.white_box import WhiteBox
 from slalom.surrogates.base import Fit, Observations
@@ -43,7 +43,7 @@ def dry_run(
     else:
         if isinstance(explainer, SurrogateExplainer):
             explainer = replace(explainer, surrogate=AllAlike())
-        explained_here(stand_in, explainer, [document], request=request)
+        explained_here(stand_in, Order(explainer, request), [document])
     return stand_in.cost()
 
 

@@ -1,8 +1,10 @@
 """The functions that people call, over the methods of table.py."""
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from operator import itemgetter
 from typing import Any
 
@@ -13,7 +15,6 @@ from slalom.classifiers.load import as_classifier
 from slalom.document import Document, Text
 from slalom.errors import InputError, Setting, SlalomError, SlalomWarning, UnknownNameError, counted
 from slalom.explainers.adaptive import UntilSure
-from slalom.explainers.bars import Wait, bar
 from slalom.explainers.base import (
     AskingMethod,
     Explainer,
@@ -23,28 +24,26 @@ from slalom.explainers.base import (
     TargetName,
     checked_whole,
 )
-from slalom.explainers.phrases import by_phrases
-from slalom.explainers.pipe import (
+from slalom.explainers.execution.driver import (
     QUERIES_PER_CHUNK,
-    Chunk,
-    Meter,
-    Progress,
-    Watched,
-    chunks,
-    in_order,
+    QUERIES_PER_STEP,
+    explained,
+    planned,
+    queries_per_chunk,
 )
+from slalom.explainers.execution.progress import Meter, Progress, Wait, bar
+from slalom.explainers.execution.steps import Order
+from slalom.explainers.execution.workers import workers_pay
+from slalom.explainers.phrases import by_phrases
 from slalom.explainers.poor_fits import PoorFits
 from slalom.explainers.split_ahead import Split
 from slalom.explainers.splitting import document_of
 from slalom.explainers.table import METHODS as METHODS
 from slalom.explainers.vocabulary import FromVocabulary
-from slalom.explainers.workers import Task, explained, workers_pay
 from slalom.explanation import Explanation
 from slalom.surrogates.slalom.completed import CompletedSurrogate
 from slalom.surrogates.slalom.fit import SlalomSurrogate
 
-LEAST_CHUNKS = 10  # of many documents, beside a device
-QUERIES_PER_STEP = 2_000  # of explain_each, on a CPU: results come sooner, batches are smaller
 ON_ERROR = ("raise", "keep")
 SECONDS_PER_CELL = 3e-8  # of a fit of SLALOM, rows × features², on one core
 LONG_FIT = 60.0  # seconds that nobody should wait for unawares
@@ -82,11 +81,11 @@ def explain(
         `n_queries` or 8000 queries
     """
     wanted, units = by_phrases(until_sure(method, max_error), units, too_long)
-    wrapped, explainer, request = _checked(classifier, wanted, target, n_queries, seed)
+    wrapped, order = _checked(classifier, wanted, target, n_queries, seed)
     document = document_of(wrapped, text, units, too_long=too_long)
-    _warn_of_long_fits([document], explainer, request)
-    with _meter(progress, [document], explainer, request) as meter:
-        (explanation,) = _explained(wrapped, explainer, [document], request=request, meter=meter)
+    _warn_of_long_fits([document], order)
+    with _meter(progress, [document], order) as meter:
+        (explanation,) = explained(wrapped, order, [document], meter=meter)
     assert isinstance(explanation, Explanation)  # errors are raised, not kept
     poor = PoorFits()
     poor.add([explanation])
@@ -114,23 +113,19 @@ def explain_many(
     """
     keep = _keeps(on_error)
     wanted, units = by_phrases(until_sure(method, max_error), units, too_long)
-    wrapped, explainer, request = _checked(classifier, wanted, target, n_queries, seed)
-    split = Split(wrapped, units, too_long, _share_with_workers(wrapped, explainer, request))
+    wrapped, order = _checked(classifier, wanted, target, n_queries, seed)
+    order = replace(order, keep_errors=keep)
+    split = Split(wrapped, units, too_long, partial(workers_pay, wrapped, order))
     documents = list(_documents(split, texts, keep=keep))
-    _warn_of_long_fits(documents, explainer, request)
+    _warn_of_long_fits(documents, order)
     in_turn = _longest_first(documents) if runs_elsewhere(wrapped) else range(len(documents))
     found: list[Result] = []
-    with _meter(progress, documents, explainer, request) as meter:
-
-        def work(chunk: Chunk) -> list[Result]:
-            return _explained(wrapped, explainer, chunk, request=request, meter=meter, keep=keep)
-
-        n_queries = _per_chunk(wrapped, documents, explainer, request)
+    with _meter(progress, documents, order) as meter:
         ordered = [documents[number] for number in in_turn]
-        waiting = chunks(explainer, ordered, request, n_queries=n_queries)
+        together = queries_per_chunk(wrapped, order, documents)
         try:
-            for part in in_order(work, waiting, classifier=wrapped):
-                found += part
+            for result in explained(wrapped, order, ordered, n_queries=together, meter=meter):
+                found.append(result)
         except KeyboardInterrupt as stopped:
             stopped.add_note(
                 f"{len(found)} of {counted(len(documents), 'text')} were explained and are lost: "
@@ -163,10 +158,10 @@ def explain_each(
     """
     keep = _keeps(on_error)
     wanted, units = by_phrases(until_sure(method, max_error), units, too_long)
-    wrapped, explainer, request = _checked(classifier, wanted, target, n_queries, seed)
-    split = Split(wrapped, units, too_long, _share_with_workers(wrapped, explainer, request))
-    documents = _documents(split, texts, keep=keep)
-    return _each(wrapped, explainer, documents, request=request, progress=progress, keep=keep)
+    wrapped, order = _checked(classifier, wanted, target, n_queries, seed)
+    order = replace(order, keep_errors=keep)
+    split = Split(wrapped, units, too_long, partial(workers_pay, wrapped, order))
+    return _each(wrapped, order, _documents(split, texts, keep=keep), progress)
 
 
 def method_named(method: str | Explainer) -> Explainer:
@@ -190,52 +185,20 @@ def until_sure(method: str | Explainer, max_error: float | None) -> Explainer:
 
 def _each(
     classifier: Classifier,
-    explainer: Explainer,
+    order: Order,
     documents: Iterable[Document | SlalomError],
-    *,
-    request: Request,
     progress: bool | Progress,
-    keep: bool,
 ) -> Iterator[Result]:
     if progress:
         documents = list(documents)
     counted = documents if isinstance(documents, list) else []
     poor = PoorFits()
-    with _meter(progress, counted, explainer, request) as meter:
-
-        def work(chunk: Chunk) -> list[Result]:
-            return _explained(classifier, explainer, chunk, request=request, meter=meter, keep=keep)
-
-        n_queries = QUERIES_PER_CHUNK if runs_elsewhere(classifier) else QUERIES_PER_STEP
-        waiting = chunks(explainer, documents, request, n_queries=n_queries)
-        for part in in_order(work, waiting, classifier=classifier):
-            poor.add(part)
-            yield from part
+    together = QUERIES_PER_CHUNK if runs_elsewhere(classifier) else QUERIES_PER_STEP
+    with _meter(progress, counted, order) as meter:
+        for result in explained(classifier, order, documents, n_queries=together, meter=meter):
+            poor.add([result])
+            yield result
     poor.warn()
-
-
-def _explained(
-    classifier: Classifier,
-    explainer: Explainer,
-    chunk: Chunk,
-    *,
-    request: Request,
-    meter: Meter | None,
-    keep: bool = False,
-) -> list[Result]:
-    """The results of a chunk; errors of texts that could not be split keep their places."""
-    documents = [document for document in chunk if isinstance(document, Document)]
-    planned = sum(request.planned(explainer, document) for document in documents)
-    part = None if meter is None else meter.part(planned)
-    watched = classifier if part is None else Watched(classifier, part)
-    found = iter(
-        explained(watched, explainer, documents, request=request, keep_errors=keep)
-        if documents
-        else []
-    )
-    if part is not None:
-        part.finish()
-    return [next(found) if isinstance(one, Document) else one for one in chunk]
 
 
 def _checked(
@@ -244,8 +207,8 @@ def _checked(
     target: TargetName,
     n_queries: int | None,
     seed: int,
-) -> tuple[Classifier, Explainer, Request]:
-    """The classifier, and the request; wrong arguments raise before anything is asked."""
+) -> tuple[Classifier, Order]:
+    """The classifier, and what is wanted of it; wrong arguments raise before anything is asked."""
     wrapped = as_classifier(classifier)
     allowed = None if n_queries is None else checked_whole("n_queries", n_queries, 1)
     request = Request(target, allowed, checked_whole("seed", seed, 0))
@@ -255,7 +218,7 @@ def _checked(
             target_of(target, labels, np.zeros(len(labels)))
         if isinstance(explainer, FromVocabulary):
             explainer.check(wrapped.name, labels)
-    return wrapped, explainer, request
+    return wrapped, Order(explainer, request)
 
 
 def _keeps(on_error: str) -> bool:
@@ -286,49 +249,14 @@ def _longest_first(documents: Sequence[Document | SlalomError]) -> list[int]:
     return sorted(range(len(documents)), key=lambda number: -sizes[number])
 
 
-def _per_chunk(
-    classifier: Classifier,
-    documents: Sequence[Document | SlalomError],
-    explainer: Explainer,
-    request: Request,
-) -> int:
-    """Queries that are asked together; beside a device fewer where there are few documents.
-
-    The last ones would otherwise be fitted by a few workers while the others wait.
-    """
-    if not runs_elsewhere(classifier):
-        return QUERIES_PER_CHUNK
-    total = _planned(documents, explainer, request)
-    more_than_one = total // max(1, len(documents)) + 1
-    return min(QUERIES_PER_CHUNK, max(QUERIES_PER_STEP, more_than_one, total // LEAST_CHUNKS))
-
-
-def _planned(
-    documents: Sequence[Document | SlalomError], explainer: Explainer, request: Request
-) -> int:
-    """Queries of all documents."""
-    readable = (document for document in documents if isinstance(document, Document))
-    return sum(request.planned(explainer, document) for document in readable)
-
-
-def _share_with_workers(
-    classifier: Classifier, explainer: Explainer, request: Request
-) -> Callable[[Sequence[Document]], bool]:
-    """Whether workers would explain documents like these: then they can split the next ones."""
-    return lambda documents: workers_pay(
-        classifier, Task(explainer, documents, request, keep_errors=False)
-    )
-
-
 @contextmanager
 def _meter(
     progress: bool | Progress | None,
     documents: Sequence[Document | SlalomError],
-    explainer: Explainer,
-    request: Request,
+    order: Order,
 ) -> Iterator[Meter | None]:
     """For a progress function, for a bar if a person is watching, or None."""
-    total = _planned(documents, explainer, request)
+    total = planned(order, documents)
     if callable(progress):
         yield Meter(progress, total)
     elif not progress:
@@ -338,10 +266,9 @@ def _meter(
             yield None if show is None else Meter(show, total)
 
 
-def _warn_of_long_fits(
-    documents: Sequence[Document | SlalomError], explainer: Explainer, request: Request
-) -> None:
+def _warn_of_long_fits(documents: Sequence[Document | SlalomError], order: Order) -> None:
     """A fit of SLALOM costs rows × features²: a long one is announced before anything is asked."""
+    explainer, request = order.explainer, order.request
     if not isinstance(getattr(explainer, "surrogate", None), SlalomSurrogate | CompletedSurrogate):
         return
     readable = [document for document in documents if isinstance(document, Document)]

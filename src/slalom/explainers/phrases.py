@@ -30,7 +30,7 @@ from slalom.explainers.base import (
     Split,
 )
 from slalom.explainers.case import Case, case_of
-from slalom.explainers.execution.driver import in_step
+from slalom.explainers.execution.steps import in_step
 from slalom.explanation import Explanation
 from slalom.pairs import joined
 

@@ -22,8 +22,8 @@ import numpy as np
 from slalom.classifiers.base import Classifier, Units, defined_together
 from slalom.document import Document, Text
 from slalom.errors import InputError
+from slalom.explainers.execution.pool import Ask, submit
 from slalom.explainers.splitting import Splits, document_of
-from slalom.surrogates.pool import submit
 from slalom.temporary import temporary_folder
 
 SPLIT_HERE = 64  # texts: for fewer of them no worker need read a tokenizer
@@ -137,7 +137,7 @@ def _next_group(texts: Iterator[Text]) -> list[Text]:
     return group
 
 
-def _split_there(given: tuple[Splits, Sequence[Text], Units, str]) -> list[Found]:
+def _split_there(given: tuple[Splits, Sequence[Text], Units, str], ask: Ask) -> list[Found]:
     splitter, texts, units, too_long = given
     return [_found(splitter, text, units, too_long) for text in texts]
 

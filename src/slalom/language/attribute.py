@@ -5,8 +5,8 @@ from os import PathLike
 from typing import Any
 
 from slalom.classifiers.disk_cache import DiskCache
-from slalom.explainers.bars import Wait, bar
 from slalom.explainers.base import Explainer
+from slalom.explainers.execution.progress import Wait, bar
 from slalom.explainers.methods import explain, method_named
 from slalom.explanation import Explanation
 from slalom.language.citations import per_token

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from slalom.document import Document
 from slalom.explainers.base import AskingMethod, InsideMethod, Request
-from slalom.explainers.execution.driver import in_step
+from slalom.explainers.execution.steps import in_step
 from slalom.explainers.phrases import ByPhrases, InsideByPhrases
 from slalom.explainers.splitting import document_of
 from slalom.explainers.white_box import WhiteBox

@@ -20,6 +20,7 @@ from slalom.classifiers.chat.server import ChatServer, Key, Session, client_libr
 from slalom.classifiers.chat.strategies import AnswerStrategy, ByLogprobs, BySampling
 from slalom.classifiers.disk_cache import DiskCache, key_of
 from slalom.classifiers.text.function import FunctionClassifier
+from slalom.classifiers.text.strings import TextOutline
 from slalom.document import Document, FloatArray, Queries, Text
 from slalom.errors import BudgetError, ClassifierError, InputError, Setting
 
@@ -95,6 +96,10 @@ class ChatClassifier:
     @property
     def independent(self) -> bool:
         return False
+
+    @property
+    def outline(self) -> TextOutline:
+        return self._words.outline
 
     @property
     def fingerprint(self) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 
 from slalom.classifiers.base import TOO_LONG, Units, checked_logits, checked_text, described
 from slalom.classifiers.text.function_key import function_key
-from slalom.classifiers.text.strings import document_of_strings, texts_of
+from slalom.classifiers.text.strings import TextOutline, document_of_strings, texts_of
 from slalom.document import Document, FloatArray, Queries, Text
 from slalom.errors import ClassifierError, InputError, UnknownNameError
 
@@ -84,6 +84,11 @@ class FunctionClassifier:
     @property
     def independent(self) -> bool:
         return False
+
+    @property
+    def outline(self) -> TextOutline:
+        """What a process without the function must know to ask."""
+        return TextOutline(self.name, self.labels)
 
     def split(self, text: Text, units: Units = None, *, too_long: str = "error") -> Document:
         if too_long not in TOO_LONG:  # a function reads texts of any length

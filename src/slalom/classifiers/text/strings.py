@@ -5,7 +5,7 @@ unit than in the text. Text between the caller's spans is always shown. The two 
 built separately.
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -25,6 +25,18 @@ from slalom.document import (
     features_of,
 )
 from slalom.errors import InputError
+
+
+@dataclass(frozen=True)
+class TextOutline:
+    """A classifier of texts without what answers: what a worker process needs of it."""
+
+    name: str
+    labels: tuple[str, ...]
+    independent: bool = False
+
+    def seen(self, document: Document, queries: Queries) -> list[Hashable]:
+        return list(texts_of(document, queries))
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,134 +1,127 @@
-"""Many generators of queries in step: all are asked, all are told, until each has its result.
+"""The one way of many documents through a method: in chunks, in order, watched.
 
-What they ask is asked together, in one call of the classifier per step.
+`explain`, `explain_many`, `explain_each`, `explain_dataset` and the evaluation all go this way.
+Neighbouring documents are asked together, in this process or by workers whose queries are answered
+here; a document's numbers do not depend on its neighbours, nor on where it was explained. Beside a
+device chunks are begun ahead: it answers some while others are fitted.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from time import perf_counter
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import Any
 
-from slalom.classifiers.base import Classifier
+from slalom.classifiers.base import Classifier, runs_elsewhere
 from slalom.document import Document
 from slalom.errors import SlalomError
-from slalom.explainers.base import (
-    Asking,
-    AskingMethod,
-    Explainer,
-    InsideMethod,
-    Request,
-    Result,
-    Split,
-)
-from slalom.explainers.execution.answers import Conversation, Pending, answers_to
-from slalom.explanation import Explanation
-from slalom.surrogates.threads import one_thread
+from slalom.explainers.base import Result
+from slalom.explainers.execution.progress import Meter, Part, Watched
+from slalom.explainers.execution.steps import Order, explained_here
+from slalom.explainers.execution.workers import Desk, desk_of, workers_pay
+
+Found = Document | SlalomError  # an error: the text could not even be cut
+QUERIES_PER_CHUNK = 10_000  # of documents that are asked together
+QUERIES_PER_STEP = 2_000  # where results are wanted soon, or there are few documents for workers
+LEAST_CHUNKS = 10  # of many documents, beside a device
+AHEAD = 7  # chunks at work beside the one that is waited for, where the classifier has a device
 
 
-@dataclass(eq=False)
-class Job:
-    """One generator, and where it stands: it waits for an answer, or it is done."""
-
-    plan: Asking[Any]
-    conversation: Conversation
-    pending: Pending | None = None
-    result: Any = None
-    seconds: float = field(default=0.0)  # of its own computing
-
-    def advance(self, answer: Any = None) -> None:
-        """Up to its next question, or its end."""
-        start = perf_counter()
-        try:
-            wanted = self.plan.send(answer)
-            while isinstance(wanted, Split):
-                spans, too_long = wanted.spans, wanted.too_long
-                classifier, text = self.conversation.classifier, wanted.document.text
-                wanted = self.plan.send(classifier.split(text, spans, too_long=too_long))
-            self.pending = self.conversation.begin(wanted)
-        except StopIteration as done:
-            self.pending, self.result = None, done.value
-        finally:
-            self.seconds += perf_counter() - start
-        if isinstance(self.result, Explanation):
-            self.result = self._with_cost(self.result)
-
-    def fail(self, problem: SlalomError) -> None:
-        self.pending, self.result = None, problem
-
-    def _with_cost(self, explanation: Explanation) -> Explanation:
-        """What all its rounds cost together."""
-        asked = self.conversation
-        quality = replace(
-            explanation.quality,
-            n_queries=asked.n_queries,
-            n_tokens=asked.n_tokens,
-            seconds=asked.seconds + self.seconds,
-        )
-        return replace(explanation, quality=quality)
-
-
-def in_step(
-    classifier: Classifier, plans: Sequence[Asking[Any]], *, keep_errors: bool = False
-) -> list[Any]:
-    """What each of them returns; with `keep_errors` its SlalomError where it fails."""
-    jobs = [Job(plan, Conversation(classifier)) for plan in plans]
-    _advance([(job, None) for job in jobs], keep_errors)
-    while waiting := [job for job in jobs if job.pending is not None]:
-        _advance(_answered(classifier, waiting, keep_errors), keep_errors)
-    return [job.result for job in jobs]
-
-
-def _advance(told: Sequence[tuple[Job, Any]], keep_errors: bool) -> None:
-    with one_thread():
-        for job, answer in told:
-            try:
-                job.advance(answer)
-            except SlalomError as problem:
-                if not keep_errors:
-                    raise
-                job.fail(problem)
-
-
-def _answered(
-    classifier: Classifier, jobs: Sequence[Job], keep_errors: bool
-) -> list[tuple[Job, Any]]:
-    """All together; where that fails and errors are kept, each for itself."""
-    asked = [(job.conversation, job.pending) for job in jobs if job.pending is not None]
-    try:
-        return list(zip(jobs, answers_to(classifier, asked), strict=True))
-    except SlalomError as problem:
-        if not keep_errors:
-            raise
-        if len(jobs) == 1:
-            jobs[0].fail(problem)
-            return []
-    return [told for job in jobs for told in _answered(classifier, [job], keep_errors)]
-
-
-def explained_here(
+def explained(
     classifier: Classifier,
-    explainer: Explainer,
-    documents: Sequence[Document],
+    order: Order,
+    documents: Iterable[Found],
     *,
-    request: Request,
-    keep_errors: bool = False,
-) -> list[Result]:
-    """Documents by one method, in this process."""
-    if isinstance(explainer, AskingMethod):
-        plans = [explainer.plan(document, request) for document in documents]
-        return in_step(classifier, plans, keep_errors=keep_errors)
-    assert isinstance(explainer, InsideMethod)
-    try:
-        return list(explainer.explain(classifier, documents, request)) if documents else []
-    except SlalomError as problem:
-        if not keep_errors:
-            raise
-        if len(documents) == 1:
-            return [problem]
-    return [
-        result
-        for one in documents
-        for result in explained_here(
-            classifier, explainer, [one], request=request, keep_errors=True
-        )
-    ]
+    n_queries: int = QUERIES_PER_CHUNK,
+    meter: Meter | None = None,
+) -> Iterator[Result]:
+    """Each document's result in their order; `n_queries` are asked together, about."""
+    waiting: deque[_Begun] = deque()
+    ahead = AHEAD if runs_elsewhere(classifier) else 1
+    with ExitStack() as kept:
+        desk: Desk | None = None
+        for chunk in chunks(order, documents, n_queries=n_queries):
+            readable = [document for document in chunk if isinstance(document, Document)]
+            part = _part(meter, order, readable)
+            if workers_pay(classifier, order, readable):
+                desk = desk or kept.enter_context(desk_of(classifier))
+                tasks = desk.begin(order, readable, _told(part))
+                waiting.append(_Begun(desk, chunk, part, tasks))
+                while len(waiting) > ahead or (waiting and waiting[0].is_done):
+                    yield from waiting.popleft().results()
+                continue
+            while waiting:
+                yield from waiting.popleft().results()
+            watched = classifier if part is None else Watched(classifier, part)
+            yield from _placed(chunk, explained_here(watched, order, readable), part)
+        while waiting:
+            yield from waiting.popleft().results()
+
+
+@dataclass(frozen=True, eq=False)
+class _Begun:
+    """A chunk that workers are at."""
+
+    desk: Desk
+    chunk: Sequence[Found]
+    part: Part | None
+    tasks: "Sequence[Future[Any]]"
+
+    @property
+    def is_done(self) -> bool:
+        return all(task.done() for task in self.tasks)
+
+    def results(self) -> Iterator[Result]:
+        yield from _placed(self.chunk, self.desk.results(self.tasks), self.part)
+
+
+def _placed(
+    chunk: Sequence[Found], results: Sequence[Result], part: Part | None
+) -> Iterator[Result]:
+    """Errors of texts that could not be split keep their places."""
+    if part is not None:
+        part.finish()
+    left = iter(results)
+    for document in chunk:
+        yield next(left) if isinstance(document, Document) else document
+
+
+def _part(meter: Meter | None, order: Order, documents: Sequence[Document]) -> Part | None:
+    return None if meter is None else meter.part(planned(order, documents))
+
+
+def _told(part: Part | None) -> Any:
+    return (lambda n_queries: None) if part is None else part.answered
+
+
+def planned(order: Order, documents: Iterable[Found]) -> int:
+    """Queries of all documents, at most."""
+    readable = (document for document in documents if isinstance(document, Document))
+    return sum(order.request.planned(order.explainer, document) for document in readable)
+
+
+def chunks(order: Order, documents: Iterable[Found], *, n_queries: int) -> Iterator[list[Found]]:
+    """Neighbours whose queries together fill a few large batches."""
+    chunk: list[Found] = []
+    n_planned = 0
+    for document in documents:
+        chunk.append(document)
+        n_planned += planned(order, [document])
+        if n_planned >= n_queries:
+            yield chunk
+            chunk, n_planned = [], 0
+    if chunk:
+        yield chunk
+
+
+def queries_per_chunk(classifier: Classifier, order: Order, documents: Sequence[Found]) -> int:
+    """Queries that are asked together; beside a device fewer where there are few documents.
+
+    The last ones would otherwise be fitted by a few workers while the others wait.
+    """
+    if not runs_elsewhere(classifier):
+        return QUERIES_PER_CHUNK
+    total = planned(order, documents)
+    more_than_one = total // max(1, len(documents)) + 1
+    return min(QUERIES_PER_CHUNK, max(QUERIES_PER_STEP, more_than_one, total // LEAST_CHUNKS))

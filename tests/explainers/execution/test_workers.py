@@ -3,8 +3,8 @@
 import os
 import signal
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from multiprocessing import Pipe
 
 import numpy as np
 import pytest
@@ -13,8 +13,8 @@ import slalom
 from slalom.classifiers.base import Delegating
 from slalom.classifiers.huggingface.classifier import HuggingFaceClassifier
 from slalom.errors import BudgetError, ClassifierError
-from slalom.explainers import answering, methods, workers
-from slalom.surrogates import pool
+from slalom.explainers import methods
+from slalom.explainers.execution import driver, pool, workers
 
 TEXTS = [
     "A slow start, but a truly wonderful film about two brothers and a boat.",
@@ -61,15 +61,16 @@ def bundled():
 @pytest.fixture(autouse=True)
 def by_workers(monkeypatch):
     """However small the work is, and however few cores there are; how many tasks went there."""
-    monkeypatch.setattr(workers, "worthwhile", lambda shapes: True)
+    monkeypatch.setattr(workers, "WORTHWHILE", 0)
     monkeypatch.setattr(workers, "PER_WORKER", 1)
-    monkeypatch.setattr(pool, "_cores", lambda: 2)
+    monkeypatch.setattr(workers, "cores", lambda: 2)
+    monkeypatch.setattr(pool, "cores", lambda: 2)
     sent = []
     plain = workers.submit
 
-    def submit(work, item):
+    def submit(work, item, answer):
         sent.append(item)
-        return plain(work, item)
+        return plain(work, item, answer)
 
     monkeypatch.setattr(workers, "submit", submit)
     return sent
@@ -77,7 +78,7 @@ def by_workers(monkeypatch):
 
 @pytest.mark.parametrize("method", ["slalom", "kernel-shap", "slalom-fast"])
 def test_workers_say_what_one_process_says(bundled, by_workers, method):
-    here = slalom.explain_many(bundled, TEXTS, method, n_queries=120, progress=False)
+    here = [slalom.explain(bundled, text, method, n_queries=120) for text in TEXTS]
     assert not by_workers
     there = slalom.explain_many(OnDevice(bundled), TEXTS, method, n_queries=120, progress=False)
     assert len(by_workers) == len(TEXTS)
@@ -178,7 +179,7 @@ def test_a_method_that_refuses_a_text_says_so_from_a_worker(bundled):
 def test_a_killed_worker_is_an_error_and_not_a_wait_without_end(bundled):
     class Killing(OnDevice):
         def logits(self, asked):
-            for worker in list(pool._keeper().submit(pool._workers).result()._processes):
+            for worker in list(pool.pool().pids):
                 with suppress(ProcessLookupError):  # it may be dead already
                     os.kill(worker, signal.SIGKILL)
             return super().logits(asked)
@@ -189,34 +190,23 @@ def test_a_killed_worker_is_an_error_and_not_a_wait_without_end(bundled):
 
 
 def test_who_calls_after_the_end_is_told(bundled):
-    """A worker that asks for a chunk nobody waits for gets an answer, not silence."""
-    with workers.answer_server().channel(workers.ChunkQueue(bundled, keep_errors=False)) as line:
+    """A worker that asks for a run nobody waits for gets an answer, not silence."""
+    with workers.desk_of(OnDevice(bundled)) as desk:
         pass
-    asking = workers.RemoteClassifier(bundled.outline, line)
     document = bundled.split(TEXTS[0])
-    with pytest.raises(ClassifierError, match="nobody waits"):
-        asking.logits([(document, document.full())])
+    said = desk._reply(lambda n: None, workers.QueriesAsked([(document, document.full())]))
+    assert "nobody waits" in str(said)
 
 
-def test_a_call_of_a_chunk_that_has_ended_is_not_left_waiting(bundled):
-    """Another chunk took the call along, failed, and hands it back too late."""
-    server, (here, there) = workers.answer_server(), Pipe()
-    chunk = workers.ChunkQueue(bundled, keep_errors=False)
-    with server.channel(chunk):
-        pass
-    server._put_back([answering.Call(here, [], chunk)])
-    assert there.poll(5)
-    assert "nobody waits" in str(there.recv())
-
-
-def test_a_worker_that_was_hung_up_on_calls_again(bundled):
-    document, chunk = bundled.split(TEXTS[0]), workers.ChunkQueue(bundled, keep_errors=False)
-    with workers.answer_server().channel(chunk) as line:
-        answering._connected(line.address, line.key).close()
-        with pytest.raises(ClassifierError, match="hung up"):
-            line.ask([(document, document.full())])
-    with pytest.raises(ClassifierError, match="nobody waits"):
-        line.ask([(document, document.full())])
+def test_who_waits_when_it_ends_is_told(bundled):
+    """On a CPU nobody answers but who waits for results, and nobody does."""
+    document = bundled.split(TEXTS[0])
+    asked = workers.QueriesAsked([(document, document.full())])
+    with ThreadPoolExecutor(1) as threads:
+        with workers.desk_of(bundled) as desk:
+            waiting = threads.submit(desk._reply, lambda n: None, asked)
+            desk.events.get(timeout=10)
+        assert "nobody waits" in str(waiting.result(10))
 
 
 def test_what_is_dropped_halfway_is_given_up(bundled, monkeypatch):
@@ -259,7 +249,7 @@ def test_a_worker_takes_a_few_documents_and_keeps_their_order(bundled, by_worker
     monkeypatch.setattr(workers, "TASKS_PER_CHUNK", 1)
     elsewhere = OnDevice(bundled)
     found = slalom.explain_many(elsewhere, TEXTS, "slalom-fast", n_queries=60, progress=False)
-    assert [len(task.documents) for _, task in by_workers] == [2, 1]
+    assert [len(documents) for _, _, documents in by_workers] == [2, 1]
     assert [e.text for e in found] == TEXTS
     assert max(elsewhere.calls) > 1  # asked together
 
@@ -269,7 +259,7 @@ def test_those_that_take_long_go_first_and_results_stay_in_place(bundled, by_wor
     found = slalom.explain_many(
         OnDevice(bundled), texts, "slalom-fast", n_queries=20, progress=False
     )
-    sizes = [task.documents[0].n_features for _, task in by_workers]
+    sizes = [documents[0].n_features for _, _, documents in by_workers]
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[0] > sizes[-1]
     assert [one.text for one in found] == texts
@@ -279,12 +269,12 @@ def test_few_documents_are_shared_among_more_workers(bundled, by_workers, monkey
     monkeypatch.setattr(workers, "PER_WORKER", 4)
     many = {"method": "lime", "n_queries": 100, "progress": False}
     slalom.explain_many(OnDevice(bundled), TEXTS * 20, **many)
-    sizes = [len(task.documents) for _, task in by_workers]
+    sizes = [len(documents) for _, _, documents in by_workers]
     assert sizes == [4] * 15  # chunks of 20: a tenth of the queries would be fewer than a step
     by_workers.clear()
-    monkeypatch.setattr(methods, "QUERIES_PER_STEP", 100)
+    monkeypatch.setattr(driver, "QUERIES_PER_STEP", 100)
     slalom.explain_many(OnDevice(bundled), TEXTS * 32, **many)
-    sizes = [len(task.documents) for _, task in by_workers]
+    sizes = [len(documents) for _, _, documents in by_workers]
     assert set(sizes) == {2}  # ten chunks
     assert sum(sizes) == 96
 
@@ -377,10 +367,64 @@ def test_who_answers_in_a_way_of_its_own_is_sent_queries(bundled):
         def logits(self, asked):
             return super().logits(asked)
 
-    assert answering.takes_rows(bundled)
-    assert not answering.takes_rows(OnDevice(bundled))
-    assert not answering.takes_rows(Own(bundled.model, bundled.tokenizer))
+    assert workers.takes_rows(bundled)
+    assert not workers.takes_rows(OnDevice(bundled))
+    assert not workers.takes_rows(Own(bundled.model, bundled.tokenizer))
     mine = HuggingFaceClassifier(bundled.model, bundled.tokenizer)
     mine.logits = bundled.logits
-    assert not answering.takes_rows(mine)
-    assert not answering.takes_rows(slalom.FunctionClassifier(len, labels=["a", "b"]))
+    assert not workers.takes_rows(mine)
+    assert not workers.takes_rows(slalom.FunctionClassifier(len, labels=["a", "b"]))
+
+
+def test_a_turn_has_room_for_some_calls(bundled, monkeypatch):
+    monkeypatch.setattr(workers, "UNITS_PER_TURN", 4)
+    document = bundled.split(TEXTS[0])
+    with workers.desk_of(bundled) as desk:
+        asked = workers.QueriesAsked([(document, document.full())])
+        desk.calls += [workers.Call(asked, lambda n: None) for _ in range(3)]
+        desk._take_turn()
+        assert len(desk.calls) == 2
+
+
+def test_what_breaks_is_told_where_it_belongs(bundled):
+    """Calls of three workers are answered together; one of them cannot be."""
+    told = []
+    with workers.desk_of(Refusing(bundled)) as desk:
+        calls = []
+        for text in TEXTS:
+            document = bundled.split(text)
+            asked = workers.QueriesAsked([(document, document.full())])
+            calls.append(workers.Call(asked, told.append))
+        desk._answer(calls)
+        said = [call.said.result(0) for call in calls]
+        assert [isinstance(one, ClassifierError) for one in said] == [False, True, False]
+        assert told == [1, 1]
+
+
+@pytest.mark.parametrize("gives", ["logits", "probabilities"])
+def test_functions_are_explained_by_workers_too(by_workers, gives):
+    """What they note is found out here: probabilities of 1 were clipped."""
+
+    def f(texts):
+        good = np.array([float("good" in text) for text in texts])
+        return np.stack([1 - good, good], axis=1)
+
+    classifier = slalom.FunctionClassifier(f, labels=["no", "yes"], gives=gives)
+    texts = [f"a good film about {n} bad good things" for n in range(4)]
+    wanted = {"n_queries": 60, "progress": False}
+    there = slalom.explain_many(classifier, texts, "lime", **wanted)
+    assert by_workers
+    for one, text in zip(there, texts, strict=True):
+        assert one == slalom.explain(classifier, text, "lime", n_queries=60)
+        assert any("clipped" in note for note in one.quality.notes) == (gives == "probabilities")
+
+
+def test_phrases_are_split_here_and_explained_there(bundled, by_workers):
+    wanted = {"n_queries": 90, "progress": False, "units": "phrase"}
+    there = slalom.explain_many(OnDevice(bundled), TEXTS, **wanted)
+    assert len(by_workers) == len(TEXTS)
+    for one, text in zip(there, TEXTS, strict=True):
+        here = slalom.explain(bundled, text, **wanted)
+        assert one.units == here.units
+        assert one.quality.n_queries == here.quality.n_queries
+        np.testing.assert_allclose(one.scores["removal"], here.scores["removal"], atol=1e-5)

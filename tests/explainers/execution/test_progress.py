@@ -9,7 +9,7 @@ import pytest
 
 import slalom
 from oracles import TEXT, slalom_oracle
-from slalom.explainers.bars import Wait, bar
+from slalom.explainers.execution.progress import Wait, bar
 
 
 def test_a_line_has_rate_and_time_left() -> None:

@@ -3,9 +3,6 @@
 import subprocess
 import sys
 import warnings
-from threading import Barrier
-from time import sleep
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,9 +10,11 @@ import pytest
 import slalom
 from oracles import TEXT, slalom_oracle
 from slalom.classifiers.text.function import FunctionClassifier
-from slalom.explainers import pipe
 from slalom.explainers.base import Request
-from slalom.explainers.pipe import AHEAD, Meter, Watched, chunks, in_order
+from slalom.explainers.execution import progress
+from slalom.explainers.execution.driver import chunks
+from slalom.explainers.execution.progress import Meter, Watched
+from slalom.explainers.execution.steps import Order
 from slalom.samplers.subsets import SubsetSizes
 
 WORDS = TEXT.split()
@@ -27,7 +26,7 @@ def classifier():
 
 
 def test_progress_is_told_in_queries_and_ends_with_those_that_were_asked(monkeypatch):
-    monkeypatch.setattr(pipe, "TOKENS_PER_REPORT", 400)
+    monkeypatch.setattr(progress, "TOKENS_PER_REPORT", 400)
     told = []
     found = slalom.explain_many(
         classifier(), TEXTS, n_queries=200, progress=lambda *now: told.append(now)
@@ -54,7 +53,7 @@ def test_progress_ends_with_what_was_asked_be_it_more_or_less_than_planned(wante
 
 
 def test_what_progress_raises_ends_the_work(monkeypatch):
-    monkeypatch.setattr(pipe, "TOKENS_PER_REPORT", 400)
+    monkeypatch.setattr(progress, "TOKENS_PER_REPORT", 400)
     oracle = slalom_oracle()
 
     class StoppedError(Exception):
@@ -70,7 +69,7 @@ def test_what_progress_raises_ends_the_work(monkeypatch):
 
 
 def test_watching_changes_no_answer(monkeypatch):
-    monkeypatch.setattr(pipe, "TOKENS_PER_REPORT", 50)
+    monkeypatch.setattr(progress, "TOKENS_PER_REPORT", 50)
     plain = classifier()
     documents = [plain.split(text) for text in TEXTS]
     asked = [
@@ -137,7 +136,8 @@ def test_one_bad_text_does_not_cost_its_neighbours():
 def test_chunks_hold_neighbours_until_there_is_enough_to_ask():
     plain, method = classifier(), slalom.METHODS["slalom"]
     documents = [plain.split(text) for text in TEXTS]
-    sizes = [len(c) for c in chunks(method, documents, Request(n_queries=100), n_queries=250)]
+    order = Order(method, Request(n_queries=100))
+    sizes = [len(c) for c in chunks(order, documents, n_queries=250)]
     assert sizes == [3, 3]
     assert Request().planned(method, plain.split("slow joke")) == 4
 
@@ -150,62 +150,14 @@ def test_a_windowed_text_says_so():
     assert not slalom.explain(bundled, "A joy.", "leave-one-out").windowed
 
 
-def test_chunks_come_back_in_order_and_errors_come_through():
-    begun = []
-
-    def work(chunk):
-        begun.append(chunk[0])
-        if chunk[0] == 3:
-            raise slalom.SlalomError("no")
-        return [chunk[0]]
-
-    elsewhere = SimpleNamespace(runs_elsewhere=True)
-    turn = sys.getswitchinterval()
-    waiting = [[n] for n in (0, 1, 2, 4, 5, 6)]
-    found = [r for part in in_order(work, waiting, classifier=elsewhere) for r in part]
-    assert found == [0, 1, 2, 4, 5, 6]
-    with pytest.raises(slalom.SlalomError):
-        list(in_order(work, [[n] for n in range(3, 20)], classifier=elsewhere))
-    assert 19 not in begun  # what was not begun is not begun any more
-    assert sys.getswitchinterval() == turn
-
-
-def test_what_is_finished_is_handed_over_while_others_are_still_to_come():
-    found = []
-
-    def waiting():
-        for n in range(AHEAD):  # one more, and the first would be waited for
-            yield [n]
-            sleep(0.02)
-        assert found
-        yield [AHEAD]
-
-    elsewhere = SimpleNamespace(runs_elsewhere=True)
-    for part in in_order(list, waiting(), classifier=elsewhere):
-        found += part
-    assert found == list(range(AHEAD + 1))
-
-
-def test_chunks_are_asked_while_others_are_fitted():
-    """Four chunks are at work at once: each waits for three others to have begun."""
-    together = Barrier(AHEAD + 1, timeout=30)
-
-    def work(chunk):
-        together.wait()
-        return [chunk[0]]
-
-    elsewhere = SimpleNamespace(runs_elsewhere=True)
-    waiting = [[n] for n in range(2 * (AHEAD + 1))]
-    assert [r for part in in_order(work, waiting, classifier=elsewhere) for r in part] == list(
-        range(2 * (AHEAD + 1))
-    )
-
-
 ENDING = """
 import slalom
 from slalom.classifiers.huggingface.classifier import HuggingFaceClassifier
 from slalom.explainers import methods
+from slalom.explainers.execution import pool, workers
 
+pool.cores = workers.cores = lambda: 2
+workers.WORTHWHILE = 0
 HuggingFaceClassifier.runs_elsewhere = {elsewhere}
 methods.QUERIES_PER_CHUNK = methods.QUERIES_PER_STEP = 20
 found = slalom.explain_each(slalom.load(), ["a b c"] * 40, "slalom-fast", n_queries=8)

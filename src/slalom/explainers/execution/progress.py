@@ -1,0 +1,189 @@
+"""What is told to the person who waits: how many queries are answered, of how many.
+
+A bar is in a terminal on standard error, gone when the work is; in a notebook it is a cell's
+output; elsewhere there is none.
+"""
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from html import escape
+from threading import Lock
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from slalom.classifiers.base import Classifier, Delegating, runs_elsewhere
+from slalom.document import Document, FloatArray, Queries
+
+Progress = Callable[[int, int], None]  # queries done, and in all; raise from it to stop
+TOKENS_PER_REPORT = 2**15  # between two calls of a progress function
+ON_DEVICES = 4  # times as many: they like larger batches
+Show = Callable[[int, int], None]  # done, and in all
+SECONDS_BETWEEN = 0.2  # two updates of a notebook's output
+
+
+@dataclass(frozen=True)
+class Wait:
+    """What is waited for; `before` was done by an earlier run and has no rate."""
+
+    doing: str
+    what: str  # in the plural
+    before: int = 0
+    after: str = ""  # what is left to do when all are done
+    begun: float = field(default_factory=perf_counter)
+
+    def line(self, done: int, total: int) -> str:
+        """ "120 of 300 queries · 45 per second · 0:04 left"."""
+        parts = [f"{done} of {total} {self.what}"]
+        seconds = perf_counter() - self.begun
+        if done > self.before and seconds > 0:
+            rate = (done - self.before) / seconds
+            left = round((total - done) / rate)
+            time = f"{left // 60}:{left % 60:02d} left" if done < total else self.after
+            parts += [f"{rate:.3g} per second", *([time] if time else [])]
+        return " · ".join(parts)
+
+
+@contextmanager
+def bar(total: int, wait: Wait) -> Iterator[Show | None]:
+    """A function to tell how far it is, or None where nobody watches."""
+    display = _notebook_display()
+    if display is not None:
+        yield _in_notebook(display, wait)
+    elif sys.stderr.isatty():
+        with _in_terminal(total, wait) as show:
+            yield show
+    else:
+        yield None
+
+
+@contextmanager
+def _in_terminal(total: int, wait: Wait) -> Iterator[Show]:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn
+
+    columns = (wait.doing, BarColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+        line = wait.line(wait.before, total)
+        task = bars.add_task(line, total=total, completed=wait.before)
+        yield lambda done, total: bars.update(
+            task, completed=done, total=total, description=wait.line(done, total)
+        )
+
+
+def _in_notebook(display: Callable[..., Any], wait: Wait) -> Show:
+    from IPython.display import HTML
+
+    handle: Any = None
+    last = 0.0
+
+    def show(done: int, total: int) -> None:
+        nonlocal handle, last
+        if done < total and perf_counter() - last < SECONDS_BETWEEN:
+            return
+        last = perf_counter()
+        drawn = f'<progress value="{done}" max="{total}"></progress>'
+        html = HTML(f"<span>{escape(wait.doing)} {drawn} {escape(wait.line(done, total))}</span>")
+        if handle is None:
+            handle = display(html, display_id=True)
+        else:
+            handle.update(html)
+
+    return show
+
+
+def _notebook_display() -> Callable[..., Any] | None:
+    """The function that shows things in the running notebook, if this is one."""
+    interactive: Any = sys.modules.get("IPython")
+    shell = None if interactive is None else interactive.get_ipython()
+    if shell is None or not hasattr(shell, "kernel"):
+        return None
+    from IPython.display import display
+
+    return display  # type: ignore[no-any-return]
+
+
+@dataclass
+class Meter:
+    """Turns answered queries into progress; chunks at work at the same time add up."""
+
+    progress: Progress
+    total: int
+    done: int = 0
+    lock: Lock = field(default_factory=Lock)
+
+    def part(self, n_planned: int) -> "Part":
+        return Part(self, n_planned)
+
+    def add(self, n_queries: int, *, unplanned: int = 0) -> None:
+        with self.lock:
+            self.done += n_queries
+            self.total += unplanned
+            self.progress(self.done, self.total)
+
+
+@dataclass
+class Part:
+    """A chunk's share of the whole; where it needs more or fewer queries, the plan changes."""
+
+    meter: Meter
+    left: int
+    lock: Lock = field(default_factory=Lock)
+
+    def answered(self, n_queries: int) -> None:
+        with self.lock:
+            more = max(0, n_queries - self.left)
+            self.left -= n_queries - more
+        self.meter.add(n_queries, unplanned=more)
+
+    def finish(self) -> None:
+        if self.left:
+            self.meter.add(0, unplanned=-self.left)
+            self.left = 0
+
+
+class Watched(Delegating):
+    """A classifier whose answers are counted as they come."""
+
+    def __init__(self, classifier: Classifier, part: Part) -> None:
+        self.classifier = classifier
+        self.part = part
+
+    def logits(self, asked: Sequence[tuple[Document, Queries]]) -> list[FloatArray]:
+        """In slices of about TOKENS_PER_REPORT, each document's answers put together again."""
+        answers: list[list[FloatArray]] = [[] for _ in asked]
+        n_tokens = TOKENS_PER_REPORT * (ON_DEVICES if runs_elsewhere(self.classifier) else 1)
+        for numbers, questions in _slices(asked, n_tokens):
+            for number, logits in zip(numbers, self.classifier.logits(questions), strict=True):
+                answers[number].append(logits)
+            self.part.answered(sum(len(queries) for _, queries in questions))
+        return [
+            np.concatenate(parts) if parts else np.zeros((0, len(self.labels))) for parts in answers
+        ]
+
+
+def _slices(
+    asked: Sequence[tuple[Document, Queries]], n_tokens: int
+) -> Iterator[tuple[list[int], list[tuple[Document, Queries]]]]:
+    """Questions in their order, cut where enough tokens have come together."""
+    numbers: list[int] = []
+    questions: list[tuple[Document, Queries]] = []
+    room = n_tokens
+    for number, (document, queries) in enumerate(asked):
+        ends = np.cumsum(document.n_tokens(queries), dtype=np.int64)
+        start = 0
+        while start < len(queries):
+            used = int(ends[start - 1]) if start else 0
+            stop = max(start + 1, int(np.searchsorted(ends, used + room, side="right")))
+            numbers.append(number)
+            questions.append((document, queries[start:stop]))
+            room -= int(ends[stop - 1]) - used
+            start = stop
+            if room <= 0 or start < len(queries):
+                yield numbers, questions
+                numbers, questions, room = [], [], n_tokens
+    if questions:
+        yield numbers, questions

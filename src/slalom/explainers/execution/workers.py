@@ -1,0 +1,373 @@
+"""The same generators in worker processes, which yield over a pipe.
+
+A worker runs them in step for a few documents at a time: it draws queries, puts them into rows
+where the classifier lets it, and fits; only what the classifier is to answer comes here. Whatever
+workers have asked by the time the classifier is free is answered together. Beside a device two
+threads answer, so that one batch is made while another is computed; on a CPU the thread that waits
+for the results does.
+"""
+
+import atexit
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from queue import SimpleQueue
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from slalom.classifiers.base import (
+    Classifier,
+    Delegating,
+    defined_together,
+    knows_labels,
+    remarks_on,
+    runs_elsewhere,
+)
+from slalom.document import END, Document, FloatArray, Queries, Text
+from slalom.errors import ClassifierError, SlalomError
+from slalom.explainers.base import AskingMethod, Result
+from slalom.explainers.execution.pool import Ask, cores, is_awake, portable, submit
+from slalom.explainers.execution.steps import Order, explained_here
+
+WORTHWHILE = 8e7  # rows × features² of all documents; starting workers takes as long
+PER_WORKER = 4  # documents at a time: asked together they fill a batch, fitted they take a second
+TASKS_PER_CHUNK = 5  # at least: small chunks are shared, too
+THREADS_AT_DEVICE = 2  # one batch is computed while the next is put together
+SECONDS_PER_TURN = 1e-3  # of a thread; Python's own 5 ms starve a device that is fed by one
+UNITS_PER_TURN = 2**19  # of all queries, shown or not: a few batches
+UNITS_PER_TOKEN = 2  # of a row: about as many as a query shows it does not show
+Pair = tuple[Document, Queries]
+
+
+def workers_pay(classifier: Classifier, order: Order, documents: Sequence[Document]) -> bool:
+    """Whether there are cores, enough to do, and workers would know what the classifier reads."""
+    if len(documents) < 2 or cores() < 2 or not isinstance(order.explainer, AskingMethod):
+        return False
+    if not (knows_labels(classifier) and _has_outline(classifier, documents[0])):
+        return False
+    request, explainer = order.request, order.explainer
+    cells = [request.planned(explainer, one) * one.n_features**2 for one in documents]
+    return is_awake() or sum(cells) >= WORTHWHILE
+
+
+def _has_outline(classifier: Any, document: Document) -> bool:
+    """A wrapper may read otherwise than what it wraps."""
+    outline = getattr(classifier, "outline", None)
+    if outline is None:
+        return False
+    full = document.full()
+    return bool(outline.seen(document, full) == classifier.seen(document, full))
+
+
+def takes_rows(classifier: Classifier) -> bool:
+    """Whether workers may send it rows that they put together."""
+    return defined_together(classifier, "logits", "row_logits")
+
+
+@dataclass(frozen=True)
+class Outlined:
+    """What a worker gets to know of a classifier."""
+
+    outline: Any  # what it reads
+    takes_rows: bool
+    has_remarks: bool
+
+    @classmethod
+    def of(cls, classifier: Any) -> "Outlined":
+        name, labels = classifier.name, tuple(classifier.labels)
+        outline = replace(classifier.outline, name=name, labels=labels)
+        return cls(outline, takes_rows(classifier), hasattr(classifier, "remarks"))
+
+
+@dataclass(frozen=True, eq=False)
+class RowsAsked:
+    """What a worker put together for its queries; only a classifier knows what rows are."""
+
+    rows: Any  # with `n_tokens`
+    n_queries: int
+
+    @property
+    def n_units(self) -> int:
+        return UNITS_PER_TOKEN * int(self.rows.n_tokens)
+
+
+@dataclass(frozen=True, eq=False)
+class QueriesAsked:
+    """Queries as they are, for a classifier that wants them so."""
+
+    pairs: Sequence[Pair]
+
+    @property
+    def n_queries(self) -> int:
+        return sum(len(queries) for _, queries in self.pairs)
+
+    @property
+    def n_units(self) -> int:
+        return sum(queries.size for _, queries in self.pairs)
+
+
+@dataclass(frozen=True, eq=False)
+class ElseAsked:
+    """A call of another method of the classifier, which takes no time of the model."""
+
+    call: Callable[[Classifier], Any]
+    n_queries: int = 0
+    n_units: int = 0
+
+
+Asked = RowsAsked | QueriesAsked | ElseAsked
+
+
+class OverPipe(Delegating):
+    """A classifier in a worker: what it reads is known here, what it says is asked for."""
+
+    def __init__(self, known: Outlined, ask: Ask) -> None:
+        self.classifier = known.outline
+        self.known = known
+        self.ask = ask
+
+    def logits(self, asked: Sequence[Pair]) -> list[FloatArray]:
+        if self.known.takes_rows:
+            n_queries = sum(len(queries) for _, queries in asked)
+            return list(
+                self.known.outline.answered(
+                    asked, lambda rows: self._asked(RowsAsked(rows, n_queries))
+                )
+            )
+        pieces = [(document, _without_padding(rows)) for document, rows in asked]
+        pairs = [(document, rows) for document, parts in pieces for rows in parts]
+        answers = iter(self._asked(QueriesAsked(pairs)))
+        return [np.concatenate([next(answers) for _ in parts]) for _, parts in pieces]
+
+    def split(self, text: Text, units: Any = None, *, too_long: str = "error") -> Document:
+        found: Document = self._asked(ElseAsked(partial(_split, text, units, too_long)))
+        return found
+
+    def remarks(self, document: Document, queries: Queries, logits: FloatArray) -> tuple[str, ...]:
+        if not self.known.has_remarks:
+            return ()
+        found: tuple[str, ...] = self._asked(
+            ElseAsked(partial(_remarks, document, queries, logits))
+        )
+        return found
+
+    def _asked(self, content: Asked) -> Any:
+        said = self.ask(content)
+        if isinstance(said, SlalomError):
+            raise said
+        return said
+
+
+def _split(text: Text, units: Any, too_long: str, classifier: Classifier) -> Document:
+    return classifier.split(text, units, too_long=too_long)
+
+
+def _remarks(
+    document: Document, queries: Queries, logits: FloatArray, classifier: Classifier
+) -> tuple[str, ...]:
+    return remarks_on(classifier, document, queries, logits)
+
+
+def _without_padding(queries: Queries) -> list[Queries]:
+    """The same rows in their order: the full text comes first and may be far wider than others."""
+    shown = (queries[1:] != END).any(axis=0)
+    width = int(shown.nonzero()[0].max(initial=0)) + 1
+    if len(queries) < 2 or width == queries.shape[1]:
+        return [queries]
+    return [queries[:1], queries[1:, :width]]
+
+
+def _explained_there(given: tuple[Outlined, Order, Sequence[Document]], ask: Ask) -> list[Result]:
+    known, order, documents = given
+    return explained_here(OverPipe(known, ask), order, documents)
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """What one worker has asked, and waits for."""
+
+    content: Asked
+    tell: Callable[[int], object]  # how many queries were answered
+    said: "Future[Any]" = field(default_factory=Future)
+
+
+@dataclass(eq=False)
+class Desk:
+    """Where workers' calls come in, and are answered together."""
+
+    classifier: Classifier
+    threads: ThreadPoolExecutor | None  # that answer; None: whoever waits for results does
+    calls: list[Call] = field(default_factory=list)
+    events: "SimpleQueue[object]" = field(default_factory=SimpleQueue)  # a call or a task is done
+    futures: "list[Future[Any]]" = field(default_factory=list)
+    lock: Lock = field(default_factory=Lock)
+    problem: BaseException | None = None  # of the classifier, or of whoever is told
+    closed: bool = False
+
+    def begin(
+        self, order: Order, documents: Sequence[Document], tell: Callable[[int], object]
+    ) -> "list[Future[Any]]":
+        """Tasks for workers, a few of the documents each."""
+        known = Outlined.of(self.classifier)
+        n_each = min(PER_WORKER, -(-len(documents) // TASKS_PER_CHUNK))
+        starts = range(0, len(documents), n_each)
+        begun = [
+            submit(
+                _explained_there,
+                (known, order, documents[at : at + n_each]),
+                partial(self._reply, tell),
+            )
+            for at in starts
+        ]
+        self.futures = [future for future in self.futures if not future.done()] + begun
+        for future in begun:
+            future.add_done_callback(self.events.put)
+        return begun
+
+    def results(self, begun: "Sequence[Future[Any]]") -> list[Result]:
+        """Of all documents of these tasks, once they are there."""
+        while not all(future.done() for future in begun) and self.problem is None:
+            self.events.get()
+            if self.threads is None:
+                self._take_turn()
+        if self.problem is not None:
+            raise self.problem
+        return [result for future in begun for result in future.result()]
+
+    def close(self) -> None:
+        """Whoever still asks is told that nobody waits."""
+        with self.lock:
+            if self.closed:
+                return
+            self.closed = True
+            left, self.calls = self.calls, []
+        for call in left:
+            call.said.set_result(given_up())
+        for future in self.futures:
+            future.cancel()
+        if self.threads is not None:
+            self.threads.shutdown(cancel_futures=True)
+
+    def _reply(self, tell: Callable[[int], object], content: Asked) -> Any:
+        """In the thread of the worker that asks."""
+        call = Call(content, tell)
+        with self.lock:
+            if self.closed:
+                return given_up()
+            self.calls.append(call)
+            if self.threads is not None:
+                self.threads.submit(self._take_turn)
+        self.events.put(call)
+        return call.said.result()
+
+    def _take_turn(self) -> None:
+        """Answer what a turn has room for of the calls that have arrived when it comes."""
+        calls = self._arrived()
+        try:
+            self._answer(calls)
+        except BaseException as problem:
+            self.problem = problem
+            for call in calls:
+                if not call.said.done():
+                    call.said.set_result(given_up())
+            self.events.put(problem)
+
+    def _arrived(self) -> list[Call]:
+        taken, room = [], UNITS_PER_TURN
+        with self.lock:
+            while self.calls and room > 0:
+                taken.append(self.calls.pop(0))
+                room -= taken[-1].content.n_units
+        return taken
+
+    def _answer(self, calls: Sequence[Call]) -> None:
+        """All together; where that fails each for itself, to see which of them it was."""
+        try:
+            answers = _answers(self.classifier, [call.content for call in calls])
+        except SlalomError as problem:
+            if len(calls) == 1:
+                calls[0].said.set_result(portable(problem))
+            else:
+                for call in calls:
+                    self._answer([call])
+            return
+        for call, answer in zip(calls, answers, strict=True):
+            if call.content.n_queries:
+                call.tell(call.content.n_queries)
+            call.said.set_result(answer)
+
+
+def _answers(classifier: Any, asked: Sequence[Asked]) -> list[Any]:
+    rows = [one.rows for one in asked if isinstance(one, RowsAsked)]
+    pairs = [pair for one in asked if isinstance(one, QueriesAsked) for pair in one.pairs]
+    of_rows = iter(classifier.row_logits(rows) if rows else [])
+    of_pairs = iter(classifier.logits(pairs) if pairs else [])
+    found: list[Any] = []
+    for one in asked:
+        if isinstance(one, RowsAsked):
+            found.append(next(of_rows))
+        elif isinstance(one, QueriesAsked):
+            found.append([next(of_pairs) for _ in one.pairs])
+        else:
+            found.append(one.call(classifier))
+    return found
+
+
+def given_up() -> SlalomError:
+    return ClassifierError("the work was given up: nobody waits for these answers")
+
+
+@contextmanager
+def desk_of(classifier: Classifier) -> Iterator[Desk]:
+    """A desk that is closed in the end, whatever happens: also where a program ends before."""
+    if not runs_elsewhere(classifier):
+        desk = Desk(classifier, None)
+    else:
+        desk = Desk(classifier, ThreadPoolExecutor(THREADS_AT_DEVICE))
+    atexit.register(desk.close)
+    forget = atexit.unregister  # the module may be gone where a program ends in the middle
+    try:
+        if desk.threads is None:
+            yield desk
+        else:
+            with _short_turns():
+                yield desk
+    finally:
+        desk.close()
+        forget(desk.close)
+
+
+@dataclass
+class ShortTurns:
+    """Threads change places often: whoever feeds a device holds the interpreter for moments.
+
+    The setting is the process's: the first to come sets it, the last to leave restores it.
+    """
+
+    before: float = 0.0
+    n_inside: int = 0
+    lock: Lock = field(default_factory=Lock)
+
+    @contextmanager
+    def __call__(self) -> Iterator[None]:
+        change = sys.setswitchinterval  # `sys` is gone where a program ends in the middle
+        with self.lock:
+            self.n_inside += 1
+            if self.n_inside == 1:
+                self.before = sys.getswitchinterval()
+                change(min(self.before, SECONDS_PER_TURN))
+        try:
+            yield
+        finally:
+            with self.lock:
+                self.n_inside -= 1
+                if not self.n_inside:
+                    change(self.before)
+
+
+_short_turns = ShortTurns()
