@@ -75,6 +75,8 @@ ONLY_IN_FUNCTIONS = {  # library → where it may be on top
 }
 MANY_PARAMETERS = {  # the public edge: what people type
     ("classifiers/chat/classifier.py", "__init__"),
+    ("classifiers/chat/completions.py", "__init__"),
+    ("cli/attribute.py", "attribute"),
     ("cli/explain.py", "explain"),
     ("cli/compare.py", "compare"),
     ("cli/corpus.py", "explain_corpus"),

@@ -17,6 +17,7 @@ _HOMES = {
     "Anchor": "slalom.surrogates.slalom.model",
     "CausalClassifier": "slalom.classifiers.huggingface.causal",
     "ChatClassifier": "slalom.classifiers.chat.classifier",
+    "CompletionServer": "slalom.classifiers.chat.completions",
     "Explanation": "slalom.explanation",
     "FunctionClassifier": "slalom.classifiers.text.function",
     "HuggingFaceClassifier": "slalom.classifiers.huggingface.classifier",
@@ -39,6 +40,7 @@ _PARTS = ("corpus",)  # reached by their own name: slalom.corpus.explain_dataset
 
 if TYPE_CHECKING:
     from slalom.classifiers.chat.classifier import ChatClassifier as ChatClassifier
+    from slalom.classifiers.chat.completions import CompletionServer as CompletionServer
     from slalom.classifiers.huggingface.causal import CausalClassifier as CausalClassifier
     from slalom.classifiers.huggingface.classifier import (
         HuggingFaceClassifier as HuggingFaceClassifier,

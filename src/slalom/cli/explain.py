@@ -1,7 +1,6 @@
 """`slalom explain`: one text, one method, shown in the terminal, as JSON or as a page."""
 
 import sys
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,11 +27,12 @@ from slalom.cli.typed import (
     console_for_results,
     files_typed,
     is_file_name,
+    sentences_for_warnings,
     target_typed,
     text_typed,
     write,
 )
-from slalom.errors import SlalomError, SlalomWarning, UnknownNameError, counted
+from slalom.errors import SlalomError, UnknownNameError, counted
 
 if TYPE_CHECKING:
     from slalom.classifiers.base import Classifier
@@ -157,7 +157,7 @@ def explain(
             f"{text} is the name of a file and was explained as a text: --file {text} reads it"
         )
     columns = _columns(scores)
-    with _sentences_for_warnings():
+    with sentences_for_warnings():
         from slalom.explainers.base import Request
         from slalom.explainers.methods import explain, until_sure
         from slalom.explainers.phrases import by_phrases
@@ -255,21 +255,6 @@ def _show(view: "TerminalView", turned: str | None) -> None:
     console = console_for_results()
     parts = [view, *([] if turned is None else [Text("\n" + turned)])]
     console.print(*parts, sep="\n", width=min(console.width, MAX_WIDTH))
-
-
-@contextmanager
-def _sentences_for_warnings() -> Iterator[None]:
-    """Say each of slalom's warnings as a sentence, after the work."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", SlalomWarning)
-        yield
-    for warning in caught:
-        if issubclass(warning.category, SlalomWarning):
-            complain(warning.message)
-        else:
-            warnings.showwarning(
-                warning.message, warning.category, warning.filename, warning.lineno
-            )
 
 
 @contextmanager

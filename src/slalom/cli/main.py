@@ -14,6 +14,7 @@ from typing import NoReturn
 
 import click
 
+from slalom.cli.attribute import attribute
 from slalom.cli.compare import compare
 from slalom.cli.corpus import corpus
 from slalom.cli.evaluate import evaluate
@@ -81,5 +82,5 @@ def commands(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for command in (explain, compare, evaluate, corpus, serve, methods):
+for command in (explain, attribute, compare, evaluate, corpus, serve, methods):
     commands.add_command(command)

@@ -8,6 +8,7 @@ import os
 import re
 import sys
 import tempfile
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from slalom.errors import FileError, InputError, Setting, SlalomError, UnknownNameError
+from slalom.errors import (
+    FileError,
+    InputError,
+    Setting,
+    SlalomError,
+    SlalomWarning,
+    UnknownNameError,
+)
 from slalom.explainers.execution.progress import Wait, bar
 from slalom.files import is_device, write_whole
 
@@ -264,3 +272,18 @@ def progress_bar(total: int, done: int) -> Iterator[Callable[[], None]]:
                 show(done, total)
 
         yield advance
+
+
+@contextmanager
+def sentences_for_warnings() -> Iterator[None]:
+    """Say each of slalom's warnings as a sentence, after the work."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", SlalomWarning)
+        yield
+    for warning in caught:
+        if issubclass(warning.category, SlalomWarning):
+            complain(warning.message)
+        else:
+            warnings.showwarning(
+                warning.message, warning.category, warning.filename, warning.lineno
+            )

@@ -89,10 +89,16 @@ def of_part(explanation: Explanation, part: str | Sequence[int]) -> Explanation:
 
 def cite(explanation: Explanation, k: int = 3) -> tuple[Citation, ...]:
     """Each sentence of the answer, with at most k sources and those of which either suffices."""
-    said = said_by(explanation)
-    cuts = sentence_cuts(said.text)
-    parts = [explanation] if len(cuts) == 1 else [of_part(explanation, cut) for cut in cuts]
-    return tuple(_citation(part, said, cut, k=k) for part, cut in zip(parts, cuts, strict=True))
+    parts = sentences_of(explanation)
+    return tuple(replace(citation_of(part, k), span=span) for span, part in parts)
+
+
+def sentences_of(explanation: Explanation) -> list[tuple[tuple[int, int], Explanation]]:
+    """Where each sentence of the answer stands, and the explanation of it."""
+    cuts = sentence_cuts(said_by(explanation).text)
+    if len(cuts) == 1:
+        return [(cuts[0], explanation)]
+    return [(cut, of_part(explanation, cut)) for cut in cuts]
 
 
 def either_suffices(explanation: Explanation) -> list[tuple[int, int]]:
@@ -135,22 +141,24 @@ def per_token(method: Explainer, n_tokens: int) -> Explainer:
     return replace(method, surrogate=replace(surrogate, n_tokens=n_tokens))
 
 
-def _citation(part: Explanation, said: Answer, span: tuple[int, int], *, k: int) -> Citation:
-    shares = shares_of(part)
-    n_units = len(shares)
-    scores = part.predict(np.vstack([np.ones(n_units), 1 - np.eye(n_units)]))
+def citation_of(explanation: Explanation, k: int = 3) -> Citation:
+    """All of an answer, or of a part of one, as if it were one sentence."""
+    said = said_by(explanation)
+    shares, n_units = shares_of(explanation), len(explanation.units)
+    scores = explanation.predict(np.vstack([np.ones(n_units), 1 - np.eye(n_units)]))
     lost = scores[0] - scores[1:]
-    either = either_suffices(part)
-    error = part.errors.get("shapley", np.zeros(n_units))
+    either = either_suffices(explanation)
+    error = explanation.errors.get("shapley", np.zeros(n_units))
     carries = (shares >= max(FAINT, WORTH_CITING * shares.max())) & (shares > SURE * error)
     carries[[unit for pair in either for unit in pair]] = True
-    order = [int(at) for at in np.argsort(-shares, kind="stable") if carries[at]][:k]
+    ranked = np.argsort(-shares.round(1), kind="stable")  # those alike in their own order
+    order = [int(at) for at in ranked if carries[at]][:k]
     cited = tuple(
-        Cited(at, said.names[at], part.units[at], float(shares[at]), float(lost[at]))
+        Cited(at, said.names[at], explanation.units[at], float(shares[at]), float(lost[at]))
         for at in order
     )
     pairs = tuple(pair for pair in either if set(pair) <= set(order))
-    return Citation(said.text[slice(*span)], span, cited, pairs)
+    return Citation(said.text, (0, len(said.text)), cited, pairs)
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ from html import escape
 from importlib.resources import files
 
 from slalom.explanation import Explanation
-from slalom.views import reading
+from slalom.views import answer_page, reading
 from slalom.views.numbers import digits, margin, number
 from slalom.views.reading import Row, pair_label
 from slalom.views.record import Record, record
@@ -22,7 +22,7 @@ from slalom.views.sentence import sentence, trust_sentence
 
 SCRIPTS = (  # in the order in which they need each other
     *("elements", "numbers", "text", "bars", "bridge", "plane", "length"),
-    *("table", "card", "picture", "arcs", "explanation"),
+    *("table", "card", "picture", "arcs", "answer", "explanation"),
 )
 N_SHADES = 9  # of a colour, from faint to full; style.css has them
 
@@ -50,6 +50,10 @@ def fragment(explanation: Explanation) -> str:
 
 def body(explanation: Explanation) -> str:
     """The explanation without style and script."""
+    if explanation.said is not None:
+        data = as_data(answer_page.answer_record(explanation))
+        inside = f'{answer_page.body(explanation)}<script type="application/json">{data}</script>'
+        return f'<section class="slalom" aria-label="Explanation">{inside}</section>'
     by = reading.colouring(explanation)
     shown = reading.for_class(explanation, reading.shown_class(explanation))
     rows = reading.rows(shown, by)

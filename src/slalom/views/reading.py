@@ -311,6 +311,8 @@ def probabilities(explanation: Explanation) -> FloatArray | None:
 def prediction(explanation: Explanation) -> str:
     """ "positive 97 %"."""
     shares = probabilities(explanation)
+    if explanation.said is not None:
+        return f"the answer “{short(label(explanation.said.text), 60)}”"
     if shares is None:
         return f"{label(explanation.labels[0])} {number(float(explanation.logits[0])).strip()}"
     best = int(np.argmax(shares))

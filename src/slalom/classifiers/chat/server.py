@@ -8,7 +8,7 @@ import os
 import random
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Event
@@ -147,12 +147,23 @@ class Session:
 
     def complete(self, prompt: str, wanted: dict[str, Any]) -> dict[str, Any]:
         """One chat completion of one token, retried where that may help."""
+        asked = self._client.chat.completions
+        return self._answered(asked, prompt, lambda: self._body(prompt, wanted))
+
+    def continued(self, prompt: str, wanted: dict[str, Any]) -> dict[str, Any]:
+        """The text of a prompt and what follows it, by the completions of old."""
+        body = {"model": self.server.model, "prompt": prompt, **wanted}
+        return self._answered(self._client.completions, prompt, lambda: body)
+
+    def _answered(
+        self, asked: Any, prompt: str, body_of: Callable[[], dict[str, Any]]
+    ) -> dict[str, Any]:
         failures = 0
         while True:
             self._pause()
-            body = self._body(prompt, wanted)
+            body = body_of()
             with self.server.budget.reserve(token_bound(prompt, body)) as reservation:
-                outcome = self._send(body)
+                outcome = self._send(asked, body)
                 if isinstance(outcome, dict):
                     used = tokens_used(outcome)
                     reservation.tokens = reservation.tokens if used is None else used
@@ -179,10 +190,10 @@ class Session:
             **body,
         }
 
-    def _send(self, body: dict[str, Any]) -> dict[str, Any] | RequestFailure:
+    def _send(self, asked: Any, body: dict[str, Any]) -> dict[str, Any] | RequestFailure:
         openai = client_library()
         try:
-            raw = self._client.chat.completions.with_raw_response.create(**body)
+            raw = asked.with_raw_response.create(**body)
             return response_of(raw.text if isinstance(raw.text, str) else raw.text())
         except UnreadableReply as problem:
             return RequestFailure(f"cannot be understood: {problem}", retryable=True, billed=True)
@@ -219,4 +230,4 @@ class Session:
 
 def token_bound(prompt: str, body: dict[str, Any]) -> int:
     """The most tokens that a request can cost: every token is at least one byte."""
-    return len(prompt.encode()) + TEMPLATE_TOKENS + int(body.get("n", 1))
+    return len(prompt.encode()) + TEMPLATE_TOKENS + int(body.get("n", body.get("max_tokens", 1)))

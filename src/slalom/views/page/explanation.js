@@ -257,7 +257,10 @@
   slalom.start = () => {
     for (const root of document.querySelectorAll(".slalom:not(.ready)")) {
       const data = root.querySelector('script[type="application/json"]');
-      if (data) slalom.show(root, JSON.parse(data.textContent), { heading: root.closest("main") ? "h1" : "h2" });
+      if (!data) continue;
+      const record = JSON.parse(data.textContent);
+      const draw = record.kind === "answer" ? slalom.answer : slalom.show;
+      draw(root, record, { heading: root.closest("main") ? "h1" : "h2" });
     }
   };
 })((window.slalom = window.slalom || {}));

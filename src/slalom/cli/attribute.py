@@ -1,0 +1,110 @@
+"""`slalom attribute`: which sources made a language model say that."""
+
+import json
+from pathlib import Path
+
+import click
+
+from slalom.cli.typed import (
+    COUNT,
+    DEVICE,
+    SEED,
+    STANDARD,
+    check_writable,
+    files_typed,
+    sentences_for_warnings,
+    text_typed,
+    write,
+)
+from slalom.errors import InputError
+
+
+@click.command(short_help="Show which sources made a language model say that.")
+@click.argument("files", nargs=-1, metavar="[FILE]...")
+@click.option("--model", required=True, metavar="NAME", help="A language model's name or folder.")
+@click.option(
+    "--source",
+    "sources",
+    multiple=True,
+    metavar="FILE",
+    help="A text file; give one option for each document. One alone is cut into sentences.",
+)
+@click.option("--question", default="", help="What the model is asked.  [default: to summarize]")
+@click.option("--answer", help="What is to be explained.  [default: what the model says]")
+@click.option(
+    "--by",
+    type=click.Choice(["sentence", "paragraph", "word"]),
+    help="Cut every document further.",
+)
+@click.option("--queries", type=COUNT, metavar="N", help="Ask about at most N sets of sources.")
+@click.option(
+    "--method", default="slalom-sources", show_default=True, help="One of `slalom methods`."
+)
+@click.option("--prompt", metavar="TEXT", help="A template with {sources} and {question}.")
+@SEED
+@DEVICE
+@click.option(
+    "--base-url", metavar="URL", help="Ask a completion server there, in OpenAI's protocol."
+)
+@click.option("--cache", metavar="FILE", help="Keep answers, so that none is asked for twice.")
+@click.option(
+    "--json", "json_file", metavar="FILE", help="Write the explanation; - for standard output."
+)
+@click.option(
+    "--html",
+    "html_file",
+    metavar="FILE",
+    help="Write a page for the browser; - for standard output.",
+)
+def attribute(
+    files: tuple[str, ...],
+    model: str,
+    sources: tuple[str, ...],
+    question: str,
+    answer: str | None,
+    by: str | None,
+    queries: int | None,
+    method: str,
+    prompt: str | None,
+    seed: int,
+    device: str | None,
+    base_url: str | None,
+    cache: str | None,
+    json_file: str | None,
+    html_file: str | None,
+) -> None:
+    """Show which sources made a language model say that: text FILEs, or one per --source."""
+    written = files_typed(json_file, html_file)
+    names = (*sources, *files)
+    if not names:
+        raise InputError("there are no sources: give a text file for each, with --source")
+    if cache is not None:
+        check_writable(cache)
+    texts = [(Path(name).name, text_typed(None, name)) for name in names]
+    given = texts[0][1] if len(texts) == 1 else texts
+    with sentences_for_warnings():
+        import slalom
+
+        asked = model if base_url is None else slalom.CompletionServer(model, base_url)
+        found = slalom.attribute(
+            asked,
+            given,
+            question,
+            answer,
+            by=by,
+            n_queries=queries,
+            seed=seed,
+            prompt=prompt,
+            method=method,
+            cache=cache,
+            device=device,
+        )
+    if json_file is not None:
+        write(json_file, json.dumps(found.to_json(), ensure_ascii=False) + "\n")
+    if html_file is not None:
+        write(html_file, found.to_html() or "")
+    if STANDARD not in written:
+        from slalom.views.answer import lines
+
+        for line in lines(found):
+            click.echo(line)

@@ -1,0 +1,80 @@
+"""The page of an answer in a browser: links between sentences and sources, what-if, keyboard."""
+
+import pytest
+from playwright.sync_api import expect
+
+from browser.conftest import serious_faults
+from language.test_attribute import MANY, either
+from slalom.language.attribute import attributed
+from slalom.views import html
+from writers import scorer
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    made = tmp_path_factory.mktemp("answer") / "page.html"
+    found = attributed(scorer(either, MANY), n_queries=64)
+    made.write_text(html.page(found), encoding="utf-8")
+    return made
+
+
+def test_pointing_at_a_sentence_lights_its_sources(open_page, file) -> None:
+    page = open_page(file.as_uri())
+    sources = page.locator(".source")
+    page.locator(".said").nth(0).hover()
+    expect(sources.nth(2)).to_have_class("source for s9")
+    expect(sources.nth(10)).to_have_class("source for s9")
+    expect(sources.nth(1)).to_have_class("source")
+    page.mouse.move(1, 1)
+    expect(sources.nth(2)).to_have_class("source")
+
+
+def test_pointing_at_a_source_lights_its_sentences(open_page, file) -> None:
+    page = open_page(file.as_uri())
+    page.locator(".source .open").nth(2).hover()
+    expect(page.locator(".said").nth(0)).to_have_class("said for s9")
+    expect(page.locator(".said").nth(1)).to_have_class("said")
+
+
+def test_what_is_said_without_some(open_page, file) -> None:
+    page = open_page(file.as_uri())
+    status = page.get_by_role("status")
+    expect(status).to_contain_text("Untick a source")
+    page.get_by_label("Show source 3").uncheck()
+    expect(status).to_contain_text("Without [3] the answer is as likely")
+    page.get_by_label("Show source 11").uncheck()
+    expect(status).to_contain_text("times less likely; sentence 1")
+    expect(status).to_contain_text("sentence 2 as likely")
+    page.get_by_label("Show source 3").check()
+    page.get_by_label("Show source 11").check()
+    expect(status).to_contain_text("Untick a source")
+
+
+def test_everything_works_by_keyboard(open_page, file) -> None:
+    page = open_page(file.as_uri())
+    page.wait_for_selector(".slalom.ready")
+    page.keyboard.press("Tab")
+    first = page.locator(".said").nth(0)
+    expect(first).to_be_focused()
+    expect(page.locator(".source").nth(2)).to_have_class("source for s9")
+    page.keyboard.press("Enter")
+    expect(first).to_have_attribute("aria-pressed", "true")
+    page.keyboard.press(" ")
+    expect(first).to_have_attribute("aria-pressed", "false")
+    for _ in range(2):
+        page.keyboard.press("Tab")
+    expect(page.get_by_label("Show source 1", exact=True)).to_be_focused()
+    page.keyboard.press(" ")
+    expect(page.get_by_role("status")).to_contain_text("Without [1]")
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_no_fault(open_page, file, width, scheme) -> None:
+    page = open_page(file.as_uri(), width=width, bypass_csp=True)
+    page.wait_for_selector(".slalom.ready")
+    page.emulate_media(color_scheme=scheme)
+    page.locator(".said").nth(0).click()
+    page.get_by_label("Show source 2").uncheck()
+    assert serious_faults(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

@@ -1,0 +1,92 @@
+"""Language models behind an address: the same numbers as the model itself, or one sentence."""
+
+import numpy as np
+import pytest
+import transformers as hf
+
+import slalom
+from chat_models import TEMPLATE, make_chat_model
+from chat_servers import mlx_command, real_servers
+from completion_servers import completions
+from slalom.classifiers.huggingface.writer import LocalWriter
+from slalom.errors import ClassifierError, InputError
+from slalom.language.scoring import AnswerScorer
+from slalom.language.sources import sources_of
+
+SOURCES = ["a great film", "the music slow", "one bad joke", "the start fine", "a dull film"]
+ANSWER = "a great film with music"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    made = tmp_path_factory.mktemp("served")
+    make_chat_model(made, "Say 0 or 1: <{text}>")
+    return made
+
+
+@pytest.fixture(scope="module")
+def loaded(folder):
+    tokenizer = hf.AutoTokenizer.from_pretrained(folder)
+    tokenizer.chat_template = TEMPLATE.replace("assistant: ", "assistant:\n")
+    return hf.AutoModelForCausalLM.from_pretrained(folder).eval(), tokenizer
+
+
+def attribute(model, **options):
+    return slalom.attribute(model, SOURCES, "the film?", ANSWER, progress=False, **options)
+
+
+@pytest.mark.parametrize("offers", ["echo", "prompt_logprobs", "echo prompt_logprobs"])
+def test_a_server_says_what_the_model_says(loaded, offers) -> None:
+    direct = AnswerScorer(LocalWriter(*loaded), sources_of(SOURCES), "the film?", ANSWER)
+    present = np.random.default_rng(0).random((8, len(SOURCES))) < 0.5
+    with completions(*loaded, offers) as url:
+        server = slalom.CompletionServer("tiny", url, tokenizer=loaded[1])
+        asked = AnswerScorer(server, sources_of(SOURCES), "the film?", ANSWER)
+        assert asked.prompt(present[0]) == direct.prompt(present[0])
+        found = asked.log_odds(present)
+        said = server.write(asked.prompt(present[0]))
+    assert len(asked.spans) == found.shape[1]
+    assert asked.spans == direct.spans
+    log_p, expected = (-np.logaddexp(0, -z) for z in (found, direct.log_odds(present)))
+    np.testing.assert_allclose(log_p, expected, atol=1e-3)
+    assert said == direct.writer.write(direct.prompt(present[0]))
+
+
+def test_attributing_a_served_model(loaded) -> None:
+    with completions(*loaded, "echo") as url:
+        found = attribute(slalom.CompletionServer("tiny", url))
+    assert found.answer == ANSWER
+    assert found.classifier == "tiny"
+    assert found.quality.trust == "exact"
+    assert found.cite()
+
+
+def test_a_server_that_cannot_is_told_in_a_sentence(loaded) -> None:
+    with (
+        completions(*loaded, "") as url,
+        pytest.raises(ClassifierError, match="echo or prompt_logprobs") as problem,
+    ):
+        attribute(slalom.CompletionServer("tiny", url))
+    assert "\n" not in str(problem.value)
+
+
+def test_a_real_server_that_cannot(folder, tmp_path) -> None:
+    """mlx-lm has completions, and leaves out what it does not know."""
+    with real_servers(tmp_path, lambda port: mlx_command(folder, port)) as (url,):
+        server = slalom.CompletionServer(str(folder), url)
+        assert isinstance(server.write("a great"), str)
+        with pytest.raises(ClassifierError, match="echo or prompt_logprobs"):
+            attribute(server)
+
+
+def test_nobody_there() -> None:
+    with pytest.raises(ClassifierError, match="cannot be reached"):
+        attribute(slalom.CompletionServer("tiny", "http://127.0.0.1:9/v1", retries=0))
+
+
+def test_a_tokenizer_without_a_template() -> None:
+    class Tokenizer:
+        chat_template = None
+
+    with pytest.raises(InputError, match="no chat template"):
+        slalom.CompletionServer("tiny", "http://127.0.0.1:9/v1", tokenizer=Tokenizer())

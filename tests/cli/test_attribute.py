@@ -1,0 +1,68 @@
+"""`slalom attribute`: files in, sources out."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+import slalom
+from chat_models import make_chat_model
+from slalom.cli.main import commands
+
+TEXT = "A great film. The music is slow. One bad joke. The start is fine."
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    made = tmp_path_factory.mktemp("model")
+    make_chat_model(made, "Say 0 or 1: <{text}>")
+    return str(made)
+
+
+@pytest.fixture
+def files(tmp_path):
+    names = []
+    for number, sentence in enumerate(TEXT.split(". ")):
+        names.append(str(tmp_path / f"{number}.txt"))
+        (tmp_path / f"{number}.txt").write_text(sentence + "\n")
+    return names
+
+
+def run(*arguments):
+    return CliRunner().invoke(commands, ["attribute", *arguments])
+
+
+def test_sources_are_named_by_their_files(folder, files, tmp_path) -> None:
+    options = [part for name in files for part in ("--source", name)]
+    page, out = tmp_path / "page.html", tmp_path / "a.json"
+    found = run(
+        "--model", folder, *options, "--question", "the film?", "--answer", "a great film",
+        "--html", str(page), "--json", str(out),
+    )  # fmt: skip
+    assert found.exit_code == 0, found.output
+    assert "[1] 0.txt" in found.output
+    again = slalom.read(out)
+    assert again.answer == "a great film"
+    assert again.said.names == ("0.txt", "1.txt", "2.txt", "3.txt")
+    assert again.units[0] == "A great film"
+    assert "what_if" in page.read_text()
+
+
+def test_one_file_is_cut_into_sentences(folder, tmp_path) -> None:
+    (tmp_path / "text.txt").write_text(TEXT)
+    found = run("--model", folder, str(tmp_path / "text.txt"), "--answer", "a joke", "--json", "-")
+    assert found.exit_code == 0, found.output
+    assert len(json.loads(found.output)["units"]) == 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ((), "there are no sources"),
+        (("--source", "nowhere.txt"), "cannot read nowhere.txt"),
+    ],
+)
+def test_what_is_wrong_is_one_sentence(folder, arguments, says) -> None:
+    found = run("--model", folder, *arguments)
+    assert found.exit_code != 0
+    assert says in str(found.exception)

@@ -1,0 +1,97 @@
+"""An answer in words, as a record and as a page."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+import slalom
+from language.test_attribute import MANY, either
+from slalom.language.attribute import attributed
+from slalom.views import html
+from slalom.views.answer import factor, likely, lines, verdict
+from slalom.views.answer_page import ROOM, answer_record
+from writers import FACTS, KnownWriter, additive, scorer, words
+
+
+@pytest.fixture(scope="module")
+def found():
+    return attributed(scorer(either, MANY), n_queries=64)
+
+
+@pytest.mark.parametrize(
+    ("nats", "told"),
+    [
+        (0.0, "as likely"),
+        (0.04, "as likely"),
+        (np.log(1.4), "1.4 times less likely"),
+        (-np.log(3), "3.0 times likelier"),
+        (np.log(9.96), "10 times less likely"),
+        (np.log(904), "900 times less likely"),
+        (np.log(12_345), "12\u202f000 times less likely"),
+        (20.0, "over a million times less likely"),
+        (1e6, "over a million times less likely"),
+    ],
+)
+def test_nats_are_told_as_factors(nats, told) -> None:
+    assert likely(nats) == told
+    assert factor(nats) in told or told == "as likely"
+
+
+def test_the_verdict_names_both_of_which_either_suffices(found) -> None:
+    told = "".join(part.text for part in verdict(found))
+    assert told.startswith("The answer rests on source 3 and source 11")
+    assert "either of 3 and 11 suffices" in told
+    assert "without both 3\u202f000 times less likely" in told or "without both" in told
+
+
+def test_an_answer_that_needs_no_source_is_told_so() -> None:
+    found = attributed(scorer(lambda shown: words(1.0, 2.0)))
+    assert "none of the sources" in "".join(part.text for part in verdict(found))
+    assert lines(found)
+
+
+def test_the_lines_of_a_terminal(found) -> None:
+    told = lines(found)
+    assert "Ben lives in Rome. [3][11] (either of [3] and [11] suffices)" in told
+    assert any(line.startswith("  [3] Ben lives in Rome.") for line in told)
+    assert any(line.startswith("Trust: ") and "left out" in line for line in told)
+
+
+def test_the_record_knows_what_is_lost_without_some(found) -> None:
+    record = answer_record(found)
+    lost = record["what_if"]["lost"]
+    assert lost["2"][0] == pytest.approx(0, abs=0.3)
+    kept = np.ones((2, len(MANY)))
+    kept[1, [2, 10]] = 0
+    whole, without = found.predict(kept)
+    assert lost["2,10"][0] == pytest.approx(whole - without, rel=1e-2)
+    n_numbers = sum(map(len, lost.values()))
+    assert n_numbers <= ROOM
+    assert len(lost["2"]) == 3  # the whole, and two sentences
+    json.dumps(record, allow_nan=False)
+
+
+def test_many_sources_have_a_smaller_what_if() -> None:
+    facts = [f"Line {number} says nothing." for number in range(60)]
+    found = attributed(scorer(additive, facts), n_queries=80)
+    assert answer_record(found)["what_if"]["most"] == 2
+
+
+def test_the_page_holds_what_is_hostile_as_text() -> None:
+    evil = "</script><img src=x onerror=alert(1)>"
+    found = slalom.attribute(
+        KnownWriter(additive), [(evil, evil), *FACTS], "Where?", progress=False
+    )
+    page = html.page(found)
+    assert "<img" not in re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)
+    assert evil not in page
+    assert "&lt;img" in page
+
+
+def test_without_a_script_the_answer_has_its_marks(found) -> None:
+    body = html.body(found)
+    assert "Ben lives in Rome.<sup>[3][11]</sup>" in body
+    assert "either of 3 and 11 suffices" in body
+    assert found._repr_html_().startswith("<div>")
