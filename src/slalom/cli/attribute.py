@@ -83,11 +83,11 @@ def attribute(
     texts = [(Path(name).name, text_typed(None, name)) for name in names]
     given = texts[0][1] if len(texts) == 1 else texts
     with sentences_for_warnings():
-        import slalom
+        from slalom.classifiers.chat.completions import CompletionServer
+        from slalom.language import attribute as language
 
-        asked = model if base_url is None else slalom.CompletionServer(model, base_url)
-        found = slalom.attribute(
-            asked,
+        found = language.attribute(
+            model if base_url is None else CompletionServer(model, base_url),
             given,
             question,
             answer,
