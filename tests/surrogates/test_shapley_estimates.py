@@ -8,9 +8,10 @@ import pytest
 import slalom
 from oracles import TEXT, WORDS, linear_oracle, observed, slalom_oracle
 from slalom.document import Document, features_of
+from slalom.samplers.base import all_subsets, random_subsets
 from slalom.samplers.rivals import Coalitions
 from slalom.surrogates.base import Observations
-from slalom.surrogates.shapley_estimates import ShapleyRegression, _chain_errors
+from slalom.surrogates.shapley_estimates import ShapleyRegression, _chain_errors, shapley_of_all
 
 SHORT = " ".join(WORDS[:6])
 
@@ -123,6 +124,39 @@ def game(counts):
     pairs = np.triu(pairs, 1)
     score = counts @ single + np.einsum("ki,ij,kj->k", counts, pairs, counts)
     return score, single + (pairs + pairs.T).sum(axis=1) / 2
+
+
+def average(counts):
+    """A SLALOM of 14 words: an average that a loud word can drown, so complements do not cancel."""
+    rng = np.random.default_rng(7)
+    loud = np.exp(rng.normal(size=14))
+    return 4 * (counts * loud) @ rng.normal(size=14) / (counts @ loud + 1.0)
+
+
+def by_replacement(n_units, n_rows, rng):
+    """KernelSHAP's own design: pairs of sizes ∝ 1/(s (n − s)), each row of weight 1."""
+    sizes = np.arange(1, n_units)
+    chances = 1 / (sizes * (n_units - sizes))
+    drawn = rng.choice(sizes, size=n_rows // 2, p=chances / chances.sum())
+    masks = random_subsets(drawn, n_units, rng).astype(float)
+    ends = np.stack([np.ones(n_units), np.zeros(n_units)])
+    return np.vstack([ends, masks, 1 - masks]), np.append([0.0, 0.0], np.ones(len(masks) * 2))
+
+
+def test_leverage_sampling_is_nearer_to_the_exact_shapley_values():
+    every = all_subsets(14)
+    exact = shapley_of_all(every, average(every.astype(float)))
+    missed = {"leverage": [], "kernel": []}
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        designs = {
+            "leverage": coalitions(14, 142, seed),
+            "kernel": by_replacement(14, 140, rng),
+        }
+        for name, (counts, weights) in designs.items():
+            fit = ShapleyRegression().fit(observed(counts, average(counts), weights=weights))
+            missed[name].append(((fit.scores["score"] - exact) ** 2).sum() / (exact**2).sum())
+    assert np.mean(missed["leverage"]) < 0.75 * np.mean(missed["kernel"])
 
 
 def test_kernel_shap_errors_cover():

@@ -14,7 +14,7 @@ import numpy as np
 
 from slalom.document import BoolArray, Document, FloatArray, queries_from_masks
 from slalom.errors import BudgetError
-from slalom.samplers.base import MAX_ROUNDS, Samples, are_all_subsets, distinct_rows, random_subsets
+from slalom.samplers.base import Samples, are_all_subsets, distinct_rows, random_subsets
 
 PAIRED_FROM = 4  # rows per unit: with fewer, complements would use up the budget
 
@@ -46,12 +46,14 @@ class LimeMasks:
 
 @dataclass(frozen=True)
 class Coalitions:
-    """KernelSHAP's design: a subset and its complement, sizes drawn ∝ 1/(k (n − k)).
+    """KernelSHAP's regression on the design of Leverage SHAP (Musco and Witter, ICLR 2025).
 
-    Sizes whose subsets the budget covers are enumerated, the smallest and largest first; the other
-    subsets are drawn and weighted by how often they were drawn. The full and the empty text have
-    weight 0: they are constraints. To an additive model a complement adds no equation: where fewer
-    than PAIRED_FROM rows per unit are left to draw, subsets are drawn without complements.
+    The leverage score of a subset of s of n units is 1/C(n, s): every size gets as many rows, or
+    all of its subsets where those are fewer, drawn without replacement. The rows of a size share
+    its mass in the regression, 1/(s (n − s)). Each subset comes with its complement; to an
+    additive model that adds no equation, so where fewer than PAIRED_FROM rows per unit are left,
+    subsets are drawn without complements. The full and the empty text have weight 0: they are
+    constraints.
     """
 
     def sample(self, document: Document, n_queries: int, rng: np.random.Generator) -> Samples:
@@ -64,61 +66,68 @@ class Coalitions:
                 f"KernelSHAP asks the full and the empty text and was given {n_queries} query: "
                 "allow a few hundred"
             )
-        masks, weights, smallest = self._enumerated(n_units, n_queries - len(ends))
-        left = n_queries - len(ends) - len(masks)
-        if left > 1 and 2 * smallest <= n_units:
-            drawn, n_draws = self._drawn(n_units, smallest, left, rng)
-            sizes = np.arange(smallest, n_units - smallest + 1)
-            mass = (1.0 / (sizes * (n_units - sizes))).sum()
-            masks, weights = [*masks, *drawn], [*weights, *(mass * n_draws / n_draws.sum())]
-        rows = np.array([*ends, *masks])
-        all_weights = np.append(np.zeros(len(ends)), weights)
+        masks, weights = _coalitions(n_units, n_queries - len(ends), rng)
+        rows = np.concatenate([np.array(ends), masks])
         complete = are_all_subsets(rows, document)
+        all_weights = np.append(np.zeros(len(ends)), weights)
         return Samples(queries_from_masks(rows), all_weights, complete=complete)
 
-    def _enumerated(self, n_units: int, budget: int) -> tuple[list[BoolArray], list[float], int]:
-        """All subsets of the sizes that are expected often enough, and the first size that is not.
 
-        A size and its complement are enumerated when as many draws of them are expected as there
-        are such subsets.
-        """
-        masks: list[BoolArray] = []
-        weights: list[float] = []
-        for size in range(1, n_units // 2 + 1):
-            sizes = {size, n_units - size}
-            inner = np.arange(size, n_units - size + 1)
-            mass = len(sizes) / (size * (n_units - size))
-            expected = (budget - len(masks)) * mass / (1.0 / (inner * (n_units - inner))).sum()
-            n_subsets = comb(n_units, size)
-            if expected < n_subsets * len(sizes) * (1 - 1e-9):
-                return masks, weights, size
-            for kept in sizes:
-                for subset in combinations(range(n_units), kept):
-                    mask = np.zeros(n_units, dtype=bool)
-                    mask[list(subset)] = True
-                    masks.append(mask)
-                    weights.append(1.0 / (size * (n_units - size) * n_subsets))
-        return masks, weights, n_units
+def _coalitions(
+    n_units: int, n_rows: int, rng: np.random.Generator
+) -> tuple[BoolArray, FloatArray]:
+    """At most n_rows subsets of the sizes 1 … n − 1, and the weight of each."""
+    paired = n_rows >= min(PAIRED_FROM * n_units, 2**n_units - 2)
+    sizes = list(range(1, n_units // 2 + 1 if paired else n_units))
+    halved = [paired and 2 * size == n_units for size in sizes]  # complements of the same size
+    share = np.where(halved, 0.5, 1.0)
+    most = share * [float(min(comb(n_units, size), 1 << 60)) for size in sizes]
+    expected = _shared(n_rows // 2 if paired else n_rows, share, most)
+    drawn = [
+        _of_size(np.zeros((n_drawn, n_units), dtype=bool), size, half, rng)
+        for size, half, n_drawn in zip(sizes, halved, _rounded(expected, rng), strict=True)
+    ]
+    mass = share / [size * (n_units - size) for size in sizes]
+    weights = np.repeat(mass / np.maximum(expected, 1e-12), [len(rows) for rows in drawn])
+    masks = np.concatenate([np.zeros((0, n_units), dtype=bool), *drawn])
+    if not paired:
+        return masks, weights
+    return np.concatenate([masks, ~masks]), np.concatenate([weights, weights])
 
-    def _drawn(
-        self, n_units: int, smallest: int, n_rows: int, rng: np.random.Generator
-    ) -> tuple[list[BoolArray], FloatArray]:
-        """Up to n_rows distinct subsets, and how often each was drawn."""
-        paired = n_rows >= PAIRED_FROM * n_units
-        sizes = np.arange(smallest, n_units - smallest + 1)
-        probabilities = 1.0 / (sizes * (n_units - sizes))
-        distinct: dict[bytes, BoolArray] = {}
-        n_draws: dict[bytes, int] = {}
-        for _ in range(MAX_ROUNDS):
-            drawn = rng.choice(sizes, size=n_rows, p=probabilities / probabilities.sum())
-            for mask in random_subsets(drawn, n_units, rng):
-                rows = (mask, ~mask) if paired else (mask,)
-                if len(distinct) + len(rows) > n_rows and mask.tobytes() not in distinct:
-                    return list(distinct.values()), np.array(list(n_draws.values()), dtype=float)
-                for row in rows:
-                    distinct.setdefault(row.tobytes(), row)
-                    n_draws[row.tobytes()] = n_draws.get(row.tobytes(), 0) + 1
-        return list(distinct.values()), np.array(list(n_draws.values()), dtype=float)
+
+def _shared(total: int, share: FloatArray, most: FloatArray) -> FloatArray:
+    """min(mostᵢ, c shareᵢ) with the c that makes their sum the total, or all there are."""
+    full = np.zeros(len(most), dtype=bool)
+    while not full.all():
+        level = (total - most[full].sum()) / share[~full].sum()
+        over = ~full & (level * share >= most)
+        if not over.any():
+            return np.where(full, most, level * share)
+        full |= over
+    return most
+
+
+def _rounded(expected: FloatArray, rng: np.random.Generator) -> list[int]:
+    """Whole numbers with these expectations and the same sum: systematic sampling of the rests."""
+    marks = np.floor(np.cumsum(expected) + 1e-9 + rng.random() * (1 - 1e-8))
+    return [int(number) for number in np.diff(marks, prepend=0.0)]
+
+
+def _of_size(rows: BoolArray, size: int, half: bool, rng: np.random.Generator) -> BoolArray:
+    """So many different subsets of a size; `half`: none beside its complement."""
+    n_rows, n_units = rows.shape
+    if 3 * n_rows > comb(n_units, size) >> half:
+        every = np.array(list(combinations(range(n_units), size)))
+        every = every[every[:, 0] == 0] if half else every
+        picked = rng.choice(len(every), size=n_rows, replace=False, shuffle=False)
+        rows[np.arange(n_rows)[:, None], every[np.sort(picked)]] = True
+        return rows
+
+    def draw(n_drawn: int) -> BoolArray:
+        drawn = random_subsets(np.full(n_drawn, size), n_units, rng)
+        return drawn ^ (half & ~drawn[:, :1])
+
+    return distinct_rows(rows[:0], draw, n_rows)
 
 
 @dataclass(frozen=True)

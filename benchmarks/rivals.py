@@ -1,0 +1,327 @@
+"""Shapley values of the newest peers and of ours, from the same answers of a classifier.
+
+    make rivals                 their environment (Python 3.12 or newer, benchmarks/rivals.txt)
+    python -m benchmarks.rivals --data FOLDER [--model FOLDER] [--documents 12]
+        [--queries 250,500,1000] [--methods slalom,kernel-shap] [--orders 30] [--out FILE]
+    python -m benchmarks.rivals --shown FILE …
+
+Reviews have 20 to 120 words, as many of each length. The players are their words; a word that is
+out is removed; a game's value is the log-odds of the last class. A peer estimates in a process of
+its own (rival_worker.py) and asks this one, which holds the classifier and counts what is asked.
+With t, t' two independent halves of orders (each order and its reverse), (φ − t)·(φ − t') is an
+unbiased squared error and t·t' an unbiased size; their ratio is the error of a review. The truth
+and all rows are kept in FILE: rows of methods that are named again are made again, others stay.
+
+R² is that of SPEX's protocol: on 500 random subsets, every word there with probability ½, of what
+a method's own model of subsets says (additive where it only has Shapley values).
+"""
+
+import argparse
+import json
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, Listener
+from pathlib import Path
+from time import process_time
+from typing import Any
+
+import numpy as np
+
+import slalom
+from benchmarks.inside import (
+    CachedClassifier,
+    Delegating,
+    Document,
+    FloatArray,
+    Queries,
+    queries_from_masks,
+)
+from benchmarks.reviews import opened
+from training import data
+
+ROOT = Path(__file__).parents[1]
+PYTHON, WORKER = ROOT / ".venvs/rivals/bin/python", Path(__file__).with_name("rival_worker.py")
+SHORTEST, LONGEST, N_TEST = 20, 120, 500
+OURS = "slalom,kernel-shap"
+PEERS = "shapiq LeverageSHAP,shapiq OddSHAP,shapiq RegressionMSR,shapiq ProxySHAP"
+Row = dict[str, Any]
+
+
+class Timed(Delegating):
+    """Counts the processor seconds of answers, so that those of methods can be told apart."""
+
+    def __init__(self, classifier: CachedClassifier) -> None:
+        self.classifier, self.spent = classifier, 0.0
+
+    def logits(self, asked: Sequence[tuple[Document, Queries]]) -> list[FloatArray]:
+        start = process_time()
+        answers = self.classifier.logits(asked)
+        self.spent += process_time() - start
+        return answers
+
+
+@dataclass
+class Game:
+    """A text whose words are there or not, as a classifier sees it; counts what is asked."""
+
+    classifier: Timed
+    text: str
+    document: Document
+    n_asked: int = 0
+
+    def values(self, masks: FloatArray) -> FloatArray:
+        self.n_asked += len(masks)
+        queries = queries_from_masks(np.asarray(masks, dtype=bool))
+        logits = self.classifier.logits([(self.document, queries)])[0]
+        return np.asarray(logits[:, -1] - logits[:, 0], dtype=np.float64)
+
+    def half_of_truth(self, n_orders: int, rng: np.random.Generator) -> FloatArray:
+        """What each word adds when it joins, the mean over random orders and their reverses."""
+        n_units = self.document.n_units
+        total = np.zeros(n_units)
+        for _ in range(max(1, n_orders // 2)):
+            order = rng.permutation(n_units)
+            for joining in (order, order[::-1]):
+                rank = np.argsort(joining)
+                total[joining] += np.diff(self.values(rank < np.arange(n_units + 1)[:, None]))
+        return total / (2 * max(1, n_orders // 2))
+
+
+@dataclass(frozen=True)
+class Estimate:
+    values: FloatArray  # (n_units,)
+    predicted: FloatArray | None  # of the test rows
+    seconds: float  # of the method's own work
+
+
+@dataclass(frozen=True)
+class Rivals:
+    """The process of the peers, at the other end of a line."""
+
+    line: Connection
+
+    def estimate(self, name: str, game: Game, n_queries: int, test: FloatArray) -> Estimate | str:
+        self.line.send((name, game.document.n_units, n_queries, test))
+        while (message := self.line.recv())[0] == "ask":
+            self.line.send(game.values(message[1]))
+        return str(message[1]) if message[0] == "failed" else Estimate(*message[1:])
+
+
+@contextmanager
+def rivals(python: Path = PYTHON) -> Iterator[Rivals]:
+    if not python.exists():
+        raise SystemExit(f"{python} is not there: make it with  make rivals")
+    with tempfile.TemporaryDirectory() as folder:
+        address = str(Path(folder) / "line")
+        with Listener(address) as listener:
+            command = [str(python), str(WORKER), address]
+            with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+                with listener.accept() as line:
+                    yield Rivals(line)
+                    line.send(None)
+                process.wait(timeout=30)
+
+
+def ours(name: str, game: Game, n_queries: int, test: FloatArray) -> Estimate:
+    """One of our methods, by its public name."""
+    asking, start, before = game.classifier, process_time(), game.classifier.spent
+    found = slalom.explain(
+        asking, game.text, name, target=asking.labels[-1], n_queries=n_queries, progress=False
+    )
+    seconds = process_time() - start - (asking.spent - before)
+    values = found.scores["shapley" if "shapley" in found.scores else "score"]
+    game.n_asked += found.quality.n_queries
+    return Estimate(np.asarray(values), np.asarray(found.predict(test)), seconds)
+
+
+@dataclass
+class Store:
+    """Truth and rows of one classifier, in a file that is written after every review."""
+
+    path: Path | None
+    n_orders: int
+    truth: dict[str, list[list[float]]]  # by the number of the review: both halves
+    rows: list[Row]
+
+    @classmethod
+    def opened(cls, path: Path | None, n_orders: int, again: Sequence[str]) -> "Store":
+        if path is None or not path.exists():
+            return cls(path, n_orders, {}, [])
+        kept = json.loads(path.read_text(encoding="utf-8"))
+        rows = [row for row in kept["rows"] if row["method"] not in again]
+        truth = kept["truth"] if kept["orders"] == n_orders else {}
+        if not truth:
+            raise SystemExit(f"{path} was made with --orders {kept['orders']}: give that, or --out")
+        return cls(path, n_orders, truth, rows)
+
+    def has(self, at: int, name: str, n_queries: int) -> bool:
+        key = (at, name, n_queries)
+        return any((row["document"], row["method"], row["queries"]) == key for row in self.rows)
+
+    def keep(self) -> None:
+        if self.path is not None:
+            rows = ",\n".join(json.dumps(row) for row in self.rows)
+            head = f'{{"orders": {self.n_orders}, "truth": {json.dumps(self.truth)}'
+            self.path.write_text(f'{head}, "rows": [\n{rows}\n]}}\n', encoding="utf-8")
+
+    def halves(self, game: Game, at: int) -> list[FloatArray]:
+        """Both halves of the truth, asked if they are not there yet."""
+        if str(at) not in self.truth:
+            rngs = np.random.default_rng(at).spawn(2)
+            halves = [game.half_of_truth(self.n_orders, rng) for rng in rngs]
+            self.truth[str(at)] = [half.round(5).tolist() for half in halves]
+        return [np.array(half) for half in self.truth[str(at)]]
+
+
+@dataclass(frozen=True)
+class Contest:
+    """One review: its game, its truth, and answers to test models of subsets on."""
+
+    game: Game
+    halves: list[FloatArray]
+    test: FloatArray  # (N_TEST, n_units)
+    answers: FloatArray
+
+    def row(self, name: str, n_queries: int, peers: Rivals) -> Row:
+        before = self.game.n_asked
+        if name in slalom.METHODS:
+            found: Estimate | str = ours(name, self.game, n_queries, self.test)
+        else:
+            found = peers.estimate(name, self.game, n_queries, self.test)
+        row: Row = {"method": name, "queries": n_queries, "units": self.test.shape[1]}
+        if isinstance(found, str):
+            return row | {"problem": found}
+        one, other = self.halves
+        error = float((found.values - one) @ (found.values - other))
+        row |= {"asked": self.game.n_asked - before, "seconds": round(found.seconds, 3)}
+        row |= {"error": round(error, 6), "size": round(float(one @ other), 6)}
+        if found.predicted is not None:
+            left = ((found.predicted - self.answers) ** 2).mean() / self.answers.var()
+            row["r2"] = round(1 - float(left), 5)
+        return row
+
+
+def contest(game: Game, store: Store, at: int) -> Contest:
+    halves = store.halves(game, at)
+    test = np.random.default_rng((at, 1)).random((N_TEST, game.document.n_units)) < 0.5
+    return Contest(game, halves, test.astype(float), game.values(test))
+
+
+def chosen(classifier: Any, folder: Path | None, n_documents: int) -> list[str]:
+    """Random IMDB test reviews, as many of each third of the lengths as of the others."""
+    texts = data.imdb("test", folder).texts
+    bounds = np.linspace(SHORTEST, LONGEST + 1, 4)
+    found: list[list[str]] = [[], [], []]
+    for at in np.random.default_rng(0).permutation(len(texts)):
+        third = int(np.searchsorted(bounds, len(texts[at].split()), side="right")) - 1
+        if third not in (0, 1, 2) or len(found[third]) >= -(-(n_documents - third) // 3):
+            continue
+        try:
+            n_units = classifier.split(texts[at]).n_units
+        except slalom.SlalomError:  # too long for the model
+            continue
+        if n_units <= 2 * LONGEST:
+            found[third].append(texts[at])
+        if sum(map(len, found)) == n_documents:
+            break
+    return [texts[k] for k in range(max(map(len, found))) for texts in found if k < len(texts)]
+
+
+def table(rows: Sequence[Row], first: str = "slalom") -> str:
+    """Per number of queries and method: errors, and each against those of the first, paired."""
+    lines = [
+        "| queries | method | error | mean of reviews | less than slalom's by | R² | seconds |"
+    ]
+    lines.append("|" + "---|" * 7)
+    for budget in sorted({row["queries"] for row in rows}):
+        own = [row for row in rows if row["queries"] == budget and "problem" not in row]
+        by_method: dict[str, dict[int, Row]] = {}
+        for row in own:
+            by_method.setdefault(row["method"], {})[row["document"]] = row
+        pooled = {name: _pooled(list(each.values())) for name, each in by_method.items()}
+        for name in sorted(by_method, key=lambda name: pooled[name]):
+            cells = _cells(by_method[name], by_method.get(first, {}))
+            lines.append(
+                f"| {budget} | {name} | {_short(pooled[name])} | " + " | ".join(cells) + " |"
+            )
+        failed = {
+            row["method"]: row["problem"]
+            for row in rows
+            if row["queries"] == budget and "problem" in row
+        }
+        lines += [
+            f"| {budget} | {name} | fails: {problem} | | | | |" for name, problem in failed.items()
+        ]
+    return "\n".join(lines)
+
+
+def _pooled(rows: Sequence[Row]) -> float:
+    return float(sum(row["error"] for row in rows) / sum(row["size"] for row in rows))
+
+
+def _cells(rows: dict[int, Row], base: dict[int, Row]) -> list[str]:
+    ratios = np.array([row["error"] / row["size"] for row in rows.values()])
+    cells = [f"{_short(ratios.mean())} ± {_short(_error(ratios))}"]
+    both = [at for at in rows if at in base]
+    gains = np.array([(base[at]["error"] - rows[at]["error"]) / rows[at]["size"] for at in both])
+    cells.append(f"{gains.mean():+.4f} ± {_short(_error(gains))}" if len(gains) > 1 else "–")
+    r2 = [row["r2"] for row in rows.values() if "r2" in row]
+    cells.append(f"{np.mean(r2):.3f}" if r2 else "–")
+    return [*cells, f"{np.mean([row['seconds'] for row in rows.values()]):.2f}"]
+
+
+def _error(numbers: FloatArray) -> float:
+    return float(numbers.std(ddof=1) / np.sqrt(len(numbers))) if len(numbers) > 1 else float("nan")
+
+
+def _short(number: float) -> str:
+    return f"{number:.4f}".removeprefix("0")
+
+
+def main() -> None:
+    given = _options().parse_args()
+    for path in given.shown:
+        print(f"\n{path.stem}\n\n{table(json.loads(path.read_text(encoding='utf-8'))['rows'])}")
+    if not given.shown:
+        measure(given)
+
+
+def measure(given: argparse.Namespace) -> None:
+    classifier = opened(given.model, given.device)
+    texts = chosen(classifier, given.data, given.documents)
+    methods = (given.methods or f"{OURS},{PEERS}").split(",")
+    store = Store.opened(given.out, given.orders, methods if given.methods else ())
+    budgets = [int(budget) for budget in given.queries.split(",")]
+    with rivals(given.python) as peers:
+        for at, text in enumerate(texts):
+            pairs = [(m, b) for m in methods for b in budgets if not store.has(at, m, b)]
+            if not pairs:
+                continue
+            game = Game(Timed(CachedClassifier(classifier)), text, classifier.split(text))
+            held = contest(game, store, at)
+            store.rows += [{"document": at, **held.row(name, n, peers)} for name, n in pairs]
+            store.keep()
+            print(f"{at + 1} of {len(texts)} reviews", flush=True)
+    print(table(store.rows))
+
+
+def _options() -> argparse.ArgumentParser:
+    options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    options.add_argument("--data", type=Path)
+    options.add_argument("--model")
+    options.add_argument("--device")
+    options.add_argument("--documents", type=int, default=12)
+    options.add_argument("--queries", default="250,500,1000")
+    options.add_argument("--methods", help=f"these, made again; default: {OURS},{PEERS}")
+    options.add_argument("--orders", type=int, default=30, help="in each half of the truth")
+    options.add_argument("--python", type=Path, default=PYTHON, help="of the peers' environment")
+    options.add_argument("--out", type=Path, help="keep truth and rows as JSON")
+    options.add_argument("--shown", type=Path, nargs="*", default=[], help="rows to read again")
+    return options
+
+
+if __name__ == "__main__":
+    main()
