@@ -6,7 +6,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check
 RELEASE := .venvs/release
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test check docs dist release-check lock tables mutants screenshots format clean
+.PHONY: help demo serve test check docs dist release-check lock rivals tables mutants screenshots format clean
 
 help:  ## show these targets
 	@sed -n 's/^\([a-z-]*\): .*## /  make \1	/p' $(MAKEFILE_LIST) | expand -t 22
@@ -36,6 +36,8 @@ dist: $(VENV)/.dev  ## build a wheel and an sdist into dist/
 
 release-check: $(RELEASE)/.made  ## all that a release needs, in environments of its own: built, checked, installed, tried
 	$(RELEASE)/bin/python -m release
+
+rivals: .venvs/rivals/.made  ## the newest peers in an environment of their own, for benchmarks.rivals
 
 lock: $(RELEASE)/.made  ## write lock.txt: constraints.txt with the hashes of every file
 	$(RELEASE)/bin/python -m release lock
@@ -72,6 +74,13 @@ $(RELEASE)/.made: pyproject.toml constraints.txt
 	@test -x $(RELEASE)/bin/python || $(PYTHON) -m venv $(RELEASE)
 	@$(RELEASE)/bin/python -m pip install -qq --disable-pip-version-check -c constraints.txt pip
 	@$(RELEASE)/bin/python -m pip install -qq -c constraints.txt --group release
+	@touch $@
+
+RIVALS_PYTHON ?= python3.13
+.venvs/rivals/.made: benchmarks/rivals.txt
+	@$(RIVALS_PYTHON) -m venv .venvs/rivals || \
+	  { echo "the newest peers need Python 3.12 or newer: make rivals RIVALS_PYTHON=..." >&2; exit 1; }
+	@.venvs/rivals/bin/python -m pip install -qq --disable-pip-version-check -r benchmarks/rivals.txt
 	@touch $@
 
 OLD_ENOUGH = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -9,7 +9,6 @@ and the processor seconds of the peer's own work.
 
 import contextlib
 import io
-import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -130,6 +129,3 @@ PEERS: dict[str, Callable[[Task], Found]] = {
     "shapiq ProxySPEX": shapiq_sets("ProxySPEX", index="FBII", max_order=4),
     "shap KernelExplainer": shap_kernel,
 }
-
-if __name__ == "__main__":
-    main(sys.argv[1])

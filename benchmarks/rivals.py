@@ -43,7 +43,8 @@ from benchmarks.reviews import opened
 from training import data
 
 ROOT = Path(__file__).parents[1]
-PYTHON, WORKER = ROOT / ".venvs/rivals/bin/python", Path(__file__).with_name("rival_worker.py")
+PYTHON = ROOT / ".venvs/rivals/bin/python"
+START = "import sys; from rival_worker import main; main(sys.argv[1])"
 SHORTEST, LONGEST, N_TEST = 20, 120, 500
 OURS = "slalom,kernel-shap"
 PEERS = "shapiq LeverageSHAP,shapiq OddSHAP,shapiq RegressionMSR,shapiq ProxySHAP"
@@ -117,8 +118,9 @@ def rivals(python: Path = PYTHON) -> Iterator[Rivals]:
     with tempfile.TemporaryDirectory() as folder:
         address = str(Path(folder) / "line")
         with Listener(address) as listener:
-            command = [str(python), str(WORKER), address]
-            with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+            command = [str(python), "-c", START, address]
+            here = Path(__file__).parent
+            with subprocess.Popen(command, cwd=here, stdout=subprocess.DEVNULL) as process:
                 with listener.accept() as line:
                     yield Rivals(line)
                     line.send(None)
