@@ -22,18 +22,13 @@ from typing import Any
 import numpy as np
 
 import slalom
-from slalom.document import FloatArray, IntArray
-from slalom.explainers.facts import strength_of
+from slalom.document import FloatArray
 from slalom.surrogates.base import Fit, Model, Observations
-from slalom.surrogates.slalom.completed import CompletedModel
-from slalom.surrogates.slalom.correcting import NearAnswers, ResidualTask, solve_residuals
-from slalom.surrogates.slalom.model import SlalomModel
-from slalom.surrogates.slalom.nearby import Neighbourhood
-from slalom.surrogates.slalom.posterior import MAX_ROWS, Residuals
+from slalom.surrogates.slalom.process import Answers, whole_of
 from slalom.surrogates.threads import one_thread
 
 N_REVIEWS, N_FITTED = 16, 400
-DEFAULT = "slalom,slalom-boosted,boosted,gam,linear"
+DEFAULT = "slalom,boosted,gam,linear"
 Row = dict[str, float | None]
 
 
@@ -80,13 +75,12 @@ def in_turn(stored: Any, review: int, given: argparse.Namespace) -> dict[str, Ro
 
 
 def subsets(stored: Any, review: int, fitted: str, method: str) -> Row:
-    """One review: errors on U and W, the fit's own R², processor seconds."""
+    """One review: errors on U and W, the fit's own R², processor seconds of all of it."""
     tied = _ties(stored, review, method)
     start = process_time()
     shown, scores = _masks(stored, review, fitted), _scores(stored, review, fitted)
-    fit = _fit(method, shown @ tied, scores, tied)
-    row: Row = {"r2": fit.r2, "seconds": process_time() - start}
-    model = _with_residuals(method, fit, shown, scores, tied)
+    model, r2 = _fitted(method, shown, scores, tied)
+    row: Row = {"r2": r2, "seconds": process_time() - start}
     for name in "UW":
         masks, truth = _masks(stored, review, name), _scores(stored, review, name)
         predicted = model.predict(masks)
@@ -98,58 +92,25 @@ def deletions(stored: Any, review: int, method: str) -> float:
     """Of the change by held-back deletions, how much is missed."""
     masks, truth = _masks(stored, review, "R"), _scores(stored, review, "R")
     whole = _scores(stored, review, "A")[0]
-    fitted = np.vstack([np.ones(masks.shape[1]), masks[:N_FITTED]])
-    scores, tied = np.append(whole, truth[:N_FITTED]), np.eye(masks.shape[1])
-    fit = _fit(method, fitted, scores, tied)
-    model = _with_residuals(method, fit, fitted, scores, tied)
-    predicted = model.predict(masks[N_FITTED:]) - model.predict(fitted[:1])
+    shown = np.vstack([np.ones(masks.shape[1]), masks[:N_FITTED]])
+    scores = np.append(whole, truth[:N_FITTED])
+    model, _ = _fitted(method, shown, scores, np.eye(masks.shape[1]))
+    predicted = model.predict(masks[N_FITTED:]) - whole
     change = truth[N_FITTED:] - whole
     return float(((predicted - change) ** 2).sum() / (change**2).sum())
 
 
-def _with_residuals(
-    method: str, fit: Fit, masks: FloatArray, scores: FloatArray, tied: FloatArray
-) -> Model:
-    """The model over units, with what the method makes of its residuals; the rows are the fit's."""
-    features = tied.argmax(axis=1).astype(np.int32)
-    model, plan = fit.model.spread(features), getattr(slalom.METHODS[method], "facts", None)
-    if plan is None or not isinstance(model, SlalomModel | CompletedModel):
-        return model
-    assert fit.held_out is not None
-    assert fit.judged is not None
-    whole = masks.all(axis=1)
-    near = NearAnswers(
-        fitted=model,
-        where=Neighbourhood(masks[whole][:1] > 0, masks > 0),
-        answers=scores[whole][:1, None],
-        residuals=(scores - fit.held_out)[:, None],
-        weights=fit.judged.astype(np.float64),
-        strengths=strength_of(fit)[features],
-    )
-    corrects = plan.shapley and len(masks) <= MAX_ROWS
-    left = _residuals(fit, model, masks, scores, features) if corrects else None
+def _fitted(
+    method: str, masks: FloatArray, scores: FloatArray, tied: FloatArray
+) -> tuple[Model, float | None]:
+    """The model over units, with the process around it where the method has one, and its R²."""
+    fit, features = _fit(method, masks @ tied, scores, tied), tied.argmax(axis=1).astype(np.int32)
+    if getattr(slalom.METHODS[method], "facts", None) is None:
+        return fit.model.spread(features), fit.r2
+    rows, weights = np.arange(len(masks), dtype=np.int32), np.ones(len(masks))
     with one_thread():
-        corrected = solve_residuals(ResidualTask(left, near)).corrected
-    return model if corrected is None else corrected.model
-
-
-def _residuals(
-    fit: Fit, model: Model, masks: FloatArray, scores: FloatArray, features: IntArray
-) -> Residuals:
-    """Those of the rows, the empty and the whole text apart."""
-    assert fit.held_out is not None
-    sizes, n_units = masks.sum(axis=1), masks.shape[1]
-    inner = (sizes > 0) & (sizes < n_units)
-    ends = model.predict(np.stack([np.zeros(n_units), np.ones(n_units)]))
-    empty = scores[sizes == 0] if (sizes == 0).any() else ends[:1]
-    return Residuals(
-        present=masks[inner],
-        values=(scores - fit.held_out)[inner, None],
-        predicted=fit.held_out[inner, None],
-        ends=ends[:, None],
-        of_ends=(np.append(empty[:1], scores[sizes == n_units][:1]) - ends)[:, None],
-        shapley=fit.scores["shapley"][features, None],
-    )
+        whole = whole_of(Answers(fit, features, masks > 0, scores, rows, weights, exact=False))
+    return whole.model, whole.judged.r2
 
 
 def _fit(method: str, counts: FloatArray, scores: FloatArray, tied: FloatArray) -> Fit:

@@ -30,7 +30,7 @@ from slalom.surrogates.quality import sampled_rows
 Score = Callable[[FloatArray], FloatArray]
 LENGTHS = (1, 2, 3, 5, 8, 10, 12, 20, 30, 60, 120, 200)
 WITH_R2 = tuple(
-    "slalom slalom-boosted slalom-local slalom-fast slalom-eff slalom-fidel slalom-adam "
+    "slalom slalom-local slalom-fast slalom-eff slalom-fidel slalom-adam "
     "linear gam boosted lime kernel-shap".split()
 )
 LIE, FRESH, MANY = 0.8, 800, 20_000

@@ -18,7 +18,6 @@ FIDELITY = (
     "slalom-local",
     "linear-local",
     "boosted",
-    "slalom-boosted",
     "slalom-fast",
     "permutation-shapley",
 )

@@ -1,17 +1,13 @@
 """Explanations made by hand, for the tests of what shows them."""
 
-import json
 import re
-from dataclasses import dataclass, replace
-from typing import Annotated
+from dataclasses import replace
 
 import numpy as np
 
-from slalom.document import IntArray, features_of
+from slalom.document import features_of
 from slalom.explanation import Explanation, Quality
 from slalom.pairs import Interactions, Pair, Sums
-from slalom.schema import plain, read_as
-from slalom.surrogates.slalom.corrected import CorrectedModel
 from slalom.surrogates.slalom.model import Anchor, SlalomModel
 from slalom.surrogates.slalom.readouts import read_outs
 
@@ -122,18 +118,3 @@ def _model(names: list[str], n_classes: int | None) -> SlalomModel:
     columns -= columns.mean(axis=1, keepdims=True)
     anchor = np.linspace(-0.5, 0.5, n_classes)
     return SlalomModel(columns, importances, Anchor(tuple(anchor.tolist()), 1.0))
-
-
-@dataclass(frozen=True)
-class _Kept:
-    """A model in the company of what says how many units there are."""
-
-    features: Annotated[IntArray, "units"]
-    model: CorrectedModel
-
-
-def again_from_json(model: CorrectedModel) -> CorrectedModel:
-    """Written and read."""
-    n_units = model.parts.importances.size
-    record = json.loads(json.dumps(plain(_Kept(np.zeros(n_units, np.int32), model))))
-    return read_as(_Kept, record).model

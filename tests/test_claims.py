@@ -21,8 +21,8 @@ from slalom.corpus import cost, work
 from slalom.explainers import facts, phrases, splitting, vocabulary_fit
 from slalom.explanation import FAIR_TRUST, HIGH_TRUST
 from slalom.metrics import faithfulness, interactions, shapley
-from slalom.surrogates import permuted_shapley, response
-from slalom.surrogates.slalom import completed, folds
+from slalom.surrogates import gp
+from slalom.surrogates.slalom import folds
 from slalom.tables import SCHEMA_VERSION, document_schema
 from slalom.views import reading, sentence
 from slalom.web import jobs, models, server
@@ -46,7 +46,6 @@ def thousands(number: int) -> str:
 
 CHAT = chat.ChatClassifier.__init__
 FIT = vocabulary_fit.explain_vocabulary
-MOST_TREES = [completed.SMALLER * g.n_trees for g in (completed.JUDGED, completed.FOR_MANY)]
 SHARES = ", ".join(f"{100 * share:.0f}" for share in faithfulness.ERASER_SHARES)
 CLAIMS = [
     (
@@ -62,14 +61,9 @@ CLAIMS = [
     ("docs/reading.md", f"*high* from {HIGH_TRUST}, *fair* from {FAIR_TRUST}, else *low*"),
     ("docs/reading.md", f"measured for the strongest {IN_WORDS[FACTS.max_removals]} words"),
     ("docs/interactions.md", f"`n_queries=` bounds the search ({interactions.N_QUERIES} by"),
-    ("docs/interactions.md", f"a grid of {response.N_LEVELS} × {response.N_SIZES} heights"),
-    (
-        "docs/interactions.md",
-        f"of depth {completed.JUDGED.depth}, at most {MOST_TREES[0]}, or of depth "
-        f"{completed.FOR_MANY.depth}, at most {MOST_TREES[1]}, where there are "
-        f"{IN_WORDS[completed.MANY_ROWS]} rows and more per word",
-    ),
-    ("docs/interactions.md", f"from {permuted_shapley.N_ORDERS} orders of joining"),
+    ("docs/methods/slalom.md", f"up to {thousands(gp.MAX_ROWS)} answers"),
+    ("docs/methods/slalom.md", f"{gp.N_STEPS} steps of L-BFGS on at most {gp.N_SEARCHED} rows"),
+    ("docs/methods/slalom.md", f"means over {gp.N_ORDERS} orders"),
     (
         "docs/vocabulary.md",
         f"`n_queries` questions ({default(FIT, 'n_queries')})",
@@ -184,7 +178,6 @@ MODELS = {
 }
 COMPARED = {
     "**slalom**, 500": ("slalom", "500"),
-    "**slalom-boosted**, 500": ("slalom-boosted", "500"),
     "boosted trees, 500": ("boosted", "500"),
     "additive steps (gam), 5000": ("gam", "5000"),
     "linear, 5000": ("linear", "5000"),

@@ -23,17 +23,16 @@ REVIEW = (
 BUDGET = 130  # of 2²⁷ subsets: whoever samples must sample
 MAGNIFIED = {  # what the seventh digit of an answer, which depends on the batch, may change
     "boosted": 1e-4,  # leaves are means over few rows, in 32 bits
-    "slalom-boosted": 1e-4,
     "slalom-analytic": 1e-4,  # differences of answers, divided by small ones
     "slalom-analytic-anchor": 1e-5,
 }
 CONTROLS = {"random", "constant"}
 PAPERS = {"slalom-eff", "slalom-fidel", "slalom-adam"}
-FITTED = {"slalom", "slalom-sources", "slalom-boosted", "slalom-local", "slalom-fast", *PAPERS}
+FITTED = {"slalom", "slalom-sources", "slalom-local", "slalom-fast", *PAPERS}
 FITTED |= {"linear", "lime", "kernel-shap", "gam", "boosted", "context-cite"}
 WITH_ERRORS = {*FITTED, "permutation-shapley", "exact-shapley"} - {"gam", "boosted", "context-cite"}
 # near the text these predict what was measured
-KNOWING = {"slalom", "slalom-sources", "slalom-boosted", "slalom-local"}
+KNOWING = {"slalom", "slalom-sources", "slalom-local", "slalom-fast"}
 CERTAIN = {"leave-one-out", "exact-shapley", "slalom-analytic", "slalom-analytic-anchor"}
 CRUDE = {"gradient-l1", "gradient-l2", "attention-mean", "attention-max", "attention-rollout"}
 MODELLED = [name for name in slalom.METHODS if name not in CRUDE | CONTROLS | {"gradient-mean"}]

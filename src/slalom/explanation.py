@@ -21,9 +21,8 @@ from slalom.schema import Within, check_below, plain, read_as
 from slalom.surrogates.base import Model
 from slalom.surrogates.gam import GamModel
 from slalom.surrogates.linear import LinearModel
-from slalom.surrogates.slalom.completed import CompletedModel
-from slalom.surrogates.slalom.corrected import CorrectedModel
 from slalom.surrogates.slalom.model import Anchor, SlalomModel
+from slalom.surrogates.slalom.process import ProcessModel
 from slalom.surrogates.trees import TreesModel
 
 if TYPE_CHECKING:
@@ -33,9 +32,9 @@ if TYPE_CHECKING:
     from slalom.language.citations import Citation
     from slalom.metrics.counterfactual import Counterfactual
 
-AnyModel = SlalomModel | CompletedModel | CorrectedModel | LinearModel | GamModel | TreesModel
+AnyModel = SlalomModel | ProcessModel | LinearModel | GamModel | TreesModel
 LOST_MODEL = "saved by an earlier version: what the fit would predict of a subset is not known"
-EARLIER_MODELS = ("slalom-nearby",)  # of earlier versions: opened without what they would predict
+EARLIER_MODELS = ("slalom-nearby", "slalom-corrected", "slalom-completed")  # opened without them
 HIGH_TRUST, FAIR_TRUST = 0.9, 0.6
 CLEAR, LENIENT = 2.0, 0.1  # R² less so many standard errors may fall short of a bar by so much
 Number = float | FloatArray  # a log-odds; one per class where all are explained

@@ -216,7 +216,7 @@ def test_another_seed_asks_other_subsets(name):
 def test_words_come_in_the_best_order_for_coming_and_go_in_the_best_for_going():
     oracle = slalom_oracle()
     found = slalom.explain(oracle.classifier, TEXT, target="pos", n_queries=400)
-    model = getattr(found.model, "parts", found.model)
+    model = getattr(found.model, "fitted", found.model)
     orders = insertion_order(model), removal_order(model)
     assert list(orders[0]) != list(orders[1])
     before = len(oracle.asked)

@@ -43,7 +43,7 @@ def test_the_noise_of_the_truth_is_not_held_against_the_scores():
     errors = [shapley_error(subject, n_orders=8, seed=seed)[0].value for seed in range(20)]
     one, other = true_shapley(subject, n_orders=8)
     assert ((one - other) ** 2).sum() / (one @ other) > 0.01
-    assert abs(np.mean(errors)) < 0.005
+    assert abs(np.mean(errors)) < 0.006
 
 
 def test_a_text_that_cannot_be_empty_is_measured_from_the_explanations_own_base():

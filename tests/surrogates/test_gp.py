@@ -1,14 +1,17 @@
 """The process against what it is by definition: enumeration, differences, refits."""
 
+import json
 from dataclasses import dataclass, replace
 from itertools import product
+from typing import Annotated
 
 import numpy as np
 import pytest
 
 from slalom.document import BoolArray, FloatArray, IntArray
+from slalom.schema import plain, read_as
 from slalom.surrogates import gp, kernel
-from slalom.surrogates.gp import Asked, Likelihood, Prior, Process, most_likely
+from slalom.surrogates.gp import Asked, Likelihood, Mean, Prior, Process, most_likely
 from slalom.surrogates.kernel import Scales, Subsets
 from slalom.surrogates.shapley_estimates import shapley_of_all
 
@@ -31,6 +34,14 @@ class Bent:
     def shapley(self) -> FloatArray:
         every = _every(len(self.effects))
         return shapley_of_all(every, self.predict(_shown(every)))
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """A mean in the company of what says how many units there are."""
+
+    features: Annotated[IntArray, "units"]
+    mean: Mean
 
 
 def _every(n_units: int) -> BoolArray:
@@ -59,25 +70,28 @@ def _posterior(model: Bent, asked: Asked) -> Process:
 
 def _joint(process: Process, subsets: Subsets) -> tuple[FloatArray, FloatArray]:
     """The posterior mean and covariance of F at all subsets by the textbook, white part and all."""
-    scales = process.scales
+    scales = process.mean.scales
 
     def prior(one: Subsets, other: Subsets) -> FloatArray:
         same = (one.present[:, None] == other.present).all(axis=2)
         mean = 1.0 + 0.09 * one.level @ other.level.T
         return np.asarray(kernel.covariance(one, other, scales) + mean + scales.own * same)
 
-    rows = process.rows
+    rows = process.mean.rows
     to_rows = prior(subsets, rows)
-    within = np.linalg.inv(prior(rows, rows) + np.diag(process.noise))
-    mean = to_rows @ within @ process.columns
+    within = np.linalg.inv(prior(rows, rows) + np.diag(process.mean.noise))
+    mean = to_rows @ within @ process.mean.frame.columns(process.mean.answers)
     return mean, prior(subsets, subsets) - to_rows @ within @ to_rows.T
 
 
 def test_the_gradient_is_that_of_the_likelihood() -> None:
     model, asked = _case()
     process = _posterior(model, asked)
-    prior = Prior.of(np.abs(model.shapley()[:, 0]), 0.5)
-    likelihood = Likelihood(prior, process.rows, process.columns, np.full(len(process.rows), 0.01))
+    prior, columns = (
+        Prior.of(np.abs(model.shapley()[:, 0]), 0.5),
+        process.mean.frame.columns(asked.scores),
+    )
+    likelihood = Likelihood(prior, process.mean.rows, columns, np.full(len(columns), 0.01))
     theta = RNG.normal(size=2 * 6 + 6) * 0.5
     _, slope = likelihood(theta)
     for at in range(len(theta)):
@@ -90,14 +104,17 @@ def test_the_gradient_is_that_of_the_likelihood() -> None:
 def test_the_search_makes_the_answers_more_likely() -> None:
     model, asked = _case()
     process = _posterior(model, asked)
-    prior = Prior.of(np.abs(model.shapley()[:, 0]), 0.5)
-    likelihood = Likelihood(prior, process.rows, process.columns, process.noise)
+    prior, columns = (
+        Prior.of(np.abs(model.shapley()[:, 0]), 0.5),
+        process.mean.frame.columns(asked.scores),
+    )
+    likelihood = Likelihood(prior, process.mean.rows, columns, process.mean.noise)
     assert likelihood(most_likely(likelihood))[0] < likelihood(np.zeros(18))[0]
 
 
 def test_what_was_asked_is_answered() -> None:
     model, asked = _case()
-    said = _posterior(model, asked).predict(asked.present, model.predict(_shown(asked.present)))
+    said = _posterior(model, asked).mean(asked.present, model.predict(_shown(asked.present)))
     assert np.allclose(said, asked.scores, rtol=0, atol=1e-9)
 
 
@@ -106,12 +123,12 @@ def test_predictions_are_the_textbook_posterior(n_classes: int) -> None:
     model, asked = _case(n_classes=n_classes)
     process, every = _posterior(model, asked), _every(6)
     predicted = model.predict(_shown(every))
-    mean, covariance = _joint(process, process.subsets(every, predicted))
-    said = process.frame.columns(process.predict(every, predicted))
+    mean, covariance = _joint(process, process.mean.subsets(every, predicted))
+    said = process.mean.frame.columns(process.mean(every, predicted))
     assert np.allclose(said, mean, atol=1e-8)
     variances = process.variances_of_differences(every[1:], every[0], predicted[[*range(1, 64), 0]])
     apart = covariance.diagonal() + covariance[0, 0] - 2 * covariance[0]
-    per_class = process.frame.spread**2 * (process.frame.contrasts**2).sum(axis=1)
+    per_class = process.mean.frame.spread**2 * (process.mean.frame.contrasts**2).sum(axis=1)
     assert np.allclose(variances, apart[1:, None] * per_class, atol=1e-8)
 
 
@@ -124,44 +141,51 @@ def test_held_out_is_what_a_refit_says() -> None:
         mean, _ = _joint(
             replace(
                 process,
-                rows=process.rows.some(rest),
-                columns=process.columns[rest],
-                noise=process.noise[rest],
+                mean=replace(
+                    process.mean,
+                    present=process.mean.present[rest],
+                    level=process.mean.level[rest],
+                    answers=process.mean.answers[rest],
+                    noise=process.mean.noise[rest],
+                ),
             ),
-            process.rows.some(np.array([row], np.int32)),
+            process.mean.rows.some(np.array([row], np.int32)),
         )
-        assert np.allclose(process.frame.columns(left[[row]]), mean, atol=1e-8)
+        assert np.allclose(process.mean.frame.columns(left[[row]]), mean, atol=1e-8)
 
 
 def test_shapley_values_are_those_of_the_posterior() -> None:
     """Without the response kernel, whose orders are drawn, they are exact."""
     model, asked = _case()
-    found = _posterior(model, asked)
+    fitted = _posterior(model, asked)
+    found = fitted.mean
     plain = replace(found.scales, response=0.0)
     covariance = kernel.covariance(found.rows, found.rows, plain)
     covariance += 1.0 + 0.09 * found.rows.level @ found.rows.level.T + plain.own * np.eye(30)
     root = np.asarray(np.linalg.cholesky(covariance), np.float64)
-    weights = np.asarray(np.linalg.solve(covariance, found.columns), np.float64)
-    process = replace(found, scales=plain, root=root, weights=weights)
+    weights = np.asarray(
+        np.linalg.solve(covariance, found.frame.columns(found.answers)), np.float64
+    )
+    process = replace(fitted, mean=replace(found, scales=plain, weights=weights), root=root)
     values, variances = process.shapley(model, model.shapley())
     every = _every(6)
-    mean, joint = _joint(process, process.subsets(every, model.predict(_shown(every))))
-    assert np.allclose(values, process.frame.spread * shapley_of_all(every, mean), atol=1e-8)
+    mean, joint = _joint(process, process.mean.subsets(every, model.predict(_shown(every))))
+    assert np.allclose(values, process.mean.frame.spread * shapley_of_all(every, mean), atol=1e-8)
     shares = shapley_of_all(every, np.eye(64))
-    spread = np.einsum("us,st,ut->u", shares, joint, shares) * process.frame.spread**2
+    spread = np.einsum("us,st,ut->u", shares, joint, shares) * process.mean.frame.spread**2
     assert np.allclose(variances[:, 0], spread, rtol=1e-5, atol=1e-9)
 
 
 def test_the_share_of_the_response_is_close() -> None:
     model, asked = _case()
-    process = replace(_posterior(model, asked))
+    process = _posterior(model, asked)
     values, variances = process.shapley(model, model.shapley())
     every = _every(6)
-    mean, joint = _joint(process, process.subsets(every, model.predict(_shown(every))))
-    exact = process.frame.spread * shapley_of_all(every, mean)
+    mean, joint = _joint(process, process.mean.subsets(every, model.predict(_shown(every))))
+    exact = process.mean.frame.spread * shapley_of_all(every, mean)
     assert np.allclose(values, exact, atol=0.03 * np.abs(exact).max())
     shares = shapley_of_all(every, np.eye(64))
-    spread = np.einsum("us,st,ut->u", shares, joint, shares) * process.frame.spread**2
+    spread = np.einsum("us,st,ut->u", shares, joint, shares) * process.mean.frame.spread**2
     assert np.allclose(variances[:, 0], spread, rtol=0.2)
 
 
@@ -176,7 +200,7 @@ def test_classes_that_sum_to_0_still_do() -> None:
     model, asked = _case(n_classes=3)
     centred = replace(asked, scores=asked.scores - asked.scores.mean(axis=1, keepdims=True))
     process, every = _posterior(model, centred), _every(6)
-    said = process.predict(every, model.predict(_shown(every)))
+    said = process.mean(every, model.predict(_shown(every)))
     assert np.abs(said.sum(axis=1)).max() < 1e-9
 
 
@@ -185,10 +209,10 @@ def test_answers_that_vary_are_estimates() -> None:
     noisy = replace(asked, noise=np.full(len(asked.noise), 0.2))
     process = _posterior(model, noisy)
     predicted = model.predict(_shown(asked.present))
-    said = process.predict(asked.present, predicted)
+    said = process.mean(asked.present, predicted)
     assert np.abs(said - asked.scores).max() > 1e-3
-    mean, _ = _joint(process, process.rows)
-    assert np.allclose(process.frame.columns(said), mean, atol=1e-8)
+    mean, _ = _joint(process, process.mean.rows)
+    assert np.allclose(process.mean.frame.columns(said), mean, atol=1e-8)
     order = [*range(1, len(predicted)), 0]
     errors = process.variances_of_differences(asked.present[1:], asked.present[0], predicted[order])
     assert (errors > 0).all()
@@ -209,15 +233,28 @@ def test_four_rows_and_constant_answers_will_do() -> None:
     assert np.isfinite(_posterior(model, asked).shapley(model, model.shapley())[0]).all()
     constant = replace(asked, scores=np.full_like(asked.scores, 2.0))
     process = _posterior(model, constant)
-    said = process.predict(_every(6), model.predict(_shown(_every(6))))
+    said = process.mean(_every(6), model.predict(_shown(_every(6))))
     assert np.allclose(said, 2.0)
+
+
+def test_of_too_many_rows_some_are_used_and_all_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gp, "MAX_ROWS", 40)
+    model, asked = _case(n_rows=60)
+    process = _posterior(model, asked)
+    said = process.mean(asked.present, model.predict(_shown(asked.present)))
+    assert np.allclose(said, asked.scores, atol=1e-9)
+    assert len(process.used) == 40
+    missed = (process.held_out() - asked.scores)[np.delete(np.arange(60), process.used)]
+    assert 0 < (missed**2).mean() < asked.scores.var()
+    values, _ = process.shapley(model, model.shapley())
+    assert np.allclose(values.sum(axis=0), asked.scores[1] - asked.scores[0], atol=1e-11)
 
 
 def test_more_rows_than_are_searched_are_all_used() -> None:
     model, asked = _case(n_units=10, n_rows=gp.N_SEARCHED + 40)
     process = _posterior(model, asked)
-    assert len(process.weights) == gp.N_SEARCHED + 40
-    said = process.predict(asked.present, model.predict(_shown(asked.present)))
+    assert len(process.mean.weights) == gp.N_SEARCHED + 40
+    said = process.mean(asked.present, model.predict(_shown(asked.present)))
     assert np.allclose(said, asked.scores, atol=1e-8)
 
 
@@ -251,3 +288,12 @@ def test_the_diagonal_is_that_of_the_covariance() -> None:
     assert np.allclose(
         kernel.variances(rows, scales), kernel.covariance(rows, rows, scales).diagonal()
     )
+
+
+def test_the_mean_survives_files() -> None:
+    model, asked = _case(n_classes=3)
+    mean, every = _posterior(model, asked).mean, _every(6)
+    kept = _Kept(np.arange(6, dtype=np.int32), mean)
+    again = read_as(_Kept, json.loads(json.dumps(plain(kept)))).mean
+    predicted = model.predict(_shown(every))
+    assert (again(every, predicted) == mean(every, predicted)).all()

@@ -103,7 +103,7 @@ class Case:
             measured=found.measured,
             determined=found.determined,
             whole=_whole(fitted, identified),
-            base=_number(empty if empty is not None else _base(fitted, document.n_units)),
+            base=_number(empty if empty is not None else _base(found.model, document.n_units)),
             base_measured=empty is not None,
             length_curve=found.length_curve,
             length_errors=found.length_errors,

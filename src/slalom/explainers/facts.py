@@ -22,8 +22,6 @@ class Facts:
     share: float = 0.25  # of a given number of queries, at most
     rows_per_unit: int = 3  # random ones that come before removals beyond `min_removals`
     min_removals: int = 25
-    shapley: bool = True  # whether the design bears Shapley values out, beyond their sum
-    nearby: bool = True  # whether it says something of the text nearly whole
 
     def reserved(self, document: Document, n_queries: int | None) -> int:
         """How many of `n_queries` are kept back for what is asked after the fit."""

@@ -41,7 +41,6 @@ from slalom.explainers.splitting import document_of
 from slalom.explainers.table import METHODS as METHODS
 from slalom.explainers.vocabulary import FromVocabulary
 from slalom.explanation import Explanation
-from slalom.surrogates.slalom.completed import CompletedSurrogate
 from slalom.surrogates.slalom.fit import SlalomSurrogate
 
 ON_ERROR = ("raise", "keep")
@@ -269,7 +268,7 @@ def _meter(
 def _warn_of_long_fits(documents: Sequence[Document | SlalomError], order: Order) -> None:
     """A fit of SLALOM costs rows × features²: a long one is announced before anything is asked."""
     explainer, request = order.explainer, order.request
-    if not isinstance(getattr(explainer, "surrogate", None), SlalomSurrogate | CompletedSurrogate):
+    if not isinstance(getattr(explainer, "surrogate", None), SlalomSurrogate):
         return
     readable = [document for document in documents if isinstance(document, Document)]
     costs = [request.planned(explainer, d) * d.n_features**2 for d in readable]

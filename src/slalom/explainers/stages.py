@@ -2,7 +2,7 @@
 
 Sampled: queries drawn and answered
 Fitted:  a model fitted to the answers; then what was asked beside them (`follow_up`), and
-         what the residuals add (`residuals`)
+         what is said of the text with all of it (`whole`)
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from slalom.document import BoolArray, FloatArray
 from slalom.explainers.case import Case
 from slalom.samplers.base import Samples
 from slalom.surrogates.base import Fit, Observations
-from slalom.surrogates.slalom.correcting import ResidualResult
+from slalom.surrogates.slalom.process import Whole
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +27,7 @@ class Sampled:
     seen: Observations  # the same rows, as the fit sees them
 
     def fitted(self, fit: Fit) -> "Fitted":
-        """The next stage; nothing was asked beside the samples yet, nor computed from residuals."""
+        """The next stage; nothing was asked beside the samples yet."""
         nothing = np.zeros((0, self.case.document.n_units), dtype=bool)
         return Fitted(
             case=self.case,
@@ -36,7 +36,6 @@ class Sampled:
             seen=self.seen,
             fit=fit,
             follow_up=FollowUp(nothing, self.case.scores[:0]),
-            residuals=ResidualResult(),
         )
 
 
@@ -62,9 +61,9 @@ class Fitted:
     samples: Samples
     rows: NDArray[np.intp]
     seen: Observations
-    fit: Fit  # judged together with what the residuals add
+    fit: Fit
     follow_up: FollowUp
-    residuals: ResidualResult
+    whole: Whole | None = None  # None: the fit is all
 
     @property
     def anchored(self) -> bool:

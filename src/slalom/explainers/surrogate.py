@@ -13,9 +13,8 @@ from slalom.errors import BudgetError, Setting, counted
 from slalom.explainers.base import Ask, Asking, Plan, Request
 from slalom.explainers.case import Case, Found, case_of
 from slalom.explainers.facts import Facts, ask_facts
-from slalom.explainers.residuals import use_residuals
 from slalom.explainers.stages import Fitted, Sampled
-from slalom.explainers.unit_scores import scores_of
+from slalom.explainers.unit_scores import scores_of, with_process
 from slalom.samplers.base import Sampler, Samples
 from slalom.surrogates.base import Model, Observations, Surrogate
 from slalom.surrogates.shapley_estimates import FITTED_EMPTY
@@ -62,7 +61,7 @@ class SurrogateExplainer:
         fitted = self._fit(sampled)
         if self.facts is not None:
             fitted = yield from ask_facts(self.facts, fitted, n_queries=request.n_queries)
-            fitted = use_residuals(self.facts, fitted)
+            fitted = with_process(fitted)
         return fitted.case.explanation(self._found(fitted), method=self.name, seed=request.seed)
 
     def _fit(self, sampled: Sampled) -> Fitted:
@@ -100,10 +99,11 @@ class SurrogateExplainer:
         return Sampled(case, samples, rows, seen)
 
     def _found(self, one: Fitted) -> Found:
-        fit, document, corrected = one.fit, one.case.document, one.residuals.corrected
+        fit, document, whole = one.fit, one.case.document, one.whole
         features, scored = document.features, scores_of(one)
-        model = fit.model.spread(features) if corrected is None else corrected.model
-        exact = scored.exact or (
+        judged = fit if whole is None else whole.judged
+        model = fit.model.spread(features) if whole is None else whole.model
+        exact = (whole is not None and whole.exact) or (
             one.samples.complete
             and document.has_empty_query
             and getattr(self.surrogate, "exact_over_all", False)
@@ -114,16 +114,16 @@ class SurrogateExplainer:
             errors=scored.errors,
             model=model,
             identified=fit.identified[features],
-            r2=fit.r2,
-            rmse=fit.rmse,
-            r2_error=fit.r2_error,
+            r2=judged.r2,
+            rmse=judged.rmse,
+            r2_error=judged.r2_error,
             notes=(every,) if exact else (*fit.notes, *_without_empty(one), *_out_of_reach(one)),
             primary_score=self.primary_score,
             measured=scored.measured,
             determined=None if fit.determined is None else fit.determined[features],
             length_curve=_length_curve(model, document.n_units),
             length_errors=fit.length_errors,
-            parts=fit.parts,
+            parts=fit.parts if whole is None else whole.parts,
             exact=exact,
         )
 

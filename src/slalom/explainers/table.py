@@ -20,7 +20,6 @@ from slalom.surrogates.lasso import LassoSurrogate
 from slalom.surrogates.linear import LinearSurrogate
 from slalom.surrogates.shapley_estimates import MarginalContributions, Occlusion, ShapleyRegression
 from slalom.surrogates.slalom.closed_form import ClosedForm
-from slalom.surrogates.slalom.completed import CompletedSurrogate
 from slalom.surrogates.slalom.fit import SlalomSurrogate
 from slalom.surrogates.slalom.path import ByLeaveOneOut, Strengths
 from slalom.surrogates.slalom.solvers import Adam, LevenbergMarquardt
@@ -35,7 +34,7 @@ METHODS: dict[str, Explainer] = {
             "slalom",
             "SLALOM with anchor over random subsets of every size: the default",
             SubsetSizes(),
-            CompletedSurrogate(),
+            SlalomSurrogate(by_folds=True),
             QueryBudget(minimum=300, per_unit=5, maximum=2000),
             facts=Facts(),
         ),
@@ -43,36 +42,28 @@ METHODS: dict[str, Explainer] = {
             "slalom-sources",
             "slalom over subsets of uniform sizes, no two units alike: sources of an answer",
             SubsetSizes(log_uniform=0.0, singles=0.0),
-            CompletedSurrogate(),
+            SlalomSurrogate(by_folds=True),
             QueryBudget(minimum=48, per_unit=5, maximum=400),
             tied=False,
-            facts=Facts(),
-        ),
-        SurrogateExplainer(
-            "slalom-boosted",
-            "slalom and boosted trees on its residuals, for words that act together",
-            SubsetSizes(),
-            CompletedSurrogate(trees=True),
-            QueryBudget(minimum=300, per_unit=5, maximum=2000),
             facts=Facts(),
         ),
         SurrogateExplainer(
             "slalom-local",
             "SLALOM with anchor, one feature per position, over deletions of up to 10 units",
             Deletions(10),
-            SlalomSurrogate(),
+            SlalomSurrogate(by_folds=True),
             QueryBudget(minimum=300, per_unit=5, maximum=3000),
             tied=False,
             primary_score="removal",
-            facts=Facts(shapley=False),
+            facts=Facts(),
         ),
         SurrogateExplainer(
             "slalom-fast",
             "SLALOM with anchor over single units and short sequences: the cheapest",
             ShortSequences(singletons=True),
-            SlalomSurrogate(parts=False, solver=FOR_SHORT),  # three units tell nothing of length
+            SlalomSurrogate(parts=False, solver=FOR_SHORT, by_folds=True),
             QueryBudget(minimum=200, per_unit=8, maximum=5000),
-            facts=Facts(max_removals=0, shapley=False, nearby=False),
+            facts=Facts(max_removals=0),
         ),
         SurrogateExplainer(
             "slalom-eff",

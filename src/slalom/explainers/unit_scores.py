@@ -1,8 +1,8 @@
-"""Scores of the units of one text: what the fit says, and in its place what was found out since.
+"""Scores of the units of one text: what the fit says, and in its place what is known since.
 
-`removal` and `alone` are the classifier's own answers where it was asked, and belong to a position,
-also where equal units share a feature; so do Shapley values where every subset was asked.
-Elsewhere Shapley values are those of the fit plus their share of what the fit left (posterior.py).
+`removal`, `alone` and Shapley values come from the process around the fit (process.py), if it has
+one, and belong to a position, also where equal units share a feature of the fit. `removal` and
+`alone` are the classifier's own answers where it was asked.
 """
 
 from dataclasses import dataclass, replace
@@ -10,12 +10,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from slalom.document import BoolArray, FloatArray
+from slalom.document import BoolArray, FloatArray, Queries, row_keys
 from slalom.explainers.stages import Fitted
-from slalom.samplers.base import are_all_subsets
-from slalom.surrogates.shapley_estimates import shapley_of_all
-from slalom.surrogates.slalom.nearby import NearFit
-from slalom.surrogates.slalom.residual_shapley import Shares
+from slalom.surrogates.slalom.process import Answers, whole_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +22,6 @@ class Scores:
     scores: dict[str, FloatArray]
     errors: dict[str, FloatArray]
     measured: dict[str, BoolArray]
-    exact: bool = False
 
     def answered(self, name: str, values: FloatArray, known: BoolArray) -> "Scores":
         """The same with a score that was asked for, where it was."""
@@ -38,43 +34,68 @@ class Scores:
         return replace(self, scores=scores, errors=errors, measured={**self.measured, name: known})
 
 
+def with_process(one: Fitted) -> Fitted:
+    """The text with the process around its fit, which takes all that was asked.
+
+    Only a fit with an anchor says anything of an empty text.
+    """
+    return replace(one, whole=whole_of(_answers(one))) if one.anchored else one
+
+
+def _answers(one: Fitted) -> Answers:
+    """The subsets that were drawn, each with the row of the fit it became, and all others.
+
+    A sequence in another order stands for the subset, if that was not asked in its own.
+    """
+    document, queries, follow_up = one.case.document, one.samples.queries, one.follow_up
+    drawn = np.flatnonzero(_shows_each_once(queries, document.n_units))
+    in_order = _in_order(queries[drawn], document.n_units)
+    merged = len(one.rows) < len(queries)
+    rows = one.case.answers.inverse if merged else np.arange(len(queries))
+    beside = np.full(len(follow_up.present), -1)
+    present = np.vstack([document.untied().count(queries[drawn]) > 0, follow_up.present])
+    ordered = np.append(in_order, np.ones(len(beside), dtype=bool))
+    preferred = np.argsort(~ordered, kind="stable")
+    first = np.unique(np.array(row_keys(present[preferred])), return_index=True)[1]
+    kept = np.sort(preferred[first])
+    return Answers(
+        one.fit,
+        document.features,
+        present[kept],
+        np.concatenate([one.case.scores[drawn], follow_up.scores])[kept],
+        np.append(rows[drawn], beside)[kept].astype(np.int32),
+        np.append(one.samples.weights[drawn], np.zeros(len(beside)))[kept],
+        exact=bool(ordered[kept].sum() == 2 ** min(document.n_units, 62)),
+    )
+
+
+def _shows_each_once(queries: Queries, n_units: int) -> BoolArray:
+    """(n,) whether a query shows no unit twice."""
+    apart = np.where(queries < n_units, queries, -1 - np.arange(queries.shape[1]))
+    return np.asarray((np.diff(np.sort(apart, axis=1), axis=1) > 0).all(axis=1))
+
+
+def _in_order(queries: Queries, n_units: int) -> BoolArray:
+    """(n,) whether a query shows units as the text does."""
+    shown = np.where(queries < n_units, queries, -1)
+    before = np.maximum.accumulate(shown, axis=1)[:, :-1]
+    return np.asarray(((shown[:, 1:] < 0) | (shown[:, 1:] > before)).all(axis=1))
+
+
 def scores_of(one: Fitted) -> Scores:
-    """What the fit says of the units, and in its place what the classifier says."""
-    features, added = one.case.document.features, one.residuals
+    """What is said of the units, and in its place what the classifier says."""
+    features, whole = one.case.document.features, one.whole
     scored = Scores(
         {name: score[features] for name, score in one.fit.scores.items()},
         {name: error[features] for name, error in one.fit.errors.items()},
         measured={},
     )
-    if added.corrected is not None:
-        scored = _with_removals(scored, added.corrected.near)
-    scored = _with_single_units(scored, one)
-    if one.all_asked:
-        return _exact(scored, one)
-    return scored if added.shares is None else _with_shares(scored, added.shares)
-
-
-def _with_removals(scored: Scores, near: NearFit) -> Scores:
-    """Removals near what was measured; as far off as measured ones are when left out."""
-    if near.error is None:
-        return scored
-    shape = scored.scores["removal"].shape
-    error = np.tile(near.error, (len(near.removals), 1)).reshape(shape)
-    return replace(
-        scored,
-        scores={**scored.scores, "removal": near.removals.reshape(shape)},
-        errors={**scored.errors, "removal": error},
-    )
-
-
-def _with_shares(scored: Scores, shares: Shares) -> Scores:
-    """Shapley values with their share of what the fit left, and what is open about it."""
-    scores, errors, shape = scored.scores, scored.errors, scored.scores["shapley"].shape
-    values = scores["shapley"] + shares.values.reshape(shape)
-    if "shapley" in errors:
-        own = errors["shapley"].reshape(shares.variances.shape) ** 2 * shares.of_fit
-        errors = {**errors, "shapley": np.sqrt(own + shares.variances).reshape(shape)}
-    return replace(scored, scores={**scores, "shapley": values}, errors=errors)
+    if whole is not None:
+        errors = {**scored.errors, **whole.errors} if whole.errors else {}
+        scored = replace(scored, scores={**scored.scores, **whole.scores}, errors=errors)
+        if whole.exact:
+            scored = replace(scored, measured={"shapley": np.ones(len(features), dtype=bool)})
+    return _with_single_units(scored, one)
 
 
 def _with_single_units(scored: Scores, one: Fitted) -> Scores:
@@ -102,13 +123,3 @@ def _placed(
     placed, known = np.zeros((n_units, *values.shape[1:])), np.zeros(n_units, dtype=bool)
     placed[units], known[units] = values, True
     return placed, known
-
-
-def _exact(scored: Scores, one: Fitted) -> Scores:
-    """Where every subset was asked the classifier's own Shapley values are known."""
-    document = one.case.document
-    present = document.untied().count(one.samples.queries) > 0
-    assert are_all_subsets(present, document)
-    values = shapley_of_all(present, one.case.scores)
-    known = np.ones(len(values), dtype=bool)
-    return replace(scored.answered("shapley", values, known), exact=True)

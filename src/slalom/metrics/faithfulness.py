@@ -221,7 +221,7 @@ def removal_spearman(subject: Subject) -> Measure:
 
 def _order(explanation: Explanation, score: str | None, *, inserting: bool) -> NDArray[np.intp]:
     """The order by a score; without one, of a SLALOM, the best by all that it predicts."""
-    model = getattr(explanation.model, "parts", explanation.model)  # SLALOM without a remainder
+    model = getattr(explanation.model, "fitted", explanation.model)  # without the process
     score = score or explanation.primary_score
     if score is None and isinstance(model, SlalomModel) and explanation.identified.all():
         order = insertion_order(model) if inserting else removal_order(model)

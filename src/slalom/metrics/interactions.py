@@ -15,7 +15,7 @@ unless the two have most of the attention: then one switches the other on or off
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations, zip_longest
 from typing import Any
 
@@ -28,6 +28,7 @@ from slalom.explanation import Explanation
 from slalom.metrics.subject import masks_without, subject_of, unit_scores
 from slalom.pairs import Interactions, Pair, Sums
 from slalom.surrogates.slalom.model import SlalomModel
+from slalom.surrogates.slalom.process import ProcessModel
 
 N_QUERIES = 200  # enough for all pairs of a text of up to 17 units
 FIRST_SHARE = 0.6  # of the queries are spent before it is known which units interact
@@ -139,7 +140,7 @@ class _Search:
     def _predicted_by_attention(self, pairs: list[UnitPair]) -> list[float]:
         """The sizes that the explanation's SLALOM predicts; 0 for two units that dominate it."""
         model = self.explanation.model
-        attention = getattr(model, "parts", model)
+        attention = getattr(model, "fitted", model)
         shares = self.explanation.scores.get("share")
         if not isinstance(attention, SlalomModel) or shares is None:
             return [0.0] * len(pairs)
@@ -209,9 +210,11 @@ class _Search:
 
 
 def _fitted_scores(explanation: Explanation) -> Scores:
-    """The fit to subsets, without the removals measured since: its misfit would look like pairs."""
-    fitted = getattr(explanation.model, "fitted", None)
-    return explanation.predict if fitted is None else replace(explanation, model=fitted).predict
+    """Without what belongs to a subset alone: where one was asked, that would look like a pair."""
+    model = explanation.model
+    if not isinstance(model, ProcessModel):
+        return explanation.predict
+    return lambda masks: model.smooth((masks & explanation.identified).astype(np.float64))
 
 
 def pairs_in_trees(model: Any) -> list[UnitPair]:

@@ -20,7 +20,7 @@ give one posterior: predictions, held-out residuals, Shapley values, and how sur
 How to use it: `Asked` holds the rows (which units each shows, one column of scores or one per
 class, what A says of the row without having seen it, the variance of an answer that is not the
 same when asked again); `Process.of(asked, strengths)` fits, with |φ_i(A)| as strengths; then
-`predict(present, A(present))`, `held_out()`, `shapley(A, φ(A))`, `variances_of_differences`.
+`mean(present, A(present))`, `held_out()`, `shapley(A, φ(A))`, `variances_of_differences`.
 Any number of rows will do: with four to sixteen the priors decide most of it, effects are nearly
 those of a ridge regression, and only held-out residuals tell how good it is. Rows that A was
 fitted to must come with what A says without them, or p looks better than it is; rows of every
@@ -30,11 +30,12 @@ size are worth it, as A misleads where no row of such a size was asked.
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Annotated, Protocol
 
 import numpy as np
 
 from slalom.document import BoolArray, FloatArray, IntArray, row_keys
+from slalom.schema import Within
 from slalom.surrogates import kernel
 from slalom.surrogates.kernel import Scales, Subsets
 from slalom.surrogates.slalom.cholesky import diagonal_of, halved, halved_back, root_of
@@ -45,7 +46,9 @@ MEANS = np.log([1.0, 1.0, 0.5, 0.03, 0.03, 0.1])  # of log B, Λ, c, s, r, τ²
 SPREADS = np.array([0.1, 0.5, 1.5, 1.5, 1.5, 1.5])  # theirs
 START = np.log([1.0, 1.0, 0.2, 0.03, 0.06, 0.1])  # where the search begins
 CURVATURES = np.array([0.003, 0.006, 0.1, 0.03, 0.03, 0.13])  # per row, roughly
-N_SEARCHED = 500  # rows by which the hyper-parameters are found
+MAX_ROWS = 4000  # that are used
+N_SEARCHED = 500  # of them, by which the hyper-parameters are found
+FEW = 250  # searched rows up to which double precision costs next to nothing
 N_STEPS, N_TRIES, LONGEST = 4, 5, 1.0  # of the search; of a step's length; of one entry of a step
 JITTER = 1e-10  # part of τ², however small
 N_ORDERS, N_FEATURES, NEGLIGIBLE = 64, 32, 1e-6  # of the response's Shapley values
@@ -88,10 +91,10 @@ class Asked:
 class Frame:
     """The units in which scores and levels enter: from classes to columns and back."""
 
-    contrasts: FloatArray  # (n_classes, n_columns) orthonormal
-    centre: FloatArray  # (n_classes,)
+    contrasts: Annotated[FloatArray, "classes contrasts"]  # orthonormal
+    centre: Annotated[FloatArray, "classes"]
     spread: float
-    level_centre: FloatArray  # (n_classes,)
+    level_centre: Annotated[FloatArray, "classes"]
     level_spread: float
 
     @classmethod
@@ -178,6 +181,11 @@ class Likelihood:
         kind, rows = self.columns.dtype, self.rows
         size, response = kernel.size_kernel(rows, rows), kernel.response_kernel(rows, rows)
         return _of_mean(rows, rows), size.astype(kind), response.astype(kind)
+
+    def single(self) -> "Likelihood":
+        """In single precision, which is enough for a search and takes half the time."""
+        rows = Subsets(_single(self.rows.present), _single(self.rows.level))
+        return Likelihood(self.prior, rows, _single(self.columns), _single(self.noise))
 
     def __call__(self, theta: FloatArray) -> tuple[float, FloatArray]:
         scales = self.prior.scales(theta)
@@ -291,7 +299,6 @@ def _quasi_newton(
 
 
 def _single(values: FloatArray) -> FloatArray:
-    """In single precision, which is enough for a search and takes half the time."""
     return np.asarray(values, dtype=np.float32)
 
 
@@ -303,61 +310,25 @@ def _of_mean(one: Subsets, other: Subsets) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class Process:
-    """The posterior, given all rows: S = K + mean + (τ² + noise) I = LLᵀ, α = S⁻¹ y."""
+class Mean:
+    """The posterior mean: all that predictions take."""
 
     frame: Frame
     scales: Scales
-    asked: BoolArray  # (N, n_units)
-    rows: Subsets
-    columns: FloatArray  # (N, n_columns) y
-    noise: FloatArray  # (N,)
-    root: FloatArray  # (N, N) L, lower; above the diagonal leftovers
-    weights: FloatArray  # (N, n_columns) α
-
-    @classmethod
-    def of(cls, asked: Asked, strengths: FloatArray) -> "Process":
-        """`strengths` (n_units,): how much units matter in the parametric model."""
-        frame = Frame.of(asked)
-        present = asked.present.astype(np.float64)
-        rows = Subsets(present, frame.levels(asked.held_out))
-        columns, noise = frame.columns(asked.scores), asked.noise / frame.spread**2
-        prior = Prior.of(strengths, asked.r2())
-        some = np.arange(len(rows))
-        if len(rows) > N_SEARCHED:
-            some = np.random.default_rng(0).permutation(len(rows))[:N_SEARCHED]
-        theta = most_likely(
-            Likelihood(
-                prior,
-                Subsets(_single(present[some]), _single(rows.level[some])),
-                _single(columns[some]),
-                _single(noise[some]),
-            )
-        )
-        scales = prior.scales(theta)
-        covariance = kernel.covariance(rows, rows, scales) + _of_mean(rows, rows)
-        diagonal_of(covariance)[:] += scales.own + noise
-        root = root_of(covariance)
-        assert root is not None
-        weights = halved_back(root, halved(root, columns))
-        return cls(frame, scales, asked.present, rows, columns, noise, root, weights)
+    present: Annotated[BoolArray, "asked units"]
+    level: Annotated[FloatArray, "asked contrasts"]  # p
+    answers: Annotated[FloatArray, "asked classes"]
+    noise: Annotated[FloatArray, "asked", Within(0)]  # their variance, in units of the spread
+    weights: Annotated[FloatArray, "asked contrasts"]  # α
 
     @cached_property
-    def half(self) -> FloatArray:
-        """(N, N) L⁻¹, lower."""
-        from scipy.linalg.lapack import dtrtri
-
-        return np.asarray(np.tril(dtrtri(self.root, lower=1)[0]))
-
-    @cached_property
-    def precisions(self) -> FloatArray:
-        """(N,) the diagonal of S⁻¹."""
-        return np.asarray(np.einsum("ij,ij->j", self.half, self.half))
+    def rows(self) -> Subsets:
+        return Subsets(self.present.astype(np.float64), self.level)
 
     @cached_property
     def places(self) -> dict[bytes, int]:
         """The row of each subset that was asked."""
-        return {key: at for at, key in enumerate(row_keys(self.asked))}
+        return {key: at for at, key in enumerate(row_keys(self.present))}
 
     def located(self, present: BoolArray) -> IntArray:
         """(m,) the row of each subset; −1: it was not asked."""
@@ -371,33 +342,108 @@ class Process:
         """(m, N) of F with the rows; what only the subset itself says is not in it."""
         return kernel.covariance(subsets, self.rows, self.scales) + _of_mean(subsets, self.rows)
 
-    def predict(self, present: BoolArray, predicted: FloatArray) -> FloatArray:
-        """(m, n_classes) the posterior mean; where it was asked the answer, less its noise."""
-        found = self.covariances(self.subsets(present, predicted)) @ self.weights
+    def __call__(self, present: BoolArray, predicted: FloatArray) -> FloatArray:
+        """(m, n_classes) and, where it was asked, the answer less its noise."""
+        found = np.empty((len(present), self.answers.shape[1]))
         at = self.located(present)
-        known = at >= 0
-        rows = at[known]
-        found[known] = self.columns[rows] - self.noise[rows, None] * self.weights[rows]
-        return self.frame.classes(found) + self.frame.centre
+        known, rows, new = at >= 0, at[at >= 0], self.subsets(present[at < 0], predicted[at < 0])
+        noise = self.frame.classes(self.noise[rows, None] * self.weights[rows])
+        found[~known], found[known] = self.estimated(new), self.answers[rows] - noise
+        return found
+
+    def estimated(self, subsets: Subsets) -> FloatArray:
+        """(m, n_classes) as if none of them had been asked."""
+        return self.frame.classes(self.covariances(subsets) @ self.weights) + self.frame.centre
+
+
+def _used(asked: Asked) -> IntArray:
+    """Rows: the ends, single removals and single units first, then as they come at random."""
+    n_rows, n_units = asked.present.shape
+    if n_rows <= MAX_ROWS:
+        return np.arange(n_rows, dtype=np.int32)
+    sizes = asked.present.sum(axis=1)
+    drawn = (sizes > 1) & (sizes < n_units - 1)
+    order = np.lexsort((np.random.default_rng(0).random(n_rows), drawn))
+    return np.sort(order[:MAX_ROWS]).astype(np.int32)
+
+
+@dataclass(frozen=True, eq=False)
+class Process:
+    """The posterior, given the rows: S = K + mean + (τ² + noise) I = LLᵀ, α = S⁻¹ y.
+
+    Of more than MAX_ROWS, whose time grows with their cube, some are used; the others have α = 0,
+    are known where they are asked for, and are held out.
+    """
+
+    mean: Mean
+    root: FloatArray  # (n_used, n_used) L, lower; above the diagonal leftovers
+    used: IntArray  # (n_used,) rows
+
+    @classmethod
+    def of(cls, asked: Asked, strengths: FloatArray) -> "Process":
+        """`strengths` (n_units,): how much units matter in the parametric model."""
+        frame, used = Frame.of(asked), _used(asked)
+        rows = Subsets(asked.present.astype(np.float64), frame.levels(asked.held_out))
+        columns, noise = frame.columns(asked.scores), asked.noise / frame.spread**2
+        prior = Prior.of(strengths, asked.r2())
+        some = used
+        if len(used) > N_SEARCHED:
+            some = np.random.default_rng(0).permutation(used)[:N_SEARCHED]
+        likelihood = Likelihood(prior, rows.some(some), columns[some], noise[some])
+        scales = prior.scales(most_likely(likelihood if len(some) <= FEW else likelihood.single()))
+        among = rows if len(used) == len(rows) else rows.some(used)
+        covariance = kernel.covariance(among, among, scales)
+        covariance += _of_mean(among, among)
+        diagonal_of(covariance)[:] += scales.own + noise[used]
+        root = root_of(covariance)
+        assert root is not None
+        weights = np.zeros_like(columns)
+        weights[used] = halved_back(root, halved(root, columns[used]))
+        mean = Mean(frame, scales, asked.present, rows.level, asked.scores, noise, weights)
+        return cls(mean, root, used)
+
+    @cached_property
+    def rows(self) -> Subsets:
+        """Those that are used."""
+        return self.mean.rows.some(self.used)
+
+    @cached_property
+    def weights(self) -> FloatArray:
+        """(n_used, n_columns) α"""
+        return np.asarray(self.mean.weights[self.used])
+
+    @cached_property
+    def precisions(self) -> FloatArray:
+        """(n_used,) the diagonal of S⁻¹."""
+        from scipy.linalg.lapack import dtrtri
+
+        half = np.tril(dtrtri(self.root, lower=1)[0])
+        return np.asarray(np.einsum("ij,ij->j", half, half))
 
     def held_out(self) -> FloatArray:
         """(N, n_classes) each row as predicted from all others."""
-        missed = self.weights / self.precisions[:, None]
-        return self.frame.classes(self.columns - missed) + self.frame.centre
+        mean, others = (
+            self.mean,
+            np.delete(np.arange(len(self.mean.rows), dtype=np.int32), self.used),
+        )
+        found = mean.answers.copy()
+        found[self.used] -= mean.frame.classes(self.weights / self.precisions[:, None])
+        if len(others):
+            found[others] = mean.estimated(mean.rows.some(others))
+        return found
 
     def variances_of_differences(
         self, present: BoolArray, base: BoolArray, predicted: FloatArray
     ) -> FloatArray:
         """(m, n_classes) of F(S) − F(base); `predicted` has the base's in its last row."""
-        both = np.vstack([present, base])
-        subsets = self.subsets(both, predicted)
-        own, with_rows = self.scales.own, self.covariances(subsets)
-        at = self.located(both)
-        with_rows[at >= 0, at[at >= 0]] += own
+        both, scales = np.vstack([present, base]), self.mean.scales
+        subsets = self.mean.subsets(both, predicted)
+        with_rows = kernel.covariance(subsets, self.rows, scales) + _of_mean(subsets, self.rows)
+        with_rows += scales.own * (self.mean.located(both)[:, None] == self.used)
         last = subsets.some(np.array([-1], np.int32))
-        with_base = kernel.covariance(subsets, last, self.scales)[:, 0]
+        with_base = kernel.covariance(subsets, last, scales)[:, 0]
         with_base += _of_mean(subsets, last)[:, 0]
-        alone = kernel.variances(subsets, self.scales) + own
+        alone = kernel.variances(subsets, scales) + scales.own
         alone += SPREAD_OF_MEAN**2 + SPREAD_OF_SLOPE**2 * (subsets.level**2).sum(axis=1)
         halves = halved(self.root, (with_rows[:-1] - with_rows[-1]).T)
         prior = alone[:-1] + alone[-1] - 2.0 * with_base[:-1]
@@ -406,16 +452,18 @@ class Process:
 
     def _class_variances(self) -> FloatArray:
         """(n_classes,) of one column's variance, in the scores' own unit."""
-        return np.asarray(self.frame.spread**2 * (self.frame.contrasts**2).sum(axis=1))
+        frame = self.mean.frame
+        return np.asarray(frame.spread**2 * (frame.contrasts**2).sum(axis=1))
 
     def shapley(self, parametric: Parametric, values: FloatArray) -> tuple[FloatArray, FloatArray]:
         """(n_units, n_classes) Shapley values and their variances; `values` are A's."""
-        n_units, scales, rows = len(values), self.scales, self.rows
-        paths = _Paths.of(self.frame, parametric, values)
-        response = paths.response(rows, self.weights)
-        ends, slope = paths.ends, SPREAD_OF_SLOPE**2 * paths.exact
-        shared = _shares(rows, ends, scales) + scales.own * kernel.shapley_of_own(self.asked).T
-        mean = shared @ self.weights + slope @ (rows.level.T @ self.weights)
+        n_units, scales, rows = len(values), self.mean.scales, self.rows
+        weights, frame = self.weights, self.mean.frame
+        paths = _Paths.of(frame, parametric, values)
+        response, ends = paths.response(rows, weights), paths.ends
+        slope, own = SPREAD_OF_SLOPE**2 * paths.exact, kernel.shapley_of_own(rows.present > 0)
+        shared = _shares(rows, ends, scales) + scales.own * own.T
+        mean = shared @ weights + slope @ (rows.level.T @ weights)
         with_rows = shared + slope @ rows.level.T + scales.response * response.with_rows
         halves = halved(self.root, with_rows.T)
         prior = (slope * paths.exact).sum(axis=1) + scales.response * response.variances
@@ -423,7 +471,7 @@ class Process:
         prior += scales.together * kernel.variances_of_together(scales.rates)
         prior += scales.size * 2.0 * (1.0 - kernel.size_kernel(ends, ends)[0, 1]) / n_units**2
         left = np.maximum(prior - np.einsum("ij,ij->j", halves, halves), 0.0)
-        shapley = self.frame.classes(mean + scales.response * response.mean)
+        shapley = frame.classes(mean + scales.response * response.mean)
         return shapley, left[:, None] * self._class_variances()
 
 

@@ -19,10 +19,12 @@ sum of products of few functions of (p, log₂(1 + k)), whose Shapley values are
 
 from dataclasses import dataclass
 from functools import cache
+from typing import Annotated
 
 import numpy as np
 
 from slalom.document import BoolArray, FloatArray, IntArray
+from slalom.schema import Within
 
 RESPONSE_SCALE, RESPONSE_SIZE_SCALE = 0.7, 2.5
 HALF = 0.5  # the middle between absent and present: neither end is the origin
@@ -51,8 +53,8 @@ class Subsets:
 class Scales:
     """How strong each kernel is."""
 
-    effects: FloatArray  # (n_units,) b
-    rates: FloatArray  # (n_units,) λ
+    effects: Annotated[FloatArray, "units", Within(0)]  # b
+    rates: Annotated[FloatArray, "units", Within(0)]  # λ
     together: float  # c
     size: float  # s
     response: float  # r

@@ -11,6 +11,7 @@ from slalom.surrogates.quality import sampled_rows
 from slalom.surrogates.rows import Rows
 from slalom.surrogates.slalom.certainty import certainty
 from slalom.surrogates.slalom.described import described
+from slalom.surrogates.slalom.folds import folds_of, without_folds
 from slalom.surrogates.slalom.left_out import judge, left_out
 from slalom.surrogates.slalom.length import LengthCurve, knots_of, ramps
 from slalom.surrogates.slalom.model import Anchor, SlalomModel
@@ -52,11 +53,14 @@ class SlalomSurrogate:
     """Fits by least squares; `anchored` adds what is always present, the paper's model has none.
 
     `parts` adds direct effects and the length curve, which need an anchor to stand beside.
+    `by_folds` holds rows out in folds, by refitting: leave-one-out from one factorisation
+    (left_out.py) is too hopeful for what is built on it.
     """
 
     anchored: bool = True
     parts: bool = True
     solver: Solver = DEFAULT_SOLVER
+    by_folds: bool = False
     prior: Prior | None = None  # None: every value shrinks to one score, every importance to 0
     has_shapley_errors: ClassVar[bool] = True
 
@@ -97,6 +101,11 @@ class SlalomSurrogate:
         held_out = np.empty(columns.shape)
         held_out[used] = columns[used] - sure.residuals
         held_out[unused] = model.predict(counts[unused]).reshape(-1, columns.shape[1])
+        folds = folds_of(problem)
+        if self.by_folds and (folds >= 0).any() and not problem.complete:
+            drawn = np.flatnonzero(folds >= 0)
+            without = without_folds(problem, solution, folds)[folds[drawn], drawn]
+            held_out[np.flatnonzero(used)[drawn]] = without @ back.T
         return Fit(
             model=model,
             scores=read_outs(model, document_counts),

@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from slalom.document import FloatArray, IntArray
 from slalom.surrogates.slalom.length import LengthCurve
@@ -70,21 +69,22 @@ class SlalomModel:
         total = np.where(total > 0, total, 1.0)
         return np.asarray(weighted / (total if self.values.ndim == 1 else total[:, None]))
 
-    def joined(self, orders: NDArray[np.int_]) -> FloatArray:
-        """F of nothing, of the first unit, of the first two …: (n_orders, n_units + 1).
+    def joined(self, orders: IntArray) -> FloatArray:
+        """F of nothing, of the first unit, of the first two: (n_orders, n_units + 1[, n_classes]).
 
-        Orders are features of units as they join, (n_orders, n_units); one column of values.
+        Orders are features of units as they join, (n_orders, n_units).
         """
 
         def summed(of_features: FloatArray) -> FloatArray:
-            sums = np.zeros((len(orders), orders.shape[1] + 1))
+            sums = np.zeros((len(orders), orders.shape[1] + 1, *of_features.shape[1:]))
             np.cumsum(of_features[orders], axis=1, out=sums[:, 1:])
             return sums
 
         weights, anchor_weight = self.weights()
         total = summed(weights) + anchor_weight
-        weighted = summed(weights * self.values) + anchor_weight * self.anchor_values()
-        score = weighted / np.where(total > 0, total, 1.0)
+        total = np.where(total > 0, total, 1.0)
+        weighted = summed((weights * self.values.T).T) + anchor_weight * self.anchor_values()
+        score = weighted / (total if self.values.ndim == 1 else total[:, :, None])
         if self.direct is not None:
             score += summed(self.direct)
         if self.length is not None:

@@ -1,0 +1,171 @@
+"""A SLALOM and the process around it: what is said of one text once everything was asked.
+
+The SLALOM is fitted to the rows that were drawn, features shared by equal units; the process
+(gp.py) takes these rows and all that was asked since, units by position. From its one posterior
+come predictions (a subset that was asked is its answer), held-out residuals and R², removal,
+alone, Shapley values, and their errors. Where every subset was asked, all of them are exact.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from slalom.document import BoolArray, FloatArray, IntArray
+from slalom.surrogates.base import Fit
+from slalom.surrogates.gp import Asked, Mean, Process
+from slalom.surrogates.quality import UNKNOWN, Judged, loo_quality
+from slalom.surrogates.shapley_estimates import shapley_of_all
+from slalom.surrogates.slalom.described import described
+from slalom.surrogates.slalom.length import LengthCurve
+from slalom.surrogates.slalom.model import Anchor, SlalomModel
+
+
+@dataclass(frozen=True, eq=False)
+class ProcessModel:
+    """The posterior mean around a SLALOM, over units."""
+
+    fitted: SlalomModel
+    mean: Mean
+    kind: ClassVar[str] = "slalom-process"
+
+    @property
+    def anchor(self) -> Anchor | None:
+        return self.fitted.anchor
+
+    @property
+    def length(self) -> LengthCurve | None:
+        return self.fitted.length
+
+    def predict(self, counts: FloatArray) -> FloatArray:
+        predicted = self.fitted.predict(counts)
+        found = self.mean(counts > 0, predicted.reshape(len(predicted), -1))
+        return found.reshape(predicted.shape)
+
+    def smooth(self, counts: FloatArray) -> FloatArray:
+        """What subsets that are alike say of these: nothing that belongs to one subset alone."""
+        predicted = self.fitted.predict(counts)
+        levels = predicted.reshape(len(predicted), -1)
+        return self.mean.estimated(self.mean.subsets(counts > 0, levels)).reshape(predicted.shape)
+
+    def spread(self, features: IntArray) -> "ProcessModel":
+        """Over units already: there is nothing to spread."""
+        assert len(features) == self.mean.rows.present.shape[1]
+        return self
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """What was asked about one text, all subsets different, and the SLALOM fitted to some of it."""
+
+    fit: Fit
+    features: IntArray  # (n_units,) of each unit
+    present: BoolArray  # (N, n_units)
+    scores: FloatArray  # (N,) or (N, n_classes)
+    row: IntArray  # (N,) the row of the fit that each is; −1: it was not fitted
+    weights: FloatArray  # (N,) by which rows that were fitted judge
+    exact: bool  # every subset was asked
+
+    @property
+    def columns(self) -> FloatArray:
+        return self.scores[:, None] if self.scores.ndim == 1 else self.scores
+
+    def asked(self, slalom: SlalomModel) -> Asked:
+        """With what the SLALOM says of each row without having seen it, but for both ends.
+
+        No other row is like these; and new subsets of their kind enter as they do.
+        """
+        held_out = slalom.predict(self.present.astype(np.float64)).reshape(self.columns.shape)
+        sizes = self.present.sum(axis=1)
+        fitted = (self.row >= 0) & (sizes > 0) & (sizes < len(self.features))
+        if self.fit.held_out is not None and not self.exact:
+            by_fit = self.fit.held_out.reshape(len(self.fit.held_out), -1)
+            held_out[fitted] = by_fit[self.row[fitted]]
+        return Asked(self.present, self.columns, held_out, np.zeros(len(self.present)))
+
+
+@dataclass(frozen=True, eq=False)
+class Whole:
+    """What is said of one text."""
+
+    model: ProcessModel
+    scores: dict[str, FloatArray]  # name → (n_units,) or (n_units, n_classes)
+    errors: dict[str, FloatArray]  # {} where nothing tells
+    judged: Judged
+    parts: dict[str, float]  # share of the variation, by part
+    exact: bool  # every subset was asked
+
+
+def whole_of(given: Answers) -> Whole:
+    fit, n_units, shape = given.fit, len(given.features), given.scores.shape[1:]
+    slalom = fit.model.spread(given.features)
+    assert isinstance(slalom, SlalomModel)
+    shares = fit.scores["shapley"][given.features].reshape(n_units, -1)
+    process = Process.of(given.asked(slalom), np.sqrt((shares**2).sum(axis=1)))
+    scores, variances = _differences(process, slalom)
+    if given.exact:
+        own = shapley_of_all(given.present, given.columns)
+        scores["shapley"], variances["shapley"] = own, np.zeros_like(own)
+    else:
+        scores["shapley"], variances["shapley"] = process.shapley(slalom, shares)
+    held_out = process.held_out()
+    judged = _judged(given, held_out)
+    errors = {name: np.sqrt(each).reshape(n_units, *shape) for name, each in variances.items()}
+    return Whole(
+        ProcessModel(slalom, process.mean),
+        {name: each.reshape(n_units, *shape) for name, each in scores.items()},
+        errors if given.exact or judged.r2 is not None else {},
+        judged,
+        _parts(given, slalom, held_out, r2=judged.r2),
+        given.exact,
+    )
+
+
+def _differences(
+    process: Process, slalom: SlalomModel
+) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
+    """`removal` and `alone`: values and variances, (n_units, n_classes); 0 where measured."""
+    n_units = process.mean.rows.present.shape[1]
+    single, everything = np.eye(n_units, dtype=bool), np.ones(n_units, dtype=bool)
+    values, variances = {}, {}
+    for name, subsets, base in (
+        ("removal", ~single, everything),
+        ("alone", single, ~everything),
+    ):
+        both = np.vstack([subsets, base])
+        predicted = slalom.predict(both.astype(np.float64)).reshape(len(both), -1)
+        said = process.mean(both, predicted)
+        values[name] = (said[-1] - said[:-1]) * (1.0 if name == "removal" else -1.0)
+        variances[name] = process.variances_of_differences(subsets, base, predicted)
+        known = (process.mean.located(both) >= 0) & (process.mean.noise == 0).all()
+        variances[name][known[:-1] & known[-1]] = 0.0  # but for rounding
+    return values, variances
+
+
+def _judged(given: Answers, held_out: FloatArray) -> Judged:
+    """R² on the rows by which the SLALOM is judged, each predicted from all others."""
+    if given.fit.judged is None or given.exact:
+        return UNKNOWN
+    rows = np.flatnonzero(given.row >= 0)
+    rows = rows[given.fit.judged[given.row[rows]]]
+    truth = given.columns[rows]
+    return loo_quality(truth - held_out[rows], truth, weights=given.weights[rows], n_parameters=0)
+
+
+def _parts(
+    given: Answers, slalom: SlalomModel, held_out: FloatArray, *, r2: float | None
+) -> dict[str, float]:
+    """Shares of what is described, on the rows that were fitted."""
+    if r2 is None:
+        return {}
+    rows = np.flatnonzero((given.row >= 0) & (given.weights > 0))
+    shown = given.present[rows].astype(np.float64)
+    added = held_out[rows] - slalom.predict(shown).reshape(len(rows), -1)
+    return described(
+        slalom,
+        shown,
+        given.columns[rows],
+        weights=given.weights[rows],
+        r2=r2,
+        added=added,
+    )
