@@ -4,9 +4,9 @@
         [--orders 120] [--methods slalom:500,lime:500] [--memory FILE] [--out FILE]
     python -m benchmarks.asked --shown FILE …
 
-METHOD:QUERIES, facts and all. Besides the library's methods: `parts`, slalom without its
-response surface; `design`, slalom on random subsets alone, no unit asked for by itself and no
-fact beside the fit; `linear-local`, least squares on the deletions of slalom-local. Per review:
+METHOD:QUERIES, facts and all. Besides the library's methods: `design`, the SLALOM of slalom on
+random subsets alone, no unit asked for by itself and no fact beside the fit; `linear-local`,
+least squares on the deletions of slalom-local. Per review:
 
     U, W        squared error on 1000 subsets of uniform / log-uniform sizes, relative to the mean
     shapley     of Shapley values, truth by many orders (metrics/shapley.py)
@@ -39,11 +39,10 @@ from slalom.metrics.subject import Subject, subject_of
 from slalom.samplers.base import random_subsets
 from slalom.samplers.subsets import SubsetSizes
 from slalom.surrogates.linear import LinearSurrogate
-from slalom.surrogates.slalom.fit import SlalomSurrogate
 
 REMOVED, N_EACH = (1, 2, 3, 5, 10), 40
 DEFAULT = (
-    "slalom:500,slalom-boosted:500,parts:500,design:500,boosted:500,gam:500,linear:500,lime:500,"
+    "slalom:500,design:500,boosted:500,gam:500,linear:500,lime:500,"
     "slalom-local:500,linear-local:500,kernel-shap:500,kernel-shap:1000,"
     "permutation-shapley:500,permutation-shapley:1000"
 )
@@ -55,7 +54,6 @@ def explainers() -> dict[str, SurrogateExplainer]:
     """The library's, and three that show what a choice is worth."""
     found = {n: m for n, m in slalom.METHODS.items() if isinstance(m, SurrogateExplainer)}
     own, local = found["slalom"], found["slalom-local"]
-    found["parts"] = replace(own, name="parts", surrogate=SlalomSurrogate())
     found["design"] = replace(own, name="design", sampler=SubsetSizes(singles=0.0), facts=None)
     found["linear-local"] = replace(
         local, name="linear-local", surrogate=LinearSurrogate(), facts=None

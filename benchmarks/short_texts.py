@@ -1,7 +1,7 @@
 """Short texts, few questions, any number of classes: how well methods predict fresh subsets.
 
     python -m benchmarks.short_texts --data TEXTS.csv [--train] [--model FOLDER] [--queries 200]
-        [--texts 24] [--methods parts,slalom,boosted] [--out FILE]
+        [--texts 24] [--methods slalom,boosted] [--out FILE]
 
 The first texts of 8 to 25 words. With --train the classifier is a network over words and pairs of
 neighbours (scikit-learn), trained on the other lines and their labels, and all of its classes are
@@ -92,7 +92,7 @@ def _options() -> argparse.ArgumentParser:
     options.add_argument("--model", help="a folder  [default: the bundled classifier]")
     options.add_argument("--queries", type=int, default=200)
     options.add_argument("--texts", type=int, default=24)
-    options.add_argument("--methods", default="parts,slalom,boosted")
+    options.add_argument("--methods", default="slalom,boosted")
     options.add_argument("--out", type=Path, help="keep the rows as JSON")
     return options
 

@@ -36,7 +36,7 @@ STAGES = (  # where, which function, the stage's name
     (calls, "in_turn", "forward"),
     (Begun, "answers", "forward"),
     (surrogate.SurrogateExplainer, "_fit", "fit"),
-    (surrogate, "use_residuals", "tell"),
+    (surrogate, "with_process", "tell"),
     (surrogate.SurrogateExplainer, "_found", "tell"),
 )
 

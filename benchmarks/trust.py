@@ -26,6 +26,7 @@ from slalom.explainers.methods import METHODS
 from slalom.explainers.surrogate import SurrogateExplainer
 from slalom.explanation import HIGH_TRUST
 from slalom.surrogates.quality import sampled_rows
+from slalom.surrogates.slalom.process import ProcessModel
 
 Score = Callable[[FloatArray], FloatArray]
 LENGTHS = (1, 2, 3, 5, 8, 10, 12, 20, 30, 60, 120, 200)
@@ -175,6 +176,8 @@ def fresh_r2(
     )
     if not sampled_rows(fitted).all():
         inner &= counts.sum(axis=1) != 1
+    if isinstance(found.model, ProcessModel):  # which speaks of parts of the text, none twice
+        inner &= (counts <= 1).all(axis=1)
     if not inner.any():
         return None
     counts, weights = counts[inner], samples.weights[inner]

@@ -38,6 +38,7 @@ class ProcessModel:
         return self.fitted.length
 
     def predict(self, counts: FloatArray) -> FloatArray:
+        """Of subsets: how often a unit is shown does not count."""
         predicted = self.fitted.predict(counts)
         found = self.mean(counts > 0, predicted.reshape(len(predicted), -1))
         return found.reshape(predicted.shape)
