@@ -47,6 +47,7 @@ SPREADS = np.array([0.1, 0.5, 1.5, 1.5, 1.5, 1.5])  # theirs
 START = np.log([1.0, 1.0, 0.2, 0.03, 0.06, 0.1])  # where the search begins
 CURVATURES = np.array([0.003, 0.006, 0.1, 0.03, 0.03, 0.13])  # per row, roughly
 MAX_ROWS = 4000  # that are used
+BLOCK = 2000  # subsets that are predicted at a time
 N_SEARCHED = 500  # of them, by which the hyper-parameters are found
 FEW = 250  # searched rows up to which double precision costs next to nothing
 N_STEPS, N_TRIES, LONGEST = 4, 5, 1.0  # of the search; of a step's length; of one entry of a step
@@ -338,10 +339,6 @@ class Mean:
         """`predicted` (m, n_classes) by the parametric model."""
         return Subsets(present.astype(np.float64), self.frame.levels(predicted))
 
-    def covariances(self, subsets: Subsets) -> FloatArray:
-        """(m, N) of F with the rows; what only the subset itself says is not in it."""
-        return kernel.covariance(subsets, self.rows, self.scales) + _of_mean(subsets, self.rows)
-
     def __call__(self, present: BoolArray, predicted: FloatArray) -> FloatArray:
         """(m, n_classes) and, where it was asked, the answer less its noise."""
         found = np.empty((len(present), self.answers.shape[1]))
@@ -353,7 +350,25 @@ class Mean:
 
     def estimated(self, subsets: Subsets) -> FloatArray:
         """(m, n_classes) as if none of them had been asked."""
-        return self.frame.classes(self.covariances(subsets) @ self.weights) + self.frame.centre
+        rows, weights = self._that_count
+        blocks = [subsets.some(block) for block in _blocks(len(subsets))]
+        columns = [
+            (kernel.covariance(block, rows, self.scales) + _of_mean(block, rows)) @ weights
+            for block in blocks
+        ]
+        return self.frame.classes(np.concatenate(columns)) + self.frame.centre
+
+    @cached_property
+    def _that_count(self) -> tuple[Subsets, FloatArray]:
+        """Rows that are used (α is not 0), and their α."""
+        used = np.flatnonzero(self.weights.any(axis=1)).astype(np.int32)
+        return self.rows.some(used), np.asarray(self.weights[used])
+
+
+def _blocks(n_rows: int) -> list[IntArray]:
+    """Rows at a time, at least one block: covariances of all at once may not fit in memory."""
+    every = np.arange(n_rows, dtype=np.int32)
+    return [every[at : at + BLOCK] for at in range(0, max(n_rows, 1), BLOCK)]
 
 
 def _used(asked: Asked) -> IntArray:
