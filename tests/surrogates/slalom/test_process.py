@@ -103,3 +103,8 @@ def test_equal_words_belong_to_their_places():
     assert found.features[0] == found.features[2]
     assert found.scores["removal"][0] == pytest.approx(0.0, abs=1e-9)
     assert found.scores["removal"][1] == pytest.approx(1.0, abs=1e-9)
+
+
+def test_no_subsets_have_no_predictions():
+    found = slalom.explain(of_words(bent), " ".join(WORDS[:12]), target="yes", n_queries=60)
+    assert found.predict(np.zeros((0, 12))).shape == (0,)

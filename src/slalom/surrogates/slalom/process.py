@@ -40,14 +40,14 @@ class ProcessModel:
     def predict(self, counts: FloatArray) -> FloatArray:
         """Of subsets: how often a unit is shown does not count."""
         predicted = self.fitted.predict(counts)
-        found = self.mean(counts > 0, predicted.reshape(len(predicted), -1))
+        found = self.mean(counts > 0, _columns(predicted))
         return found.reshape(predicted.shape)
 
     def smooth(self, counts: FloatArray) -> FloatArray:
         """What subsets that are alike say of these: nothing that belongs to one subset alone."""
         predicted = self.fitted.predict(counts)
-        levels = predicted.reshape(len(predicted), -1)
-        return self.mean.estimated(self.mean.subsets(counts > 0, levels)).reshape(predicted.shape)
+        subsets = self.mean.subsets(counts > 0, _columns(predicted))
+        return self.mean.estimated(subsets).reshape(predicted.shape)
 
     def spread(self, features: IntArray) -> "ProcessModel":
         """Over units already: there is nothing to spread."""
@@ -69,7 +69,7 @@ class Answers:
 
     @property
     def columns(self) -> FloatArray:
-        return self.scores[:, None] if self.scores.ndim == 1 else self.scores
+        return _columns(self.scores)
 
     def asked(self, slalom: SlalomModel) -> Asked:
         """With what the SLALOM says of each row without having seen it, but for both ends.
@@ -80,7 +80,7 @@ class Answers:
         sizes = self.present.sum(axis=1)
         fitted = (self.row >= 0) & (sizes > 0) & (sizes < len(self.features))
         if self.fit.held_out is not None and not self.exact:
-            by_fit = self.fit.held_out.reshape(len(self.fit.held_out), -1)
+            by_fit = _columns(self.fit.held_out)
             held_out[fitted] = by_fit[self.row[fitted]]
         return Asked(self.present, self.columns, held_out, np.zeros(len(self.present)))
 
@@ -134,7 +134,7 @@ def _differences(
         ("alone", single, ~everything),
     ):
         both = np.vstack([subsets, base])
-        predicted = slalom.predict(both.astype(np.float64)).reshape(len(both), -1)
+        predicted = _columns(slalom.predict(both.astype(np.float64)))
         said = process.mean(both, predicted)
         values[name] = (said[-1] - said[:-1]) * (1.0 if name == "removal" else -1.0)
         variances[name] = process.variances_of_differences(subsets, base, predicted)
@@ -161,7 +161,7 @@ def _parts(
         return {}
     rows = np.flatnonzero((given.row >= 0) & (given.weights > 0))
     shown = given.present[rows].astype(np.float64)
-    added = held_out[rows] - slalom.predict(shown).reshape(len(rows), -1)
+    added = held_out[rows] - _columns(slalom.predict(shown))
     return described(
         slalom,
         shown,
@@ -170,3 +170,8 @@ def _parts(
         r2=r2,
         added=added,
     )
+
+
+def _columns(scores: FloatArray) -> FloatArray:
+    """(m,) or (m, n_classes) → (m, n_classes)"""
+    return scores[:, None] if scores.ndim == 1 else scores
