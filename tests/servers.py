@@ -12,6 +12,7 @@ from urllib.request import Request, urlopen
 import numpy as np
 
 import slalom
+from slalom.web.answers import Language
 from slalom.web.limits import Limits
 from slalom.web.models import Model, Models
 from slalom.web.server import Place, app, listening, server
@@ -99,10 +100,12 @@ def served(
     limits: Limits = Limits(),  # noqa: B008
     host: str = "127.0.0.1",
     token: str | None = None,
+    language: Language | None = None,
 ) -> Iterator[Served]:
     """A server on a free port, gone when the test is done."""
     taken, place = listening(Place(host, 0, token))
-    application = app(given or models(), place=place, limits=limits)
+    own = given or (models() if language is None else Models(()))
+    application = app(own, place=place, limits=limits, language=language)
     running = server(application, limits)
     thread = threading.Thread(target=running.run, kwargs={"sockets": [taken]})
     thread.start()

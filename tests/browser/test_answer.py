@@ -5,9 +5,11 @@ from playwright.sync_api import expect
 
 from browser.conftest import serious_faults
 from language.test_attribute import MANY, either
+from servers import served
 from slalom.language.attribute import attributed
 from slalom.views import html
-from writers import scorer
+from slalom.web.answers import Language
+from writers import KnownWriter, scorer
 
 
 @pytest.fixture(scope="module")
@@ -43,8 +45,8 @@ def test_what_is_said_without_some(open_page, file) -> None:
     page.get_by_label("Show source 3").uncheck()
     expect(status).to_contain_text("Without [3] the answer is as likely")
     page.get_by_label("Show source 11").uncheck()
-    expect(status).to_contain_text("times less likely; sentence 1")
-    expect(status).to_contain_text("sentence 2 as likely")
+    expect(status).to_contain_text("times less likely; sentence 1:")
+    expect(status).to_contain_text("sentence 2: as likely")
     page.get_by_label("Show source 3").check()
     page.get_by_label("Show source 11").check()
     expect(status).to_contain_text("Untick a source")
@@ -78,3 +80,28 @@ def test_axe_finds_no_fault(open_page, file, width, scheme) -> None:
     page.get_by_label("Show source 2").uncheck()
     assert serious_faults(page) == []
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_the_live_page_asks_the_model(open_page) -> None:
+    writer = KnownWriter(either)
+    with served(language=Language(writer)) as server:
+        page = open_page(server.url, bypass_csp=True)
+        page.wait_for_selector("body.ready")
+        page.get_by_label("Source 1", exact=True).fill("\n".join(MANY))
+        page.get_by_label("Question").fill("Where?")
+        page.get_by_role("button", name="Explain").click()
+        page.wait_for_selector(".slalom.ready .source")
+        expect(page.locator(".source")).to_have_count(len(MANY))
+        for number in (3, 11):
+            page.get_by_label(f"Show source {number}", exact=True).uncheck()
+        expect(page.locator(".told")).to_contain_text("the model was asked (foretold")
+        assert any("Ben lives" not in asked for asked in writer.asked)
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            assert serious_faults(page) == []
+        page.get_by_role("button", name="Add a document").click()
+        expect(page.get_by_label("Source 2", exact=True)).to_be_focused()
+        page.get_by_label("Source 1", exact=True).fill("One alone")
+        page.get_by_role("button", name="Explain").click()
+        expect(page.locator(".status")).to_contain_text("one source only")
+        page.context.close()

@@ -10,6 +10,7 @@ from slalom.cli.typed import DEVICE
 from slalom.errors import InputError
 
 if TYPE_CHECKING:
+    from slalom.web.answers import Language
     from slalom.web.models import Models
 
 BUNDLED = "bundled"
@@ -22,6 +23,11 @@ BUNDLED = "bundled"
     metavar="NAME",
     multiple=True,
     help="Name or folder; may be given several times.  [default: the bundled one]",
+)
+@click.option(
+    "--language-model",
+    metavar="NAME",
+    help="A language model instead: which sources made it say that.",
 )
 @DEVICE
 @click.option(
@@ -46,6 +52,7 @@ BUNDLED = "bundled"
 @click.option("--no-browser", is_flag=True, help="Do not open the page.")
 def serve(
     models: tuple[str, ...],
+    language_model: str | None,
     device: str | None,
     host: str,
     port: int,
@@ -54,8 +61,11 @@ def serve(
 ) -> None:
     """Explain in the browser: paste a text, look, and try what happens without a word."""
     from slalom.web.guard import LOOPBACK
+    from slalom.web.models import Models
     from slalom.web.server import Place, app, listening, run
 
+    if language_model is not None and models:
+        raise InputError("--model and --language-model are two pages: start a server for each")
     if no_token and host not in LOOPBACK:
         raise InputError("--no-token is for this machine alone: leave it out, or --host")
     token = None if no_token else secrets.token_urlsafe(16)
@@ -63,7 +73,10 @@ def serve(
     if port not in (0, place.port):
         click.echo(f"Port {port} is busy, taking {place.port}.")
     click.echo("Loading the model …")
-    application = app(_loaded(models, device), place=place)
+    if language_model is None:
+        application = app(_loaded(models, device), place=place)
+    else:
+        application = app(Models(()), place=place, language=_language(language_model, device))
 
     def started() -> None:
         click.echo(f"SLALOM is at {place.address}  (Ctrl-C stops it)")
@@ -72,6 +85,13 @@ def serve(
 
     run(application, taken, started=started)
     click.echo("Stopped.")
+
+
+def _language(name: str, device: str | None) -> "Language":
+    from slalom.classifiers.load import language_model
+    from slalom.web.answers import Language
+
+    return Language(language_model(name, device=device))
 
 
 def _loaded(names: tuple[str, ...], device: str | None) -> "Models":

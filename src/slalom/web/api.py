@@ -6,6 +6,8 @@ POST /api/whatif    the answer without some units, beside what explanations pred
 POST /api/order     the best order of removal, with its curve
 POST /api/pairs     words that act together
 POST /api/open      an explanation file, to be shown
+POST /api/attribute which sources made the language model say that (as events, if wanted)
+POST /api/said      what it says without some of them
 GET  /api/methods · /api/models · /api/health · /api/openapi.json
 """
 
@@ -22,8 +24,17 @@ from slalom.classifiers.base import is_independent
 from slalom.errors import FileError, SlalomError
 from slalom.explainers.table import METHODS
 from slalom.explanation import FILES
+from slalom.views.answer_page import answer_record
 from slalom.views.record import record as record_of
 from slalom.web import requests, what_if
+from slalom.web.answers import (
+    AnswerMade,
+    AttributeBody,
+    Attributing,
+    Language,
+    SaidBody,
+    said_without,
+)
 from slalom.web.jobs import Bench, Job, Made, Patience, Stopped, Task, Work
 from slalom.web.kept import Kept, Shelf
 from slalom.web.limits import Limits, Refusal, busy
@@ -42,8 +53,8 @@ POLL = 0.2  # seconds between two looks at whether the client is still there
 class Api:
     """The endpoints, and what they share."""
 
-    def __init__(self, models: Models, limits: Limits) -> None:
-        self.models, self.limits = models, limits
+    def __init__(self, models: Models, limits: Limits, language: Language | None = None) -> None:
+        self.models, self.limits, self.language = models, limits, language
         self.bench = Bench(limits.running, limits.waiting)
         self.short = Bench(limits.running, limits.soon_waiting)  # answers that come soon
         self.shelf = Shelf(limits.kept)
@@ -64,6 +75,11 @@ class Api:
             "/api/health": ("GET", self.health),
             "/api/openapi.json": ("GET", self.openapi),
         }
+        if self.language is not None:
+            given |= {
+                "/api/attribute": ("POST", self.attribute),
+                "/api/said": ("POST", self.said),
+            }
         return {path: (method, _answered(answer)) for path, (method, answer) in given.items()}
 
     def close(self) -> None:
@@ -119,11 +135,13 @@ class Api:
         job = Job(lambda patience: _encoded(work(patience)), Patience(self.limits.soon_seconds))
         return _response(await self._result(job, request, self.short))
 
-    async def _events(self, task: Task) -> AsyncIterator[str]:
+    async def _events(self, task: Work) -> AsyncIterator[str]:
         try:
             async for kind, content in self.bench.work(task):
                 if isinstance(content, Made):
                     content = await self._beside(partial(self._shown, content))
+                elif isinstance(content, AnswerMade):
+                    content = await self._beside(partial(self._answer_shown, content))
                 yield _event(kind, content)
         except Exception as problem:
             status, kind, sentence = _refusal_of(problem)
@@ -136,6 +154,36 @@ class Api:
             "record": record_of(made.explanation),
             "explanation": made.explanation.to_json(),
         }
+
+    async def attribute(self, request: "Request") -> "Response":
+        assert self.language is not None  # or there is no such address
+        wanted = requests.read(AttributeBody, await self._asked(request))
+        if not wanted.sources:
+            raise Refusal(400, "wrong", "there are no sources: give one text, or several documents")
+        self.bench.check_room()
+        task = Attributing(wanted, self.language, self.limits, Patience(self.limits.seconds))
+        if "text/event-stream" in request.headers.get("accept", ""):
+            from starlette.responses import StreamingResponse
+
+            return StreamingResponse(self._events(task), media_type="text/event-stream")
+        made: AnswerMade = await self._result(task, request, self.bench)
+        return await self._said(lambda: made.explanation.to_json())
+
+    def _answer_shown(self, made: AnswerMade) -> dict[str, Any]:
+        assert self.language is not None
+        return {
+            "id": self.shelf.keep(made.kept(self.language.lock)),
+            "record": answer_record(made.explanation),
+            "explanation": made.explanation.to_json(),
+        }
+
+    async def said(self, request: "Request") -> "Response":
+        asked = requests.read(SaidBody, await self._asked(request))
+        kept = self.shelf[asked.explanation]
+        removed = requests.positions(asked.removed, "removed", len(kept.explanation.units))
+        return await self._soon(
+            request, lambda patience: said_without(kept, removed, patience.check)
+        )
 
     async def predict(self, request: "Request") -> "Response":
         asked = requests.read(requests.PredictBody, await self._asked(request))

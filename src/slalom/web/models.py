@@ -29,12 +29,12 @@ class Models:
     every: tuple[Model, ...]
 
     def named(self, name: object) -> Model:
-        if name is None:
+        if name is None and self.every:
             return self.every[0]
         for model in self.every:
             if model.name == name:
                 return model
-        known = ", ".join(model.name for model in self.every)
+        known = ", ".join(model.name for model in self.every) or "none"
         raise Refusal(404, "unknown-model", f"unknown model {name!r}: this server has {known}")
 
     def with_classifier(self, name: str) -> Model | None:

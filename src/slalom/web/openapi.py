@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 from slalom.explainers.table import METHODS
 from slalom.pairs import Interactions
 from slalom.schema import Within
+from slalom.web.answers import AttributeBody, SaidBody
 from slalom.web.limits import Limits
 from slalom.web.requests import ExplainBody, OrderBody, PairsBody, PredictBody, WhatIfBody
 
@@ -47,6 +48,14 @@ def description(limits: Limits) -> Schema:
                 _pairs(),
             ),
             "/api/open": _post("Show an explanation file", ANY),
+            "/api/attribute": _post(
+                "Which sources made the language model say that; as events, if wanted "
+                "(a server with --language-model)",
+                described(AttributeBody),
+            ),
+            "/api/said": _post(
+                "What of an answer is still said without some of its sources", described(SaidBody)
+            ),
             "/api/methods": _get("The methods, each with a line about it"),
             "/api/models": _get("The models of this server, with their labels"),
             "/api/health": _get("Whether it runs, and how much it has to do"),

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from slalom.errors import InputError, MissingExtraError
 from slalom.views import html
+from slalom.web.answers import Language
 from slalom.web.api import Api
 from slalom.web.guard import LOOPBACK, Guard
 from slalom.web.limits import Limits
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 PORT = 8421
 PATIENCE = 3  # seconds that open connections get when the server stops
-SCRIPTS = ("state", "talk", "what_if", "form", "panel", "difference", "app")
+SCRIPTS = ("state", "talk", "what_if", "form", "panel", "difference", "app", "sources")
 KINDS = {
     ".js": "text/javascript",
     ".css": "text/css",
@@ -52,8 +53,14 @@ class Place:
         return f"http://{shown}:{self.port}/" + (f"?token={self.token}" if self.token else "")
 
 
-def app(models: Models, *, place: Place = Place(), limits: Limits = Limits()) -> Guard:  # noqa: B008
-    """The whole of it as an ASGI application."""
+def app(
+    models: Models,
+    *,
+    place: Place = Place(),  # noqa: B008
+    limits: Limits = Limits(),  # noqa: B008
+    language: Language | None = None,
+) -> Guard:
+    """The whole of it as an ASGI application; with a language model its page comes first."""
     if place.host not in LOOPBACK and place.token is None:
         raise InputError(f"a server on {place.host} needs a token: others can reach it")
     try:
@@ -61,7 +68,7 @@ def app(models: Models, *, place: Place = Place(), limits: Limits = Limits()) ->
         from starlette.routing import Route
     except ImportError as problem:
         raise MissingExtraError("starlette", "web") from problem
-    api = Api(models, limits)
+    api = Api(models, limits, language)
 
     @asynccontextmanager
     async def lifetime(_: "Starlette") -> AsyncIterator[None]:
@@ -71,21 +78,30 @@ def app(models: Models, *, place: Place = Place(), limits: Limits = Limits()) ->
     routes = [
         Route(path, answer, methods=[method]) for path, (method, answer) in api.endpoints().items()
     ]
-    routes += [Route(path, _file(*content)) for path, content in _files().items()]
+    routes += [
+        Route(path, _file(*content)) for path, content in _files(language is not None).items()
+    ]
     refused = {404: _refused, 405: _refused}
     inner = Starlette(routes=routes, lifespan=lifetime, exception_handlers=refused)
     return Guard(inner, place.host, place.token, place.port, limits.slow)
 
 
-def _files() -> dict[str, tuple[str, str]]:
+def _files(of_answers: bool) -> dict[str, tuple[str, str]]:
     """Path → content and its type: the page, and the renderer that draws files as well."""
     own = files("slalom.web") / "page"
-    names = ["index.html", "app.css", "icon.svg", *(f"{name}.js" for name in SCRIPTS)]
+    names = [
+        "index.html",
+        "answer.html",
+        "app.css",
+        "icon.svg",
+        *(f"{name}.js" for name in SCRIPTS),
+    ]
     found = {
         f"/{name}": ((own / name).read_text("utf-8"), KINDS[name[name.rindex(".") :]])
         for name in names
     }
-    found["/"] = found.pop("/index.html")
+    pages = {name: found.pop(f"/{name}.html") for name in ("index", "answer")}
+    found["/"] = pages["answer" if of_answers else "index"]
     found["/explanation.css"] = html.style(), KINDS[".css"]
     found["/explanation.js"] = html.script(), KINDS[".js"]
     return found

@@ -107,7 +107,7 @@
     const line = (lost) =>
       lost.length === 1
         ? [`the answer is ${slalom.likely(lost[0])}`]
-        : [`the answer is ${slalom.likely(lost[0])}; `, lost.slice(1).map((nats, at) => `sentence ${at + 1} ${slalom.likely(nats)}`).join(", ")];
+        : [`the answer is ${slalom.likely(lost[0])}; `, lost.slice(1).map((nats, at) => `sentence ${at + 1}: ${slalom.likely(nats)}`).join(", ")];
     const tell = (units, foretold, asked) => {
       const without = `Without ${named(units)} `;
       if (asked) {

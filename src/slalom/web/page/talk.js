@@ -30,8 +30,9 @@
 
   // Calls tell(kind, data) for every event until the explanation is done; aborting the signal
   // closes the connection, and the server stops.
-  live.explained = async (body, signal, tell) => {
-    const answer = await post("/api/explain", body, { signal, headers: { Accept: "text/event-stream" } });
+  live.explained = (body, signal, tell) => live.streamed("/api/explain", body, signal, tell);
+  live.streamed = async (path, body, signal, tell) => {
+    const answer = await post(path, body, { signal, headers: { Accept: "text/event-stream" } });
     if (!answer.ok) throw await problem(answer);
     const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
     let rest = "";

@@ -1,0 +1,132 @@
+"""Answers of a language model on the live page: which sources made it say that, and what it says
+without some of them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Annotated, Any, Literal
+
+import numpy as np
+
+from slalom.answer import scores_of
+from slalom.explanation import Explanation
+from slalom.language.attribute import attributed
+from slalom.language.citations import sentences_of
+from slalom.language.scoring import AnswerScorer, Writer
+from slalom.language.sources import sources_of
+from slalom.schema import Within
+from slalom.views.answer import lost_without
+from slalom.web.jobs import Patience, Say
+from slalom.web.kept import Kept
+from slalom.web.limits import Limits, Refusal
+from slalom.web.models import Model
+
+
+@dataclass(frozen=True)
+class SourceBody:
+    text: str
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class AttributeBody:
+    """POST /api/attribute; one source alone is cut into sentences."""
+
+    sources: tuple[SourceBody, ...]
+    question: str = ""
+    answer: str | None = None
+    by: Literal["sentence", "paragraph", "word"] | None = None
+    n_queries: Annotated[int | None, Within(10, 5000)] = None
+    seed: Annotated[int, Within(0, 2**31 - 1)] = 0
+
+
+@dataclass(frozen=True)
+class SaidBody:
+    """POST /api/said."""
+
+    explanation: str
+    removed: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Language:
+    """The language model of a server, asked by one caller at a time."""
+
+    writer: Writer
+    lock: Lock = field(default_factory=Lock, compare=False)
+
+
+@dataclass(frozen=True)
+class AnswerMade:
+    """An answer explained, and its scorer, which can be asked on."""
+
+    explanation: Explanation
+    scorer: AnswerScorer
+
+    def kept(self, lock: Lock) -> Kept:
+        model = Model(self.scorer.name, self.scorer, lock)
+        return Kept(self.explanation, (model, self.scorer.split(self.scorer.text)))
+
+
+@dataclass(eq=False)
+class Attributing:
+    """One answer to be explained; between two queries it looks whether anybody still waits."""
+
+    wanted: AttributeBody
+    language: Language
+    limits: Limits
+    patience: Patience
+
+    def stop(self) -> None:
+        self.patience.stopped.set()
+
+    def make(self, say: Say) -> AnswerMade:
+        wanted = self.wanted
+        self.patience.begin()
+        documents: list[Any] = [(one.title, one.text) for one in wanted.sources]
+        given = wanted.sources[0].text if len(documents) == 1 else documents
+        sources = sources_of(given, wanted.by)
+        if len(sources.spans) > self.limits.units:
+            raise Refusal(413, "too-long", f"at most {self.limits.units} sources are read here")
+
+        def tell(done: int, total: int) -> None:
+            self.patience.check()
+            say("progress", {"done": done, "total": total})
+
+        while not self.language.lock.acquire(timeout=1.0):
+            self.patience.check()
+        try:
+            tell(0, 1)
+            scorer = AnswerScorer(
+                self.language.writer, sources, wanted.question, wanted.answer or None
+            )
+            found = attributed(scorer, n_queries=wanted.n_queries, seed=wanted.seed, progress=tell)
+        finally:
+            self.language.lock.release()
+        return AnswerMade(found, scorer)
+
+
+def said_without(kept: Kept, removed: list[int], check: Callable[[], None]) -> dict[str, Any]:
+    """Nats that the answer, and each of its sentences, loses: asked; and what was foretold."""
+    explanation, said = kept.explanation, kept.explanation.said
+    if (
+        said is None
+        or kept.source is None
+        or not isinstance(kept.source[0].classifier, AnswerScorer)
+    ):
+        raise Refusal(400, "wrong", "this explains no answer of a language model")
+    model = kept.source[0]
+    scorer: Any = model.classifier
+    present = np.ones((2, len(explanation.units)), dtype=bool)
+    present[1, removed] = False
+    check()
+    with model.lock:
+        log_odds = scorer.log_odds(present)
+    spans = [span for span, _ in sentences_of(explanation)]
+    parts = [np.ones(said.n_tokens, dtype=bool)]
+    parts += [said.tokens_of(span) for span in spans] if len(spans) > 1 else []
+    scores = [scores_of(log_odds[:, part]) for part in parts]
+    return {
+        "lost": [float(whole - without) for whole, without in scores],
+        "predicted": lost_without(explanation, [removed]),
+    }
