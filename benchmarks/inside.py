@@ -6,19 +6,25 @@ other modules to it. Not a benchmark itself.
     Classifier, Delegating     what every classifier offers; a wrapper of one (docs/classifiers.md)
     CachedClassifier           each distinct query is asked once
     Document, FloatArray, …, queries_from_masks    a text cut into units, and its subsets
+    Sampler, SubsetSizes, Deletions    which queries are asked
 """
 
 from slalom.classifiers.base import Classifier, Delegating
 from slalom.classifiers.cached import CachedClassifier
 from slalom.document import Document, FloatArray, IntArray, Queries, queries_from_masks
+from slalom.samplers.base import Sampler
+from slalom.samplers.subsets import Deletions, SubsetSizes
 
 __all__ = [
     "CachedClassifier",
     "Classifier",
     "Delegating",
+    "Deletions",
     "Document",
     "FloatArray",
     "IntArray",
     "Queries",
+    "Sampler",
+    "SubsetSizes",
     "queries_from_masks",
 ]
