@@ -4,13 +4,14 @@
         [--repeats 3]
 
 FOLDER holds one .npz per classifier; `python -m benchmarks.store_answers` makes them, and says
-what is in them: for review k `k.features` (equal units share a number), and for every set of queries X `k.X.mask` (packed bits, one row per query) and `k.X.y`
-(log-odds). Fitted to set A (500 queries of the default design) or B (2000), tested on U (sizes
-uniform) and W (log-uniform): squared error relative to predicting the mean, U / W, mean over
-the reviews. Seconds are processor seconds of a fit of the first method, the least of so many
-repeats, "times" those of the others relative to it, the median over the reviews: all methods
-take turns on a review. `--deletions` also fits `slalom-local` and least squares to 400
-deletions (set R) and tests them on the others, relative to predicting no change.
+what is in them: for review k `k.features` (equal units share a number), and for every set of
+queries X `k.X.mask` (packed bits, one row per query) and `k.X.y` (log-odds). Fitted to set A (500
+queries of the default design) or B (2000), tested on U (sizes uniform) and W (log-uniform):
+squared error relative to predicting the mean, U / W, mean over the reviews. Seconds are processor
+seconds of a fit of the first method, the least of so many repeats, "times" those of the others
+relative to it, the median over the reviews: all methods take turns on a review. `--deletions`
+also fits `slalom-local` and least squares to 400 deletions (set R) and tests them on the others,
+relative to predicting no change.
 """
 
 import argparse
