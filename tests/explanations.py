@@ -83,7 +83,6 @@ def with_facts(explanation: Explanation) -> Explanation:
         scores={**explanation.scores, **scores},
         errors={**explanation.errors, **errors},
         measured={"alone": every, "removal": half},
-        determined=np.linspace(0.0, 1.0, n_units),
         length_curve=curve,
         length_errors=0.2 * curve,
         base_measured=True,

@@ -24,7 +24,7 @@ from slalom.metrics import faithfulness, interactions, shapley
 from slalom.surrogates import gp
 from slalom.surrogates.slalom import folds
 from slalom.tables import SCHEMA_VERSION, document_schema
-from slalom.views import reading, sentence
+from slalom.views import reading
 from slalom.web import jobs, models, server
 from slalom.web.limits import Limits
 
@@ -112,7 +112,6 @@ def test_a_number_on_a_page_is_that_of_the_code(page: str, claim: str) -> None:
         (phrases.MIN_SHARE, 1 / 2),  # docs/interactions.md: at least half of what they add together
         (phrases.MIN_EFFECT, 1 / 4),  # and a quarter of the largest effect of any word
         (1 / vocabulary_fit.HELD_OUT, 1 / 5),  # docs/vocabulary.md: a fifth of the documents
-        (sentence.DETERMINED, 1 / 2),  # docs/reading.md: below ½ they are drawn hollow
         (work.SECONDS_PER_PIECE, 10.0),  # docs/corpus.md: pieces of some ten seconds' work
     ],
 )

@@ -36,7 +36,6 @@ def with_every_part(explanation, whole):
     return replace(
         explanation,
         measured={"removal": np.arange(n) % 2 == 0, "alone": np.ones(n, dtype=bool)},
-        determined=np.linspace(0, 1, n),
         whole=whole,
         base=whole,
         base_measured=True,
@@ -79,11 +78,19 @@ def test_a_pair_of_units_that_are_not_there_is_damage(tmp_path):
         slalom.read(tmp_path / "x.json")
 
 
+def test_a_file_that_says_what_was_determined_still_opens():
+    """Files of before the two scores had a fit of their own."""
+    record = made().to_json()
+    record["determined"] = [0.5] * len(record["units"])
+    del record["quality"]["two_scores"]
+    assert slalom.Explanation.from_json(record) == made()
+
+
 def test_a_file_of_version_1_still_opens():
     old = slalom.read(Path(__file__).with_name("explanation-version-1.json"))
     assert old.units[:3] == ("A", "slow", "start")
     assert old.measured == {}
-    assert (old.determined, old.whole, old.base, old.length_curve) == (None,) * 4
+    assert (old.whole, old.base, old.length_curve) == (None,) * 3
     assert old.length_errors is None
     assert not old.windowed
     assert old.scores["shapley"].shape == (9, 2)

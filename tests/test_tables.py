@@ -26,7 +26,7 @@ def test_a_document_row_holds_the_explanation():
     e = made()
     marks = np.zeros(len(e.units), dtype=bool)
     marks[2] = True
-    e = replace(e, measured={"removal": marks}, whole=1.5, determined=np.ones(len(e.units)))
+    e = replace(e, measured={"removal": marks}, whole=1.5)
     (row,) = document_table([e]).to_pylist()
     assert row["text"] == e.text
     assert row["units"] == list(e.units)

@@ -55,6 +55,7 @@ class Quality:
     notes: tuple[str, ...] = ()  # sentences: what a reader must know besides
     parts: dict[str, float] = field(default_factory=dict)  # of the model → share it describes
     r2_error: float | None = None  # standard error of R²: with few answers it is partly luck
+    two_scores: float | None = None  # R² of value and importance alone, beside r2 of the whole
 
 
 def trust_of(r2: float | None, r2_error: float | None = None) -> str:
@@ -90,7 +91,6 @@ class Explanation:
     primary_score: str | None = None  # the score to look at first; None: whatever a view prefers
     model: Annotated[Model | None, AnyModel | None] = None  # over units; None: nothing to predict
     measured: dict[str, Annotated[BoolArray, "units"]] = field(default_factory=dict)  # asked?
-    determined: Annotated[FloatArray | None, "units"] = None  # 0…1: data, not prior; None: unknown
     whole: Annotated[Number | None, "labels"] = None  # what the fit says of it; None: no model
     base: Annotated[Number | None, "labels"] = None  # the score of the empty text; None: unknown
     base_measured: bool = False  # the empty text was asked, not fitted

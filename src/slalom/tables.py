@@ -84,7 +84,6 @@ def document_schema() -> "pyarrow.Schema":
             ("spans", pa.list_(span)),  # in characters; side 1 is the second text of a pair
             ("features", pa.list_(pa.int32())),  # equal numbers share their scores
             ("identified", marks),
-            ("determined", numbers),
             ("scores", pa.struct([(name, numbers) for name in SCORES])),
             ("errors", pa.struct([(name, numbers) for name in SCORES])),
             ("measured", pa.struct([(name, marks) for name in SCORES])),
@@ -134,7 +133,6 @@ def document_row(result: Explanation | Failed) -> dict[str, Any]:
         ],
         "features": result.features,
         "identified": result.identified,
-        "determined": result.determined,
         "scores": _by_name(result.scores),
         "errors": _by_name(result.errors),
         "measured": _by_name(result.measured),

@@ -87,14 +87,6 @@ def test_a_word_its_bar_and_its_row_are_linked(show: Opened) -> None:
     expect(page.locator(".tip")).to_be_hidden()
 
 
-def test_the_plane_is_hollow_where_nothing_is_settled(show: Opened) -> None:
-    explanation = with_facts(made())
-    page = show(explanation)
-    choose(page, "plane")
-    hollow = sum(row["hollow"] for row in record(explanation)["rows"])
-    assert page.locator(".p.hollow").count() == hollow > 0
-
-
 def test_labels_of_the_plane_do_not_cover_each_other(show: Opened) -> None:
     page = show(with_facts(made(" ".join(f"word{n}" for n in range(120)) + " great awful slow")))
     choose(page, "plane")

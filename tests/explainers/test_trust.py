@@ -57,13 +57,15 @@ def test_high_means_high_on_fresh_queries(kind, method):
         assert row["r2"] - row["fresh"] < 0.2, row
 
 
-def test_where_a_handful_of_answers_differ_no_errors_are_claimed():
+def test_where_a_handful_of_answers_differ_little_is_claimed():
     """Values of redundant words vary from draw to draw; an error of a hundredth would be a lie."""
     classifier = classifier_of(KINDS["any of three"](30, None), 30)
     text = " ".join(WORDS[:30])
     found = slalom.explain(classifier, text, "slalom-local", target="yes", seed=0)
     assert found.quality.r2 is None
-    assert not {"value", "shapley"} & set(found.errors)
+    assert "shapley" not in found.errors
+    for name in ("value", "importance"):
+        assert found.errors[name].min() >= 0.5 * np.std(found.scores[name])
     assert any("too few to judge" in note for note in found.quality.notes)
 
 

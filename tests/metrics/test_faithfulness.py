@@ -111,7 +111,7 @@ def test_metrics_share_what_was_asked(linear):
 
 def test_scores_without_a_model_predict_nothing(linear):
     lost = slalom.explain(linear[0], TEXT, method="random", target="pos")
-    with pytest.raises(slalom.SlalomError, match="models no subset"):
+    with pytest.raises(slalom.SlalomError, match="has no model"):
         faithfulness.subset_error(subject_of(linear[0], lost))
     assert abs(faithfulness.removal_spearman(subject_of(linear[0], lost)).value) < 0.5
 

@@ -119,10 +119,10 @@ def sentences() -> Explanation:
 @pytest.mark.parametrize(
     ("width", "n_columns", "left_out"),
     [
-        (100, 3, "too narrow for importance"),
-        (80, 2, "too narrow for alone, importance"),
-        (40, 1, "too narrow for removal, alone, importance"),
-        (20, 1, "too narrow for bars, removal, alone, importance"),
+        (100, 3, "too narrow for alone"),
+        (80, 2, "too narrow for importance, alone"),
+        (40, 1, "too narrow for removal, importance, alone"),
+        (20, 1, "too narrow for bars, removal, importance, alone"),
     ],
 )
 def test_long_names_are_shortened_and_numbers_never_cut(
@@ -252,10 +252,3 @@ def test_what_was_measured_has_no_margin_and_shares_are_per_cent() -> None:
     awful = next(line for line in out.splitlines() if line.startswith("awful"))
     assert awful.count("±") == 1  # of removal, which was measured for the first half only
     assert " %" in awful
-
-
-def test_loudness_no_answer_tells_of_is_shown_only_on_request() -> None:
-    unsettled = replace(made(), determined=np.zeros(len(made().units)))
-    heads = next(line for line in shown(unsettled).splitlines() if line.startswith("unit "))
-    assert heads.split() == ["unit", "shapley", "removal", "alone"]
-    assert "share" in shown(unsettled, "share")

@@ -14,6 +14,7 @@ from slalom.explainers.base import Answers, Outputs, TargetName
 from slalom.explanation import Explanation, Number, Quality, trust_of
 from slalom.surrogates.base import Model
 from slalom.surrogates.linear import LinearModel
+from slalom.surrogates.slalom.model import Anchor
 
 UNREAD = "units are unknown to the tokenizer: the classifier cannot have read them"
 
@@ -78,7 +79,7 @@ class Case:
             scores=found.scores,
             errors=found.errors,
             identified=identified,
-            anchor=getattr(found.model, "anchor", None),
+            anchor=found.anchor,
             quality=Quality(
                 r2=None if self._unread() else found.r2,  # of what nobody read it says nothing
                 rmse=None if self._unread() else found.rmse,
@@ -89,6 +90,7 @@ class Case:
                 notes=(*self._unread(), *document.notes, *answers.remarks, *found.notes),
                 parts=found.parts,
                 r2_error=found.r2_error,
+                two_scores=None if self._unread() else found.two_scores,
             ),
             logits=answers.logits[0],
             labels=outputs.labels,
@@ -101,7 +103,6 @@ class Case:
             primary_score=found.primary_score,
             model=found.model,
             measured=found.measured,
-            determined=found.determined,
             whole=_whole(fitted, identified),
             base=_number(empty if empty is not None else _base(found.model, document.n_units)),
             base_measured=empty is not None,
@@ -126,7 +127,8 @@ class Found:
     n_tokens: int = 0  # that went through the model besides the queries
     primary_score: str | None = None
     measured: dict[str, BoolArray] = field(default_factory=dict)
-    determined: FloatArray | None = None
+    anchor: Anchor | None = None
+    two_scores: float | None = None  # R² of value and importance alone
     length_curve: FloatArray | None = None
     length_errors: FloatArray | None = None
     parts: dict[str, float] = field(default_factory=dict)

@@ -5,16 +5,21 @@ Fitted:  a model fitted to the answers; then what was asked beside them (`follow
          what is said of the text with all of it (`whole`)
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from slalom.document import BoolArray, FloatArray
+from slalom.document import BoolArray, FloatArray, queries_from_masks
 from slalom.explainers.case import Case
 from slalom.samplers.base import Samples
 from slalom.surrogates.base import Fit, Observations
+<<<<<<< HEAD
 from slalom.surrogates.slalom.process import Whole
+=======
+from slalom.surrogates.slalom.correcting import ResidualResult
+from slalom.surrogates.slalom.two_scores import Known, TwoScores, two_scores
+>>>>>>> ac2c9b6 (Value and importance: a fit of their own, with errors about it)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +78,17 @@ class Fitted:
     def all_asked(self) -> bool:
         """Every subset of the units, the empty one too."""
         return self.samples.complete and self.follow_up.empty is not None
+
+    def described(self) -> TwoScores:
+        """The two scores, from all answers; every size of subsets weighs what it is to weigh."""
+        document, seen, present = self.case.document, self.seen, self.follow_up.present
+        if self.samples.due is not None:
+            sizes = seen.counts.sum(axis=1).astype(int)
+            rows_of_size = np.bincount(sizes, seen.weights > 0)[sizes]
+            due = self.samples.due[self.rows] / np.maximum(rows_of_size, 1.0)
+            seen = replace(seen, weights=np.where(seen.weights > 0, due, 0.0))
+        beside = document.count(queries_from_masks(present))
+        return two_scores(seen, Known(beside, self.follow_up.scores))
 
     @property
     def drawn(self) -> FloatArray:

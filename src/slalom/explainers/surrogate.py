@@ -109,9 +109,12 @@ class SurrogateExplainer:
             and getattr(self.surrogate, "exact_over_all", False)
         )
         every = ALL_ASKED.format(one.case.answers.n_queries)
+        two = one.described() if self.facts is not None and one.anchored else None
         return Found(
-            scores=scored.scores,
-            errors=scored.errors,
+            scores=scored.scores if two is None else scored.scores | two.spread(features).scores,
+            errors=scored.errors if two is None else scored.errors | two.spread(features).errors,
+            anchor=getattr(model, "anchor", None) if two is None else two.anchor,
+            two_scores=None if two is None else two.judged.r2,
             model=model,
             identified=fit.identified[features],
             r2=judged.r2,
@@ -120,7 +123,6 @@ class SurrogateExplainer:
             notes=(every,) if exact else (*fit.notes, *_without_empty(one), *_out_of_reach(one)),
             primary_score=self.primary_score,
             measured=scored.measured,
-            determined=None if fit.determined is None else fit.determined[features],
             length_curve=_length_curve(model, document.n_units),
             length_errors=fit.length_errors,
             parts=fit.parts if whole is None else whole.parts,

@@ -26,6 +26,9 @@ class Samples:
     weights: FloatArray  # (n,)
     complete: bool = False  # True: these are all subsets, so nothing is left to generalise to
     n_of_size: FloatArray | None = None  # (n,) expected number of distinct rows of the row's size
+    due: FloatArray | None = (
+        None  # (n,) what all rows of the row's size are to weigh; None: unknown
+    )
 
 
 class Sampler(Protocol):

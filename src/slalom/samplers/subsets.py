@@ -48,7 +48,7 @@ class SubsetSizes:
             masks = masks if document.has_empty_query else masks[:-1]
             expected, n_subsets = self._expected_draws(masks, n_queries)
             weights = expected / n_subsets
-            return Samples(queries_from_masks(masks), weights, complete=True, n_of_size=n_subsets)
+            return Samples(queries_from_masks(masks), weights, True, n_subsets, expected)
         alone = self._alone(document, n_queries, rng)
 
         def draw(n: int) -> BoolArray:
@@ -62,7 +62,7 @@ class SubsetSizes:
         n_of_size = -np.expm1(-expected / n_subsets) * n_subsets  # expected distinct draws
         weights = expected / n_of_size
         n_of_size[masks.sum(axis=1) == 1] = max(1, len(alone))
-        return Samples(queries_from_masks(masks), weights, n_of_size=n_of_size)
+        return Samples(queries_from_masks(masks), weights, n_of_size=n_of_size, due=expected)
 
     def _alone(
         self, document: Document, n_queries: int, rng: np.random.Generator

@@ -37,7 +37,6 @@ class Fit:
     r2: float | None  # leave-one-out; None where there is nothing to judge by
     rmse: float | None
     notes: tuple[str, ...] = field(default=())
-    determined: FloatArray | None = None  # (n_features,) 0…1: data, not prior; None: unknown
     held_out: FloatArray | None = None  # like the scores: each row as predicted from the others
     parts: dict[str, float] = field(default_factory=dict)  # share of the variation, by part
     r2_error: float | None = None  # how far R² itself is luck: its standard error

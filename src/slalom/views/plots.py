@@ -17,7 +17,7 @@ from slalom.explanation import Explanation
 from slalom.scales import LOG_ODDS, on_scale
 from slalom.views import colours, reading
 from slalom.views.placing import apart, spread
-from slalom.views.sentence import DETERMINED, plain, sentence
+from slalom.views.sentence import plain, sentence
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -79,7 +79,7 @@ def plot_units(
 
 
 def plot_plane(explanation: Explanation) -> "Figure":
-    """Across what a unit says by itself, up how loud it is; hollow where that is not settled."""
+    """Across what a unit says by itself, up how loud it is."""
     shown, by = _looked_at(explanation, None)
     across = "alone" if "alone" in shown.scores else "value"
     if not {across, "importance"} <= shown.scores.keys():
@@ -89,16 +89,10 @@ def plot_plane(explanation: Explanation) -> "Figure":
     x, y = shown.scores[across][units], shown.scores["importance"][units]
     shares = reading.weight_shares(shown)[units]
     hues = _hues(shown, by)[units]
-    settled = (
-        np.ones(len(units), bool)
-        if shown.determined is None
-        else shown.determined[units] >= DETERMINED
-    )
     figure, axes = _figure(plain(sentence(explanation)), size=(6.4, 4.8))
     axes.axvline(0, color="#666666", linewidth=0.8)
     size = 12 + 160 * shares / max(float(shares.max(initial=0.0)), 1e-9)
-    faces = [hue if full else "none" for hue, full in zip(hues, settled, strict=True)]
-    axes.scatter(x, y, s=size, facecolors=faces, edgecolors=hues.tolist(), linewidths=1.2)
+    axes.scatter(x, y, s=size, color=hues.tolist())
     label = reading.label(explanation.labels[reading.shown_class(explanation)])
     axes.set_xlabel(f"← against   what it says by itself ({across})   for “{_literal(label)}” →")
     axes.set_ylabel("how loud it is (importance) →")

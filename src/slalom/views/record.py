@@ -17,7 +17,7 @@ from slalom.views import reading
 from slalom.views.bridge import bridge
 from slalom.views.numbers import digits, percent
 from slalom.views.reading import Row
-from slalom.views.sentence import DETERMINED, plain, sentence, trust_lines
+from slalom.views.sentence import plain, sentence, trust_lines
 
 Record = dict[str, Any]
 
@@ -93,14 +93,12 @@ def _rows(shown: Explanation, rows: Sequence[Row]) -> list[Record]:
     units = [row.unit for row in rows]
     has_shares = {"share", "importance"} & shown.scores.keys()
     shares = reading.weight_shares(shown)[units] if has_shares else None
-    determined = shown.determined
     return [
         {
             "label": row.label,
             "more": row.more,
             "units": list(row.units),
             "identified": bool(shown.identified[row.unit]),
-            "hollow": determined is not None and bool(determined[row.unit] < DETERMINED),
             "share": None if shares is None else _rounded(shares[at]),
         }
         for at, row in enumerate(rows)

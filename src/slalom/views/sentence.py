@@ -21,7 +21,6 @@ WORTH_NAMING = 0.2  # of the strongest
 MAX_LENGTH = 40  # characters of a unit within the sentence
 WORTH_TELLING = 0.1  # log-odds that the length of the text adds
 MEASURABLE = ("shapley", "removal", "alone")
-DETERMINED = 0.5  # below, the split into value and importance is the prior's
 
 
 @dataclass(frozen=True)

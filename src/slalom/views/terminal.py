@@ -20,16 +20,14 @@ from slalom.scales import LOG_ODDS, on_scale
 from slalom.views import colours, reading
 from slalom.views.numbers import counted, digits, margin, number, percent
 from slalom.views.sentence import (
-    DETERMINED,
     length_sentence,
     sentence,
     trust_lines,
     trust_sentence,
 )
 
-COLUMNS = ("shapley", "removal", "alone", "importance", "share")
+COLUMNS = ("shapley", "removal", "value", "importance", "share", "alone")
 COLUMNS_NEAR_THE_TEXT = ("removal", "alone", "gradient", "importance")  # for local fits
-LOUDNESS = ("importance", "share")
 COLUMNS_ALL_CLASSES: tuple[str, ...] = ("share", "shapley")
 N_ROWS, N_MISSING = 12, 5
 EXCERPT = 1000  # characters of a text that are shown
@@ -221,8 +219,6 @@ def _columns(explanation: Explanation, wanted: Sequence[str]) -> list[Column]:
     usual = COLUMNS_ALL_CLASSES if explanation.target_index is None else COLUMNS
     if explanation.primary_score == "removal":
         usual = COLUMNS_NEAR_THE_TEXT
-    if explanation.determined is not None and not (explanation.determined >= DETERMINED).any():
-        usual = tuple(name for name in usual if name not in LOUDNESS)  # the prior's, no answers
     names = wanted or [name for name in usual if name in explanation.scores] or explanation.scores
     columns = []
     for name in names:

@@ -26,7 +26,7 @@ def random_model(anchor, n_features=6, seed=0):
 def sure_of(direction, together):
     """Unsure along one direction, and of what all values have in common along another."""
     along = np.outer(direction, direction)
-    return Certainty(UNKNOWN, np.zeros((0, 1)), (along,), together[None, :, None], np.zeros(6))
+    return Certainty(UNKNOWN, np.zeros((0, 1)), (along,), together[None, :, None])
 
 
 def with_parts(seed=0, n_units=9.0):

@@ -14,11 +14,6 @@ length curve can absorb it, so that no residual shows it: H⁻¹ R 1 √T over t
 is one more error of theirs and of the curve's. What only ridges tell apart counts as values':
 
     T = Σ(v − v̄ + direct effects, in values' units)²/γ + (any share of the curve: a third of its²)
-
-How far the data determine a unit's value and importance: one less the larger eigenvalue of the
-posterior covariance of the two, in units of the prior's,
-
-    determined              1 − the largest eigenvalue of P^{−½} σ²H⁻¹ P^{−½}, per unit
 """
 
 from dataclasses import dataclass, replace
@@ -45,7 +40,6 @@ class Certainty:
     residuals: FloatArray  # (n, n_classes) leave-one-out residuals, in the scores' own unit
     covariances: tuple[FloatArray, ...]  # one (n_parameters, n_parameters) per class
     common_shift: FloatArray  # (n_classes, n_parameters, n_columns) all values pulled in common
-    determined: FloatArray  # (n_features,)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +73,6 @@ def certainty(
         residuals @ contrasts.T,
         _covariances(problem, solution, contrasts, left, inverses),
         _common_shift(problem, solution, contrasts, left, inverses),
-        _determined(problem, solution, left, inverses),
     )
 
 
@@ -243,24 +236,3 @@ def _in_gauge(problem: Problem, influence: FloatArray) -> FloatArray:
         influence[k : k + m] -= influence[k : k + m].mean(axis=0)
         influence[k + m] *= problem.grounded
     return influence
-
-
-def _determined(
-    problem: Problem,
-    solution: Solution,
-    left: LeftOut,
-    inverses: Inverses,
-) -> FloatArray:
-    """Per feature, over the block of its values (one per column) and its importance."""
-    m, n_columns = problem.n_features, problem.scores.shape[1]
-    coupling, through = left.system.coupling[:, :m], inverses.through[:, :m]
-    block = np.zeros((m, n_columns + 1, n_columns + 1))
-    values = np.einsum("cmk,dmk->mcd", through, coupling, optimize=True)
-    block[:, :-1, :-1] = values + inverses.gram.diagonal()[:m, None, None] * np.eye(n_columns)
-    cross = -through[:, np.arange(m), np.arange(m)].T  # (m, n_columns)
-    block[:, :-1, -1] = block[:, -1, :-1] = cross
-    block[:, -1, -1] = inverses.schur.diagonal()[:m]
-    value, importance = solution.ridges.values[:m], solution.ridges.importances[:m]
-    scale = np.sqrt(np.column_stack([*[value] * n_columns, importance]))
-    block *= scale[:, :, None] * scale[:, None, :]
-    return np.asarray(1.0 - np.linalg.eigvalsh(block)[:, -1].clip(0.0, 1.0))

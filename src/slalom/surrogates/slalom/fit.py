@@ -115,7 +115,6 @@ class SlalomSurrogate:
             r2_error=judged.r2_error,
             rmse=None if judged.rmse is None else judged.rmse * solved.unit,
             notes=(unsure(counts, columns, document_counts),) if judged.r2 is None else (),
-            determined=sure.determined,
             held_out=held_out.reshape(scores.shape),
             length_errors=None
             if judged.r2 is None

@@ -16,7 +16,6 @@
             .filter((column) => !column.advanced)
             .map((column) => [element("span", {}, column.title), slalom.cell(record, view, column, row, "span")]),
         ),
-        ...(told.hollow ? [element("small", {}, "its importance is not settled by the answers")] : []),
       );
     tip.hidden = false;
     const box = target.getBoundingClientRect();

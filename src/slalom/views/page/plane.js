@@ -1,5 +1,5 @@
 // The plane: across what a unit says by itself, up how loud it is, the size its share of the
-// attention; hollow where the answers do not settle how loud it is.
+// attention.
 (function (slalom) {
   "use strict";
   const { drawn, number } = slalom;
@@ -90,10 +90,9 @@
       [...points].reverse().map(({ row, x, y, r, name }) => {
         const [anchor, dx, dy] = named.get(row) ?? ["", r + 5, 4];
         const beyond = across.holds(view.of(says, row)) && up.holds(view.of("importance", row)) ? "" : " beyond";
-        const hollow = record.rows[row].hollow ? " hollow" : "";
         return drawn(
           "g",
-          { class: `p ${slalom.shade(view.strength(row), view.sided)}${beyond}${hollow}${named.has(row) ? " named" : ""}`, "data-row": row, transform: `translate(${x.toFixed(1)} ${y.toFixed(1)})` },
+          { class: `p ${slalom.shade(view.strength(row), view.sided)}${beyond}${named.has(row) ? " named" : ""}`, "data-row": row, transform: `translate(${x.toFixed(1)} ${y.toFixed(1)})` },
           drawn("circle", { r: r.toFixed(1) }),
           drawn("text", { class: anchor, x: dx, y: dy }, name),
         );
@@ -107,7 +106,6 @@
         ? "Across: what the classifier says to the unit by itself, beyond the empty text."
         : "Across: where the model would end up if only the unit were heard.",
       " Up: how loud it is. Size: its share of the attention in the whole text.",
-      record.rows.some((row) => row.hollow) ? " Hollow: the answers do not settle how loud it is." : "",
       view.anchor ? ` What is always there (special tokens, a prompt) has loudness ${number(view.anchor.importance)}.` : "",
     ].join("");
 })((window.slalom = window.slalom || {}));

@@ -1,0 +1,99 @@
+"""The two scores: bounded, shared by classes, the same with more queries, and sure of that."""
+
+import numpy as np
+import pytest
+
+from slalom.samplers.base import random_subsets
+from slalom.surrogates.base import Observations
+from slalom.surrogates.slalom.two_scores import REACH, Known, two_scores
+
+N_WORDS = 24
+
+
+def subsets(n_rows, seed):
+    """Of uniform sizes, nothing and everything first."""
+    rng = np.random.default_rng(seed)
+    drawn = random_subsets(rng.integers(1, N_WORDS, n_rows - 2), N_WORDS, rng)
+    return np.vstack([np.zeros(N_WORDS), np.ones(N_WORDS), drawn]).astype(float)
+
+
+def world(counts):
+    """Words that add up, attend and turn each other round: no SLALOM."""
+    rng = np.random.default_rng(3)
+    effects, weights = rng.normal(size=N_WORDS), np.exp(rng.normal(size=N_WORDS))
+    attended = counts @ (weights * effects) / (6.0 + counts @ weights)
+    return 2 * attended + 0.2 * counts @ effects - 0.5 * counts[:, 0] * counts[:, 1]
+
+
+def described(counts, scores):
+    seen = Observations(counts, scores, np.ones(len(counts)), np.ones(counts.shape[1]))
+    return two_scores(seen, Known(counts[:0], scores[:0]))
+
+
+def test_values_stay_within_twice_the_range():
+    counts = subsets(500, 0)
+    scores = counts @ np.linspace(-1, 1, N_WORDS)  # adds up: without a bound values run away
+    values = described(counts, scores).scores["value"]
+    middle = (scores.max() + scores.min()) / 2
+    assert np.abs(values - middle).max() < REACH * np.ptp(scores) / 2
+    assert np.corrcoef(np.argsort(np.argsort(values)), np.arange(N_WORDS))[0, 1] > 0.98
+
+
+def test_two_classes_say_what_their_difference_says():
+    counts = subsets(300, 1)
+    scores = world(counts)
+    one, two = described(counts, scores), described(counts, np.outer(scores, [-0.5, 0.5]))
+    np.testing.assert_allclose(two.scores["importance"], one.scores["importance"], atol=1e-4)
+    np.testing.assert_allclose(2 * two.scores["value"][:, 1], one.scores["value"], atol=1e-3)
+    np.testing.assert_allclose(two.errors["importance"], one.errors["importance"], rtol=1e-3)
+    assert two.judged.r2 == pytest.approx(one.judged.r2, abs=1e-4)
+
+
+def test_intervals_hold_what_many_queries_say():
+    counts = subsets(20_000, 2)
+    truth = described(counts, world(counts))
+    inside = {name: [] for name in truth.scores}
+    for seed in range(10):
+        counts = subsets(300, 10 + seed)
+        found = described(counts, world(counts))
+        for name, scores in found.scores.items():
+            off = np.abs(scores - truth.scores[name])
+            inside[name].append(off <= 1.645 * found.errors[name])
+    for name, hits in inside.items():
+        assert 0.84 <= np.mean(hits) <= 0.96, name
+
+
+def test_where_every_subset_was_asked_nothing_is_left_open():
+    rng = np.random.default_rng(0)
+    counts = np.array([[bits >> j & 1 for j in range(6)] for bits in range(64)], float)
+    found = described(counts, rng.normal(size=64))
+    assert not any(errors.any() for errors in found.errors.values())
+
+
+def test_one_word_alone_says_nothing_of_how_loud_it_is():
+    counts = np.array([[0.0], [1.0]])
+    found = described(counts, np.array([0.0, 2.0]))
+    assert found.errors["value"][0] > 1.0
+
+
+def test_few_answers_leave_much_open():
+    few, many = (described(subsets(n, 4), world(subsets(n, 4))) for n in (20, 500))
+    for name in ("value", "importance"):
+        assert np.median(few.errors[name]) > 2 * np.median(many.errors[name])
+
+
+def test_what_always_says_the_same_has_no_values():
+    counts = subsets(100, 0)
+    found = described(counts, np.full(100, 1.5))
+    np.testing.assert_allclose(found.scores["value"], 1.5, atol=1e-9)
+    np.testing.assert_allclose(found.scores["importance"], 0.0, atol=1e-9)
+    assert found.judged.r2 is None
+    assert (found.errors["importance"] > 0.5).all()
+
+
+def test_words_in_another_order_have_the_same_scores():
+    counts = subsets(300, 5)
+    order = np.random.default_rng(0).permutation(N_WORDS)
+    one, other = described(counts, world(counts)), described(counts[:, order], world(counts))
+    for name, scores in one.scores.items():
+        np.testing.assert_allclose(other.scores[name], scores[order], atol=1e-5)
