@@ -14,12 +14,8 @@ from slalom.document import BoolArray, FloatArray, queries_from_masks
 from slalom.explainers.case import Case
 from slalom.samplers.base import Samples
 from slalom.surrogates.base import Fit, Observations
-<<<<<<< HEAD
 from slalom.surrogates.slalom.process import Whole
-=======
-from slalom.surrogates.slalom.correcting import ResidualResult
 from slalom.surrogates.slalom.two_scores import Known, TwoScores, two_scores
->>>>>>> ac2c9b6 (Value and importance: a fit of their own, with errors about it)
 
 
 @dataclass(frozen=True, eq=False)
