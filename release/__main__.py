@@ -58,6 +58,7 @@ def _steps(out: Path, place: Path, quick: bool) -> list[tuple[str, Step]]:
         ("lock.txt is current", partial(steps.lock_is_current, place)),
         ("a bare environment explains", partial(steps.bare_installation, out, place / "bare")),
         ("with [hf] its command explains", partial(steps.full_installation, out, place / "hf")),
+        ("no hot path is slower than it was", partial(steps.hot_paths, place / "hf")),
     ]
     return always if quick else always + with_index
 

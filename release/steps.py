@@ -145,6 +145,12 @@ def full_installation(out: Path, folder: Path) -> list[str]:
     return wrong or ([] if page.stat().st_size > 10_000 else [f"{page} is nearly empty"])
 
 
+def hot_paths(folder: Path) -> list[str]:
+    """What was installed, beside the last release: no path takes half as long again."""
+    line = [folder / "bin" / "python", "-m", "benchmarks.hot_paths", "--most", "1.5"]
+    return _run(line)
+
+
 def _environment(folder: Path) -> Path:
     venv.create(folder, with_pip=False, clear=True)
     return folder / "bin" / "python"
