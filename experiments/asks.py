@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from experiments.bench import Bench, Part
 from experiments.classifiers import model_parts
-from experiments.reviews import Ask, described_parts, people_parts, review_parts
+from experiments.reviews import Ask, described_parts, many_review_parts, people_parts, review_parts
 
 OWN = ("slalom-eff", "slalom-fidel", "slalom")
 RIVALS = ("lime", "kernel-shap", "attention-lrp", "integrated-gradients", "gradient-input")
@@ -21,7 +21,7 @@ FIDELITY = (
     "slalom-fast",
     "permutation-shapley",
 )
-PLAIN = ("lime", "kernel-shap", "linear", "gam")  # which many questions help
+PLAIN = ("lime", "kernel-shap", "linear", "gam")  # which many queries help
 HUMAN = (
     "slalom",
     "slalom-eff",
@@ -86,8 +86,15 @@ def paper_parts(bench: Bench) -> dict[str, Part]:
     return review_parts(asks)
 
 
+def many_parts(bench: Bench) -> dict[str, Part]:
+    """Tables 2c and 9 with the paper's number of queries, on models of their own."""
+    methods = ("slalom-eff", "lime", "kernel-shap", "integrated-gradients", "gradient-input")
+    many = bench.scale.many_queries
+    return many_review_parts([a for m in bench.scale.models for a in asked(m, methods, many)])
+
+
 def fidelity_parts(bench: Bench) -> dict[str, Part]:
-    """Every method with few questions, and the plain ones with many."""
+    """Every method with few queries, and the plain ones with many."""
     scale = bench.scale
     budget = min(N_FEW, scale.budget)
     models = (*scale.all_models, *scale.held_out_models)

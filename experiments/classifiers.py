@@ -73,6 +73,16 @@ def trained(bench: Bench, *, name: str) -> Record:
     return {"name": name, "accuracy": record.accuracy, "n_train": record.n_train}
 
 
+def trained_on(bench: Bench, name: str) -> Record:
+    """How many reviews a classifier has read, and how often it is right."""
+    from training.loop import read_record
+
+    if name == "bundled":
+        return {}
+    record = read_record(folder_of(bench, name))
+    return {"n_train": record.n_train, "accuracy": record.accuracy}
+
+
 def folder_of(bench: Bench, name: str) -> Path:
     """The folder of a trained model, which is trained if it is not there."""
     from training.groups import kept, written

@@ -1,4 +1,4 @@
-"""Fidelity: who describes a classifier best, at equal and at ten times as many questions."""
+"""Fidelity: who describes a classifier best, at equal and at ten times as many queries."""
 
 from collections.abc import Mapping, Sequence
 
@@ -25,7 +25,7 @@ def fidelity(records: Records) -> Table:
         columns=(
             "model",
             "method",
-            "questions",
+            "queries",
             *(f"subset error, {sizes}" for sizes in ERRORS.values()),
             "removal error, 1–10 units",
             "deletion",
@@ -48,7 +48,7 @@ def fidelity(records: Records) -> Table:
 
 
 def of_model(records: Records, model: str) -> list[Record]:
-    """Its records by method, few questions before many."""
+    """Its records by method, few queries before many."""
     found = [r for r in records.values() if r["model"] == model]
     few = min((r["budget"] for r in found), default=0)
     return sorted(
@@ -83,7 +83,7 @@ def _standing(records: Records) -> list[str]:
     rivals = [(m, b) for m, b in dict.fromkeys(found) if not m.startswith((OURS, "linear-local"))]
     told = [_against(records, models, few, method, budget) for method, budget in rivals]
     return [
-        f"Both subset errors of `{OURS}` with {few} questions are smaller than those of "
+        f"Both subset errors of `{OURS}` with {few} queries are smaller than those of "
         + "; ".join(told)
         + "."
     ]

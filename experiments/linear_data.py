@@ -158,7 +158,7 @@ def surrogates(answer: Answer, n_new: int, seed: int) -> Record:
     rng = np.random.default_rng(10_000 + seed)
     fitted, fresh = Linear().draw(n_new, rng), Linear().draw(n_new, rng)
     wanted, truth = answer(fitted), answer(fresh)
-    errors, scatter = {}, {"model": _short(truth[:SHOWN])}
+    errors, curves, scatter = {}, {}, {"model": _short(truth[:SHOWN])}
     for name, fit in (("linear", _linear), ("GAM", _gam), ("SLALOM", _slalom)):
         predict = fit(fitted, wanted)
         errors[name] = [
@@ -166,7 +166,8 @@ def surrogates(answer: Answer, n_new: int, seed: int) -> Record:
             float(np.mean((predict(fresh) - truth) ** 2)),
         ]
         scatter[name] = _short(predict(fresh)[:SHOWN])
-    return {"errors": errors, "scatter": scatter, "variance": float(truth.var())}
+        curves[name] = repeated(predict)
+    return {"errors": errors, "curves": curves, "scatter": scatter, "variance": float(truth.var())}
 
 
 def _linear(sequences: Ids, scores: Floats) -> Answer:

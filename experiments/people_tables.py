@@ -104,7 +104,7 @@ def human(records: Records) -> Table:
         differs=("A classifier of films reads about restaurants.",),
         notes=(
             "Words marked by all annotators against absolute scores (importances as they are); "
-            "0.5 is chance in AU-ROC. Reviews of about 50 words, 500 questions each at most. "
+            "0.5 is chance in AU-ROC. Reviews of about 50 words, 500 queries each at most. "
             "Agreement with people is no proof of faithfulness: the classifier may look elsewhere.",
         ),
     )

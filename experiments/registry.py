@@ -10,12 +10,14 @@ from dataclasses import dataclass
 from experiments import (
     asks,
     fidelity,
+    gradients,
     linear_data,
     lopardo,
     lopardo_tables,
     people_tables,
     pictures,
     propositions,
+    removals,
     review_tables,
     runtime,
     slalom_data,
@@ -56,7 +58,8 @@ class Entry:
         return self.made(bench)
 
 
-LINEAR, TOLD, DRAWN = linear_data.parts, slalom_data.parts, slalom_data.drawn_parts
+LINEAR, TOLD = linear_data.parts, slalom_data.parts
+RECOVERED = (TOLD, slalom_data.drawn_parts, slalom_data.labelled_parts)
 CURVES = (asks.paper_parts, sign_flipped_parts)
 
 
@@ -85,7 +88,14 @@ TABLES: dict[str, Entry] = {
     "fig-3": synthetic('log-odds of k × "perfect"', (LINEAR,), s.fig_3),
     "fig-4": synthetic("surrogates against models and truth", (LINEAR, TOLD), s.fig_4),
     "fig-5": reviews("pictures of reviews", pictures.picture_parts, pictures.fig_5),
+    "fig-11": reviews(
+        "pictures of reviews, two layers",
+        pictures.two_layer_parts,
+        pictures.fig_11,
+        asks.paper_models,
+    ),
     "fig-6": synthetic('Shapley values of k × "perfect"', (LINEAR,), s.fig_6),
+    "fig-7": synthetic("values and importances of the truths", (slalom_data.truth_parts,), s.fig_7),
     "fig-9": synthetic("closed form against least squares", (TOLD,), s.fig_9),
     "table-2a": reviews(
         "agreement with Naive Bayes", asks.paper_parts, r.table_2a, asks.paper_models
@@ -103,13 +113,19 @@ TABLES: dict[str, Entry] = {
         people_tables.table_4,
     ),
     "table-6": synthetic("linear, GAM, SLALOM on models of linear data", (LINEAR,), s.table_6),
-    "table-7": synthetic("log-odds of recovered SLALOMs", (TOLD, DRAWN), s.table_7),
-    "table-8": synthetic("parameters of recovered SLALOMs", (TOLD, DRAWN), s.table_8),
+    "table-7": synthetic("log-odds of recovered SLALOMs", RECOVERED, s.table_7),
+    "table-8": synthetic("parameters of recovered SLALOMs", RECOVERED, s.table_8),
     "table-9": reviews("insertion", CURVES, r.table_9, asks.paper_models),
+    "table-2c-9": reviews(
+        "deletion and insertion with 5000 queries",
+        (asks.many_parts, gradients.parts),
+        r.table_2c_9,
+        asks.paper_models,
+    ),
     "table-10": reviews("a net on TF-IDF", asks.tfidf_parts, r.table_10, asks.tfidf_model),
     "table-11": Entry("seconds", "runtime", (runtime.parts,), runtime.table_11),
     "table-12": reviews(
-        "deletion by the number of questions", asks.sample_parts, r.table_12, asks.paper_models
+        "deletion by the number of queries", asks.sample_parts, r.table_12, asks.paper_models
     ),
     "table-13": reviews(
         "BLOOM and Mamba against people",
@@ -119,6 +135,15 @@ TABLES: dict[str, Entry] = {
     ),
     "removal": reviews(
         "predicted against true removals", asks.paper_parts, r.removal, asks.paper_models
+    ),
+    "removal-lrp": reviews(
+        "SLALOM-fidel against LRP, paired", removals.parts, removals.removals, asks.paper_models
+    ),
+    "gradients": reviews(
+        "norms, signs and places of gradients",
+        gradients.parts,
+        gradients.gradients,
+        asks.paper_models,
     ),
     "black-box": Entry(
         "a classifier behind a chat API", "chat", (uses.black_box_parts,), uses.black_box

@@ -79,7 +79,7 @@ def overview(tables: Iterable[tuple[str, Table]]) -> str:
     lines = ["| experiment | the paper | here | |", "|---|---|---|---|"]
     for name, table in tables:
         claim = CLAIMS[name]
-        verdict, found = claim.found(table)
+        verdict, found = claim.verdict(table)
         lines.append(f"| `{name}` | {claim.says} | {found} | {verdict} |")
     return "\n".join(lines)
 
@@ -92,9 +92,10 @@ The paper is Leemann et al., arXiv 2405.13536 (TMLR 2025); lime-limit, seven-exp
 attention-maps and histogram are figures of Lopardo et al., ICML 2024. Our models are of our
 own training, so numbers need not agree; what they are about should. ± is one standard error.
 
-In short (numbers and verdicts are read off the tables below; what a table measures, why it
-contradicts the paper where that is known, and what differs in set-up stands there; “agrees” is
-about order and effect, not about sizes):
+In short (numbers and verdicts are read off the tables below). “Agrees” is about order and effect,
+not about sizes; “within the set-up” says that models, sizes or data differ from the paper's as told
+under the table. Where a table differs from the paper, a cause that was tested stands here; “open”
+says that none is known, or how it could be settled.
 """
 
 

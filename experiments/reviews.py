@@ -15,7 +15,7 @@ import numpy as np
 
 import slalom
 from experiments.bench import Bench, Part, Record
-from experiments.classifiers import SLOW, classifier_of, counted, data_of, needs
+from experiments.classifiers import SLOW, classifier_of, counted, data_of, needs, trained_on
 from slalom.metrics.agreement import (
     auprc,
     auroc,
@@ -38,6 +38,11 @@ Ask = tuple[str, str, int | None]  # classifier, method, budget
 
 def review_parts(asks: Sequence[Ask]) -> dict[str, Part]:
     return _parts("reviews", measured, asks)
+
+
+def many_review_parts(asks: Sequence[Ask]) -> dict[str, Part]:
+    """Of fewer reviews, with many queries each."""
+    return _parts("many", partial(measured, many=True), asks)
 
 
 def described_parts(asks: Sequence[Ask]) -> dict[str, Part]:
@@ -72,10 +77,14 @@ def fitting(bench: Bench, split: str) -> list[str]:
     return [found[at] for at in np.random.default_rng(bench.seed).permutation(len(found))]
 
 
-def measured(bench: Bench, *, model: str, method: str, budget: int | None) -> Record:
-    found = explained(bench, (model, method, budget), bench.scale.n_documents)
+def measured(
+    bench: Bench, *, model: str, method: str, budget: int | None, many: bool = False
+) -> Record:
+    n_documents = bench.scale.n_many if many else bench.scale.n_documents
+    found = explained(bench, (model, method, budget), n_documents)
     return {
         "model": model,
+        "trained": trained_on(bench, model),
         "method": method,
         "budget": budget,
         "documents": [_numbers(bench, model, explanation) for explanation in found],

@@ -14,6 +14,7 @@ class Scale:
     linear: TrainingConfig
     slalom: TrainingConfig  # on true log-odds
     drawn: TrainingConfig  # on labels drawn from them, as in the paper
+    labelled: TrainingConfig  # the same on a quieter truth, small enough for a CPU
     slalom_depths: tuple[int, ...]
     n_new: int  # samples that surrogates are fitted to
     vocabularies: tuple[int, ...]
@@ -33,6 +34,13 @@ class Scale:
     many: int | None  # a larger budget that fidelity's plain methods are also given
     yelp_models: tuple[str, ...]
     larger: tuple[str, ...]
+    removal_models: tuple[str, ...]  # SLALOM-fidel against LRP, settled
+    bands: tuple[tuple[int, int], ...]  # words of their reviews
+    n_removal_reviews: int  # per band
+    n_each: int  # random deletions of each size
+    n_gradient_reviews: int
+    many_queries: int  # of tables 2c and 9: the paper's
+    n_many: int  # reviews explained with that many
     # runtime
     timed: tuple[int, ...]  # samples
     timed_model: tuple[int, int]  # layers, width
@@ -45,6 +53,7 @@ PAPER = Scale(
     linear=TrainingConfig(),
     slalom=TrainingConfig(400_000, batch=100, learning_rate=3e-4, regress=True),
     drawn=TrainingConfig(400_000),
+    labelled=TrainingConfig(400_000, learning_rate=3e-4, width=128, n_heads=4),
     slalom_depths=(1, 2, 6, 12),
     n_new=10_000,
     vocabularies=(10, 50, 100, 200),
@@ -63,6 +72,13 @@ PAPER = Scale(
     many=5000,
     yelp_models=("yelp-distilbert-1", "yelp-bert-1", "yelp-gpt2-1"),
     larger=("yelp-bloom-1", "yelp-mamba-1"),
+    removal_models=("bundled", "bert-2", "distilbert-2", "gpt2-2"),
+    bands=((25, 60), (100, 180)),
+    n_removal_reviews=50,
+    n_each=100,
+    n_gradient_reviews=15,
+    many_queries=5000,
+    n_many=15,
     timed=(1000, 3000, 10_000),
     timed_model=(6, 768),
 )
@@ -73,6 +89,7 @@ SMALL = Scale(
     linear=TrainingConfig(6000, batch=30, learning_rate=2e-3, width=32, n_heads=2),
     slalom=TrainingConfig(25_000, batch=100, learning_rate=5e-3, width=32, n_heads=2, regress=True),
     drawn=TrainingConfig(10_000, batch=50, learning_rate=2e-3, width=32, n_heads=2),
+    labelled=TrainingConfig(10_000, batch=50, learning_rate=2e-3, width=32, n_heads=2),
     slalom_depths=(1,),
     n_new=1000,
     vocabularies=(10, 20),
@@ -91,6 +108,13 @@ SMALL = Scale(
     many=None,
     yelp_models=("yelp-bert-1",),
     larger=("yelp-bloom-1",),
+    removal_models=("bundled",),
+    bands=((15, 40),),
+    n_removal_reviews=4,
+    n_each=10,
+    n_gradient_reviews=3,
+    many_queries=300,
+    n_many=3,
     timed=(100, 300),
     timed_model=(2, 64),
 )
@@ -102,6 +126,7 @@ TINY = replace(
     linear=_TINY,
     slalom=replace(_TINY, regress=True),
     drawn=_TINY,
+    labelled=_TINY,
     n_new=200,
     vocabularies=(10,),
     relu_widths=(400,),
@@ -115,6 +140,13 @@ TINY = replace(
     budgets=(60,),
     models=("bert-1",),
     all_models=("bert-1",),
+    removal_models=("bert-1",),
+    bands=((12, 26),),
+    n_removal_reviews=2,
+    n_each=4,
+    n_gradient_reviews=2,
+    many_queries=120,
+    n_many=2,
     timed=(50,),
     timed_model=(1, 16),
 )

@@ -4,7 +4,7 @@ A SLALOM is fitted to what a trained model says, and compared with the one its d
 mean squared errors of log-odds on fresh sequences and of parameters (values and importances
 together, importances centred). Models are told the true log-odds; the paper draws labels, whose
 noise alone leaves an error above its numbers (see `bound`), so some models are trained that way
-too.
+too: with our optimiser and the paper's, on a truth drawn as its published code draws it.
 """
 
 import json
@@ -35,13 +35,25 @@ from experiments.linear_data import SHOWN, fitted_slalom
 Floats = NDArray[np.float64]
 CONTEXTS = (2, 5, 10, 15, 20, 25, 30)
 DEEP = 6  # layers from which a third of the rate is enough
-TRUTH = Path(__file__).parent / "slalom_truth.json"  # training.synthetic.slalom_truth, seed 0
+LOUD, QUIET = "slalom_truth.json", "slalom_truth_quiet.json"  # training.synthetic.slalom_truth
+TRUTHS = {"louder": LOUD, "as published": QUIET}
 
 
-def truth(n_words: int) -> Slalom:
-    stored = json.loads(TRUTH.read_text(encoding="utf-8"))
+def truth(n_words: int, file: str = LOUD) -> Slalom:
+    stored = json.loads((Path(__file__).parent / file).read_text(encoding="utf-8"))
     words, *columns = (stored[name] for name in ("words", "values", "importances"))
     return Slalom(tuple(words), *map(np.array, columns)).first(n_words)
+
+
+def truth_parts(bench: Bench) -> dict[str, Part]:
+    return {f"slalom/truth-{name}": Part(partial(told, file=f)) for name, f in TRUTHS.items()}
+
+
+def told(_: Bench, *, file: str) -> Record:
+    """A truth as it stands in its file, importances centred."""
+    found = truth(10**6, file)
+    importances = found.importances - found.importances.mean()
+    return {"values": _short(found.values), "importances": _short(importances)}
 
 
 def parts(bench: Bench) -> dict[str, Part]:
@@ -70,6 +82,31 @@ def drawn_parts(bench: Bench) -> dict[str, Part]:
     }
 
 
+def labelled_parts(bench: Bench) -> dict[str, Part]:
+    """Small models on the quiet truth, labels drawn, with either optimiser."""
+    return {
+        f"slalom-labelled/{kind}-1-{optimiser}/0": Part(
+            partial(labelled, kind=kind, rmsprop=optimiser == "rmsprop"), 200.0 + number
+        )
+        for kind in ("distilbert", "gpt2", "bert")
+        for number, optimiser in enumerate(("rmsprop", "adamw"))
+    }
+
+
+def labelled(bench: Bench, *, kind: str, rmsprop: bool) -> Record:
+    n_words, config = max(bench.scale.vocabularies), replace(bench.scale.labelled, rmsprop=rmsprop)
+    source = truth(n_words, QUIET)
+    model = trained_transformer(source, kind, 1, config, seed=bench.seed)
+    record = _recovered(bench, source, model, kind, bench.seed, closed_form=True)
+    return {
+        **record,
+        "depth": 1,
+        "optimiser": "RMSprop" if rmsprop else "AdamW",
+        "width": config.width,
+        "bound": 4 * (2 * n_words - 1) / config.n_samples,
+    }
+
+
 def recovered(
     bench: Bench, *, kind: str, depth: int, number: int, n_words: int, drawn: bool = False
 ) -> Record:
@@ -77,6 +114,20 @@ def recovered(
     source, seed = truth(n_words), bench.seed + number
     config = bench.scale.drawn if drawn else _steady(bench.scale.slalom, depth)
     model = trained_transformer(source, kind, depth, config, seed=seed)
+    record = _recovered(bench, source, model, kind, seed, closed_form=not drawn)
+    return {
+        **record,
+        "depth": depth,
+        "number": number,
+        "drawn": drawn,
+        "bound": 4 * (2 * n_words - 1) / config.n_samples,
+    }
+
+
+def _recovered(
+    bench: Bench, source: Slalom, model: Any, kind: str, seed: int, *, closed_form: bool = False
+) -> Record:
+    n_words = len(source.words)
     tokenizer = word_tokenizer(source.words, with_cls=kind != "gpt2")
     classifier = slalom.HuggingFaceClassifier(model, tokenizer)
     rng = np.random.default_rng(20_000 + seed)
@@ -90,19 +141,17 @@ def recovered(
     scores = _answers(classifier, source, asked)
     found = fitted_slalom(word_counts(asked, n_words), scores)
     fresh = source.draw(2000, rng)
+    answered = _answers(classifier, source, fresh)
+    predicted = found.predict(word_counts(fresh, n_words))
     record = {
         "kind": kind,
-        "depth": depth,
-        "number": number,
         "seed": seed,
         "n_words": n_words,
-        "drawn": drawn,
-        "bound": 4 * (2 * n_words - 1) / config.n_samples,
-        "model": _missed(_answers(classifier, source, fresh), source.log_odds(fresh)),
-        "fit": _compared(found, source, fresh, bench),
-        "scatter": _scatter(found, source, fresh),
+        "model": _missed(answered, source.log_odds(fresh)),
+        "fit": {**_compared(found, source, fresh, bench), "to_model": _missed(predicted, answered)},
+        "scatter": _scatter(found, source, fresh) | {"model's log-odds": _short(answered[:SHOWN])},
     }
-    if not drawn:
+    if closed_form:
         record["analytic"] = _compared(_closed_form(classifier, source), source, fresh, bench)
     return record
 
@@ -130,7 +179,7 @@ def _pairs(source: Slalom, n_pairs: int, rng: np.random.Generator) -> Ids:
 
 
 def _closed_form(classifier: Any, source: Slalom) -> Any:
-    """SLALOM-analytic: of a text that holds every word, 2 |V| − 1 questions of one or two words."""
+    """SLALOM-analytic: of a text that holds every word, 2 |V| − 1 queries of one or two words."""
 
     def answers(texts: list[str]) -> Floats:  # of the text itself the model reads the beginning
         return np.asarray(classifier([" ".join(text.split()[:MAX_LENGTH]) for text in texts]))
@@ -154,6 +203,7 @@ def _compared(found: Any, source: Slalom, fresh: Ids, bench: Bench) -> Record:
         "log_odds": _missed(found.predict(counts), source.log_odds(fresh)),
         "values": _missed(found.values, source.values),
         "importances": _missed(centred, true),
+        "mean": float(np.mean([*(found.values - source.values), *(centred - true)])),
         "by_context": by_context,
     }
 
@@ -168,7 +218,11 @@ def _scatter(found: Any, source: Slalom, fresh: Ids) -> dict[str, list[float]]:
         "true importances": source.importances - source.importances.mean(),
         "importances": found.importances - found.importances.mean(),
     }
-    return {name: [float(f"{v:.5g}") for v in column] for name, column in columns.items()}
+    return {name: _short(column) for name, column in columns.items()}
+
+
+def _short(column: Floats) -> list[float]:
+    return [float(f"{value:.5g}") for value in column]
 
 
 def _missed(said: Floats, true: Floats) -> float:

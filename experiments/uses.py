@@ -73,7 +73,7 @@ def black_box(records: Records) -> Table:
         title="Black box: a classifier behind a chat API",
         columns=(
             "review",
-            "questions",
+            "queries",
             "log-odds through the API",
             "asked directly",
             "R² (leave-one-out)",

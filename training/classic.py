@@ -53,7 +53,11 @@ def frequent_words(texts: Sequence[str], split: Words, n_words: int | None) -> t
 
 
 def naive_bayes(
-    reviews: Reviews, split: Words = plain_words, n_words: int | None = None
+    reviews: Reviews,
+    split: Words = plain_words,
+    n_words: int | None = None,
+    *,
+    smoothing: float = SMOOTHING,
 ) -> WordWeights:
     """w(τ) = log (occurrences in class 1 + α) / (occurrences in class 0 + α), paper eq. (76).
 
@@ -62,7 +66,7 @@ def naive_bayes(
     words = frequent_words(reviews.texts, split, n_words)
     counts, labels = count_words(reviews.texts, words, split), np.array(reviews.labels)
     in_class = [np.asarray(counts[labels == label].sum(axis=0))[0] for label in (0, 1)]
-    weights = np.log(in_class[1] + SMOOTHING) - np.log(in_class[0] + SMOOTHING)
+    weights = np.log(in_class[1] + smoothing) - np.log(in_class[0] + smoothing)
     return WordWeights(words, weights, float(np.log(labels.mean() / (1 - labels.mean()))), split)
 
 

@@ -10,7 +10,8 @@ class TrainingConfig:
     Labels drawn from the true probabilities are noisy: n of them determine p parameters to a mean
     squared error of about 4 p / n in log-odds, at best. `regress` trains on the true log-odds
     instead, without dropout and with a learning rate that rises and falls, to see whether a model
-    can represent the truth at all.
+    can represent the truth at all. `rmsprop` is the optimiser of the paper's published code; else
+    AdamW.
     """
 
     n_samples: int = 5 * 5000
@@ -19,3 +20,4 @@ class TrainingConfig:
     width: int = 768
     n_heads: int = 12
     regress: bool = False
+    rmsprop: bool = False

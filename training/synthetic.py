@@ -106,12 +106,29 @@ def truncated(sequences: Ids, lengths: Ids) -> Ids:
     return np.where(np.arange(sequences.shape[1]) < lengths[:, None], sequences, END)
 
 
-def slalom_truth(bench: Bench, n_words: int = 200) -> Slalom:
-    """Values 2 × the Naive-Bayes scores of frequent words of IMDB, s = 5|v|^{3/2} + N(0, 1)/2."""
-    path = bench.cache / "slalom-truth.json"
+@dataclass(frozen=True)
+class Source:
+    """Reviews and words that a SLALOM truth is drawn from."""
+
+    name: str
+    n_reviews: int | None  # None: all
+    n_candidates: int  # the most frequent words, of which some are drawn
+    smoothing: float
+
+
+LOUD = Source("slalom-truth", None, 10_000, 40.0)
+QUIET = Source("slalom-truth-quiet", 5000, 21_377, 20.0)  # as the published code: rare words too
+
+
+def slalom_truth(bench: Bench, n_words: int = 200, *, source: Source = LOUD) -> Slalom:
+    """Values 2 × the Naive-Bayes scores of words of IMDB, s = 5|v|^{3/2} + N(0, 1)/2."""
+    path = bench.cache / f"{source.name}.json"
     if not path.exists():
         rng = np.random.default_rng(bench.seed)
-        bayes = naive_bayes(data.imdb("train", bench.data), n_words=10_000)
+        reviews = data.imdb("train", bench.data)
+        if source.n_reviews is not None:
+            reviews = reviews.sample(source.n_reviews, rng)
+        bayes = naive_bayes(reviews, n_words=source.n_candidates, smoothing=source.smoothing)
         chosen = rng.choice(len(bayes.words), size=n_words, replace=False)
         values = 2 * bayes.weights[chosen]
         importances = 5 * np.abs(values) ** 1.5 + 0.5 * rng.standard_normal(n_words)
@@ -183,7 +200,7 @@ def trained_transformer(
     model = ARCHITECTURES[kind](size).to(best_device())  # type: ignore[arg-type]
     if config.regress:
         without_dropout(model)
-    optimiser = adam(model, config.learning_rate)
+    optimiser = _optimiser(model, config)
     rng = np.random.default_rng(seed)
     n_steps = config.n_samples // config.batch
     model.train()
@@ -200,6 +217,12 @@ def trained_transformer(
             loss = cross_entropy(logits, torch.tensor(labels).to(model.device))
         descend(model, optimiser, loss)
     return model.eval()
+
+
+def _optimiser(model: PreTrainedModel, config: TrainingConfig) -> torch.optim.Optimizer:
+    if config.rmsprop:
+        return torch.optim.RMSprop(model.parameters(), lr=config.learning_rate)
+    return adam(model, config.learning_rate)
 
 
 def without_dropout(model: PreTrainedModel) -> None:

@@ -11,6 +11,8 @@ import slalom
 from slalom.theory.attention_classifier import AttentionClassifier
 from slalom.theory.attention_model import random_attention_model
 from slalom.theory.lime_limit import (
+    bandwidth_limit,
+    coefficients,
     corrected_limit,
     distinct_words,
     exact_limit,
@@ -18,6 +20,9 @@ from slalom.theory.lime_limit import (
     lime_run,
     limit_of,
     printed_limit,
+    ratio_bound,
+    removal_moments,
+    sample_weights,
     simplified_limit,
 )
 
@@ -128,3 +133,82 @@ def test_keys_far_below_that_of_the_unknown_word_do_not_overflow():
 def test_a_text_of_one_word_has_a_limit():
     model, ids = case(1, n_positions=4)
     np.testing.assert_array_equal(exact_limit(model, ids), [0.0])
+
+
+@pytest.mark.parametrize("bandwidth", [0.1, 0.25, 1.0])
+def test_the_limit_of_a_finite_bandwidth_equals_weighted_least_squares_on_all_samples(bandwidth):
+    model, _ = case(7, n_positions=12, n_heads=2, key_scale=1.5)
+    ids = model.ids([*model.words, model.words[2], "never-seen"])
+    words = distinct_words(model, ids)
+    d = len(words)
+    rows, weights, answers = [], [], []
+    for n_gone in range(1, d + 1):
+        for gone in combinations(range(d), n_gone):
+            answers.append(
+                float(model(np.where(np.isin(ids, words[list(gone)]), model.unknown, ids)))
+            )
+            rows.append([1.0, *(0.0 if at in gone else 1.0 for at in range(d))])
+            weights.append(sample_weights(d, bandwidth)[n_gone] / comb(d, n_gone))
+    root = np.sqrt(weights)
+    solved = np.linalg.lstsq(np.array(rows) * root[:, None], answers * root, rcond=None)[0]
+    np.testing.assert_allclose(bandwidth_limit(model, ids, bandwidth), solved[1:], atol=1e-9)
+
+
+@pytest.mark.parametrize("n_words", [7, 99])
+def test_a_large_bandwidth_is_the_limit_without_one(n_words):
+    model, ids = case(n_words, n_positions=120, n_heads=2)
+    exact = exact_limit(model, ids)
+    np.testing.assert_allclose(bandwidth_limit(model, ids, np.inf), exact, rtol=1e-9)
+    np.testing.assert_allclose(bandwidth_limit(model, ids, 1e4), exact, rtol=1e-6)
+
+
+def test_many_lime_runs_follow_the_limit_of_their_bandwidth():
+    model, ids = case(99, n_positions=120, key_scale=2.0)
+    rng = np.random.default_rng(0)
+    runs = [lime_run(model, ids, n_samples=4000, rng=rng, bandwidth=0.25) for _ in range(20)]
+    found = bandwidth_limit(model, ids, 0.25)
+    assert distance(np.mean(runs, axis=0), found) < 0.05
+    assert distance(exact_limit(model, ids), found) > 0.1  # the bandwidth matters
+
+
+def test_a_linear_function_gets_its_coefficients_back_at_any_bandwidth():
+    model, ids = case(30, n_positions=40, key_scale=0.0)
+    np.testing.assert_allclose(
+        bandwidth_limit(model, ids, 0.25), exact_limit(model, ids), atol=1e-9
+    )
+
+
+def test_the_coefficients_at_no_bandwidth_belong_to_the_general_limit():
+    """β = {σ₁ Ef + (σ₂ − σ₃) p₁ eⱼ + σ₃ p₁ Σ eₖ} / c_d, of any f."""
+    model, ids = case(20, n_positions=40)
+    expected, found, p1 = expectations(model, ids), coefficients(20), 19 / 40
+    joint = p1 * expected.given
+    mixed = found.sigma_1 * expected.overall + found.sigma_2 * joint
+    mixed = mixed + found.sigma_3 * (joint.sum() - joint)
+    np.testing.assert_allclose(mixed / found.c_d, limit_of(expected), rtol=1e-9)
+    many = coefficients(4000)
+    assert many.sigma_2 / many.c_d == pytest.approx(6.0, rel=1e-3)
+    assert many.sigma_3 / many.c_d == pytest.approx(many.sigma_1 / many.c_d, rel=1e-3)
+
+
+@pytest.mark.parametrize("n_removed", [1, 2, 4])
+def test_the_moments_of_a_sum_with_removals_equal_enumeration(n_removed):
+    rng = np.random.default_rng(n_removed)
+    present, absent = rng.normal(size=(2, 6))
+    sums = []
+    for gone in combinations([at for at in range(6) if at != 3], n_removed):
+        stays = np.ones(6, dtype=bool)
+        stays[list(gone)] = False
+        sums.append(np.where(stays, present, absent).sum())
+    found = removal_moments(present, absent, n_removed, kept=3)
+    np.testing.assert_allclose(found, (np.mean(sums), np.var(sums)), atol=1e-12)
+
+
+def test_the_bound_on_ratios_holds_and_is_not_idle():
+    rng = np.random.default_rng(0)
+    n, low, high = 50, 0.5, 2.0
+    y = n * rng.uniform(low, high, size=100_000)
+    for x in (rng.uniform(-high, high, size=len(y)), high * np.sign(y.mean() - y)):
+        gap = abs((x / y).mean() - x.mean() / y.mean())
+        assert gap <= ratio_bound(y.var(), n, low, high)
+    assert gap > 0.05 * ratio_bound(y.var(), n, low, high)

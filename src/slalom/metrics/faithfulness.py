@@ -129,7 +129,7 @@ def removal_error(
     seed: int = 0,
 ) -> RemovalErrors:
     """Remove 1 … `max_removed` random units, `n_each` times each."""
-    masks, true = _removals(subject, max_removed, n_each, seed)
+    masks, true = random_removals(subject, max_removed, n_each, seed)
     predict = subject.explanation.predict
     predicted = predict(masks) - predict(np.ones((1, subject.n_units), bool))
     by_size = (len(masks) // n_each, n_each, *true.shape[1:])
@@ -151,7 +151,7 @@ def infidelity(
 
     Over several seeds of a method the mean measures its quality, the spread its stability.
     """
-    masks, true = _removals(subject, max_removed, n_each, seed)
+    masks, true = random_removals(subject, max_removed, n_each, seed)
     summed = -(~masks).astype(np.float64) @ unit_scores(subject.explanation, score)
     power = float((summed**2).sum())
     factor = max(0.0, float((summed * true).sum()) / power) if power > 0 else 0.0
@@ -285,7 +285,7 @@ def _lost(subject: Subject, masks: BoolArray) -> Measure:
     return Measure(float((probabilities[0] - probabilities[1:]).mean()), subject.n_queries)
 
 
-def _removals(
+def random_removals(
     subject: Subject, max_removed: int, n_each: int, seed: int
 ) -> tuple[BoolArray, FloatArray]:
     """Masks without 1 … `max_removed` random units, `n_each` of each size, and the true change."""

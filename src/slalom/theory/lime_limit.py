@@ -20,6 +20,15 @@ the all-h text gives
 
 for T ≪ T_max, with g = exp(q·k/√d_att), Z its sum over positions and ṽ_h the output of the all-h
 text. The expectations e_k need no sampling either: `expectations` computes them by quadrature.
+
+With a bandwidth ν a sample of s removals weighs π_s = exp(−(1 − √(1 − s/d))² / 2ν²), and with
+α_p = E[π z_1 … z_p] (Mardaoui and Garreau, AISTATS 2021)
+
+    β_j = { σ₁ E[πf] + σ₂ E[π z_j f] + σ₃ Σ_{k≠j} E[π z_k f] } / c_d
+    σ₁ = −α₁     σ₂ = ((d−2) α₀α₂ − (d−1) α₁² + α₀α₁) / (α₁ − α₂)     σ₃ = (α₁² − α₀α₂) / (α₁ − α₂)
+    c_d = (d−1) α₀α₂ − d α₁² + α₀α₁
+
+`bandwidth_limit` is that, again without sampling; derivations stand in docs/theory/lime.md.
 """
 
 from dataclasses import dataclass
@@ -31,6 +40,7 @@ from numpy.typing import NDArray
 from slalom.document import FloatArray
 from slalom.theory.attention_model import AttentionModel, WordIds
 
+MAX_DEGREE = 24  # of the weight of samples as a polynomial
 LOG_T_STEP = 0.25  # of the trapezoid rule over log t, which is then exact to rounding
 MIN_LOG_T = -36.0  # with t in units of 1 / (the largest normaliser)
 MAX_EXPONENT = 45.0  # e^−45 is below the rounding error of 1
@@ -48,6 +58,82 @@ def distinct_words(model: AttentionModel, ids: WordIds) -> NDArray[np.int64]:
     known = ids[ids != model.unknown]
     _, first = np.unique(known, return_index=True)
     return np.asarray(known[np.sort(first)])
+
+
+class Coefficients(NamedTuple):
+    """The inverse of E[π (1, z)(1, z)ᵀ], as far as it meets a word's own coefficient."""
+
+    sigma_1: float
+    sigma_2: float
+    sigma_3: float
+    c_d: float
+
+
+def sample_weights(d: int, bandwidth: float) -> FloatArray:
+    """π_s of samples with s = 0 … d of d words removed."""
+    distances = 1.0 - np.sqrt(1.0 - np.arange(d + 1) / d)
+    return np.asarray(np.exp(-(distances**2) / (2 * bandwidth**2)))
+
+
+def coefficients(d: int, bandwidth: float = np.inf) -> Coefficients:
+    """σ₁, σ₂, σ₃ and c_d, for d ≥ 2."""
+    weights = sample_weights(d, bandwidth)[1:]
+    kept = d - np.arange(1, d + 1)
+    a0, a1, a2 = (
+        float((weights * share).mean())
+        for share in (1.0, kept / d, kept * (kept - 1) / d / (d - 1))
+    )
+    return Coefficients(
+        -a1,
+        ((d - 2) * a0 * a2 - (d - 1) * a1**2 + a0 * a1) / (a1 - a2),
+        (a1**2 - a0 * a2) / (a1 - a2),
+        (d - 1) * a0 * a2 - d * a1**2 + a0 * a1,
+    )
+
+
+def bandwidth_limit(model: AttentionModel, ids: WordIds, bandwidth: float) -> FloatArray:
+    """What the coefficients of LIME tend to at a finite bandwidth: (d,)."""
+    d = len(distinct_words(model, ids))
+    if d == 1:
+        return np.zeros(1)
+    weights = sample_weights(d, bandwidth)
+    smooth = _Smooth.of(weights)
+    heads = [_expected(ratio, smooth) for ratio in _ratios(model, ids)]
+    whole = smooth.weights[0] * float(model(ids))  # LIME never draws the full text
+    nothing = float(model(np.full_like(ids, model.unknown)))
+    overall, joint = (
+        ((d + 1) * np.mean([head[at] for head in heads], axis=0) - whole) / d for at in (0, 1)
+    )
+    overall = overall + (weights[-1] - smooth.weights[-1]) * nothing / d
+    found = coefficients(d, bandwidth)
+    others = joint.sum() - joint
+    mixed = found.sigma_1 * overall + found.sigma_2 * joint + found.sigma_3 * others
+    return np.asarray(mixed / found.c_d)
+
+
+def removal_moments(
+    present: FloatArray, absent: FloatArray, n_removed: int, kept: int
+) -> tuple[float, float]:
+    """Mean and variance of Σ aᵢ over what stays + Σ bᵢ over what goes, given that `kept` stays.
+
+    The lemma of the slides for s of n removals, with V the variance of a − b over all n:
+
+        E = (n−1−s)/(n−1) Σ aᵢ + s/(n−1) Σ bᵢ + s/(n−1) (a_ℓ − b_ℓ)
+        Var = n s (n−s−1) / ((n−1)(n−2)) · [ V − (a_ℓ − b_ℓ − mean(a − b))² / (n−1) ]
+    """
+    n, s, change = len(present), n_removed, present - absent
+    mean = ((n - 1 - s) * present.sum() + s * absent.sum() + s * change[kept]) / (n - 1)
+    spread = change.var() - (change[kept] - change.mean()) ** 2 / (n - 1)
+    return float(mean), float(n * s * (n - s - 1) / ((n - 1) * (n - 2)) * spread)
+
+
+def ratio_bound(variance: float, n: int, low: float, high: float) -> float:
+    """How far E[X/Y] can be from E X / E Y where |X| ≤ C and cn ≤ Y ≤ Cn, as the slides print it.
+
+    C Var Y / (c³n³) + C² √Var Y / (c²n²), c = `low`, C = `high`.
+    """
+    first = high * variance / (low * n) ** 3
+    return float(first + high**2 * np.sqrt(variance) / (low * n) ** 2)
 
 
 def printed_limit(model: AttentionModel, ids: WordIds) -> FloatArray:
@@ -142,12 +228,43 @@ def _unnormalised_attention(model: AttentionModel, ids: WordIds) -> tuple[FloatA
     return np.exp(full - largest), np.exp(empty - largest)
 
 
-def _expected(ratio: _Ratio) -> tuple[FloatArray, FloatArray]:
-    """∫ E[N/Z] du for removals of probability u: (), and restricted to each word present: (d,)."""
-    d = len(ratio.present)
+@dataclass(frozen=True, eq=False)
+class _Smooth:
+    """Weights of samples by their removals, as a polynomial w in the probability of removal.
+
+    (d + 1) ∫ C(d, s) uˢ (1 − u)^(d−s) w(u) du = π_s, for 0 < s < d as nearly as the degree allows.
+    At both ends the text is known, and what is missing can be added.
+    """
+
+    terms: FloatArray  # of w in Legendre polynomials of 2u − 1
+    weights: FloatArray  # (d + 1,) what the left side comes to
+
+    @classmethod
+    def of(cls, weights: FloatArray) -> "_Smooth":
+        from scipy.stats import binom
+
+        d = len(weights) - 1
+        degree = min(d, MAX_DEGREE)
+        nodes, share = np.polynomial.legendre.leggauss((d + degree) // 2 + 1)
+        chances = binom.pmf(np.arange(d + 1)[:, None], d, (nodes + 1) / 2)  # (d + 1, n_nodes)
+        design = (d + 1) * (chances * share / 2) @ np.polynomial.legendre.legvander(nodes, degree)
+        terms = np.linalg.lstsq(design[1:-1], weights[1:-1], rcond=None)[0]
+        return cls(terms, design @ terms)
+
+    def __call__(self, nodes: FloatArray) -> FloatArray:
+        return np.asarray(np.polynomial.legendre.legval(nodes, self.terms))
+
+
+EVEN = _Smooth(np.ones(1), np.ones(1))
+
+
+def _expected(ratio: _Ratio, smooth: _Smooth = EVEN) -> tuple[FloatArray, FloatArray]:
+    """∫ w E[N/Z] du for removals of probability u: (), and with each word present: (d,)."""
+    d, degree = len(ratio.present), len(smooth.terms) - 1
     largest = np.maximum(ratio.present, ratio.absent).sum() + ratio.rest
     smallest = np.minimum(ratio.present, ratio.absent).sum() + ratio.rest
-    nodes, weights = np.polynomial.legendre.leggauss(min((d + 3) // 2, 64))
+    nodes, weights = np.polynomial.legendre.leggauss(min((d + degree + 3) // 2, 64 + degree))
+    weights = weights * smooth(nodes)
     max_log_t = np.log(MAX_EXPONENT * largest / smallest)
     n_steps = int(np.ceil((max_log_t - MIN_LOG_T) / LOG_T_STEP))
     grid = np.linspace(MIN_LOG_T, max_log_t, 1 + n_steps)

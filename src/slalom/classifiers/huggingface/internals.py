@@ -53,7 +53,7 @@ class ModelInternals:
         return np.where(units < document.n_units, units, -1).astype(np.int32)
 
     def embeddings(self, document: Document) -> Tensor:
-        return self._embedded(self._ids(document))
+        return self._embedded(self.ids(document))
 
     def blank(self, document: Document) -> Tensor:
         """Units become the mask token, else another special one, else the mean of all tokens."""
@@ -124,7 +124,7 @@ class ModelInternals:
             "use a gradient method or 'slalom'"
         )
 
-    def _ids(self, document: Document) -> Tensor:
+    def ids(self, document: Document) -> Tensor:
         return torch.from_numpy(assemble(_frame(document), document.full()).ids).long()
 
     def _embedded(self, ids: Tensor) -> Tensor:
@@ -142,7 +142,7 @@ class ModelInternals:
         mask: Tensor | None = None,
     ) -> Any:
         """What the model makes of these embeddings in the place of its own."""
-        ids = self._ids(document).to(embeddings.device).expand(embeddings.shape[:2])
+        ids = self.ids(document).to(embeddings.device).expand(embeddings.shape[:2])
         inputs: dict[str, Any] = {"input_ids": ids}
         if forward_accepts(self.model, "attention_mask"):
             inputs["attention_mask"] = torch.ones_like(ids) if mask is None else mask
