@@ -23,6 +23,7 @@ _HOMES = {
     "HuggingFaceClassifier": "slalom.classifiers.huggingface.classifier",
     "METHODS": "slalom.explainers.table",
     "Quality": "slalom.explanation",
+    "ReplacingClassifier": "slalom.classifiers.absent",
     "SlalomError": "slalom.errors",
     "SlalomWarning": "slalom.errors",
     "Vocabulary": "slalom.explainers.vocabulary",
@@ -39,6 +40,7 @@ _HOMES = {
 _PARTS = ("corpus",)  # reached by their own name: slalom.corpus.explain_dataset
 
 if TYPE_CHECKING:
+    from slalom.classifiers.absent import ReplacingClassifier as ReplacingClassifier
     from slalom.classifiers.chat.classifier import ChatClassifier as ChatClassifier
     from slalom.classifiers.chat.completions import CompletionServer as CompletionServer
     from slalom.classifiers.huggingface.causal import CausalClassifier as CausalClassifier

@@ -121,6 +121,7 @@ def explain_corpus(
     prompt: str | None,
     samples: int | None,
     cache: str | None,
+    absent: str,
     engine: str,
     workers: int,
     rows_per_file: int | None,
@@ -142,7 +143,9 @@ def explain_corpus(
         )
     check_foretold(max_error, dry_run=dry_run)
     recipe = Recipe(until_sure(method, max_error), 0, queries, units, too_long, seed)
-    typed = TypedModel(model, device, labels_typed(labels), prompt, base_url, samples, cache)
+    typed = TypedModel(
+        model, device, labels_typed(labels), prompt, base_url, samples, cache, absent
+    )
     chosen = engine_named(engine, typed.classifier, workers, on_gpu=is_gpu(device))
     dataset = Dataset(input, Path(output), text_column, id_column, rows_per_file)
     with closing(chosen):

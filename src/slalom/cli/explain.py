@@ -117,6 +117,7 @@ def explain(
     prompt: str | None,
     samples: int | None,
     cache: str | None,
+    absent: str,
     dry_run: bool,
     scores: str | None,
     scale: str,
@@ -131,7 +132,9 @@ def explain(
     check_foretold(max_error, dry_run=dry_run)
     files = files_typed(json_file, html_file)
     picture = None if plot_file is None else picture_typed(plot_file)
-    typed = TypedModel(model, device, labels_typed(labels), prompt, base_url, samples, cache)
+    typed = TypedModel(
+        model, device, labels_typed(labels), prompt, base_url, samples, cache, absent
+    )
     check_words(words)
     if is_table(text, file, out, needs_out=not dry_run):
         assert file is not None

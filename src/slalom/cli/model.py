@@ -24,6 +24,13 @@ OPTIONS = (
         metavar="N",
         help="Sample N answers per question, where a server gives no log-probabilities.",
     ),
+    click.option(
+        "--absent",
+        metavar="HOW",
+        default="remove",
+        show_default=True,
+        help="What becomes of absent words: remove, mask, or a text that replaces them.",
+    ),
     click.option("--cache", metavar="FILE", help="Keep replies, so that none is paid for twice."),
 )
 
@@ -39,9 +46,15 @@ class TypedModel:
     base_url: str | None
     samples: int | None
     cache: str | None
+    absent: str = "remove"
 
     def classifier(self) -> "Classifier":
         """A model that runs here, or one behind an address."""
+        from slalom.classifiers.absent import with_absent
+
+        return with_absent(self._loaded(), self.absent)
+
+    def _loaded(self) -> "Classifier":
         if self.base_url is not None:
             return self._at(self.base_url)
         if self.samples is not None or self.cache is not None:

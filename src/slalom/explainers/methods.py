@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from slalom.classifiers.absent import REMOVE, with_absent
 from slalom.classifiers.base import Classifier, Units, knows_labels, runs_elsewhere, target_of
 from slalom.classifiers.load import as_classifier
 from slalom.document import Document, Text
@@ -59,6 +60,8 @@ def explain(
     seed: int = 0,
     progress: bool | Progress = False,
     max_error: float | None = None,
+    labels: Sequence[str] | None = None,
+    absent: str = REMOVE,
 ) -> Explanation:
     """What every unit of the text says to the classifier, and how loudly it says it.
 
@@ -78,9 +81,13 @@ def explain(
         planned queries, and an error it raises stops the work
     :param max_error: ask on until no Shapley value has a larger standard error (in log-odds), up to
         `n_queries` or 8000 queries
+    :param labels: names of the classes of a function, or of a zero-shot pipeline
+    :param absent: what becomes of words that a query does not show: "remove", "mask" (the model's
+        mask token), or a text that replaces each
     """
+    given = with_absent(as_classifier(classifier, labels), absent)
     wanted, units = by_phrases(until_sure(method, max_error), units, too_long)
-    wrapped, order = _checked(classifier, wanted, target, n_queries, seed)
+    wrapped, order = _checked(given, wanted, target, n_queries, seed)
     document = document_of(wrapped, text, units, too_long=too_long)
     _warn_of_long_fits([document], order)
     with _meter(progress, [document], order) as meter:
@@ -104,6 +111,8 @@ def explain_many(
     progress: bool | Progress = True,
     on_error: str = "raise",
     max_error: float | None = None,
+    labels: Sequence[str] | None = None,
+    absent: str = REMOVE,
 ) -> list[Any]:
     """Explain many texts with the same call; queries are batched across documents.
 
@@ -111,8 +120,9 @@ def explain_many(
     is True for a bar where a person is watching, or a function as for `explain`.
     """
     keep = _keeps(on_error)
+    given = with_absent(as_classifier(classifier, labels), absent)
     wanted, units = by_phrases(until_sure(method, max_error), units, too_long)
-    wrapped, order = _checked(classifier, wanted, target, n_queries, seed)
+    wrapped, order = _checked(given, wanted, target, n_queries, seed)
     order = replace(order, keep_errors=keep)
     split = Split(wrapped, units, too_long, partial(workers_pay, wrapped, order))
     documents = list(_documents(split, texts, keep=keep))
@@ -150,14 +160,17 @@ def explain_each(
     progress: bool | Progress = False,
     on_error: str = "raise",
     max_error: float | None = None,
+    labels: Sequence[str] | None = None,
+    absent: str = REMOVE,
 ) -> Iterator[Any]:
     """As `explain_many`, but yields each explanation as soon as it is finished.
 
     `texts` may be an endless iterator; with `progress` all texts are read first, to count them.
     """
     keep = _keeps(on_error)
+    given = with_absent(as_classifier(classifier, labels), absent)
     wanted, units = by_phrases(until_sure(method, max_error), units, too_long)
-    wrapped, order = _checked(classifier, wanted, target, n_queries, seed)
+    wrapped, order = _checked(given, wanted, target, n_queries, seed)
     order = replace(order, keep_errors=keep)
     split = Split(wrapped, units, too_long, partial(workers_pay, wrapped, order))
     return _each(wrapped, order, _documents(split, texts, keep=keep), progress)

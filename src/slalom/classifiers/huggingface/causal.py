@@ -23,6 +23,7 @@ from slalom.classifiers.huggingface.calls import (
     name_of,
 )
 from slalom.classifiers.huggingface.encoding import Encoded, checked_texts, document_of
+from slalom.classifiers.huggingface.fillers import with_fillers
 from slalom.classifiers.huggingface.next_token import next_tokens
 from slalom.classifiers.huggingface.tokenizing import checked_tokenizer, encode
 from slalom.classifiers.huggingface.windows import answered, frame_in
@@ -89,6 +90,10 @@ class CausalClassifier:
             too_long=too_long,
             unknown=self.tokenizer.unk_token_id,
         )
+
+    def with_fillers(self, document: Document, filler: str | None) -> Document:
+        """Units, then what stands in their places where they are absent."""
+        return with_fillers(document, self.tokenizer, filler)
 
     def seen(self, document: Document, queries: Queries) -> list[Hashable]:
         return list(row_bytes(assemble(frame_in(document), queries), with_types=False))

@@ -25,6 +25,7 @@ from slalom.classifiers.huggingface.calls import (
     name_of,
 )
 from slalom.classifiers.huggingface.encoding import checked_texts, document_of
+from slalom.classifiers.huggingface.fillers import with_fillers
 from slalom.classifiers.huggingface.internals import ModelInternals, internals_of_model
 from slalom.classifiers.huggingface.outline import Outline, seen_rows
 from slalom.classifiers.huggingface.splitter import Splitter
@@ -129,6 +130,10 @@ class HuggingFaceClassifier:
     def outline(self) -> Outline:
         """What a process without the model must know to ask."""
         return Outline(self.name, self.labels, self.independent)
+
+    def with_fillers(self, document: Document, filler: str | None) -> Document:
+        """Units, then what stands in their places where they are absent."""
+        return with_fillers(document, self.tokenizer, filler)
 
     def seen(self, document: Document, queries: Queries) -> list[Hashable]:
         return seen_rows(document, queries)
