@@ -162,7 +162,7 @@ def citation_of(explanation: Explanation, k: int = 3) -> Citation:
 
 
 @dataclass(frozen=True, eq=False)
-class _Recorded:
+class Recorded:
     """A sampler that draws what was drawn before."""
 
     queries: Queries
@@ -176,4 +176,4 @@ class _Recorded:
 def _replayed(method: Explainer, queries: Queries) -> Explainer:
     """The method on the queries that were asked."""
     assert isinstance(method, SurrogateExplainer)  # others draw by the seed alone
-    return replace(method, sampler=_Recorded(queries))
+    return replace(method, sampler=Recorded(queries))

