@@ -51,7 +51,10 @@ CONTEXTS = {  # a name → the descriptions it is made of, in their order, and w
     "faces": (("olivetti_faces", "lfw"), "When were the face images taken?"),
     "forest": (("covtype", "kddcup99"), "How many samples does the covertype dataset have?"),
     "housing": (
-        ("california_housing", "species_distributions", "rcv1", "olivetti_faces", "lfw"),
+        (
+            *("california_housing", "species_distributions", "rcv1", "olivetti_faces", "lfw"),
+            *("twenty_newsgroups", "wine_data", "breast_cancer", "digits", "diabetes"),
+        ),
         "Which census was the California Housing dataset derived from?",
     ),
 }

@@ -17,7 +17,7 @@ import slalom
 
 PROJECT = ("README", "CHANGELOG", "ARCHITECTURE", "CONTRIBUTING")
 CONTENTS = {
-    "Use it": ["install", "tasks", "reading", "interactions", "page", "coming-from"],
+    "Use it": ["install", "tasks", "reading", "sources", "interactions", "page", "coming-from"],
     "Notebooks": [
         "generated/sentiment",
         "generated/scikit_learn",
@@ -34,6 +34,7 @@ CONTENTS = {
 GROUPS = {
     "Explaining": ("explain", "explain_many", "explain_each", "explain_vocabulary"),
     "Classifiers": ("load", "HuggingFaceClassifier", "FunctionClassifier", "CausalClassifier"),
+    "Language models": ("attribute", "CompletionServer"),
     "Results": ("Explanation", "Quality", "Anchor", "Vocabulary", "to_frame", "read"),
     "Errors": ("SlalomError", "SlalomWarning"),
 }

@@ -9,6 +9,7 @@ import pytest
 
 import slalom
 from chat_servers import ChatDouble
+from writers import ANSWER, FACTS, KnownWriter, additive
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -33,6 +34,10 @@ def presupposed() -> dict[str, Any]:
         "texts": ["a great film", "an awful film", "dull songs", "great songs, a dull end"] * 3,
         "pair": ("A dull film.", "It was boring."),
         "explanation": slalom.explain(classifier, TEXT, target="positive"),
+        "model": KnownWriter(additive),
+        "sources": list(FACTS),
+        "question": "Where does Ben live?",
+        "answer": ANSWER,
     }
 
 

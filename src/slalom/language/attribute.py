@@ -100,5 +100,5 @@ def _explained(
     notes = found.quality.notes
     if 0 < n_computed < found.quality.n_tokens:
         share = round(100 * n_computed / found.quality.n_tokens)
-        notes = (*notes, f"of these tokens {share} % were computed: beginnings are shared")
+        notes = (*notes, f"{share} % of the tokens were computed: shared beginnings are read once")
     return replace(found, said=scorer.recorded(), quality=replace(found.quality, notes=notes))
