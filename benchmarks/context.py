@@ -238,7 +238,8 @@ def main() -> None:
     rows, start = [], perf_counter()
     for row in made:
         rows.append(row)
-        print(json.dumps({k: round(v, 3) if isinstance(v, float) else v for k, v in row.items()}))
+        told = {k: round(v, 3) if isinstance(v, float) else v for k, v in row.items()}
+        print(json.dumps(told), flush=True)
     by = ("n_sources",) if given.time else ("method", "queries" if given.stored else "n_sources")
     print("", *table(rows, by), f"{perf_counter() - start:.0f} s", sep="\n")
     if given.out is not None:
