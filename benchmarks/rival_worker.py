@@ -127,5 +127,6 @@ PEERS: dict[str, Callable[[Task], Found]] = {
     "shapiq SVARM": shapiq_values("SVARM"),
     "shapiq PermutationSamplingSV": shapiq_values("PermutationSamplingSV"),
     "shapiq ProxySPEX": shapiq_sets("ProxySPEX", index="FBII", max_order=4),
+    "shapiq ProxySPEX once": shapiq_sets("ProxySPEX", index="FBII", max_order=4, hpo=False),
     "shap KernelExplainer": shap_kernel,
 }

@@ -3,6 +3,7 @@
     make rivals                 their environment (Python 3.12 or newer, benchmarks/rivals.txt)
     python -m benchmarks.rivals --data FOLDER [--model FOLDER] [--documents 12]
         [--queries 250,500,1000] [--methods slalom,kernel-shap] [--orders 30] [--out FILE]
+        [--texts FILE.csv] [--units token] [--signed]
     python -m benchmarks.rivals --shown FILE …
 
 Reviews have 20 to 120 words, as many of each length. The players are their words; a word that is
@@ -12,11 +13,15 @@ With t, t' two independent halves of orders (each order and its reverse), (φ �
 unbiased squared error and t·t' an unbiased size; their ratio is the error of a review. The truth
 and all rows are kept in FILE: rows of methods that are named again are made again, others stay.
 
-R² is that of SPEX's protocol: on 500 random subsets, every word there with probability ½, of what
-a method's own model of subsets says (additive where it only has Shapley values).
+R² is the faithfulness of SPEX and of shapiq's benchmark: on 500 random subsets, every word there
+with probability ½, of what a method's own model of subsets says (additive where it only has Shapley
+values). LDS is the rank correlation there. `--texts` takes the texts of a column `review` (the
+protocol of SPEX: data/sentiment.csv of basics-lab/spectral-explain). `--signed` makes the game's
+value P(positive) − P(negative), as in shapiq's game SentimentAnalysis with mask_strategy="remove".
 """
 
 import argparse
+import csv
 import json
 import subprocess
 import tempfile
@@ -64,6 +69,17 @@ class Timed(Delegating):
         return answers
 
 
+class Signed(Delegating):
+    """A classifier of two classes whose "log-odds" are P(positive) − P(negative)."""
+
+    def __init__(self, classifier: Any) -> None:
+        self.classifier = classifier
+
+    def logits(self, asked: Sequence[tuple[Document, Queries]]) -> list[FloatArray]:
+        said = [np.tanh((one[:, -1] - one[:, 0]) / 2) for one in self.classifier.logits(asked)]
+        return [np.column_stack([np.zeros(len(one)), one]) for one in said]
+
+
 @dataclass
 class Game:
     """A text whose words are there or not, as a classifier sees it; counts what is asked."""
@@ -71,6 +87,7 @@ class Game:
     classifier: Timed
     text: str
     document: Document
+    units: str | None = None
     n_asked: int = 0
 
     def values(self, masks: FloatArray) -> FloatArray:
@@ -130,8 +147,15 @@ def rivals(python: Path = PYTHON) -> Iterator[Rivals]:
 def ours(name: str, game: Game, n_queries: int, test: FloatArray) -> Estimate:
     """One of our methods, by its public name."""
     asking, start, before = game.classifier, process_time(), game.classifier.spent
+    target = asking.labels[-1]
     found = slalom.explain(
-        asking, game.text, name, target=asking.labels[-1], n_queries=n_queries, progress=False
+        asking,
+        game.text,
+        name,
+        target=target,
+        n_queries=n_queries,
+        units=game.units,
+        progress=False,
     )
     seconds = process_time() - start - (asking.spent - before)
     values = found.scores["shapley" if "shapley" in found.scores else "score"]
@@ -203,6 +227,7 @@ class Contest:
         if found.predicted is not None:
             left = ((found.predicted - self.answers) ** 2).mean() / self.answers.var()
             row["r2"] = round(1 - float(left), 5)
+            row["lds"] = round(spearman(found.predicted, self.answers), 5)
         return row
 
 
@@ -210,6 +235,19 @@ def contest(game: Game, store: Store, at: int) -> Contest:
     halves = store.halves(game, at)
     test = np.random.default_rng((at, 1)).random((N_TEST, game.document.n_units)) < 0.5
     return Contest(game, halves, test.astype(float), game.values(test))
+
+
+def spearman(one: FloatArray, other: FloatArray) -> float:
+    ranks = [np.argsort(np.argsort(numbers)) for numbers in (one, other)]
+    return float(np.corrcoef(*ranks)[0, 1])
+
+
+def of_file(path: Path, n_documents: int) -> list[str]:
+    """Texts of at most LONGEST words spread evenly over a file, quotation marks off."""
+    with path.open(encoding="utf-8", newline="") as lines:
+        texts = [row["review"].strip('"') for row in csv.DictReader(lines)]
+    texts = [text for text in texts if len(text.split()) <= LONGEST]
+    return [texts[at] for at in np.linspace(0, len(texts) - 1, n_documents).astype(int)]
 
 
 def chosen(classifier: Any, folder: Path | None, n_documents: int) -> list[str]:
@@ -235,9 +273,9 @@ def chosen(classifier: Any, folder: Path | None, n_documents: int) -> list[str]:
 def table(rows: Sequence[Row], first: str = "slalom") -> str:
     """Per number of queries and method: errors, and each against those of the first, paired."""
     lines = [
-        "| queries | method | error | mean of reviews | less than slalom's by | R² | seconds |"
+        "| queries | method | error | mean of reviews | below slalom's by | R² | LDS | seconds |"
     ]
-    lines.append("|" + "---|" * 7)
+    lines.append("|" + "---|" * 8)
     for budget in sorted({row["queries"] for row in rows}):
         own = [row for row in rows if row["queries"] == budget and "problem" not in row]
         by_method: dict[str, dict[int, Row]] = {}
@@ -247,7 +285,7 @@ def table(rows: Sequence[Row], first: str = "slalom") -> str:
         for name in sorted(by_method, key=lambda name: pooled[name]):
             cells = _cells(by_method[name], by_method.get(first, {}))
             lines.append(
-                f"| {budget} | {name} | {_short(pooled[name])} | " + " | ".join(cells) + " |"
+                " | ".join([f"| {budget} | {name}", _short(pooled[name]), *cells, ""]).rstrip()
             )
         failed = {
             row["method"]: row["problem"]
@@ -255,7 +293,8 @@ def table(rows: Sequence[Row], first: str = "slalom") -> str:
             if row["queries"] == budget and "problem" in row
         }
         lines += [
-            f"| {budget} | {name} | fails: {problem} | | | | |" for name, problem in failed.items()
+            f"| {budget} | {name} | fails: {problem} | | | | | |"
+            for name, problem in failed.items()
         ]
     return "\n".join(lines)
 
@@ -270,8 +309,9 @@ def _cells(rows: dict[int, Row], base: dict[int, Row]) -> list[str]:
     both = [at for at in rows if at in base]
     gains = np.array([(base[at]["error"] - rows[at]["error"]) / rows[at]["size"] for at in both])
     cells.append(f"{gains.mean():+.4f} ± {_short(_error(gains))}" if len(gains) > 1 else "–")
-    r2 = [row["r2"] for row in rows.values() if "r2" in row]
-    cells.append(f"{np.mean(r2):.3f}" if r2 else "–")
+    for key in ("r2", "lds"):
+        told = [row[key] for row in rows.values() if key in row]
+        cells.append(f"{np.mean(told):.3f}" if told else "–")
     return [*cells, f"{np.mean([row['seconds'] for row in rows.values()]):.2f}"]
 
 
@@ -293,7 +333,11 @@ def main() -> None:
 
 def measure(given: argparse.Namespace) -> None:
     classifier = opened(given.model, given.device)
-    texts = chosen(classifier, given.data, given.documents)
+    classifier = Signed(classifier) if given.signed else classifier
+    if given.texts:
+        texts = of_file(given.texts, given.documents)
+    else:
+        texts = chosen(classifier, given.data, given.documents)
     methods = (given.methods or f"{OURS},{PEERS}").split(",")
     store = Store.opened(given.out, given.orders, methods if given.methods else ())
     budgets = [int(budget) for budget in given.queries.split(",")]
@@ -302,7 +346,8 @@ def measure(given: argparse.Namespace) -> None:
             pairs = [(m, b) for m in methods for b in budgets if not store.has(at, m, b)]
             if not pairs:
                 continue
-            game = Game(Timed(CachedClassifier(classifier)), text, classifier.split(text))
+            asking = Timed(CachedClassifier(classifier))
+            game = Game(asking, text, asking.split(text, given.units), given.units)
             held = contest(game, store, at)
             store.rows += [{"document": at, **held.row(name, n, peers)} for name, n in pairs]
             store.keep()
@@ -321,6 +366,9 @@ def _options() -> argparse.ArgumentParser:
     options.add_argument("--orders", type=int, default=30, help="in each half of the truth")
     options.add_argument("--python", type=Path, default=PYTHON, help="of the peers' environment")
     options.add_argument("--out", type=Path, help="keep truth and rows as JSON")
+    options.add_argument("--texts", type=Path, help="a CSV file with a column review")
+    options.add_argument("--units", help="token; default: words")
+    options.add_argument("--signed", action="store_true", help="P(positive) − P(negative)")
     options.add_argument("--shown", type=Path, nargs="*", default=[], help="rows to read again")
     return options
 
