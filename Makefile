@@ -48,6 +48,18 @@ tables: $(VENV)/.dev  ## the paper's tables and figures at a small scale, into r
 mutants: $(VENV)/.dev  ## put deliberate faults into copies of the package: do the tests notice? (takes hours)
 	$(BIN)/python -m benchmarks.mutants --random 160
 
+MINUTES ?= 60
+fuzz: $(VENV)/.dev $(VENV)/schemathesis/bin/st  ## random classifiers, texts, files and requests for an hour (MINUTES=60)
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.fuzz --minutes $$(( $(MINUTES) / 2 ))
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.broken_files --files 1000000000 --minutes $$(( $(MINUTES) / 4 ))
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.load --minutes 1 --schemathesis $(VENV)/schemathesis/bin/st
+
+load: $(VENV)/.dev  ## five minutes of clients that ask, leave and misbehave: latencies, errors, memory
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.load --minutes 5
+
+matrix: $(VENV)/.dev  ## the suite on every Python from 3.11, and on the oldest versions that are allowed
+	$(BIN)/python -m benchmarks.matrix
+
 screenshots: $(VENV)/.dev  ## pictures of the page and the file, light and dark, wide and narrow (needs Chromium)
 	$(BIN)/python -m benchmarks.screenshots --out screenshots
 
@@ -85,6 +97,10 @@ RIVALS_PYTHON ?= python3.13
 
 OLD_ENOUGH = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
   { echo "slalom needs Python 3.11 or newer; name one: make PYTHON=python3.12" >&2; exit 1; }
+
+$(VENV)/schemathesis/bin/st: | $(VENV)/.dev  # in an environment of its own: it brings thirty packages
+	@$(PYTHON) -m venv $(VENV)/schemathesis
+	@$(VENV)/schemathesis/bin/python -m pip install -qq schemathesis==4.32.5
 
 AXE := axe-core@4.14.0
 $(VENV)/axe/package/axe.min.js: | $(VENV)/.dev  # what checks that everybody can use the pages; needs npm
