@@ -6,7 +6,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check
 RELEASE := .venvs/release
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test check docs dist release-check lock rivals tables mutants screenshots format clean
+.PHONY: help demo serve test check docs dist release-check lock rivals tables mutants fuzz load matrix screenshots format clean
 
 help:  ## show these targets
 	@sed -n 's/^\([a-z-]*\): .*## /  make \1	/p' $(MAKEFILE_LIST) | expand -t 22

@@ -1,14 +1,13 @@
 """Classifiers whose explanation is known, for every test that needs a right answer."""
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 import slalom
-from slalom.document import Document, FloatArray, Queries
+from slalom.document import FloatArray
 from slalom.surrogates.base import Observations
 from slalom.surrogates.slalom.model import Anchor, SlalomModel
 
@@ -77,18 +76,6 @@ def _oracle(model: SlalomModel, score: Callable[[np.ndarray], np.ndarray]) -> Or
 
     classifier = slalom.FunctionClassifier(logits, labels=["neg", "pos"], gives="logits")
     return Oracle(model, classifier, asked)
-
-
-class Counted(slalom.HuggingFaceClassifier):
-    """A Hugging Face classifier that counts what it is asked."""
-
-    def __init__(self, model: Any, tokenizer: Any) -> None:
-        super().__init__(model, tokenizer)
-        self.n_asked = 0
-
-    def logits(self, asked: Sequence[tuple[Document, Queries]]) -> list[FloatArray]:
-        self.n_asked += sum(len(queries) for _, queries in asked)
-        return super().logits(asked)
 
 
 class NeverEmpty(slalom.FunctionClassifier):

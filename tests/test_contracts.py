@@ -10,10 +10,10 @@ import pytest
 import torch
 
 import slalom
-from oracles import TEXT, Counted, linear_oracle
+from oracles import TEXT, linear_oracle
 from slalom.explainers.surrogate import SurrogateExplainer
 from slalom.explainers.white_box import WhiteBox
-from tokenizers_made_here import made
+from tokenizers_made_here import Counted, made
 
 SHORT = "A truly wonderful film!"  # all of its 32 subsets can be asked
 REVIEW = (

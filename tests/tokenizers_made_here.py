@@ -2,7 +2,7 @@
 
 import json
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
@@ -19,6 +19,7 @@ from tokenizers import (
 )
 
 from slalom.classifiers.huggingface.classifier import HuggingFaceClassifier
+from slalom.document import Document, FloatArray, Queries
 
 TEXTS = [
     "A great film, and the acting is great too.",
@@ -288,3 +289,15 @@ def roomy(architecture: str) -> HuggingFaceClassifier:
     """The same with a longer context."""
     room = "n_positions" if architecture == "GPT-2" else "max_position_embeddings"
     return HuggingFaceClassifier(*tiny(architecture, **{room: 600}))
+
+
+class Counted(HuggingFaceClassifier):
+    """A Hugging Face classifier that counts what it is asked."""
+
+    def __init__(self, model: Any, tokenizer: Any) -> None:
+        super().__init__(model, tokenizer)
+        self.n_asked = 0
+
+    def logits(self, asked: Sequence[tuple[Document, Queries]]) -> list[FloatArray]:
+        self.n_asked += sum(len(queries) for _, queries in asked)
+        return super().logits(asked)
