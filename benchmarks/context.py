@@ -46,6 +46,7 @@ from slalom.metrics.agreement import spearman
 from slalom.metrics.subject import unit_scores
 
 BUDGETS = (16, 32, 64, 128)
+METHODS = "slalom-sources,context-cite,kernel-shap,leave-one-out"
 TOP = 3  # sources that are left out together
 CONTEXTS = {  # a name → the descriptions it is made of, in their order, and what is asked
     "faces": (("olivetti_faces", "lfw"), "When were the face images taken?"),
@@ -226,8 +227,7 @@ def main() -> None:
     parser.add_argument("--sources", default="12,24,60")
     parser.add_argument("--queries", type=int, default=64)
     parser.add_argument("--fresh", type=int, default=64)
-    methods = "slalom-sources,context-cite,kernel-shap,leave-one-out"
-    parser.add_argument("--methods", default=methods)
+    parser.add_argument("--methods", default=METHODS)
     parser.add_argument("--time", action="store_true")
     parser.add_argument("--stored", type=Path)
     parser.add_argument("--out", type=Path)

@@ -8,6 +8,7 @@ the loss of each but not of both: with f what the explanation predicts and N all
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 
 import numpy as np
 
@@ -27,6 +28,7 @@ from slalom.surrogates.lasso import LassoSurrogate
 SPARED = 0.35  # of the loss of both, that of one alone at most
 LEAST = 1.0  # nats that the loss of both costs
 OF_ALL = 0.2  # of what all sources together bring, likewise
+N_PAIRED = 24  # sources, the strongest: of two that say the same each has half the share
 WORTH_CITING = 0.1  # of the strongest source's share,
 FAINT = 0.1  # and nats
 SURE = 1.645  # standard errors
@@ -104,7 +106,8 @@ def sentences_of(explanation: Explanation) -> list[tuple[tuple[int, int], Explan
 def either_suffices(explanation: Explanation) -> list[tuple[int, int]]:
     """Pairs of sources of which the answer needs one, the most needed first."""
     n_units = len(explanation.units)
-    pairs = np.array([(i, j) for i in range(n_units) for j in range(i + 1, n_units)])
+    strongest = np.sort(np.argsort(-shares_of(explanation), kind="stable")[:N_PAIRED])
+    pairs = np.array(list(combinations(strongest.tolist(), 2)))
     kept = np.ones((2 + n_units + len(pairs), n_units))
     kept[1] = 0
     kept[2 + np.arange(n_units), np.arange(n_units)] = 0

@@ -50,7 +50,7 @@ def fragment(explanation: Explanation) -> str:
 
 def body(explanation: Explanation) -> str:
     """The explanation without style and script."""
-    if explanation.said is not None:
+    if explanation.said is not None and explanation.model is not None:
         data = as_data(answer_page.answer_record(explanation))
         inside = f'{answer_page.body(explanation)}<script type="application/json">{data}</script>'
         return f'<section class="slalom" aria-label="Explanation">{inside}</section>'

@@ -37,6 +37,8 @@ from slalom.classifiers.huggingface.next_token import (
 )
 from slalom.document import FloatArray
 
+NUMBERS = 2**28  # scores of the vocabulary that are alive at once: a gigabyte
+
 Ids = Sequence[int]
 Tell = Callable[[int], None]  # of so many rows that were answered
 
@@ -156,9 +158,14 @@ def _in_batches(model: Any, rows: Sequence[Ids], answer: Ids, tell: Tell) -> tup
         tell(len(chosen))
         return found
 
-    waiting = batches(rest.lengths, budget=tokens_per_batch(model), padding=True)
+    most = max(1, NUMBERS // (len(answer) * _n_tokens_known(model))) * int(rest.lengths.max())
+    waiting = batches(rest.lengths, budget=min(most, tokens_per_batch(model)), padding=True)
     begun = in_turn(model, waiting, ask)
     return begun.answers(), prefix.length + rest.n_tokens
+
+
+def _n_tokens_known(model: Any) -> int:
+    return int(getattr(getattr(model, "config", None), "vocab_size", 0) or 2**17)
 
 
 def _batch(model: Any, rest: Held, chosen: LongArray, prefix: Prefix, answer: Ids) -> Tensor:

@@ -1,0 +1,81 @@
+"""benchmarks.context, small: stored answers, a model asked afresh, and the time it takes."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+from benchmarks import context
+
+import slalom
+from chat_models import make_chat_model
+from slalom.language.attribute import attributed
+from slalom.metrics.table import METRICS
+from writers import FACTS, additive, scorer
+
+
+def run(monkeypatch, capsys, *arguments):
+    monkeypatch.setattr(sys, "argv", ["context", *map(str, arguments)])
+    context.main()
+    told = capsys.readouterr().out
+    return [json.loads(line) for line in told.splitlines() if line.startswith("{")], told
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory):
+    """Answers of which either of the first two sources suffices."""
+    rng = np.random.default_rng(0)
+    made = {}
+    for part, n_rows in (("A", 128), ("B", 64), ("C", 64)):
+        masks = rng.random((n_rows, 8)) < 0.5
+        odds = 6.0 * (masks[:, 0] | masks[:, 1]) + 2.0 * masks[:, 2] - 4.0
+        made[f"mask{part}"] = masks
+        made[f"tl{part}"] = np.stack([odds, odds + 3.0], axis=1)
+    folder = tmp_path_factory.mktemp("stored")
+    np.savez(folder / "made.npz", **made)
+    return folder
+
+
+def test_stored_answers(stored, monkeypatch, capsys) -> None:
+    rows, told = run(monkeypatch, capsys, "--stored", stored)
+    assert len(rows) == 8
+    ours = {row["queries"]: row for row in rows if row["method"] == "slalom-sources"}
+    theirs = {row["queries"]: row for row in rows if row["method"] == "context-cite"}
+    assert ours[64]["R2 half"] > 0.95 > theirs[64]["R2 half"]
+    assert ours[64]["either"] == [[1, 2]]
+    assert "slalom-sources | 64" in told
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    made = tmp_path_factory.mktemp("model")
+    make_chat_model(made, "Say 0 or 1: <{text}>")
+    return made
+
+
+def test_a_model_asked_afresh(folder, monkeypatch, capsys) -> None:
+    monkeypatch.setattr(context, "CONTEXTS", {"faces": ((), "the film?")})
+    monkeypatch.setattr(context, "described", lambda names, n: context.sources_of(list(FACTS)[:n]))
+    rows, told = run(
+        monkeypatch, capsys,
+        "--model", folder, "--sources", 4, "--queries", 16, "--fresh", 8,
+    )  # fmt: skip
+    assert [row["method"] for row in rows] == context.METHODS.split(",")
+    assert all(row["queries"] <= 16 and row["tokens"] > 0 for row in rows)
+    assert "LDS half" in told
+    timed, _ = run(
+        monkeypatch, capsys, "--model", folder, "--sources", 4, "--queries", 16, "--time"
+    )
+    assert timed[0]["ratio"] > 0
+    assert 0 < timed[0]["share of tokens"] < 1
+
+
+def test_every_metric_measures_an_answer() -> None:
+    asked = scorer(additive)
+    found = attributed(asked)
+    measured = {name: metric.measure(asked, found) for name, metric in METRICS.items()}
+    assert all(np.isfinite(value) for value in measured.values())
+    assert measured["LDS"] > 0.99
+    assert measured["top-3 drop"] == pytest.approx(7.0, abs=0.3)
+    others = [slalom.explain(asked, asked.text, m, n_queries=30) for m in ("lime", "context-cite")]
+    assert all(METRICS["LDS"].measure(asked, other) > 0.9 for other in others)
