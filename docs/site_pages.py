@@ -17,7 +17,10 @@ import slalom
 
 PROJECT = ("README", "CHANGELOG", "ARCHITECTURE", "CONTRIBUTING")
 CONTENTS = {
-    "Use it": ["install", "tasks", "reading", "sources", "interactions", "page", "coming-from"],
+    "Use it": [
+        *("install", "tasks", "reading", "trust", "limits", "glossary"),
+        *("sources", "interactions", "page", "coming-from"),
+    ],
     "Notebooks": [
         "generated/sentiment",
         "generated/scikit_learn",
@@ -26,7 +29,8 @@ CONTENTS = {
     ],
     "Classifiers": ["classifiers", "chat", "models"],
     "Methods": ["methods/index", "methods/*"],
-    "Many texts": ["corpus", "vocabulary", "evaluate", "results"],
+    "Many texts": ["corpus", "vocabulary", "evaluate"],
+    "How good is it?": ["comparison", "results"],
     "Why": ["theory/index", "theory/*"],
     "Reference": ["cli", "reference", "*"],
     "Project": [*(f"generated/project/{name}" for name in PROJECT), "log/index"],

@@ -51,7 +51,7 @@ def test_the_page_of_this_package_has_no_relative_link(home: str) -> None:
     assert steps.relative_links(README)  # so that there is something to find
     page = with_addresses(README, home, facts.version())
     assert steps.relative_links(page) == []
-    assert ("docs/page.png" in page) == bool(home)
+    assert ("docs/explanation.png" in page) == bool(home)
 
 
 def test_what_is_linked_exists() -> None:
