@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
@@ -101,6 +102,32 @@ def test_labels_of_the_plane_do_not_cover_each_other(show: Opened) -> None:
             assert apart_x or apart_y
 
 
+def test_the_plane_shows_how_sure_it_is(show: Opened) -> None:
+    explanation = with_facts(made())
+    unsure = {**explanation.errors, "value": np.linspace(0.0, 9.0, len(explanation.units))}
+    page = show(replace(explanation, errors=unsure))
+    choose(page, "plane")
+    assert page.locator(".plane .cross").count() > 3
+    faint = page.locator(".plane .p.faint").count()
+    assert 0 < faint < page.locator(".plane .p").count()
+
+
+def test_the_plane_steps_back_where_two_scores_describe_little(show: Opened) -> None:
+    explanation = with_facts(made())
+    poor = replace(explanation, quality=replace(explanation.quality, two_scores=0.3))
+    for shown, place in ((explanation, 1), (poor, 3)):
+        names = show(shown).locator(".bar input")
+        assert names.nth(place).get_attribute("value") == "plane"
+
+
+def test_words_in_company_have_a_sentence(show: Opened) -> None:
+    explanation = with_facts(made())
+    page = show(explanation)
+    choose(page, "company")
+    told = record(explanation)["classes"][0]["company"]
+    expect(page.locator(".canvas figcaption")).to_contain_text(told)
+
+
 def test_the_bridge_ends_at_the_answer(show: Opened) -> None:
     explanation = with_facts(made())
     page = show(explanation)
@@ -133,12 +160,12 @@ def test_a_long_text_is_as_tall_as_it_is(show: Opened) -> None:
     assert last.bounding_box() is not None
 
 
-def test_value_and_linearised_are_a_switch_away(show: Opened) -> None:
+def test_the_single_score_of_the_paper_is_a_switch_away(show: Opened) -> None:
     page = show(with_facts(made()))
     page.locator("summary").click()
-    assert "value" not in page.locator("thead").inner_text()
+    assert "linearised" not in page.locator("thead").inner_text()
     page.locator(".advanced input").check()
-    assert "value" in page.locator("thead").inner_text()
+    assert "linearised" in page.locator("thead").inner_text()
     expect(page.locator("details .small")).to_contain_text("Anchor")
 
 

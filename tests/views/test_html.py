@@ -164,9 +164,9 @@ def test_equal_units_whose_scores_differ_have_rows_of_their_own() -> None:
     assert sorted(great) == [" (1st)", " (2nd) ×2"]
 
 
-def test_value_and_linearised_are_folded_away() -> None:
+def test_only_the_single_score_of_the_paper_is_folded_away() -> None:
     folded = {c["name"]: c["advanced"] for c in record(with_facts(made()))["scores"]}
-    assert folded["value"]
+    assert not folded["value"]
     assert folded["linearised"]
     assert not folded["alone"]
     only = record(replace(made(), scores={"value": made().scores["value"]}))

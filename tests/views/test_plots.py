@@ -2,7 +2,6 @@
 
 import io
 import sys
-from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -69,12 +68,20 @@ def test_the_plane_names_its_words_without_covering_any():
     boxes = [(b.x0, b.y0, b.x1, b.y1) for b in labels_of(figure)]
     assert len(boxes) >= 3
     assert all(apart(box, boxes[:n]) for n, box in enumerate(boxes))
-    assert "(alone)" in figure.axes[0].get_xlabel()
-    asked = {name: score for name, score in made().scores.items() if name != "alone"}
-    nothing_alone = plots.plot_plane(replace(made(), scores=asked))
-    assert "(value)" in nothing_alone.axes[0].get_xlabel()
+    assert "(value)" in figure.axes[0].get_xlabel()
     with pytest.raises(slalom.SlalomError, match="no importances"):
         plots.plot_plane(with_one_score(made()))
+
+
+def test_words_in_company_are_those_measured_both_ways():
+    explanation = with_facts(made())
+    figure = plots.plot_company(explanation)
+    both = explanation.measured["alone"] & explanation.measured["removal"]
+    n_points = sum(len(points.get_offsets()) for points in figure.axes[0].collections[::2])
+    assert 0 < n_points <= both.sum()
+    assert figure.axes[0].get_title().startswith("“")
+    with pytest.raises(slalom.SlalomError, match="measured no word both"):
+        plots.plot_company(made())
 
 
 def test_the_text_is_all_there_line_by_line():

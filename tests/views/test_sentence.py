@@ -12,7 +12,15 @@ from slalom.explanation import Explanation
 from slalom.views import reading
 from slalom.views.html import body
 from slalom.views.record import record
-from slalom.views.sentence import length_sentence, plain, sentence, trust_lines
+from slalom.views.sentence import (
+    company_sentence,
+    describe_little,
+    length_sentence,
+    plain,
+    sentence,
+    trust_lines,
+    two_scores_sentence,
+)
 from slalom.views.terminal import TerminalView
 
 
@@ -186,3 +194,55 @@ def test_scores_of_hundreds_are_told_as_shares_too() -> None:
     far = np.array([900.0, -300.0, -600.0])
     lines = trust_lines(replace(explanation, logits=far, whole=far))
     assert any("+900" in line and "> 99.9 %" in line for line in lines)
+
+
+def described_by(two: float | None, whole: float, trust: str = "high") -> Explanation:
+    quality = replace(made().quality, two_scores=two, r2=whole, trust=trust)
+    return replace(made(), quality=quality)
+
+
+def test_how_much_two_scores_describe_is_said_beside_the_whole() -> None:
+    told = two_scores_sentence(described_by(0.88, 0.92))
+    assert told == (
+        "Two scores per word describe 88 % of how the classifier reacts; the whole model 92 %."
+    )
+    assert two_scores_sentence(described_by(0.88, 0.9, "exact")).endswith("classifier reacts.")
+    assert two_scores_sentence(made()) == ""
+    assert told in trust_lines(described_by(0.88, 0.92))
+
+
+@pytest.mark.parametrize(("two", "whole"), [(0.41, 0.6), (0.55, 0.95)])
+def test_where_two_scores_describe_little_that_is_said(two: float, whole: float) -> None:
+    explanation = described_by(two, whole)
+    assert describe_little(explanation)
+    assert "only" in two_scores_sentence(explanation)
+    assert not describe_little(described_by(0.8, 0.92))
+
+
+def in_company(alone: list[float], removal: list[float]) -> str:
+    words = made("good bad dull")
+    every = np.ones(3, dtype=bool)
+    scores = {**words.scores, "alone": np.array(alone), "removal": np.array(removal)}
+    measured = {"alone": every, "removal": every}
+    return company_sentence(replace(words, scores=scores, measured=measured), 1)
+
+
+@pytest.mark.parametrize(
+    ("removal", "told"),
+    [
+        ([0.2, -0.4, 0.1], "“good” is drowned out by its company: by itself +1.00, in this text"),
+        ([2.5, -0.4, 0.1], "“good” is lifted by its company: by itself +1.00, in this text +2.50."),
+        (
+            [-0.8, -0.4, 0.1],
+            "“good” is turned round by its company: by itself it speaks for “positive” (+1.00), "
+            "in this text against it (−0.80).",
+        ),
+        ([1.1, -0.4, 0.1], "No word counts for much more or less here than by itself"),
+    ],
+)
+def test_the_most_striking_word_in_company_is_read_aloud(removal: list[float], told: str) -> None:
+    assert in_company([1.0, -0.5, 0.1], removal).startswith(told)
+
+
+def test_without_measured_numbers_nothing_is_said_of_company() -> None:
+    assert company_sentence(made(), 1) == ""

@@ -76,17 +76,26 @@ class Fitted:
         return self.samples.complete and self.follow_up.empty is not None
 
     def described(self) -> TwoScores:
-        """The two scores, from all answers; every size of subsets weighs what it is to weigh."""
-        document, seen, present = self.case.document, self.seen, self.follow_up.present
-        if self.samples.due is not None:
-            sizes = seen.counts.sum(axis=1).astype(int)
-            rows_of_size = np.bincount(sizes, seen.weights > 0)[sizes]
-            due = self.samples.due[self.rows] / np.maximum(rows_of_size, 1.0)
-            seen = replace(seen, weights=np.where(seen.weights > 0, due, 0.0))
-        beside = document.count(queries_from_masks(present))
+        """The two scores, from all answers."""
+        present = self.follow_up.present
+        beside = self.case.document.count(queries_from_masks(present))
+        seen = (
+            self.seen if self.samples.due is None else balanced(self.seen, self.samples, self.rows)
+        )
         return two_scores(seen, Known(beside, self.follow_up.scores))
 
     @property
     def drawn(self) -> FloatArray:
         """(n_rows, n_units) how often each row of the fit shows each unit."""
         return self.case.document.untied().count(self.samples.queries[self.rows])
+
+
+def balanced(seen: Observations, samples: Samples, rows: NDArray[np.intp]) -> Observations:
+    """The same with weights by which all rows of a size weigh what they are to weigh together.
+
+    Of some sizes more rows are drawn than the design asks for: there are no others left.
+    """
+    assert samples.due is not None
+    sizes, fitted = seen.counts.sum(axis=1).astype(int), seen.weights > 0
+    of_size = np.maximum(np.bincount(sizes, fitted)[sizes], 1.0)
+    return replace(seen, weights=np.where(fitted, samples.due[rows] / of_size, 0.0))

@@ -17,7 +17,8 @@ from slalom.explanation import Explanation
 from slalom.scales import LOG_ODDS, on_scale
 from slalom.views import colours, reading
 from slalom.views.placing import apart, spread
-from slalom.views.sentence import plain, sentence
+from slalom.views.reading import Row
+from slalom.views.sentence import company_sentence, plain, sentence
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 N_BARS, N_WORDS, N_NAMED = 20, 20, 16
 FOR, AGAINST, STRONG, GREY = colours.FOR[1], colours.AGAINST[1], colours.LOUD[1], "#8a92a0"
 FORMATS = ("png", "svg", "pdf")
+FAINT = 0.35  # of the ink, where an error is larger than words differ
 LINE = 0.34  # inches of a line of text
 MAX_LENGTH = 28  # characters of a unit beside the bars: they need the room
 
@@ -79,26 +81,71 @@ def plot_units(
 
 
 def plot_plane(explanation: Explanation) -> "Figure":
-    """Across what a unit says by itself, up how loud it is."""
+    """Across what a word says (value), up how loud it is; crosses are 90 % intervals."""
     shown, by = _looked_at(explanation, None)
-    across = "alone" if "alone" in shown.scores else "value"
-    if not {across, "importance"} <= shown.scores.keys():
+    if not {"value", "importance"} <= shown.scores.keys():
         raise InputError(f"{explanation.method} has no importances: a plane needs a SLALOM")
     rows = [row for row in reading.rows(shown, by) if shown.identified[row.unit]]
-    units = [row.unit for row in rows]
-    x, y = shown.scores[across][units], shown.scores["importance"][units]
-    shares = reading.weight_shares(shown)[units]
-    hues = _hues(shown, by)[units]
-    figure, axes = _figure(plain(sentence(explanation)), size=(6.4, 4.8))
-    axes.axvline(0, color="#666666", linewidth=0.8)
-    size = 12 + 160 * shares / max(float(shares.max(initial=0.0)), 1e-9)
-    axes.scatter(x, y, s=size, color=hues.tolist())
+    shares = reading.weight_shares(shown)[[row.unit for row in rows]]
     label = reading.label(explanation.labels[reading.shown_class(explanation)])
-    axes.set_xlabel(f"← against   what it says by itself ({across})   for “{_literal(label)}” →")
+    empty = 0.0 if shown.anchor is None else float(np.ravel(shown.anchor.value)[0])
+    figure, axes = _figure(plain(sentence(explanation)), size=(6.4, 4.8))
+    axes.axvline(empty, color="#666666", linewidth=0.8)
+    axes.set_xlabel(f"← against   what it says (value)   for “{_literal(label)}” →")
     axes.set_ylabel("how loud it is (importance) →")
-    axes.margins(0.12)
-    _name(figure, axes, [(row.label, a, b) for row, a, b in zip(rows, x, y, strict=True)])
+    size = 12 + 160 * shares / max(float(shares.max(initial=0.0)), 1e-9)
+    _scatter(figure, axes, shown, rows, ("value", "importance"), size)
     return figure
+
+
+def plot_company(explanation: Explanation) -> "Figure":
+    """Across what a word says by itself, up what its removal takes away: all of it measured."""
+    shown, by = _looked_at(explanation, None)
+    known = shown.is_measured("alone") & shown.is_measured("removal") & shown.identified
+    if not known.any():
+        raise InputError(f"{explanation.method} measured no word both by itself and in the text")
+    rows = [row for row in reading.rows(shown, by) if known[row.unit]]
+    index = reading.shown_class(explanation)
+    label = _literal(reading.label(explanation.labels[index]))
+    figure, axes = _figure(company_sentence(shown, index), size=(5.6, 5.6))
+    axes.axvline(0, color="#666666", linewidth=0.8)
+    axes.axhline(0, color="#666666", linewidth=0.8)
+    axes.axline((0, 0), slope=1, color="#666666", linewidth=0.8, linestyle="--")
+    axes.set_xlabel(f"← against   by itself (alone)   for “{label}” →")
+    axes.set_ylabel("in the text (removal) →")
+    _scatter(figure, axes, shown, rows, ("alone", "removal"), np.full(len(rows), 40.0))
+    return figure
+
+
+def _scatter(
+    figure: Any,
+    axes: Any,
+    shown: Explanation,
+    rows: Sequence[Row],
+    names: tuple[str, str],
+    sizes: FloatArray,
+) -> None:
+    """Points with names and crosses; faint where an error is larger than words differ."""
+    units = [row.unit for row in rows]
+    scores = np.stack([shown.scores[name][units] for name in names])
+    errors = np.stack([shown.errors.get(name, np.zeros(len(shown.units)))[units] for name in names])
+    hues = _hues(shown, reading.colouring(shown))[units]
+    unsure = (errors > scores.std(axis=1, keepdims=True)).any(axis=0)
+    for strong in (False, True):
+        at = unsure != strong
+        fade = 1.0 if strong else FAINT
+        x, y = scores[:, at]
+        axes.scatter(x, y, s=sizes[at], color=hues[at], alpha=fade, linewidths=0)
+        across, up = reading.SURE * errors[:, at]
+        axes.errorbar(
+            *(x, y, up, across),
+            fmt="none",
+            ecolor=hues[at],
+            elinewidth=0.7,
+            alpha=fade * FAINT,
+        )
+    axes.margins(0.12)
+    _name(figure, axes, [(row.label, *at) for row, at in zip(rows, scores.T, strict=True)])
 
 
 def plot_text(explanation: Explanation, score: str | None = None) -> "Figure":

@@ -22,15 +22,15 @@ MEANINGS = {  # in the order in which views offer them
     "removal": "how far the score falls when it is removed",
     "alone": "what the classifier says to it by itself, beyond the empty text",
     "score": "the method's one score",
+    "value": "what the text would say if nothing else were heard",
     "importance": "how loud it is beside the others",
     "share": "its part of the attention in the whole text",
     "gradient": "what a little more attention to it does to the score",
-    "value": "where attention would end up if nothing else were heard",
     "linearised": "value times the weight of the importance",
 }
 TITLES = {"shapley": "fair share", "removal": "if removed", "alone": "by itself"}
 CANCELLING = -0.05  # of the variation: a part below works against the others
-ADVANCED = ("value", "linearised")  # the paper's; folded away where there is more to read
+ADVANCED = ("linearised",)  # folded away where there is more to read
 FIRST = ("shapley", "removal", "alone", "score", "importance", "share")  # the first there is leads
 LOG_ODDS = {"shapley", "removal", "alone", "gradient", "value"}
 WITHOUT_SIDE = {"importance", "share"}

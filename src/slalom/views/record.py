@@ -17,7 +17,14 @@ from slalom.views import reading
 from slalom.views.bridge import bridge
 from slalom.views.numbers import digits, percent
 from slalom.views.reading import Row
-from slalom.views.sentence import plain, sentence, trust_lines
+from slalom.views.sentence import (
+    company_sentence,
+    describe_little,
+    plain,
+    sentence,
+    trust_lines,
+    two_scores_sentence,
+)
 
 Record = dict[str, Any]
 
@@ -51,6 +58,10 @@ def record(explanation: Explanation) -> Record:
         "classes": [_of_class(explanation, index, rows) for index in classes],
         "pairs": _pairs(explanation),
         "trust": _trust(explanation),
+        "two_scores": {
+            "told": two_scores_sentence(explanation),
+            "little": describe_little(explanation),
+        },
         "notes": [reading.label(note) for note in explanation.quality.notes],
         "facts": _facts(explanation),
     }
@@ -141,6 +152,7 @@ def _of_class(explanation: Explanation, index: int, rows: Sequence[Row]) -> Reco
         "strengths": {
             name: _rounded(reading.strengths(shown, name)[units]) for name in shown.scores
         },
+        "company": company_sentence(shown, index),
         "bridge": [
             {**asdict(step), "start": _rounded(step.start), "end": _rounded(step.end)}
             for step in bridge(shown, rows, float(answer))

@@ -21,6 +21,8 @@ WORTH_NAMING = 0.2  # of the strongest
 MAX_LENGTH = 40  # characters of a unit within the sentence
 WORTH_TELLING = 0.1  # log-odds that the length of the text adds
 MEASURABLE = ("shapley", "removal", "alone")
+LITTLE, FAR_LESS = 0.5, 0.3  # R² of the two scores alone; less than that of the whole model
+DIFFERENT, HEARD = 0.5, 0.2  # of the larger of two effects; of the largest effect of any word
 
 
 @dataclass(frozen=True)
@@ -168,10 +170,62 @@ def trust_sentence(explanation: Explanation) -> str:
     return f"It accounts for {share} of how the classifier reacts when words are removed."
 
 
+def two_scores_sentence(explanation: Explanation) -> str:
+    """How much of the classifier value and importance describe; "" where that is unknown."""
+    two, whole = explanation.quality.two_scores, explanation.quality.r2
+    if two is None:
+        return ""
+    beside = whole is not None and explanation.quality.trust != "exact"
+    more = f"; the whole model {r2_percent(whole)}" if beside and whole is not None else ""
+    little = describe_little(explanation)
+    advice = " Go by fair shares and removals instead." if little else ""
+    share = f"{'only ' if little else ''}{r2_percent(max(two, 0.0))}"
+    return f"Two scores per word describe {share} of how the classifier reacts{more}.{advice}"
+
+
+def describe_little(explanation: Explanation) -> bool:
+    """Whether value and importance leave out most of what happens, or of what is known of it."""
+    two, whole = explanation.quality.two_scores, explanation.quality.r2
+    return two is not None and (two < LITTLE or (whole is not None and two < whole - FAR_LESS))
+
+
+def company_sentence(explanation: Explanation, index: int) -> str:
+    """What the text does to the word whose effect differs most from what it says by itself.
+
+    Of one class; from measured numbers alone: "" where there are none.
+    """
+    both = {"alone", "removal"} <= explanation.scores.keys()
+    known = explanation.identified & explanation.is_measured("alone")
+    known = known & explanation.is_measured("removal")
+    if not both or not known.any():
+        return ""
+    alone, removal = (
+        np.where(known, explanation.scores[name], 0.0) for name in ("alone", "removal")
+    )
+    unit = int(np.argmax(np.abs(alone - removal)))
+    one, here = float(alone[unit]), float(removal[unit])
+    larger = max(abs(one), abs(here))
+    heard = HEARD * max(np.abs(alone).max(), np.abs(removal).max())
+    if abs(one - here) < DIFFERENT * larger or larger == 0:
+        return "No word counts for much more or less here than by itself: this text adds up."
+    word = f"“{reading.short(reading.label(explanation.units[unit]), MAX_LENGTH)}”"
+    label = f"“{reading.label(explanation.labels[index])}”"
+    by_itself, in_text = number(one).strip(), number(here).strip()
+    if one * here < 0 and min(abs(one), abs(here)) >= heard:
+        first, second = ("for", "against") if one > 0 else ("against", "for")
+        return (
+            f"{word} is turned round by its company: by itself it speaks {first} {label} "
+            f"({by_itself}), in this text {second} it ({in_text})."
+        )
+    how = "drowned out" if abs(here) < abs(one) else "lifted"
+    return f"{word} is {how} by its company: by itself {by_itself}, in this text {in_text}."
+
+
 def trust_lines(explanation: Explanation) -> list[str]:
     """All there is to say about trust, the most important first."""
     return [
         trust_sentence(explanation),
+        *filter(None, [two_scores_sentence(explanation)]),
         *_luck(explanation),
         *_beside_the_classifier(explanation),
         *_measured(explanation),

@@ -20,10 +20,12 @@ from slalom.scales import LOG_ODDS, on_scale
 from slalom.views import colours, reading
 from slalom.views.numbers import counted, digits, margin, number, percent
 from slalom.views.sentence import (
+    describe_little,
     length_sentence,
     sentence,
     trust_lines,
     trust_sentence,
+    two_scores_sentence,
 )
 
 COLUMNS = ("shapley", "removal", "value", "importance", "share", "alone")
@@ -111,6 +113,8 @@ def _quality(explanation: Explanation, scale: str) -> RenderResult:
     quality = explanation.quality
     trust = Text.assemble("Trust: ", (quality.trust, TRUST.get(quality.trust, "bold")), ". ")
     yield trust.append(trust_sentence(explanation))
+    if describe_little(explanation):
+        yield Text(two_scores_sentence(explanation))
     measure, label = reading.explained(explanation)
     measure = measure if scale == LOG_ODDS else "change of the probability"
     what = f"{measure} of “{reading.label(label)}”" if label else measure

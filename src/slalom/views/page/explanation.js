@@ -23,7 +23,7 @@
     order.sort((a, b) => clear(b) - clear(a) || record.rows[b].identified - record.rows[a].identified || size(b) - size(a));
     return {
       ...{ digitsOf, inPoints: scaled(by), column, order, strength, of, errorOf, measuredOf, label: told.label, sided: column.sided },
-      ...{ bridge: told.bridge, anchor: told.anchor, length: told.length, lengthErrors: told.length_errors },
+      ...{ bridge: told.bridge, company: told.company, anchor: told.anchor, length: told.length, lengthErrors: told.length_errors },
       has: (name) => name in told.scores,
       score: (row) => of(by, row),
       error: (row) => errorOf(by, row),
@@ -88,6 +88,7 @@
         view.bridge.some(({ kind }) => kind === "open") ? " Unexplained: what these values do not account for." : "",
       ].join(""),
     plane: slalom.planeCaption,
+    company: slalom.companyCaption,
   };
 
   slalom.show = (root, record, options = {}) => {
@@ -103,8 +104,10 @@
     const tip = element("div", { class: "tip", role: "status", hidden: true });
     const tabs = [
       ["bars", record.units],
+      ...(slalom.hasPlane(view) && !record.two_scores.little ? [["plane", "two scores"]] : []),
       ...(record.classes.some(({ bridge }) => bridge.length) ? [["bridge", "step by step"]] : []),
-      ...(slalom.hasPlane(view) ? [["plane", "plane"]] : []),
+      ...(record.classes.some(({ company }) => company) ? [["company", "in company"]] : []),
+      ...(slalom.hasPlane(view) && record.two_scores.little ? [["plane", "two scores"]] : []),
     ];
     if (!tabs.some(([name]) => name === state.tab)) state.tab = "bars";
 
@@ -231,7 +234,7 @@
         {},
         element("summary", {}, record.heading),
         (slots.table = element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "All scores" })),
-        advanced && element("label", { class: "advanced" }, element("input", { type: "checkbox", change: (event) => change({ advanced: event.target.checked }) }), " also show value and linearised (the paper’s scores)"),
+        advanced && element("label", { class: "advanced" }, element("input", { type: "checkbox", change: (event) => change({ advanced: event.target.checked }) }), " also show linearised (the paper’s single score)"),
         (slots.anchor = element("div")),
       ),
       element("footer", {}, record.notes.length > 0 && element("ul", {}, record.notes.map((note) => element("li", {}, note))), element("p", {}, record.facts.join(" · "))),

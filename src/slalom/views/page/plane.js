@@ -1,16 +1,15 @@
-// The plane: across what a unit says by itself, up how loud it is, the size its share of the
-// attention.
+// Two pictures of words as points: what each says against how loud it is, and what each says by
+// itself against what removing it from the text changes.
 (function (slalom) {
   "use strict";
   const { drawn, number } = slalom;
   const [LEFT, RIGHT, TOP, BOTTOM] = [46, 14, 14, 50];
-  const [N_LABELS, N_LOUDEST, LETTER, ROW] = [24, 3, 6.8, 13];
+  const [N_LABELS, N_LOUDEST, LETTER, ROW, SURE] = [24, 3, 6.8, 13, 1.645];
   const SPOTS = [ // where a label may stand beside its point: anchor and offset, the best first
     ["", 1, 0], ["end", -1, 0], ["mid", 0, -1], ["mid", 0, 1], ["", 0.7, -0.8], ["end", -0.7, -0.8], ["", 0.7, 0.8], ["end", -0.7, 0.8],
   ];
 
-  slalom.across = (view) => (view.has("alone") ? "alone" : view.has("value") ? "value" : null);
-  slalom.hasPlane = (view) => slalom.across(view) !== null && view.has("importance");
+  slalom.hasPlane = (view) => view.has("value") && view.has("importance");
 
   // All of the data, but for values so far out that they would squeeze the others.
   const range = (data, always) => {
@@ -47,52 +46,68 @@
     return found;
   };
 
-  const frameOf = (across, up, frame, label, anchor) => [
+  const spreadOf = (numbers) => {
+    const mean = numbers.reduce((sum, x) => sum + x, 0) / numbers.length;
+    return Math.sqrt(numbers.reduce((sum, x) => sum + (x - mean) ** 2, 0) / numbers.length);
+  };
+
+  // How far the truth may lie to both sides, as a cross through the point.
+  const cross = (axes, at, errors) => {
+    const ends = errors.map((error, n) => [axes[n](at[n] - SURE * error), axes[n](at[n] + SURE * error)]);
+    const [x, y] = at.map((score, n) => axes[n](score));
+    return drawn("path", { class: "cross", d: `M${(ends[0][0] - x).toFixed(1)} 0H${(ends[0][1] - x).toFixed(1)}M0 ${(ends[1][0] - y).toFixed(1)}V${(ends[1][1] - y).toFixed(1)}` });
+  };
+
+  const grid = (across, up, frame) => [
     across.ticks(frame.right > 400 ? 5 : 3).map((tick) => [
-      drawn("line", { class: tick === 0 ? "zero" : "grid", x1: across(tick), x2: across(tick), y1: TOP, y2: frame.bottom }),
+      drawn("line", { class: "grid", x1: across(tick), x2: across(tick), y1: TOP, y2: frame.bottom }),
       drawn("text", { class: "tick mid", x: across(tick), y: frame.bottom + 16 }, slalom.tick(tick)),
     ]),
     up.ticks().map((tick) => [
       drawn("line", { class: "grid", x1: LEFT, x2: frame.right, y1: up(tick), y2: up(tick) }),
       drawn("text", { class: "tick end", x: LEFT - 7, y: up(tick) + 4 }, slalom.tick(tick)),
     ]),
-    anchor && up.holds(anchor.importance) && [
-      drawn("line", { class: "always", x1: LEFT, x2: frame.right, y1: up(anchor.importance), y2: up(anchor.importance) }),
-      drawn("text", { class: "tick end", x: frame.right - 4, y: up(anchor.importance) - 5 }, "what is always there"),
-    ],
-    drawn("text", { class: "tick", x: LEFT, y: frame.bottom + 36 }, `← against ${slalom.short(label, 14)}`),
-    drawn("text", { class: "tick end", x: frame.right, y: frame.bottom + 36 }, `for ${slalom.short(label, 14)} →`),
-    drawn("text", { class: "tick mid", transform: `translate(12 ${(TOP + frame.bottom) / 2}) rotate(-90)` }, "louder →"),
   ];
 
-  slalom.plane = (record, view, width) => {
-    const height = Math.round(Math.min(Math.max(width * 0.74, 300), 460));
-    const frame = { right: width - RIGHT, bottom: height - BOTTOM };
-    const says = slalom.across(view);
-    const known = view.order.filter((row) => record.rows[row].identified);
-    const across = slalom.axis(...range(known.map((row) => view.of(says, row)), [0]), LEFT, frame.right);
-    const up = slalom.axis(...range(known.map((row) => view.of("importance", row)), []), frame.bottom, TOP);
-    const most = Math.max(...known.map((row) => record.rows[row].share ?? 0), 1e-9);
-    const points = known.map((row) => ({
+  const sides = (frame, [left, right, upwards]) => [
+    drawn("text", { class: "tick", x: LEFT, y: frame.bottom + 36 }, left),
+    drawn("text", { class: "tick end", x: frame.right, y: frame.bottom + 36 }, right),
+    drawn("text", { class: "tick mid", transform: `translate(12 ${(TOP + frame.bottom) / 2}) rotate(-90)` }, upwards),
+  ];
+
+  // Words as points: `names` of the scores across and up, `worth` of rows to be named.
+  const scatter = (record, view, { rows, names, axes, frame, radius, worth, titles, behind, told }) => {
+    const [across, up] = axes;
+    const places = rows.map((row) => names.map((name) => view.of(name, row)));
+    const spreads = names.map((_, n) => spreadOf(places.map((place) => place[n])));
+    const points = rows.map((row, n) => ({
       row,
-      x: across(view.of(says, row)),
-      y: up(view.of("importance", row)),
-      r: 3 + 7 * Math.sqrt((record.rows[row].share ?? 0) / most),
+      at: places[n],
+      x: across(places[n][0]),
+      y: up(places[n][1]),
+      r: radius(row),
       name: slalom.short(record.rows[row].label),
+      errors: names.map((name) => view.errorOf(name, row) ?? 0),
     }));
-    const loudest = [...known].sort((a, b) => view.of("importance", b) - view.of("importance", a)).slice(0, N_LOUDEST);
-    const worth = new Set([...known.filter((row) => slalom.shade(view.strength(row), true)), ...loudest]);
     const named = labels(points, worth, frame);
     return drawn(
       "svg",
-      { class: "chart plane", width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "Across: what each unit says by itself. Up: how loud it is." },
-      frameOf(across, up, frame, view.label, view.anchor),
-      [...points].reverse().map(({ row, x, y, r, name }) => {
+      { class: "chart plane", width: frame.right + RIGHT, height: frame.bottom + BOTTOM, viewBox: `0 0 ${frame.right + RIGHT} ${frame.bottom + BOTTOM}`, role: "img", "aria-label": told },
+      grid(across, up, frame),
+      behind,
+      sides(frame, titles),
+      [...points].reverse().map(({ row, at, x, y, r, name, errors }) => {
         const [anchor, dx, dy] = named.get(row) ?? ["", r + 5, 4];
-        const beyond = across.holds(view.of(says, row)) && up.holds(view.of("importance", row)) ? "" : " beyond";
+        const kinds = [
+          slalom.shade(view.strength(row), view.sided),
+          across.holds(at[0]) && up.holds(at[1]) ? "" : "beyond",
+          errors.some((error, n) => error > spreads[n]) ? "faint" : "",
+          named.has(row) ? "named" : "",
+        ];
         return drawn(
           "g",
-          { class: `p ${slalom.shade(view.strength(row), view.sided)}${beyond}${named.has(row) ? " named" : ""}`, "data-row": row, transform: `translate(${x.toFixed(1)} ${y.toFixed(1)})` },
+          { class: `p ${kinds.filter(Boolean).join(" ")}`, "data-row": row, transform: `translate(${x.toFixed(1)} ${y.toFixed(1)})` },
+          errors.some((error) => error > 0) && cross(axes, at, errors),
           drawn("circle", { r: r.toFixed(1) }),
           drawn("text", { class: anchor, x: dx, y: dy }, name),
         );
@@ -100,12 +115,64 @@
     );
   };
 
+  const frameOf = (width, height) => ({ right: width - RIGHT, bottom: Math.round(height) - BOTTOM });
+  const sideTitles = (label) => [`← against ${slalom.short(label, 14)}`, `for ${slalom.short(label, 14)} →`];
+  const strong = (view, rows) => rows.filter((row) => slalom.shade(view.strength(row), true));
+
+  slalom.plane = (record, view, width) => {
+    const frame = frameOf(width, Math.min(Math.max(width * 0.74, 300), 460));
+    const rows = view.order.filter((row) => record.rows[row].identified);
+    const [values, loudness] = ["value", "importance"].map((name) => rows.map((row) => view.of(name, row)));
+    const most = Math.max(...rows.map((row) => record.rows[row].share ?? 0), 1e-9);
+    const empty = view.anchor ? view.anchor.value : 0;
+    const across = slalom.axis(...range(values, [empty]), LEFT, frame.right);
+    const up = slalom.axis(...range(loudness, []), frame.bottom, TOP);
+    const loudest = [...rows].sort((a, b) => view.of("importance", b) - view.of("importance", a)).slice(0, N_LOUDEST);
+    const always = view.anchor && up.holds(view.anchor.importance) && up(view.anchor.importance);
+    return scatter(record, view, {
+      ...{ rows, frame, names: ["value", "importance"], axes: [across, up] },
+      radius: (row) => 3 + 7 * Math.sqrt((record.rows[row].share ?? 0) / most),
+      worth: new Set([...strong(view, rows), ...loudest]),
+      titles: [...sideTitles(view.label), "louder →"],
+      behind: [
+        drawn("line", { class: "zero", x1: across(empty), x2: across(empty), y1: TOP, y2: frame.bottom }),
+        always && [
+          drawn("line", { class: "always", x1: LEFT, x2: frame.right, y1: always, y2: always }),
+          drawn("text", { class: "tick end", x: frame.right - 4, y: always - 5 }, "what is always there"),
+        ],
+      ],
+      told: "Across: what each unit says. Up: how loud it is.",
+    });
+  };
+
   slalom.planeCaption = (record, view) =>
     [
-      slalom.across(view) === "alone"
-        ? "Across: what the classifier says to the unit by itself, beyond the empty text."
-        : "Across: where the model would end up if only the unit were heard.",
-      " Up: how loud it is. Size: its share of the attention in the whole text.",
-      view.anchor ? ` What is always there (special tokens, a prompt) has loudness ${number(view.anchor.importance)}.` : "",
-    ].join("");
+      record.two_scores.told,
+      "Across: what the text would say if only this were heard; the line is what the empty text says. Up: how loud it is. Size: its share of the attention in the whole text.",
+      view.has("value") && record.rows.some((_, row) => view.errorOf("value", row) > 0) ? "Crosses: 90 % intervals. Faint: known less well than words differ." : "",
+      view.anchor ? `What is always there (special tokens, a prompt) has loudness ${number(view.anchor.importance)}.` : "",
+    ].filter(Boolean).join(" ");
+
+  slalom.company = (record, view, width) => {
+    const side = Math.min(width, 480);
+    const frame = frameOf(side, side - RIGHT - TOP);
+    const rows = view.order.filter((row) => record.rows[row].identified && view.measuredOf("alone", row) && view.measuredOf("removal", row));
+    const ends = range(rows.flatMap((row) => [view.of("alone", row), view.of("removal", row)]), [0]);
+    const across = slalom.axis(...ends, LEFT, frame.right);
+    const up = slalom.axis(...ends, frame.bottom, TOP);
+    const apart = (row) => Math.abs(view.of("alone", row) - view.of("removal", row));
+    const striking = [...rows].sort((a, b) => apart(b) - apart(a)).slice(0, N_LOUDEST);
+    const line = (kind, x1, y1, x2, y2) => drawn("line", { class: kind, x1: across(x1), y1: up(y1), x2: across(x2), y2: up(y2) });
+    return scatter(record, view, {
+      ...{ rows, frame, names: ["alone", "removal"], axes: [across, up] },
+      radius: () => 5,
+      worth: new Set([...striking, ...strong(view, rows)]),
+      titles: [...sideTitles(view.label), "in the text →"],
+      behind: [line("zero", 0, ends[0], 0, ends[1]), line("zero", ends[0], 0, ends[1], 0), line("always", ends[0], ends[0], ends[1], ends[1])],
+      told: "Across: what each unit says by itself. Up: what removing it from the text takes away.",
+    });
+  };
+
+  slalom.companyCaption = (record, view) =>
+    `${view.company} Across: what it says by itself. Up: what removing it takes away. On the dashed line words add up; off it they are drowned out, lifted or turned round by the others. All measured on the classifier itself.`;
 })((window.slalom = window.slalom || {}));
