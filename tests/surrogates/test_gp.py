@@ -88,7 +88,7 @@ def test_the_gradient_is_that_of_the_likelihood() -> None:
     model, asked = _case()
     process = _posterior(model, asked)
     prior, columns = (
-        Prior.of(np.abs(model.shapley()[:, 0]), 0.5),
+        Prior.of(np.abs(model.shapley()[:, 0]), 0.5, 30),
         process.mean.frame.columns(asked.scores),
     )
     likelihood = Likelihood(prior, process.mean.rows, columns, np.full(len(columns), 0.01))
@@ -105,7 +105,7 @@ def test_the_search_makes_the_answers_more_likely() -> None:
     model, asked = _case()
     process = _posterior(model, asked)
     prior, columns = (
-        Prior.of(np.abs(model.shapley()[:, 0]), 0.5),
+        Prior.of(np.abs(model.shapley()[:, 0]), 0.5, 30),
         process.mean.frame.columns(asked.scores),
     )
     likelihood = Likelihood(prior, process.mean.rows, columns, process.mean.noise)
@@ -129,6 +129,7 @@ def test_predictions_are_the_textbook_posterior(n_classes: int) -> None:
     variances = process.variances_of_differences(every[1:], every[0], predicted[[*range(1, 64), 0]])
     apart = covariance.diagonal() + covariance[0, 0] - 2 * covariance[0]
     per_class = process.mean.frame.spread**2 * (process.mean.frame.contrasts**2).sum(axis=1)
+    per_class /= process.honesty
     assert np.allclose(variances, apart[1:, None] * per_class, atol=1e-8)
 
 
@@ -172,7 +173,11 @@ def test_shapley_values_are_those_of_the_posterior() -> None:
     mean, joint = _joint(process, process.mean.subsets(every, model.predict(_shown(every))))
     assert np.allclose(values, process.mean.frame.spread * shapley_of_all(every, mean), atol=1e-8)
     shares = shapley_of_all(every, np.eye(64))
-    spread = np.einsum("us,st,ut->u", shares, joint, shares) * process.mean.frame.spread**2
+    spread = (
+        np.einsum("us,st,ut->u", shares, joint, shares)
+        * process.mean.frame.spread**2
+        / process.honesty
+    )
     assert np.allclose(variances[:, 0], spread, rtol=1e-5, atol=1e-9)
 
 
@@ -185,7 +190,11 @@ def test_the_share_of_the_response_is_close() -> None:
     exact = process.mean.frame.spread * shapley_of_all(every, mean)
     assert np.allclose(values, exact, atol=0.03 * np.abs(exact).max())
     shares = shapley_of_all(every, np.eye(64))
-    spread = np.einsum("us,st,ut->u", shares, joint, shares) * process.mean.frame.spread**2
+    spread = (
+        np.einsum("us,st,ut->u", shares, joint, shares)
+        * process.mean.frame.spread**2
+        / process.honesty
+    )
     assert np.allclose(variances[:, 0], spread, rtol=0.2)
 
 

@@ -8,14 +8,16 @@ spread over the rows that show neither nothing nor everything:
 K is the sum of the four kernels of kernel.py. ε is white: answers are exact, so what no kernel
 explains belongs to the function at that subset alone, and a subset that was asked is known.
 Units that matter in A may matter more here. With u = ρ |φ_i(A)| / mean + 1 − ρ, ρ the R² of A on
-rows it has not seen (0 where it says nothing, and all units are alike):
+rows it has not seen (0 where it says nothing, and all units are alike) times √f, f = N / (N + n):
+φ(A) and z are guesses from the same N rows about n units, and few rows know little of either:
 
     b_i = B (u_i + .3)² e^{z_i}, Σ b = 1 at z = 0      λ_i = Λ (3/n)(u_i + .1) e^{z′_i}
-    log B ~ N(0, .1²)   log Λ ~ N(0, .5²)   z, z′ ~ N(0, 1)
+    log B ~ N(0, .1²)   log Λ ~ N(0, .5²)   z, z′ ~ N(0, f)
     log c, s, r, τ² ~ N(log .5, log .03, log .03, log .1; 1.5²)
 
 The most likely of these are looked for by a few steps of L-BFGS on some of the rows; all rows then
-give one posterior: predictions, held-out residuals, Shapley values, and how sure they are.
+give one posterior: predictions, held-out residuals, Shapley values, and how sure they are. Rows
+that chose A, u and z seem to be explained better than others: variances are divided by f for it.
 
 How to use it: `Asked` holds the rows (which units each shows, one column of scores or one per
 class, what A says of the row without having seen it, the variance of an answer that is not the
@@ -144,26 +146,28 @@ def _spread(columns: FloatArray) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Prior:
-    """The scales at z = 0, B = Λ = 1."""
+    """The scales at z = 0, B = Λ = 1, and how far z may spread."""
 
     effects: FloatArray  # (n_units,)
     rates: FloatArray  # (n_units,)
+    freedom: float
 
     @classmethod
-    def of(cls, strengths: FloatArray, r2: float) -> "Prior":
-        """(n_units,) |φ(A)| and the R² of A."""
-        mean, trust = float(strengths.mean()), float(np.clip(r2, 0.0, 1.0))
+    def of(cls, strengths: FloatArray, r2: float, n_rows: int) -> "Prior":
+        """(n_units,) |φ(A)|, the R² of A, and how many rows both were found by."""
+        freedom = float(np.sqrt(n_rows / (n_rows + len(strengths))))
+        mean, trust = float(strengths.mean()), float(np.clip(r2, 0.0, 1.0)) * freedom
         alike = np.ones_like(strengths)
         matter = alike if mean == 0 else trust * strengths / mean + 1.0 - trust
         effects = (matter + LEAST_EFFECT) ** 2
         rates = REACH / len(strengths) * (matter + LEAST_RATE)
-        return cls(effects / effects.sum(), rates)
+        return cls(effects / effects.sum(), rates, freedom)
 
     def scales(self, theta: FloatArray) -> Scales:
         n = len(self.effects)
         common, reach, together, size, response, own = np.exp(MEANS + SPREADS * theta[2 * n :])
-        effects = self.effects * (common * np.exp(theta[:n]))
-        rates = self.rates * (reach * np.exp(theta[n : 2 * n]))
+        effects = self.effects * (common * np.exp(self.freedom * theta[:n]))
+        rates = self.rates * (reach * np.exp(self.freedom * theta[n : 2 * n]))
         return Scales(effects, rates, together, size, response, own + JITTER)
 
 
@@ -219,7 +223,8 @@ class Likelihood:
             scales.response * np.vdot(pulls, response),
             scales.own * np.trace(pulls),
         ]
-        gained = np.concatenate([by_effect, by_rate, SPREADS * by_scale])
+        of_units = self.prior.freedom * np.concatenate([by_effect, by_rate])
+        gained = np.append(of_units, SPREADS * by_scale)
         return value, theta - gained
 
 
@@ -393,6 +398,7 @@ class Process:
     mean: Mean
     root: FloatArray  # (n_used, n_used) L, lower; above the diagonal leftovers
     used: IntArray  # (n_used,) rows
+    honesty: float  # f: by so much the rows that chose A and the scales make it look better
 
     @classmethod
     def of(cls, asked: Asked, strengths: FloatArray) -> "Process":
@@ -400,7 +406,7 @@ class Process:
         frame, used = Frame.of(asked), _used(asked)
         rows = Subsets(asked.present.astype(np.float64), frame.levels(asked.held_out))
         columns, noise = frame.columns(asked.scores), asked.noise / frame.spread**2
-        prior = Prior.of(strengths, asked.r2())
+        prior = Prior.of(strengths, asked.r2(), len(used))
         some = used
         if len(used) > N_SEARCHED:
             some = np.random.default_rng(0).permutation(used)[:N_SEARCHED]
@@ -415,7 +421,7 @@ class Process:
         weights = np.zeros_like(columns)
         weights[used] = halved_back(root, halved(root, columns[used]))
         mean = Mean(frame, scales, asked.present, rows.level, asked.scores, noise, weights)
-        return cls(mean, root, used)
+        return cls(mean, root, used, prior.freedom**2)
 
     @cached_property
     def rows(self) -> Subsets:
@@ -468,7 +474,7 @@ class Process:
     def _class_variances(self) -> FloatArray:
         """(n_classes,) of one column's variance, in the scores' own unit."""
         frame = self.mean.frame
-        return np.asarray(frame.spread**2 * (frame.contrasts**2).sum(axis=1))
+        return np.asarray(frame.spread**2 / self.honesty * (frame.contrasts**2).sum(axis=1))
 
     def shapley(self, parametric: Parametric, values: FloatArray) -> tuple[FloatArray, FloatArray]:
         """(n_units, n_classes) Shapley values and their variances; `values` are A's."""
