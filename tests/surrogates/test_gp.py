@@ -306,3 +306,13 @@ def test_the_mean_survives_files() -> None:
     again = read_as(_Kept, json.loads(json.dumps(plain(kept)))).mean
     predicted = model.predict(_shown(every))
     assert (again(every, predicted) == mean(every, predicted)).all()
+
+
+def test_rows_that_are_all_but_equal_have_a_root() -> None:
+    """A kernel that tells nothing apart, and hardly any variance of a row's own."""
+    shown = np.tile(_shown(_every(5)), (20, 1))
+    rows = Subsets(shown, np.zeros((len(shown), 1)))
+    scales = Scales(np.full(5, 1e-14), np.full(5, 1e-14), 1e6, 1e-9, 1e6, 1e-12)
+    padded, root = gp._root(rows, np.zeros(len(shown)), scales)
+    assert padded.own > scales.own
+    assert np.isfinite(np.tril(root)).all()

@@ -30,13 +30,14 @@ size are worth it, as A misleads where no row of such a size was asked.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated, Protocol
 
 import numpy as np
 
 from slalom.document import BoolArray, FloatArray, IntArray, row_keys
+from slalom.errors import ClassifierError
 from slalom.schema import Within
 from slalom.surrogates import kernel
 from slalom.surrogates.kernel import Scales, Subsets
@@ -370,6 +371,21 @@ class Mean:
         return self.rows.some(used), np.asarray(self.weights[used])
 
 
+def _root(rows: Subsets, noise: FloatArray, scales: Scales) -> tuple[Scales, FloatArray]:
+    """L, with as much more τ² as it takes to have one: of data that A says exactly it is tiny."""
+    covariance = kernel.covariance(rows, rows, scales)
+    covariance += _of_mean(rows, rows)
+    while True:
+        padded = covariance.copy()
+        diagonal_of(padded)[:] += scales.own + noise
+        root = root_of(padded)
+        if root is not None:
+            return scales, root
+        if scales.own > float(diagonal_of(covariance).max()) or not np.isfinite(covariance).all():
+            raise ClassifierError("the answers are too odd for a fit: look at the scores")
+        scales = replace(scales, own=10.0 * scales.own)
+
+
 def _blocks(n_rows: int) -> list[IntArray]:
     """Rows at a time, at least one block: covariances of all at once may not fit in memory."""
     every = np.arange(n_rows, dtype=np.int32)
@@ -413,11 +429,7 @@ class Process:
         likelihood = Likelihood(prior, rows.some(some), columns[some], noise[some])
         scales = prior.scales(most_likely(likelihood if len(some) <= FEW else likelihood.single()))
         among = rows if len(used) == len(rows) else rows.some(used)
-        covariance = kernel.covariance(among, among, scales)
-        covariance += _of_mean(among, among)
-        diagonal_of(covariance)[:] += scales.own + noise[used]
-        root = root_of(covariance)
-        assert root is not None
+        scales, root = _root(among, noise[used], scales)
         weights = np.zeros_like(columns)
         weights[used] = halved_back(root, halved(root, columns[used]))
         mean = Mean(frame, scales, asked.present, rows.level, asked.scores, noise, weights)
