@@ -65,6 +65,15 @@ def test_of_two_sources_that_say_the_same_either_suffices() -> None:
     assert found.cite()[1].sources == ()
 
 
+def test_of_three_sources_that_say_the_same_any_suffices() -> None:
+    copies = (FACTS[2], MANY[-1], MANY[-2])
+    odds = lambda shown: words(-9.0 + 8.0 * any(copy in shown for copy in copies), 3.0)  # noqa: E731
+    found = attribute(KnownWriter(odds), MANY, n_queries=128)
+    (one,) = found.cite()[0].either
+    assert one == (2, 9, 10)
+    assert "any of [3], [10] and [11] suffices" in str(found.cite()[0])
+
+
 def test_a_part_of_the_answer_needs_no_further_queries() -> None:
     writer = KnownWriter(additive)
     found = attribute(writer)

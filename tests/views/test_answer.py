@@ -42,7 +42,7 @@ def test_nats_are_told_as_factors(nats, told) -> None:
 def test_the_verdict_names_both_of_which_either_suffices(found) -> None:
     told = "".join(part.text for part in verdict(found))
     assert told.startswith("The answer rests on source 3 and source 11")
-    assert "either of 3 and 11 suffices" in told
+    assert "either of [3] and [11] suffices" in told
     assert "without both 3\u202f000 times less likely" in told or "without both" in told
 
 
@@ -93,5 +93,5 @@ def test_the_page_holds_what_is_hostile_as_text() -> None:
 def test_without_a_script_the_answer_has_its_marks(found) -> None:
     body = html.body(found)
     assert "Ben lives in Rome.<sup>[3][11]</sup>" in body
-    assert "either of 3 and 11 suffices" in body
+    assert "either of [3] and [11] suffices" in body
     assert found._repr_html_().startswith("<div>")

@@ -1,9 +1,10 @@
 """What was said of a part of an answer, and which sources carry each of its sentences.
 
 Both read what is stored: nothing is asked. Of two sources *either suffices* where the answer bears
-the loss of each but not of both: with f what the explanation predicts and N all sources,
+the loss of each but not of both, of three any one where it bears that of each two: with f what the
+explanation predicts and N all sources,
 
-    loss(S) = f(N) − f(N less S)        loss(i), loss(j) ≤ SPARED · loss(i, j) ≥ LEAST nats
+    loss(T) = f(N) − f(N less T) ≥ LEAST nats        loss(T less i) ≤ SPARED · loss(T), i in T
 """
 
 from collections.abc import Sequence
@@ -28,7 +29,7 @@ from slalom.surrogates.lasso import LassoSurrogate
 SPARED = 0.35  # of the loss of both, that of one alone at most
 LEAST = 1.0  # nats that the loss of both costs
 OF_ALL = 0.2  # of what all sources together bring, likewise
-N_PAIRED = 24  # sources, the strongest: of two that say the same each has half the share
+CANDIDATES = {2: 24, 3: 12}  # size → of so many sources, the strongest: copies share what they say
 WORTH_CITING = 0.1  # of the strongest source's share,
 FAINT = 0.1  # and nats
 SURE = 1.645  # standard errors
@@ -56,11 +57,11 @@ class Citation:
     text: str
     span: tuple[int, int]
     sources: tuple[Cited, ...]
-    either: tuple[tuple[int, int], ...]  # two sources of which either suffices
+    either: tuple[tuple[int, ...], ...]  # two or three sources of which one suffices
 
     def __str__(self) -> str:
         marks = "".join(f"[{one.source + 1}]" for one in self.sources)
-        pairs = "; ".join(f"either of [{i + 1}] and [{j + 1}] suffices" for i, j in self.either)
+        pairs = "; ".join(map(suffices, self.either))
         return f"{self.text} {marks or '(no source)'}" + (f" ({pairs})" if pairs else "")
 
 
@@ -103,22 +104,33 @@ def sentences_of(explanation: Explanation) -> list[tuple[tuple[int, int], Explan
     return [(cut, of_part(explanation, cut)) for cut in cuts]
 
 
-def either_suffices(explanation: Explanation) -> list[tuple[int, int]]:
-    """Pairs of sources of which the answer needs one, the most needed first."""
+def either_suffices(explanation: Explanation) -> list[tuple[int, ...]]:
+    """Two or three sources of which the answer needs one, the most needed first."""
     n_units = len(explanation.units)
-    strongest = np.sort(np.argsort(-shares_of(explanation), kind="stable")[:N_PAIRED])
-    pairs = np.array(list(combinations(strongest.tolist(), 2)))
-    kept = np.ones((2 + n_units + len(pairs), n_units))
+    strongest = np.argsort(-shares_of(explanation), kind="stable").tolist()
+    sets: list[tuple[int, ...]] = [(unit,) for unit in range(n_units)]
+    for size, n_candidates in CANDIDATES.items():
+        sets += combinations(sorted(strongest[:n_candidates]), size)
+    kept = np.ones((2 + len(sets), n_units))
     kept[1] = 0
-    kept[2 + np.arange(n_units), np.arange(n_units)] = 0
-    kept[2 + n_units + np.arange(len(pairs))[:, None], pairs] = 0
+    for row, one in enumerate(sets, start=2):
+        kept[row, list(one)] = 0
     scores = explanation.predict(kept)
-    lost = scores[0] - scores
-    alone, both = lost[2 : 2 + n_units][pairs], lost[2 + n_units :]
-    needed = max(LEAST, OF_ALL * float(lost[1]))
-    found = (both >= needed) & (alone.max(axis=1) <= SPARED * both)
-    order = np.argsort(-both, kind="stable")
-    return [(int(pairs[at][0]), int(pairs[at][1])) for at in order if found[at]]
+    lost = dict(zip(sets, (scores[0] - scores[2:]).tolist(), strict=True))
+    needed = max(LEAST, OF_ALL * float(scores[0] - scores[1]))
+    found: list[tuple[int, ...]] = []
+    for one in sets[n_units:]:
+        spared = max(lost[rest] for rest in combinations(one, len(one) - 1))
+        holds = any(set(other) <= set(one) for other in found)
+        if not holds and lost[one] >= needed and spared <= SPARED * lost[one]:
+            found.append(one)
+    return sorted(found, key=lambda one: -lost[one])
+
+
+def suffices(sources: Sequence[int]) -> str:
+    """ "either of [3] and [10] suffices", "any of [1], [3] and [10] suffices"."""
+    *first, last = (f"[{unit + 1}]" for unit in sources)
+    return f"{'either' if len(first) == 1 else 'any'} of {', '.join(first)} and {last} suffices"
 
 
 def said_by(explanation: Explanation) -> Answer:

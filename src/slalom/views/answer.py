@@ -11,7 +11,7 @@ from math import exp
 import numpy as np
 
 from slalom.explanation import Explanation
-from slalom.language.citations import citation_of, cite, shares_of
+from slalom.language.citations import citation_of, cite, shares_of, suffices
 from slalom.views import reading
 from slalom.views.numbers import number, r2_percent
 from slalom.views.sentence import Part
@@ -68,12 +68,12 @@ def verdict(explanation: Explanation) -> tuple[Part, ...]:
         joint = "" if not place else " and " if place == len(names) - 1 else ", "
         parts += [Part(joint), Part(name, "for")]
     if citation.either:
-        first, second = citation.either[0]
-        one = max(lost_without(explanation, [[first], [second]]))
-        both = lost_without(explanation, [[first, second]])[0]
+        copies = citation.either[0]
+        one = max(lost_without(explanation, [[unit] for unit in copies]))
+        every = lost_without(explanation, [copies])[0]
         told = (
-            f": either of {first + 1} and {second + 1} suffices. Without one of them it is "
-            f"{likely(one)}, without both {likely(both)}."
+            f": {suffices(copies)}. Without one of them it is {likely(one)}, "
+            f"without {'both' if len(copies) == 2 else 'all of them'} {likely(every)}."
         )
     else:
         top = citation.sources[0].source

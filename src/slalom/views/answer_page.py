@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from slalom.explanation import Explanation
-from slalom.language.citations import Citation, citation_of, sentences_of, shares_of
+from slalom.language.citations import Citation, citation_of, sentences_of, shares_of, suffices
 from slalom.views import reading
 from slalom.views.answer import N_CITED, likely, lost_without, source_name, trust, verdict
 from slalom.views.numbers import number
@@ -87,7 +87,7 @@ def _marks(sentence: Record) -> str:
 
 def _cited(citation: Citation) -> Record:
     cited = [one.source for one in citation.sources]
-    told = "; ".join(f"either of [{i + 1}] and [{j + 1}] suffices" for i, j in citation.either)
+    told = "; ".join(map(suffices, citation.either))
     if not told and cited and citation.sources[0].lost > 0:
         told = f"{likely(citation.sources[0].lost)} without [{cited[0] + 1}]"
     return {"cited": cited, "told": told}

@@ -321,6 +321,8 @@ def prediction(explanation: Explanation) -> str:
 
 def explained(explanation: Explanation) -> tuple[str, str]:
     """What the scores measure, and the label they are about: "" for all of them."""
+    if explanation.said is not None:
+        return "nats", explanation.target
     if explanation.target_index is None:
         each = "all labels, each its own log-odds" if explanation.independent else ""
         return each or "all classes, centred logits", ""
