@@ -5,6 +5,7 @@
         [--queries 250,500,1000] [--methods slalom,kernel-shap] [--orders 30] [--out FILE]
         [--texts FILE.csv] [--units token] [--signed]
     python -m benchmarks.rivals --shown FILE …
+    python -m benchmarks.rivals --page          the tables of docs/rivals.md, from the stored rows
 
 Reviews have 20 to 120 words, as many of each length. The players are their words; a word that is
 out is removed; a game's value is the log-odds of the last class. A peer estimates in a process of
@@ -43,6 +44,7 @@ from benchmarks.inside import (
     FloatArray,
     Queries,
     queries_from_masks,
+    write_whole,
 )
 from benchmarks.reviews import opened
 from training import data
@@ -53,6 +55,8 @@ START = "import sys; from rival_worker import main; main(sys.argv[1])"
 SHORTEST, LONGEST, N_TEST = 20, 120, 500
 OURS = "slalom,kernel-shap"
 PEERS = "shapiq LeverageSHAP,shapiq OddSHAP,shapiq RegressionMSR,shapiq ProxySHAP"
+PAGE, STORED = ROOT / "docs/rivals.md", ROOT / "experiments/results/rivals"
+MARK = "<!-- tables: python -m benchmarks.rivals --page -->"
 Row = dict[str, Any]
 
 
@@ -273,7 +277,7 @@ def chosen(classifier: Any, folder: Path | None, n_documents: int) -> list[str]:
 def table(rows: Sequence[Row], first: str = "slalom") -> str:
     """Per number of queries and method: errors, and each against those of the first, paired."""
     lines = [
-        "| queries | method | error | mean of reviews | below slalom's by | R² | LDS | seconds |"
+        "| queries | method | error | mean of reviews | above slalom's by | R² | LDS | seconds |"
     ]
     lines.append("|" + "---|" * 8)
     for budget in sorted({row["queries"] for row in rows}):
@@ -307,8 +311,8 @@ def _cells(rows: dict[int, Row], base: dict[int, Row]) -> list[str]:
     ratios = np.array([row["error"] / row["size"] for row in rows.values()])
     cells = [f"{_short(ratios.mean())} ± {_short(_error(ratios))}"]
     both = [at for at in rows if at in base]
-    gains = np.array([(base[at]["error"] - rows[at]["error"]) / rows[at]["size"] for at in both])
-    cells.append(f"{gains.mean():+.4f} ± {_short(_error(gains))}" if len(gains) > 1 else "–")
+    more = np.array([(rows[at]["error"] - base[at]["error"]) / rows[at]["size"] for at in both])
+    cells.append(f"{more.mean():+.4f} ± {_short(_error(more))}" if more.any() else "–")
     for key in ("r2", "lds"):
         told = [row[key] for row in rows.values() if key in row]
         cells.append(f"{np.mean(told):.3f}" if told else "–")
@@ -325,10 +329,22 @@ def _short(number: float) -> str:
 
 def main() -> None:
     given = _options().parse_args()
-    for path in given.shown:
-        print(f"\n{path.stem}\n\n{table(json.loads(path.read_text(encoding='utf-8'))['rows'])}")
-    if not given.shown:
+    if given.page:
+        write_whole(PAGE, page(PAGE.read_text(encoding="utf-8")))
+    elif given.shown:
+        print("\n\n".join(map(section, given.shown)))
+    else:
         measure(given)
+
+
+def page(text: str) -> str:
+    """The page of results with the tables of the rows that are stored."""
+    sections = map(section, sorted(STORED.glob("*.json")))
+    return "\n\n".join([text[: text.index(MARK)] + MARK, *sections]) + "\n"
+
+
+def section(path: Path) -> str:
+    return f"## {path.stem}\n\n{table(json.loads(path.read_text(encoding='utf-8'))['rows'])}"
 
 
 def measure(given: argparse.Namespace) -> None:
@@ -369,6 +385,7 @@ def _options() -> argparse.ArgumentParser:
     options.add_argument("--texts", type=Path, help="a CSV file with a column review")
     options.add_argument("--units", help="token; default: words")
     options.add_argument("--signed", action="store_true", help="P(positive) − P(negative)")
+    options.add_argument("--page", action="store_true", help="write the tables of docs/rivals.md")
     options.add_argument("--shown", type=Path, nargs="*", default=[], help="rows to read again")
     return options
 

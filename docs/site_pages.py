@@ -30,7 +30,7 @@ CONTENTS = {
     "Classifiers": ["classifiers", "chat", "models"],
     "Methods": ["methods/index", "methods/*"],
     "Many texts": ["corpus", "vocabulary", "evaluate"],
-    "How good is it?": ["comparison", "results"],
+    "How good is it?": ["comparison", "rivals", "results"],
     "Why": ["theory/index", "theory/*"],
     "Reference": ["cli", "reference", "*"],
     "Project": [*(f"generated/project/{name}" for name in PROJECT), "log/index"],

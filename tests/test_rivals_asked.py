@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from benchmarks.inside import CachedClassifier
-from benchmarks.rivals import Game, Store, Timed, contest, rivals, table
+from benchmarks.rivals import PAGE, Game, Store, Timed, contest, page, rivals, table
 
 from oracles import TEXT, linear_oracle, slalom_oracle
 
@@ -77,4 +77,9 @@ def test_the_table_pairs_reviews() -> None:
     rows += [row(0, "peer", 0.02), row(1, "peer", 0.04)]
     first, second = table(rows).splitlines()[2:]
     assert "| slalom | .0200 |" in first
-    assert "| peer | .0300 | .0300 ± .0100 | -0.0100 ± .0000 |" in second
+    assert "| peer | .0300 | .0300 ± .0100 | +0.0100 ± .0000 |" in second
+
+
+def test_the_page_has_the_tables_of_the_rows() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    assert page(text) == text, "run  python -m benchmarks.rivals --page"
