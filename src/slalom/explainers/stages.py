@@ -14,6 +14,7 @@ from slalom.document import BoolArray, FloatArray, queries_from_masks
 from slalom.explainers.case import Case
 from slalom.samplers.base import Samples
 from slalom.surrogates.base import Fit, Observations
+from slalom.surrogates.slalom.fit import Prior
 from slalom.surrogates.slalom.process import Whole
 from slalom.surrogates.slalom.two_scores import Known, TwoScores, two_scores
 
@@ -75,14 +76,14 @@ class Fitted:
         """Every subset of the units, the empty one too."""
         return self.samples.complete and self.follow_up.empty is not None
 
-    def described(self) -> TwoScores:
+    def described(self, prior: Prior | None) -> TwoScores:
         """The two scores, from all answers."""
         present = self.follow_up.present
         beside = self.case.document.count(queries_from_masks(present))
         seen = (
             self.seen if self.samples.due is None else balanced(self.seen, self.samples, self.rows)
         )
-        return two_scores(seen, Known(beside, self.follow_up.scores))
+        return two_scores(seen, Known(beside, self.follow_up.scores), prior)
 
     @property
     def drawn(self) -> FloatArray:

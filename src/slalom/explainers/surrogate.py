@@ -109,7 +109,8 @@ class SurrogateExplainer:
             and getattr(self.surrogate, "exact_over_all", False)
         )
         every = ALL_ASKED.format(one.case.answers.n_queries)
-        two = one.described() if self.facts is not None and one.anchored else None
+        prior = getattr(self.surrogate, "prior", None)
+        two = one.described(prior) if self.facts is not None and one.anchored else None
         return Found(
             scores=scored.scores if two is None else scored.scores | two.spread(features).scores,
             errors=scored.errors if two is None else scored.errors | two.spread(features).errors,

@@ -5,6 +5,7 @@ import pytest
 
 from slalom.samplers.base import random_subsets
 from slalom.surrogates.base import Observations
+from slalom.surrogates.slalom.fit import Prior
 from slalom.surrogates.slalom.two_scores import REACH, Known, two_scores
 
 N_WORDS = 24
@@ -97,3 +98,16 @@ def test_words_in_another_order_have_the_same_scores():
     one, other = described(counts, world(counts)), described(counts[:, order], world(counts))
     for name, scores in one.scores.items():
         np.testing.assert_allclose(other.scores[name], scores[order], atol=1e-5)
+
+
+def test_a_prior_helps_where_answers_do_not_tell():
+    counts = subsets(20_000, 2)
+    truth = described(counts, world(counts))
+    told = Prior(truth.scores["value"], truth.scores["importance"], truth.anchor.importance)
+    counts = subsets(40, 6)
+    seen = Observations(counts, world(counts), np.ones(40), np.ones(N_WORDS))
+    off_by = {}
+    for prior in (None, told):
+        found = two_scores(seen, Known(counts[:0], seen.scores[:0]), prior)
+        off_by[prior] = [np.abs(found.scores[n] - truth.scores[n]).mean() for n in truth.scores]
+    assert (np.array(off_by[told]) < 0.8 * np.array(off_by[None])).all()

@@ -33,6 +33,7 @@ from slalom.surrogates.base import Observations
 from slalom.surrogates.quality import Judged, loo_quality, sampled_rows
 from slalom.surrogates.rows import Rows
 from slalom.surrogates.slalom.cholesky import diagonal_of, halved, halved_back, root_of
+from slalom.surrogates.slalom.fit import Prior
 from slalom.surrogates.slalom.model import Anchor
 from slalom.surrogates.slalom.recovery import recovered
 
@@ -74,8 +75,8 @@ class TwoScores:
         )
 
 
-def two_scores(seen: Observations, known: Known) -> TwoScores:
-    """The two scores of every feature, and what follows from them."""
+def two_scores(seen: Observations, known: Known, prior: Prior | None = None) -> TwoScores:
+    """The two scores of every feature, and what follows from them; ridges pull to the prior."""
     counts = np.vstack([seen.counts, known.counts])
     columns = seen.scores.reshape(len(seen.scores), -1)
     scores = np.vstack([columns, known.scores.reshape(-1, columns.shape[1])])
@@ -92,6 +93,8 @@ def two_scores(seen: Observations, known: Known) -> TwoScores:
         seen.counts[fitted], columns[fitted], seen.weights[fitted], seen.document_counts
     )
     problem = Description.of(rows, Range.of(counts, scores, seen.document_counts), empty)
+    if prior is not None:
+        problem = problem.towards(prior)
     place = descend(problem, problem.start())
     moves, judged = judge(problem, place, rows)
     return _read(place.values, place.importances, moves, seen, judged)
@@ -133,7 +136,8 @@ class Description:
     scores: FloatArray  # (n, n_classes)
     weights: FloatArray  # (n,) π / (n var y)
     range: Range
-    centre: FloatArray  # (n_classes,) u_0
+    centre: FloatArray  # (k, n_classes) u_0, or what a prior says; the anchor's is v_0
+    believed: FloatArray  # (k,) s̄ = 0, or what a prior says; the anchor's is where it begins
     grounded: bool  # v_0 is known
 
     @property
@@ -153,9 +157,20 @@ class Description:
             rows.scores,
             np.zeros(n) if constant else shares / spread,
             values,
-            values.bent(mean if empty is None else empty),
+            np.tile(values.bent(mean if empty is None else empty), (rows.counts.shape[1] + 1, 1)),
+            np.append(np.zeros(rows.counts.shape[1]), LOUD),
             empty is not None,
         )
+
+    def towards(self, prior: Prior) -> "Description":
+        """The same with ridges that pull to the prior, where it says anything."""
+        told, m = np.isfinite(prior.values), self.n_features
+        if not told.any():
+            return self
+        centre, level = self.centre.copy(), prior.importances[told].mean()
+        centre[:m][told] = self.range.bent(prior.values[told].reshape(told.sum(), -1))
+        believed = np.append(np.where(told, prior.importances - level, 0.0), prior.anchor - level)
+        return replace(self, centre=centre, believed=believed)
 
     def slopes(self, place: "Place") -> FloatArray:
         """(k, n_classes) of values by u; none of an anchor that is known."""
@@ -165,9 +180,8 @@ class Description:
         return slopes
 
     def start(self) -> "Place":
-        """All words alike."""
-        m = self.n_features
-        return self.at(np.tile(self.centre, (m + 1, 1)), np.append(np.zeros(m), LOUD))
+        """All words alike, or as the prior has them."""
+        return self.at(self.centre, self.believed)
 
     def at(self, bent: FloatArray, importances: FloatArray) -> "Place":
         m = self.n_features
@@ -180,7 +194,7 @@ class Description:
         objective = (
             float(self.weights @ (residuals**2).sum(axis=1))
             + VALUE_RIDGE * float(((bent - self.centre) ** 2).sum()) / (m * bent.shape[1])
-            + IMPORTANCE_RIDGE * float((importances[:m] ** 2).mean())
+            + IMPORTANCE_RIDGE * float(((importances - self.believed)[:m] ** 2).mean())
         )
         return Place(bent, importances, values, attention, attended, residuals, objective)
 
@@ -284,7 +298,7 @@ def system_at(problem: Description, place: Place, *, full: bool) -> System:
         downhill[:, c] += slopes[:, c] * by_value
         pull += by_importance
     importances = IMPORTANCE_RIDGE / m
-    pull[:m] -= importances * place.importances[:m]
+    pull[:m] -= importances * (place.importances - problem.believed)[:m]
     diagonal_of(shared)[:m] += importances  # their mean is the gauge: any pull on it will do
     return System(own, crossed, shared, downhill, pull)
 

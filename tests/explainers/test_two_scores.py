@@ -1,0 +1,75 @@
+"""What the default method says of each word in two scores, from end to end."""
+
+import numpy as np
+import pytest
+
+import slalom
+
+RIGHT = 1e-4
+
+
+def exact(words, n_classes, seed):
+    """A classifier that is a SLALOM over these words, and its importances and values."""
+    rng = np.random.default_rng(seed)
+    different = list(dict.fromkeys(words))
+    importances, values = (
+        rng.normal(size=len(different)),
+        rng.normal(size=(len(different), n_classes)),
+    )
+    empty = rng.normal(size=n_classes)
+
+    def logits(texts):
+        counts = np.array([[text.split().count(word) for word in different] for text in texts])
+        weights = np.append(counts * np.exp(importances), np.full((len(texts), 1), np.e), axis=1)
+        return weights @ np.vstack([values, empty]) / weights.sum(axis=1, keepdims=True)
+
+    labels = [str(label) for label in range(n_classes)]
+    classifier = slalom.FunctionClassifier(logits, labels=labels, gives="logits")
+    at = [different.index(word) for word in words]
+    return classifier, importances[at] - importances.mean(), values[at]
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("text", ["a b c", "a b a c d e a", "a b c d e f g h"])
+def test_an_exact_slalom_comes_back(text, seed):
+    classifier, importances, values = exact(text.split(), 2, seed)
+    found = slalom.explain(classifier, text, target=1)
+    np.testing.assert_allclose(found.scores["value"], values[:, 1] - values[:, 0], atol=RIGHT)
+    np.testing.assert_allclose(found.scores["importance"], importances, atol=RIGHT)
+    assert found.quality.two_scores == 1.0
+    assert not found.errors["value"].any()
+
+
+def test_classes_share_importances_in_long_texts_too():
+    words = [f"w{number}" for number in range(36)]
+    classifier, importances, values = exact(words, 4, 0)
+    found = slalom.explain(classifier, " ".join(words), target="all")
+    centred = values - values.mean(axis=1, keepdims=True)
+    np.testing.assert_allclose(found.scores["value"], centred, atol=RIGHT)
+    np.testing.assert_allclose(found.scores["importance"], importances, atol=RIGHT)
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("A slow start, but a truly wonderful film about two brothers, not a boat.", "wonderful"),
+        ("Great screen but terrible battery.", "terrible"),
+        ("The food was awful and the waiter was rude.", "awful"),
+    ],
+)
+def test_the_word_that_is_missed_most_is_heard_most(text, word):
+    found = slalom.explain(slalom.load(), text, target="positive")
+    at = found.units.index(word)
+    assert np.argmax(np.abs(found.scores["removal"])) == at
+    assert np.argmax(found.scores["share"]) == at
+    side = found.scores["value"][at] - found.anchor.value
+    assert side * found.scores["shapley"][at] > 0
+
+
+def test_the_same_holds_for_values_of_another_seed():
+    text = "The plot is thin and the jokes are old, but the cast is brilliant and I laughed a lot."
+    one, other = (slalom.explain(slalom.load(), text, seed=seed) for seed in (0, 1))
+    for name in ("value", "importance"):
+        off = np.abs(one.scores[name] - other.scores[name])
+        both = np.hypot(one.errors[name], other.errors[name])
+        assert np.mean(off <= 1.645 * both) > 0.8
