@@ -2,7 +2,10 @@
 
     python -m benchmarks.kills --kills 100
     python -m benchmarks.kills --kills 20 --engine ray --workers 2
+    python -m benchmarks.kills --kills 20 --full-disk
 
+With --full-disk runs are not killed, but may write files of a random size at most (the system's
+own limit stands in for a disk): they must end with one sentence and leave nothing half-written.
 Every run explains rows whose texts all differ with a classifier that writes down what it is
 asked. After each run that came to its end every row must be there once; rows that were asked
 more than once are counted: those at work when a process was killed, and no others.
@@ -11,6 +14,7 @@ more than once are counted: those at work when a process was killed, and no othe
 import argparse
 import os
 import random
+import resource
 import signal
 import subprocess
 import sys
@@ -67,9 +71,9 @@ class Case:
         self.data.write_text("\n".join(["text,key", *lines]) + "\n", encoding="utf-8")
         return self
 
-    def start(self) -> "subprocess.Popen[str]":
-        """The run in a process of its own."""
-        parts = (self.data, self.out, self.engine, self.workers, self.seconds)
+    def start(self, room: int = 0) -> "subprocess.Popen[str]":
+        """The run in a process of its own; `room` is for the largest file it may write; 0: any."""
+        parts = (self.data, self.out, self.engine, self.workers, self.seconds, room)
         path = os.pathsep.join([str(ROOT), *filter(None, sys.path)])
         return subprocess.Popen(
             [sys.executable, "-m", "benchmarks.kills", "--child", *map(str, parts)],
@@ -97,13 +101,18 @@ class Case:
         return sum(asked[line.rpartition(",")[0]] > 1 for line in texts)
 
 
-def child(data: str, out: str, engine: str, workers: str, seconds: str) -> None:
+def child(data: str, out: str, engine: str, workers: str, seconds: str, room: str) -> None:
+    if int(room):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (int(room), resource.RLIM_INFINITY))
     diary = Diary(str(Path(out).with_suffix(".diary")), float(seconds))
     asked = slalom.FunctionClassifier(diary, ["bad", "good"], gives="logits", name="diary")
-    explain_dataset(
-        asked, data, out, method="leave-one-out", id_column="key", engine=engine,
-        workers=int(workers), rows_per_file=ROWS_PER_FILE,
-    )  # fmt: skip
+    try:
+        explain_dataset(
+            asked, data, out, method="leave-one-out", id_column="key", engine=engine,
+            workers=int(workers), rows_per_file=ROWS_PER_FILE,
+        )  # fmt: skip
+    except slalom.SlalomError as problem:
+        sys.exit(f"error: {problem}")
 
 
 def workers_of(driver: int) -> list[int]:
@@ -149,6 +158,17 @@ def kill_at_random(case: Case, rng: random.Random, most_seconds: float) -> int:
         return n_killed
 
 
+def fill_disk_at_random(case: Case, rng: random.Random) -> list[str]:
+    """One run with little room: what is wrong with how it ended."""
+    process = case.start(room=rng.choice((1, 500, 4000, rng.randint(1, 20_000))))
+    _, errors = process.communicate()
+    if process.returncode == 0:
+        return []
+    found = [] if errors.startswith("error: cannot write") else [errors]
+    left = [*case.out.rglob("*.part")] if case.out.exists() else []
+    return found + [f"{path} was left behind" for path in left]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--kills", type=int, default=100)
@@ -157,7 +177,8 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=100)
     parser.add_argument("--most-seconds", type=float, default=1.0, help="before a kill")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--child", nargs=5, help=argparse.SUPPRESS)
+    parser.add_argument("--full-disk", action="store_true")
+    parser.add_argument("--child", nargs=6, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
         child(*options.child)
@@ -170,7 +191,13 @@ def main() -> None:
             workers = options.workers if options.engine == "ray" else 1
             case = Case(data, out, options.rows, options.engine, workers, 0.005).write()
             while not (out / "run.json").exists() or case.n_done() < case.n_rows:
-                n_killed += kill_at_random(case, rng, options.most_seconds)
+                if options.full_disk and n_killed < options.kills:
+                    faults += fill_disk_at_random(case, rng)
+                    n_killed += 1
+                elif options.full_disk:
+                    case.start().communicate()
+                else:
+                    n_killed += kill_at_random(case, rng, options.most_seconds)
             case.start().communicate()  # also where the last kill came after the last row
             n_runs, again = n_runs + 1, again + case.n_asked_again()
             faults += case.faults()

@@ -53,6 +53,7 @@ WRONG = {
     "model.anchor": ({}, "model.anchor.value is missing"),
     "length_curve": ([0.0], "length_curve: expected 22 entries (units and one more), not 1"),
     "pairs.pairs[0].units": ([1, 99], "pairs: a pair of the units (1, 99), of 21"),
+    "anchor.value": ([0.1], "anchor.value: expected one number"),
     "text": (None, "text: expected a text or a list, not None"),
     "seed": (-1, "seed: expected a number from 0"),
 }
@@ -75,6 +76,15 @@ def test_the_sentence_names_what_is_wrong(place, tmp_path):
     with pytest.raises(slalom.SlalomError) as caught:
         slalom.read(file)
     assert f"{file} is an explanation file, but damaged: {sentence}" in str(caught.value)
+
+
+@pytest.mark.parametrize("value", [[0.1], 0.1])
+def test_an_anchor_has_a_value_for_every_class(value, tmp_path):
+    record = made(all_classes=True).to_json()
+    record["anchor"]["value"] = value
+    (tmp_path / "e.json").write_text(json.dumps(record))
+    with pytest.raises(slalom.SlalomError, match=r"anchor.value: expected one number per class"):
+        slalom.read(tmp_path / "e.json")
 
 
 def test_the_target_must_be_there(tmp_path):

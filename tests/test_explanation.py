@@ -49,7 +49,7 @@ def with_every_part(explanation, whole):
 def test_every_part_of_version_2_survives_a_file(found, whole, tmp_path):
     made = with_every_part(found, whole)
     if np.shape(whole):
-        made = replace(made, target="all", target_index=None, model=None)
+        made = replace(made, target="all", target_index=None, model=None, anchor=None)
     made.save(tmp_path / "e.json")
     again = slalom.read(tmp_path / "e.json")
     assert again == made

@@ -342,9 +342,11 @@ def check_explanation(explanation: Explanation) -> None:
         if name not in e.scores or error.shape != e.scores[name].shape:
             raise ValueError(f"errors.{name}: there is no score of the same shape")
     shape = () if of_class is not None else (len(e.labels),)
-    for what, number in {"whole": e.whole, "base": e.base}.items():
+    anchor = None if e.anchor is None else e.anchor.value
+    for what, number in {"whole": e.whole, "base": e.base, "anchor.value": anchor}.items():
         if number is not None and np.shape(number) != shape:
-            raise ValueError(f"{what}: expected {'one number' if not shape else 'a list'}")
+            per = " per class" if shape else ""
+            raise ValueError(f"{what}: expected one number{per}")
     _check_model(e, shape)
 
 
