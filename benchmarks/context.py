@@ -1,6 +1,7 @@
 """Which sources made a language model say that: how well methods foresee it, at equal queries.
 
-    python -m benchmarks.context [--model FOLDER] [--sources 12,24,60] [--queries 64] [--fresh 64]
+    python -m benchmarks.context [--model FOLDER] [--contexts faces,forest,housing]
+        [--sources 12,24,60] [--queries 64] [--fresh 64]
         [--methods slalom-sources,context-cite,kernel-shap,leave-one-out] [--out FILE]
     python -m benchmarks.context --time [--model FOLDER] [--sources 12,24]
     python -m benchmarks.context --stored FOLDER
@@ -112,7 +113,8 @@ def agreement(found: Explanation, masks: BoolArray, true: FloatArray) -> tuple[f
 def asked_afresh(given: Any) -> Iterator[dict[str, Any]]:
     writer = model_of(given.model)
     for n_sources in map(int, given.sources.split(",")):
-        for name, (names, question) in CONTEXTS.items():
+        for name in given.contexts.split(","):
+            names, question = CONTEXTS[name]
             sources = described(names, n_sources)
             if len(sources.spans) < n_sources:
                 continue
@@ -225,6 +227,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--model")
     parser.add_argument("--sources", default="12,24,60")
+    parser.add_argument("--contexts", default=",".join(CONTEXTS))
     parser.add_argument("--queries", type=int, default=64)
     parser.add_argument("--fresh", type=int, default=64)
     parser.add_argument("--methods", default=METHODS)

@@ -42,7 +42,7 @@ def test_a_title_is_shown_with_any_source_of_its_document() -> None:
         [("Rome", "It is old. It is large."), {"title": "Oslo", "text": "Cold."}], "sentence"
     )
     assert found.names == ("Rome", "Rome", "Oslo")
-    assert found.shown(np.array([False, True, False])) == "Rome It is large."
+    assert found.shown(np.array([False, True, False])) == "Rome\nIt is large."
     assert found.shown(np.array([False, False, True])) == "Oslo\nCold."
 
 
@@ -50,6 +50,7 @@ def test_what_is_outside_of_spans_is_always_shown() -> None:
     found = sources_of("Note: a b c.", [(6, 7), (8, 9)])
     assert found.shown(np.zeros(2, dtype=bool)) == "Note: c."
     assert found.shown(np.array([False, True])) == "Note: b c."
+    assert units(sources_of("  a b  ", [(2, 3), (4, 5)])) == ["a", "b"]
 
 
 def test_equal_sources_are_two() -> None:

@@ -83,9 +83,8 @@ class AnswerScorer:
         """Without an answer the model gives one, all sources shown. `prompt` holds {sources} and,
         if there is a question, {question}; the chat template of the model goes around it."""
         self.writer, self.sources = writer, sources
-        content = _filled(prompt, _checked_question(question), writer.cue)
-        before, self._after = content.split(SOURCES)
-        self._before, self._after = _around(writer, before, self._after)
+        before, after = _filled(prompt, _checked_question(question), writer.cue)
+        self._before, self._after = _around(writer, before, after)
         everything = np.ones(len(sources.spans), dtype=bool)
         whole = self.prompt(everything)
         self.answer = _checked_answer(answer) if answer is not None else _said(writer, whole)
@@ -263,8 +262,8 @@ def _masks(document: Document, queries: Queries) -> BoolArray:
     return np.asarray(document.untied().count(queries) > 0)
 
 
-def _filled(prompt: str | None, question: str, cue: str) -> str:
-    """The prompt with the question in its place; {sources} stays."""
+def _filled(prompt: str | None, question: str, cue: str) -> tuple[str, str]:
+    """What comes before and after the sources, the question in its place."""
     if prompt is None:
         prompt = (DEFAULT if question else WITHOUT_QUESTION) + cue
     if not isinstance(prompt, str):
@@ -280,7 +279,7 @@ def _filled(prompt: str | None, question: str, cue: str) -> str:
             "or leave the question empty"
         )
     before, after = prompt.split(SOURCES)
-    return SOURCES.join(part.replace(QUESTION, question) for part in (before, after))
+    return before.replace(QUESTION, question), after.replace(QUESTION, question)
 
 
 def _around(writer: Writer, before: str, after: str) -> tuple[str, str]:

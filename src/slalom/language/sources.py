@@ -34,6 +34,10 @@ class Piece:
     unit: int  # NO_UNIT: a title, or always shown
     document: int  # ALWAYS: shown whatever is left out
 
+    @property
+    def is_title(self) -> bool:
+        return self.unit == NO_UNIT and self.document != ALWAYS
+
 
 @dataclass(frozen=True, eq=False)
 class Sources:
@@ -65,6 +69,8 @@ class Sources:
                 on = piece.document == ALWAYS or piece.document in documents
             if on:
                 joint = gap or (" " if number != last + 1 else "")
+                if last >= 0 and self.pieces[last].is_title:
+                    joint = "\n"
                 parts += [joint if parts else "", self.text[piece.start : piece.end]]
                 last = number
         return "".join(parts)
@@ -73,7 +79,9 @@ class Sources:
 def sources_of(given: Given, by: By = None) -> Sources:
     """One text, cut into sentences unless `by` says otherwise, or documents, each one source."""
     if isinstance(given, str):
-        documents = [("", _checked(given, "the text of the sources"))]
+        text = _checked(given, "the text of the sources")
+        spans_are_given = not (by is None or isinstance(by, str))
+        documents = [("", given if spans_are_given else text)]
         by = "sentence" if by is None else by
     elif isinstance(given, Sequence):
         documents = [_document(one, number) for number, one in enumerate(given, start=1)]

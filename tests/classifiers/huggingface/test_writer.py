@@ -130,6 +130,10 @@ def test_an_encoder_is_refused(tmp_path) -> None:
     for kind in (hf.BertForMaskedLM, hf.BertForSequenceClassification, hf.BertModel):
         with pytest.raises(slalom.SlalomError, match="AutoModelForCausalLM"):
             attribute((kind(config).eval(), wordpiece()))
+    hf.BertForMaskedLM(config).save_pretrained(tmp_path)
+    wordpiece().save_pretrained(tmp_path)
+    with pytest.raises(slalom.SlalomError, match=r"as an encoder does|not a trained"):
+        attribute(tmp_path)
 
 
 @pytest.mark.parametrize("thing", [7, None, object()])
