@@ -56,6 +56,7 @@ class Quality:
     parts: dict[str, float] = field(default_factory=dict)  # of the model → share it describes
     r2_error: float | None = None  # standard error of R²: with few answers it is partly luck
     two_scores: float | None = None  # R² of value and importance alone, beside r2 of the whole
+    n_repeats: Annotated[int, Within(0)] = 0  # of the queries: asked before, to see what it repeats
 
 
 def trust_of(r2: float | None, r2_error: float | None = None) -> str:

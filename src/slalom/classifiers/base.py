@@ -116,6 +116,17 @@ def defined_together(classifier: Classifier, name: str, other: str) -> bool:
     return name not in vars(classifier) and other in vars(next(kinds, object))
 
 
+def anew(classifier: Classifier, number: int) -> Classifier:
+    """The same, past whatever remembers its answers, for the first, second, … time.
+
+    That is its `anew(number)`, where its class defines that beside `logits`; else itself, which
+    then remembers nothing.
+    """
+    able: Any = classifier
+    found: Classifier = able.anew(number) if defined_together(able, "logits", "anew") else able
+    return found
+
+
 def remarks_on(
     classifier: Classifier, document: Document, queries: Queries, logits: FloatArray
 ) -> tuple[str, ...]:

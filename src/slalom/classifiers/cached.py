@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slalom.classifiers.base import Classifier, Delegating
+from slalom.classifiers.base import Classifier, Delegating, anew
 from slalom.document import Document, FloatArray, Queries
 from slalom.errors import InputError
 
@@ -55,6 +55,9 @@ class CachedClassifier(Delegating):
             self._store(known)
         width = len(self.labels)
         return [np.array([known[entry] for entry in row]).reshape(len(row), width) for row in seen]
+
+    def anew(self, number: int) -> Classifier:
+        return anew(self.classifier, number)
 
     def _ask_unknown(
         self,

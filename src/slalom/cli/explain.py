@@ -65,6 +65,13 @@ MAX_WIDTH = 100  # columns; longer lines are hard to read
 )
 @click.option("--queries", type=COUNT, metavar="N", help="Use at most N queries.")
 @MAX_ERROR
+@click.option(
+    "--repeats",
+    type=COUNT,
+    default=1,
+    metavar="K",
+    help="Ask every query K times and take means, of a classifier that does not repeat itself.",
+)
 @SEED
 @TOO_LONG
 @model_options
@@ -109,6 +116,7 @@ def explain(
     units: str | None,
     queries: int | None,
     max_error: float | None,
+    repeats: int,
     seed: int,
     too_long: str,
     device: str | None,
@@ -140,6 +148,8 @@ def explain(
         assert file is not None
         if files or plot_file or scores or pairs or counterfactual:
             raise click.UsageError(f"{file} is a table: its results go to --out")
+        if repeats > 1:
+            raise click.UsageError(f"{file} is a table: --repeats is for one text at a time")
         if units == "phrase":
             raise click.UsageError(f"{file} is a table: --units phrase is for one text at a time")
         from slalom.corpus.explain import Dataset
@@ -173,7 +183,7 @@ def explain(
         if dry_run:
             rehearsed, cut = by_phrases(chosen, units, too_long)
             document = document_of(classifier, content, cut, too_long=too_long)
-            request = Request(n_queries=queries, seed=seed)
+            request = Request(n_queries=queries, seed=seed, repeats=repeats)
             click.echo(_cost(rehearsed, classifier, document, request=request))
             return
         explanation = explain(
@@ -186,6 +196,7 @@ def explain(
             too_long=too_long,
             seed=seed,
             progress=True,
+            repeats=repeats,
         )
         turned, problem = None, None
         shown: tuple[str, ...] = ()

@@ -41,7 +41,7 @@ PLAINER = {  # for terminals and pipes that lack a sign
     **{"≤": "<=", "≥": ">="},
 }
 STORED = re.compile(  # settings in sentences that were written down by the library
-    r'\b(too_long|units|cache|n_samples)="?(\w+)"?|\b(n_queries|base_url|max_error)\b'
+    r'\b(too_long|units|cache|n_samples)="?(\w+)"?|\b(n_queries|base_url|max_error|repeats)\b'
 )
 MAX_NAME = 1000  # characters; a longer text is no file name
 WIDE = 1000  # columns of what is not a terminal

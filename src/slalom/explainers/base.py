@@ -45,7 +45,8 @@ class Ask:
 
     document: Document
     queries: Queries
-    most: int | None = None  # distinct queries about this document, those before included
+    most: int | None = None  # asked about this document in all, those before included
+    again: Queries | None = None  # of those that were asked: once more, to see what they are worth
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +56,15 @@ class Split:
     document: Document
     spans: Sequence[Span]
     too_long: str
+
+
+@dataclass(frozen=True, eq=False)
+class Repeats:
+    """Queries that were asked more than once: a classifier that repeats itself says the same."""
+
+    before: FloatArray  # (n, n_classes) one answer to each
+    after: FloatArray  # (n, n_classes) a later one
+    n_each: int  # answers that are averaged wherever one is used
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +78,9 @@ class Answers:
     empty: FloatArray | None  # (n_classes,) of the empty text; None: it was not asked
     outputs: Outputs
     remarks: tuple[str, ...]  # what a reader of all answers so far must know
-    n_queries: int  # distinct ones about this document so far
+    repeats: Repeats | None  # None: nothing was asked twice
+    n_queries: int  # about this document so far
+    n_repeats: int  # of them
     n_tokens: int
     seconds: float
 
@@ -119,8 +131,9 @@ class Request:
     target: TargetName = None
     n_queries: int | None = None
     seed: int = 0
+    repeats: int = 1  # how often each query is asked; answers are means
 
     def planned(self, explainer: Explainer, document: Document) -> int:
-        """How many queries a document will take, at most."""
-        n_subsets = 1 << min(document.n_units, 30)
-        return min(self.n_queries or explainer.budget(document), n_subsets)
+        """How many queries a document will take, at most, a few repeated ones aside."""
+        n_subsets = self.repeats << min(document.n_units, 30)
+        return min(self.n_queries or self.repeats * explainer.budget(document), n_subsets)

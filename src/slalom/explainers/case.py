@@ -5,17 +5,21 @@ method's own findings; nothing of methods.
 """
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
 from slalom.classifiers.base import Target, target_of
 from slalom.document import BoolArray, Document, FloatArray
+from slalom.errors import counted
 from slalom.explainers.base import Answers, Outputs, TargetName
 from slalom.explanation import Explanation, Number, Quality, trust_of
 from slalom.surrogates.base import Model
 from slalom.surrogates.linear import LinearModel
 from slalom.surrogates.slalom.model import Anchor
 
+ROUNDING = 1e-3  # of the spread of scores: smaller differences of repeated answers are no noise
+SINGLE_PRECISION = 1e-5  # of a score, after many layers
 UNREAD = "units are unknown to the tokenizer: the classifier cannot have read them"
 
 
@@ -41,6 +45,26 @@ class Case:
         """Logits of this classifier as scores of this case's target."""
         return self.target.scores(logits, independent=self.outputs.independent)
 
+    @cached_property
+    def noise(self) -> FloatArray:
+        """() or (n_classes,) variance of a score, were it asked again; 0: it repeats itself.
+
+        Differences far below those between subsets are rounding.
+        """
+        repeats = self.answers.repeats
+        if repeats is None:
+            return np.zeros_like(self.score)
+        missed = self.scores_of(repeats.before) - self.scores_of(repeats.after)
+        variance = (missed**2).mean(axis=0) / (2 * repeats.n_each)
+        largest = 1.0 + np.abs(self.scores).max(axis=0)
+        floor = (ROUNDING * self.scores.std(axis=0)) ** 2 + (SINGLE_PRECISION * largest) ** 2
+        is_rounding = variance <= floor
+        return np.asarray(np.where(is_rounding, 0.0, variance))
+
+    @property
+    def is_noisy(self) -> bool:
+        return bool(self.noise.any())
+
     def additive(self, scores: FloatArray) -> LinearModel:
         """The model that takes the scores at their word: removing a unit takes its score away."""
         return LinearModel(scores, np.asarray(self.score - scores.sum(axis=0)))
@@ -49,7 +73,29 @@ class Case:
         """What was not read cannot be explained; what was asked in full needs no fit."""
         if self._unread():
             return trust_of(None)
-        return "exact" if found.exact else trust_of(found.r2, found.r2_error)
+        if found.exact and not self.is_noisy:
+            return "exact"
+        r2 = 1.0 if found.exact and found.r2 is None else found.r2
+        return trust_of(None if r2 is None else min(r2, self._repeatable()), found.r2_error)
+
+    def _repeatable(self) -> float:
+        """How much of what two subsets differ by is more than the noise of two answers."""
+        variation = np.maximum(self.scores.var(axis=0), np.finfo(float).tiny)
+        return float(1.0 - (2.0 * self.noise / variation).max())
+
+    def _noted(self) -> tuple[str, ...]:
+        """What to know of a classifier that does not repeat itself."""
+        repeats = self.answers.repeats
+        if repeats is None or not self.is_noisy:
+            return ()
+        deviation = float(np.sqrt(self.noise.max() * repeats.n_each))
+        note = (
+            f"the classifier does not repeat itself: {counted(len(repeats.before), 'query')} asked "
+            f"twice got answers that vary by ±{deviation:.2g}, which errors include"
+        )
+        many = f"; each was asked {repeats.n_each} times, and answers are means"
+        more = ": more repeats make them smaller"
+        return (note + (many if repeats.n_each > 1 else more),)
 
     def _unread(self) -> tuple[str, ...]:
         n_unknown, n_units = self.document.n_unknown, self.document.n_units
@@ -84,10 +130,17 @@ class Case:
                 r2=None if self._unread() else found.r2,  # of what nobody read it says nothing
                 rmse=None if self._unread() else found.rmse,
                 n_queries=answers.n_queries,
+                n_repeats=answers.n_repeats,
                 n_tokens=answers.n_tokens + found.n_tokens,
                 seconds=answers.seconds + seconds,
                 trust=self._trust(found),
-                notes=(*self._unread(), *document.notes, *answers.remarks, *found.notes),
+                notes=(
+                    *self._unread(),
+                    *document.notes,
+                    *answers.remarks,
+                    *self._noted(),
+                    *found.notes,
+                ),
                 parts=found.parts,
                 r2_error=found.r2_error,
                 two_scores=None if self._unread() else found.two_scores,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from slalom.classifiers.base import Classifier, Delegating, unpaid
+from slalom.classifiers.base import Classifier, Delegating, anew, unpaid
 from slalom.classifiers.cached import distinct
 from slalom.document import Document, FloatArray, Queries, Text
 from slalom.explainers.base import Explainer, Request
@@ -68,6 +68,7 @@ class StandIn(Delegating):
         self.classifier = classifier
         self._seen: set[Hashable] = set()
         self._asked: list[tuple[Document, Queries]] = []  # each distinct query once
+        self._again: list[tuple[int, Document, Queries]] = []  # asked anew, and how often before
 
     def __call__(self, texts: Sequence[Text]) -> FloatArray:
         return np.zeros((len(texts), len(self.labels)))
@@ -84,11 +85,32 @@ class StandIn(Delegating):
             answers.append(document.count(queries) @ weights)
         return answers
 
+    def anew(self, number: int) -> "Again":
+        return Again(self, number)
+
+    def again(self, number: int, asked: Sequence[tuple[Document, Queries]]) -> None:
+        self._again += [(number, document, queries) for document, queries in asked]
+
     def cost(self) -> Cost:
-        bills = [unpaid(self.classifier, document, queries) for document, queries in self._asked]
+        anew_too = [(anew(self.classifier, n), d, q) for n, d, q in self._again]
+        asked = [*((self.classifier, d, q) for d, q in self._asked), *anew_too]
+        n_queries = len(self._seen) + sum(len(queries) for _, _, queries in anew_too)
+        bills = [unpaid(*one) for one in asked]
         paid = [bill for bill in bills if bill is not None]
         if paid:
             n_requests, n_tokens = (sum(column) for column in zip(*paid, strict=True))
-            return Cost(len(self._seen), n_tokens, n_requests)
-        tokens = [int(document.n_tokens(queries).sum()) for document, queries in self._asked]
-        return Cost(len(self._seen), sum(tokens))
+            return Cost(n_queries, n_tokens, n_requests)
+        tokens = [int(document.n_tokens(queries).sum()) for _, document, queries in asked]
+        return Cost(n_queries, sum(tokens))
+
+
+class Again(Delegating):
+    """A stand-in that is asked anew: every query counts."""
+
+    def __init__(self, stand_in: StandIn, number: int) -> None:
+        self.classifier: Classifier = stand_in
+        self.stand_in, self.number = stand_in, number
+
+    def logits(self, asked: Sequence[tuple[Document, Queries]]) -> list[FloatArray]:
+        self.stand_in.again(self.number, asked)
+        return self.stand_in.logits(asked)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from slalom.document import BoolArray, Document, FloatArray, queries_from_masks
+from slalom.document import BoolArray, Document, FloatArray, Queries, queries_from_masks
 from slalom.explainers.base import Ask, Asking
 from slalom.explainers.stages import Fitted, FollowUp
 from slalom.surrogates.base import Fit
@@ -44,12 +44,19 @@ class Facts:
         return masks if document.has_empty_query else masks[masks.any(axis=1)]
 
 
-def ask_facts(plan: Facts, one: Fitted, *, n_queries: int | None) -> Asking[Fitted]:
-    """The second round; never more than `n_queries` with the first."""
+def ask_facts(
+    plan: Facts | None, one: Fitted, *, n_queries: int | None, again: Queries
+) -> Asking[Fitted]:
+    """The second round; never more than `n_queries` with the first.
+
+    In it some of the first are asked anew: a later call finds noise as well as drift.
+    """
     document, first = one.case.document, one.case.answers
-    room = None if n_queries is None else n_queries - first.n_queries
-    masks = plan.masks(document, one.fit, room)
-    answers = yield Ask(document, queries_from_masks(masks), n_queries)
+    masks = np.zeros((0, document.n_units), dtype=bool)
+    if plan is not None:
+        room = None if n_queries is None else n_queries - first.n_queries - len(again)
+        masks = plan.masks(document, one.fit, room)
+    answers = yield Ask(document, queries_from_masks(masks), n_queries, again)
     # the full text stays the first of the rows that tell the target
     kept = replace(answers, logits=first.logits, first=first.first, inverse=first.inverse)
     follow_up = FollowUp(masks[answers.rows], one.case.scores_of(answers.logits))

@@ -62,6 +62,7 @@ def explain(
     max_error: float | None = None,
     labels: Sequence[str] | None = None,
     absent: str = REMOVE,
+    repeats: int = 1,
 ) -> Explanation:
     """What every unit of the text says to the classifier, and how loudly it says it.
 
@@ -79,6 +80,8 @@ def explain(
     :param seed: of the random queries; the same seed gives the same numbers
     :param progress: True shows a bar; a function is called with the numbers of answered and of
         planned queries, and an error it raises stops the work
+    :param repeats: how often each query is asked, of a classifier that does not repeat itself;
+        answers are means, and all of them count towards `n_queries`
     :param max_error: ask on until no Shapley value has a larger standard error (in log-odds), up to
         `n_queries` or 8000 queries
     :param labels: names of the classes of a function, or of a zero-shot pipeline
@@ -87,7 +90,7 @@ def explain(
     """
     given = with_absent(as_classifier(classifier, labels), absent)
     wanted, units = by_phrases(until_sure(method, max_error), units, too_long)
-    wrapped, order = _checked(given, wanted, target, n_queries, seed)
+    wrapped, order = _checked(given, wanted, Request(target, n_queries, seed, repeats))
     document = document_of(wrapped, text, units, too_long=too_long)
     _warn_of_long_fits([document], order)
     with _meter(progress, [document], order) as meter:
@@ -113,6 +116,7 @@ def explain_many(
     max_error: float | None = None,
     labels: Sequence[str] | None = None,
     absent: str = REMOVE,
+    repeats: int = 1,
 ) -> list[Any]:
     """Explain many texts with the same call; queries are batched across documents.
 
@@ -122,7 +126,7 @@ def explain_many(
     keep = _keeps(on_error)
     given = with_absent(as_classifier(classifier, labels), absent)
     wanted, units = by_phrases(until_sure(method, max_error), units, too_long)
-    wrapped, order = _checked(given, wanted, target, n_queries, seed)
+    wrapped, order = _checked(given, wanted, Request(target, n_queries, seed, repeats))
     order = replace(order, keep_errors=keep)
     split = Split(wrapped, units, too_long, partial(workers_pay, wrapped, order))
     documents = list(_documents(split, texts, keep=keep))
@@ -162,6 +166,7 @@ def explain_each(
     max_error: float | None = None,
     labels: Sequence[str] | None = None,
     absent: str = REMOVE,
+    repeats: int = 1,
 ) -> Iterator[Any]:
     """As `explain_many`, but yields each explanation as soon as it is finished.
 
@@ -170,7 +175,7 @@ def explain_each(
     keep = _keeps(on_error)
     given = with_absent(as_classifier(classifier, labels), absent)
     wanted, units = by_phrases(until_sure(method, max_error), units, too_long)
-    wrapped, order = _checked(given, wanted, target, n_queries, seed)
+    wrapped, order = _checked(given, wanted, Request(target, n_queries, seed, repeats))
     order = replace(order, keep_errors=keep)
     split = Split(wrapped, units, too_long, partial(workers_pay, wrapped, order))
     return _each(wrapped, order, _documents(split, texts, keep=keep), progress)
@@ -213,17 +218,17 @@ def _each(
     poor.warn()
 
 
-def _checked(
-    classifier: Any,
-    explainer: Explainer,
-    target: TargetName,
-    n_queries: int | None,
-    seed: int,
-) -> tuple[Classifier, Order]:
+def _checked(classifier: Any, explainer: Explainer, wanted: Request) -> tuple[Classifier, Order]:
     """The classifier, and what is wanted of it; wrong arguments raise before anything is asked."""
-    wrapped = as_classifier(classifier)
+    wrapped, target = as_classifier(classifier), wanted.target
+    n_queries = wanted.n_queries
     allowed = None if n_queries is None else checked_whole("n_queries", n_queries, 1)
-    request = Request(target, allowed, checked_whole("seed", seed, 0))
+    repeats = checked_whole("repeats", wanted.repeats, 1)
+    if repeats > 1 and not isinstance(explainer, AskingMethod):
+        raise InputError(
+            Setting("repeats"), f" needs a method that only asks, which {explainer.name!r} is not"
+        )
+    request = Request(target, allowed, checked_whole("seed", wanted.seed, 0), repeats)
     if knows_labels(wrapped):
         labels = tuple(wrapped.labels)
         if target is not None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from slalom.document import Document, FloatArray
+from slalom.document import Document, FloatArray, Queries
 from slalom.errors import BudgetError, Setting, counted
 from slalom.explainers.base import Ask, Asking, Plan, Request
 from slalom.explainers.case import Case, Found, case_of
@@ -17,9 +17,12 @@ from slalom.explainers.stages import Fitted, Sampled
 from slalom.explainers.unit_scores import scores_of, with_process
 from slalom.samplers.base import Sampler, Samples
 from slalom.surrogates.base import Model, Observations, Surrogate
-from slalom.surrogates.shapley_estimates import FITTED_EMPTY
+from slalom.surrogates.shapley_estimates import FITTED_EMPTY, variance_of_all
 
 LEAST_QUERIES = 10  # of any method that fits a model
+N_REPEATS = 8  # queries that are asked anew
+SPARING = 16  # of a given number of queries one in so many, at most
+FIRST = 100  # queries among which they are
 ALL_ASKED = "all {} subsets of the units were asked: what they say is exact"
 
 
@@ -59,10 +62,18 @@ class SurrogateExplainer:
         """What happens to a text, from its units to its Explanation."""
         sampled = yield from self.sampled(document, request)
         fitted = self._fit(sampled)
+        n_queries, again = request.n_queries, self._again(sampled, request)
+        fitted = yield from ask_facts(self.facts, fitted, n_queries=n_queries, again=again)
         if self.facts is not None:
-            fitted = yield from ask_facts(self.facts, fitted, n_queries=request.n_queries)
             fitted = with_process(fitted)
         return fitted.case.explanation(self._found(fitted), method=self.name, seed=request.seed)
+
+    def _again(self, sampled: Sampled, request: Request) -> Queries:
+        """Queries that are asked anew: spread over the first ones, which larger designs share."""
+        n_drawn, n_again = len(sampled.samples.queries), n_repeats(request)
+        at = np.linspace(0, min(n_drawn, FIRST) - 1, min(n_again, n_drawn)).astype(int)
+        chosen: Queries = sampled.samples.queries[at]
+        return chosen
 
     def _fit(self, sampled: Sampled) -> Fitted:
         return sampled.fitted(self.surrogate.fit(sampled.seen))
@@ -76,11 +87,12 @@ class SurrogateExplainer:
         return self._sampled(case_of(own, answers, request.target), samples)
 
     def _draw(self, document: Document, request: Request) -> Samples:
-        return self.sampler.sample(
-            document,
-            self._n_drawn(document, request.n_queries),
-            np.random.default_rng(request.seed),
-        )
+        n_drawn, rng = self._n_drawn(document, request.n_queries), np.random.default_rng
+        kept_back = n_repeats(request) if _is_short_of(request.n_queries, document) else 0
+        try:
+            return self.sampler.sample(document, n_drawn - kept_back, rng(request.seed))
+        except BudgetError:  # a design of so many and no fewer
+            return self.sampler.sample(document, n_drawn, rng(request.seed))
 
     def _n_drawn(self, document: Document, n_queries: int | None) -> int:
         """Queries that are drawn; of a given number some are kept back for facts."""
@@ -108,12 +120,16 @@ class SurrogateExplainer:
             and document.has_empty_query
             and getattr(self.surrogate, "exact_over_all", False)
         )
-        every = ALL_ASKED.format(one.case.answers.n_queries)
+        answers, errors = one.case.answers, scored.errors
+        every = ALL_ASKED.format(answers.n_queries - answers.n_repeats)
+        if exact and whole is None and one.case.is_noisy:
+            error = np.sqrt(one.case.noise * variance_of_all(document.n_units))
+            errors = {name: np.zeros_like(each) + error for name, each in errors.items()}
         prior = getattr(self.surrogate, "prior", None)
         two = one.described(prior) if self.facts is not None and one.anchored else None
         return Found(
             scores=scored.scores if two is None else scored.scores | two.spread(features).scores,
-            errors=scored.errors if two is None else scored.errors | two.spread(features).errors,
+            errors=errors if two is None else errors | two.spread(features).errors,
             anchor=getattr(model, "anchor", None) if two is None else two.anchor,
             two_scores=None if two is None else two.judged.r2,
             model=model,
@@ -121,7 +137,9 @@ class SurrogateExplainer:
             r2=judged.r2,
             rmse=judged.rmse,
             r2_error=judged.r2_error,
-            notes=(every,) if exact else (*fit.notes, *_without_empty(one), *_out_of_reach(one)),
+            notes=(every,)
+            if exact and not one.case.is_noisy
+            else (*fit.notes, *_without_empty(one), *_out_of_reach(one)),
             primary_score=self.primary_score,
             measured=scored.measured,
             length_curve=_length_curve(model, document.n_units),
@@ -129,6 +147,19 @@ class SurrogateExplainer:
             parts=fit.parts if whole is None else whole.parts,
             exact=exact,
         )
+
+
+def n_repeats(request: Request) -> int:
+    """How many queries are asked anew, unless all are asked more than once anyway."""
+    if request.repeats > 1:
+        return 0
+    return N_REPEATS if request.n_queries is None else min(N_REPEATS, request.n_queries // SPARING)
+
+
+def _is_short_of(n_queries: int | None, document: Document) -> bool:
+    """Whether so many queries do not cover all subsets: what is repeated costs others."""
+    n_subsets = 2 ** min(document.n_units, 30) - (not document.has_empty_query)
+    return n_queries is not None and n_queries < n_subsets
 
 
 def _check_budget(document: Document, n_queries: int | None) -> None:

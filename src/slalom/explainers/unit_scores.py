@@ -23,14 +23,19 @@ class Scores:
     errors: dict[str, FloatArray]
     measured: dict[str, BoolArray]
 
-    def answered(self, name: str, values: FloatArray, known: BoolArray) -> "Scores":
-        """The same with a score that was asked for, where it was."""
+    def answered(
+        self, name: str, values: FloatArray, known: BoolArray, *, error: FloatArray
+    ) -> "Scores":
+        """The same with a score that was asked for, where it was; its error is that of answers."""
         before = self.scores.get(name, np.zeros_like(values))
         where = known.reshape(-1, *[1] * (values.ndim - 1))
         scores = {**self.scores, name: np.where(where, values, before)}
         errors = self.errors
         if name in errors or known.all():
-            errors = {**errors, name: np.where(where, 0.0, errors.get(name, np.zeros_like(values)))}
+            errors = {
+                **errors,
+                name: np.where(where, error, errors.get(name, np.zeros_like(values))),
+            }
         return replace(self, scores=scores, errors=errors, measured={**self.measured, name: known})
 
 
@@ -66,6 +71,7 @@ def _answers(one: Fitted) -> Answers:
         np.append(rows[drawn], beside)[kept].astype(np.int32),
         np.append(one.samples.weights[drawn], np.zeros(len(beside)))[kept],
         exact=bool(ordered[kept].sum() == 2 ** min(document.n_units, 62)),
+        noise=float(one.case.noise.mean()),
     )
 
 
@@ -101,19 +107,19 @@ def scores_of(one: Fitted) -> Scores:
 def _with_single_units(scored: Scores, one: Fitted) -> Scores:
     """`removal` and, where nothing can be shown too or nothing is always there, `alone`."""
     follow_up, n_units, full = one.follow_up, one.case.document.n_units, one.case.score
-    sizes = follow_up.present.sum(axis=1)
+    sizes, error = follow_up.present.sum(axis=1), np.sqrt(2.0 * one.case.noise)
     removed = sizes == n_units - 1
     if removed.any():
         units = np.argmin(follow_up.present[removed], axis=1)
-        scored = scored.answered(
-            "removal", *_placed(units, full - follow_up.scores[removed], n_units)
-        )
+        placed = _placed(units, full - follow_up.scores[removed], n_units)
+        scored = scored.answered("removal", *placed, error=error)
     base = follow_up.empty if one.anchored else np.zeros_like(full)
     alone = sizes == 1
     if base is None or not alone.any():
         return scored
     units = np.argmax(follow_up.present[alone], axis=1)
-    return scored.answered("alone", *_placed(units, follow_up.scores[alone] - base, n_units))
+    placed = _placed(units, follow_up.scores[alone] - base, n_units)
+    return scored.answered("alone", *placed, error=error)
 
 
 def _placed(

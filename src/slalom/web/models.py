@@ -1,12 +1,12 @@
 """The models of a server: a list made at the start, each asked by one caller at a time."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Lock
 
 import numpy as np
 
-from slalom.classifiers.base import Classifier, Delegating
+from slalom.classifiers.base import Classifier, Delegating, anew
 from slalom.document import Document, FloatArray, Queries
 from slalom.web.limits import Refusal
 
@@ -49,8 +49,11 @@ class Watched(Delegating):
     """
 
     def __init__(self, model: Model, tell: Callable[[int], None] = lambda n_queries: None) -> None:
-        self.classifier = model.classifier
+        self.model, self.classifier = model, model.classifier
         self.lock, self.tell = model.lock, tell
+
+    def anew(self, number: int) -> "Watched":
+        return Watched(replace(self.model, classifier=anew(self.classifier, number)), self.tell)
 
     def logits(self, asked: Sequence[tuple[Document, Queries]]) -> list[FloatArray]:
         answers = []

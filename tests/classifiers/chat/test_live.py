@@ -92,7 +92,7 @@ def test_a_label_out_of_reach_is_censored(mlx, direct, servers, folder):
         str(folder), {"neg": "0", "pos": "1", "none": "Zebra"}, base_url=servers[0], prompt=PROMPT
     )
     explanation = slalom.explain(classifier, TEXT, target="pos", n_queries=20)
-    assert "in 20 of 20 answers a label was not among" in explanation.quality.notes[0]
+    assert "in 19 of 19 answers a label was not among" in explanation.quality.notes[0]
     assert explanation.logits[2] < explanation.logits[:2].min()
 
 

@@ -54,4 +54,4 @@ def test_in_a_notebook_one_output_is_kept_up_to_date(monkeypatch: pytest.MonkeyP
     slalom.explain_many(slalom_oracle().classifier, [TEXT] * 3, target="pos")
     assert shown
     assert 'value="' in shown[-1]
-    assert "996 of 996 queries" in shown[-1]
+    assert "1020 of 1020 queries" in shown[-1]

@@ -16,6 +16,7 @@ from slalom.errors import BudgetError, ClassifierError
 from slalom.explainers import methods
 from slalom.explainers.execution import driver, pool, workers
 
+pytestmark = pytest.mark.filterwarnings("ignore::slalom.SlalomWarning")
 TEXTS = [
     "A slow start, but a truly wonderful film about two brothers and a boat.",
     "What a terrible waste of an evening, and of the money it cost us as well.",
@@ -102,7 +103,10 @@ def test_a_worker_sends_no_padding_and_no_call_without_a_query(bundled):
     elsewhere = Measuring(bundled)
     slalom.explain_many(elsewhere, TEXTS, "slalom-fast", n_queries=120, progress=False)
     n_units = [bundled.split(text).n_units for text in TEXTS]
-    assert sorted(elsewhere.calls) == sorted([(1, n) for n in n_units] + [(119, 3)] * len(TEXTS))
+    anew = [(1, n) for n in n_units] + [(6, 3)] * len(TEXTS)
+    assert sorted(elsewhere.calls) == sorted(
+        [(1, n) for n in n_units] + [(112, 3)] * len(TEXTS) + anew
+    )
 
 
 def test_asking_on_until_sure_goes_there_too_and_the_inside_of_a_model_does_not(

@@ -8,6 +8,7 @@ import os
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import replace
 from pathlib import PurePath
 
@@ -79,6 +80,7 @@ class ChatClassifier:
         self._strategy: AnswerStrategy = (
             ByLogprobs() if n_samples is None else BySampling(n_samples)
         )
+        self._again = 0  # how often the same was asked before
         self._words = FunctionClassifier(self.__call__, labels=self._labels, gives="logits")
 
     def __repr__(self) -> str:
@@ -130,6 +132,14 @@ class ChatClassifier:
         scores = self([text for part in texts for text in part])
         return np.split(scores, np.cumsum([len(part) for part in texts])[:-1]) if texts else []
 
+    def anew(self, number: int) -> "ChatClassifier":
+        """The same, whose answers are kept apart: what was answered before is asked once more."""
+        again = copy(self)
+        again._again = number
+        if isinstance(self._strategy, BySampling):
+            again._strategy = replace(self._strategy, again=number)
+        return again
+
     def remarks(self, document: Document, queries: Queries, logits: FloatArray) -> tuple[str, ...]:
         return self._strategy.remarks(list(self._known(self._texts(document, queries)).values()))
 
@@ -160,7 +170,9 @@ class ChatClassifier:
     def _key(self, text: str) -> str:
         """Labels are no part of it: with other labels the stored replies are read anew."""
         server = self.server
-        return key_of("1", server.address, server.model, self._strategy.key, self._shown(text))
+        again = (f"again {self._again}",) if self._again else ()
+        parts = (server.address, server.model, self._strategy.key, self._shown(text))
+        return key_of("1", *parts, *again)
 
     def _known(self, texts: Sequence[str]) -> dict[str, Answer]:
         """The answers that the cache holds in full, by text."""

@@ -6,7 +6,7 @@ other labels cost nothing and more samples only what is new.
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Protocol
 
@@ -92,6 +92,7 @@ class BySampling:
 
     n_samples: int
     key: str = "samples"
+    again: int = field(default=0, repr=False)  # how often the same was asked before
 
     def n_requests(self, stored: str | None) -> int:
         return max(0, self.n_samples - len(_samples(stored).texts))
@@ -100,7 +101,7 @@ class BySampling:
         texts = _samples(stored).texts
         while len(texts) < self.n_samples:
             missing = self.n_samples - len(texts)
-            wanted = {"temperature": 1, "seed": _seed(prompt, len(texts))}
+            wanted = {"temperature": 1, "seed": _seed(prompt, len(texts), self.again)}
             response = session.complete(prompt, wanted | ({"n": missing} if missing > 1 else {}))
             texts += texts_of(response)[:missing]
             yield Samples(texts).to_json()
@@ -132,6 +133,7 @@ def _samples(stored: str | None) -> Samples:
     return Samples() if stored is None else samples_from_json(stored)
 
 
-def _seed(prompt: str, n_before: int) -> int:
+def _seed(prompt: str, n_before: int, again: int) -> int:
     """The same in every run, but different for every request of a prompt."""
-    return int.from_bytes(sha256(f"{n_before} {prompt}".encode()).digest()[:4], "big") >> 1
+    what = f"{n_before} {prompt}" + (f" again {again}" if again else "")
+    return int.from_bytes(sha256(what.encode()).digest()[:4], "big") >> 1

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from slalom.classifiers.base import Classifier, Delegating, runs_elsewhere
+from slalom.classifiers.base import Classifier, Delegating, anew, runs_elsewhere
 from slalom.document import Document, FloatArray, Queries
 
 Progress = Callable[[int, int], None]  # queries done, and in all; raise from it to stop
@@ -151,6 +151,9 @@ class Watched(Delegating):
     def __init__(self, classifier: Classifier, part: Part) -> None:
         self.classifier = classifier
         self.part = part
+
+    def anew(self, number: int) -> "Watched":
+        return Watched(anew(self.classifier, number), self.part)
 
     def logits(self, asked: Sequence[tuple[Document, Queries]]) -> list[FloatArray]:
         """In slices of about TOKENS_PER_REPORT, each document's answers put together again."""

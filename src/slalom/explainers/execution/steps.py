@@ -61,6 +61,7 @@ class Job:
         quality = replace(
             explanation.quality,
             n_queries=asked.n_queries,
+            n_repeats=asked.n_repeats,
             n_tokens=asked.n_tokens,
             seconds=asked.seconds + self.seconds,
         )
@@ -68,10 +69,14 @@ class Job:
 
 
 def in_step(
-    classifier: Classifier, plans: Sequence[Asking[Any]], *, keep_errors: bool = False
+    classifier: Classifier,
+    plans: Sequence[Asking[Any]],
+    *,
+    keep_errors: bool = False,
+    n_each: int = 1,
 ) -> list[Any]:
     """What each of them returns; with `keep_errors` its SlalomError where it fails."""
-    jobs = [Job(plan, Conversation(classifier)) for plan in plans]
+    jobs = [Job(plan, Conversation(classifier, n_each)) for plan in plans]
     _advance([(job, None) for job in jobs], keep_errors)
     while waiting := [job for job in jobs if job.pending is not None]:
         _advance(_answered(classifier, waiting, keep_errors), keep_errors)
@@ -120,8 +125,10 @@ def explained_here(
     """Documents by one method, together, in this process."""
     explainer, request = order.explainer, order.request
     if isinstance(explainer, AskingMethod):
-        plans = [explainer.plan(document, request) for document in documents]
-        return in_step(classifier, plans, keep_errors=order.keep_errors)
+        n_each, n_queries = request.repeats, request.n_queries
+        distinct = replace(request, n_queries=None if n_queries is None else n_queries // n_each)
+        plans = [explainer.plan(document, distinct) for document in documents]
+        return in_step(classifier, plans, keep_errors=order.keep_errors, n_each=n_each)
     assert isinstance(explainer, InsideMethod)
     try:
         return list(explainer.explain(classifier, documents, request)) if documents else []

@@ -23,6 +23,7 @@ import numpy as np
 from slalom.classifiers.base import (
     Classifier,
     Delegating,
+    anew,
     defined_together,
     knows_labels,
     remarks_on,
@@ -90,6 +91,7 @@ class RowsAsked:
 
     rows: Any  # with `n_tokens`
     n_queries: int
+    number: int = 0  # 0: as ever; else asked anew, for the first, second, … time
 
     @property
     def n_units(self) -> int:
@@ -101,6 +103,7 @@ class QueriesAsked:
     """Queries as they are, for a classifier that wants them so."""
 
     pairs: Sequence[Pair]
+    number: int = 0
 
     @property
     def n_queries(self) -> int:
@@ -118,6 +121,7 @@ class ElseAsked:
     call: Callable[[Classifier], Any]
     n_queries: int = 0
     n_units: int = 0
+    number: int = 0
 
 
 Asked = RowsAsked | QueriesAsked | ElseAsked
@@ -126,22 +130,26 @@ Asked = RowsAsked | QueriesAsked | ElseAsked
 class OverPipe(Delegating):
     """A classifier in a worker: what it reads is known here, what it says is asked for."""
 
-    def __init__(self, known: Outlined, ask: Ask) -> None:
+    def __init__(self, known: Outlined, ask: Ask, number: int = 0) -> None:
         self.classifier = known.outline
         self.known = known
         self.ask = ask
+        self.number = number
+
+    def anew(self, number: int) -> "OverPipe":
+        return OverPipe(self.known, self.ask, number)
 
     def logits(self, asked: Sequence[Pair]) -> list[FloatArray]:
         if self.known.takes_rows:
             n_queries = sum(len(queries) for _, queries in asked)
             return list(
                 self.known.outline.answered(
-                    asked, lambda rows: self._asked(RowsAsked(rows, n_queries))
+                    asked, lambda rows: self._asked(RowsAsked(rows, n_queries, self.number))
                 )
             )
         pieces = [(document, _without_padding(rows)) for document, rows in asked]
         pairs = [(document, rows) for document, parts in pieces for rows in parts]
-        answers = iter(self._asked(QueriesAsked(pairs)))
+        answers = iter(self._asked(QueriesAsked(pairs, self.number)))
         return [np.concatenate([next(answers) for _ in parts]) for _, parts in pieces]
 
     def split(self, text: Text, units: Any = None, *, too_long: str = "error") -> Document:
@@ -302,20 +310,24 @@ class Desk:
             call.said.set_result(answer)
 
 
-def _answers(classifier: Any, asked: Sequence[Asked]) -> list[Any]:
-    rows = [one.rows for one in asked if isinstance(one, RowsAsked)]
-    pairs = [pair for one in asked if isinstance(one, QueriesAsked) for pair in one.pairs]
-    of_rows = iter(classifier.row_logits(rows) if rows else [])
-    of_pairs = iter(classifier.logits(pairs) if pairs else [])
-    found: list[Any] = []
-    for one in asked:
-        if isinstance(one, RowsAsked):
-            found.append(next(of_rows))
-        elif isinstance(one, QueriesAsked):
-            found.append([next(of_pairs) for _ in one.pairs])
-        else:
-            found.append(one.call(classifier))
-    return found
+def _answers(classifier: Classifier, asked: Sequence[Asked]) -> list[Any]:
+    """One call of the classifier for all of a kind."""
+    found: dict[int, Any] = {}
+    for number in {one.number for one in asked}:
+        said: Any = anew(classifier, number) if number else classifier
+        own = [(at, one) for at, one in enumerate(asked) if one.number == number]
+        rows = [(at, one.rows) for at, one in own if isinstance(one, RowsAsked)]
+        if rows:
+            found |= zip([at for at, _ in rows], said.row_logits([r for _, r in rows]), strict=True)
+        pairs = [
+            (at, pair) for at, one in own if isinstance(one, QueriesAsked) for pair in one.pairs
+        ]
+        for (at, _), logits in zip(
+            pairs, said.logits([pair for _, pair in pairs]) if pairs else [], strict=True
+        ):
+            found.setdefault(at, []).append(logits)
+        found |= {at: one.call(said) for at, one in own if isinstance(one, ElseAsked)}
+    return [found[at] for at in range(len(asked))]
 
 
 def given_up() -> SlalomError:

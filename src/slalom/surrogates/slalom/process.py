@@ -15,7 +15,7 @@ from slalom.document import BoolArray, FloatArray, IntArray
 from slalom.surrogates.base import Fit
 from slalom.surrogates.gp import Asked, Mean, Process
 from slalom.surrogates.quality import UNKNOWN, Judged, loo_quality
-from slalom.surrogates.shapley_estimates import shapley_of_all
+from slalom.surrogates.shapley_estimates import shapley_of_all, variance_of_all
 from slalom.surrogates.slalom.described import described
 from slalom.surrogates.slalom.length import LengthCurve
 from slalom.surrogates.slalom.model import Anchor, SlalomModel
@@ -66,6 +66,7 @@ class Answers:
     row: IntArray  # (N,) the row of the fit that each is; −1: it was not fitted
     weights: FloatArray  # (N,) by which rows that were fitted judge
     exact: bool  # every subset was asked
+    noise: float = 0.0  # variance of a score, were it asked again
 
     @property
     def columns(self) -> FloatArray:
@@ -79,10 +80,10 @@ class Answers:
         held_out = slalom.predict(self.present.astype(np.float64)).reshape(self.columns.shape)
         sizes = self.present.sum(axis=1)
         fitted = (self.row >= 0) & (sizes > 0) & (sizes < len(self.features))
-        if self.fit.held_out is not None and not self.exact:
+        if self.fit.held_out is not None and (self.noise or not self.exact):
             by_fit = _columns(self.fit.held_out)
             held_out[fitted] = by_fit[self.row[fitted]]
-        return Asked(self.present, self.columns, held_out, np.zeros(len(self.present)))
+        return Asked(self.present, self.columns, held_out, np.full(len(self.present), self.noise))
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +107,8 @@ def whole_of(given: Answers) -> Whole:
     scores, variances = _differences(process, slalom)
     if given.exact:
         own = shapley_of_all(given.present, given.columns)
-        scores["shapley"], variances["shapley"] = own, np.zeros_like(own)
+        known = given.noise * variance_of_all(n_units)
+        scores["shapley"], variances["shapley"] = own, np.full_like(own, known)
     else:
         scores["shapley"], variances["shapley"] = process.shapley(slalom, shares)
     held_out = process.held_out()
@@ -145,7 +147,7 @@ def _differences(
 
 def _judged(given: Answers, held_out: FloatArray) -> Judged:
     """R² on the rows by which the SLALOM is judged, each predicted from all others."""
-    if given.fit.judged is None or given.exact:
+    if given.fit.judged is None or (given.exact and not given.noise):
         return UNKNOWN
     rows = np.flatnonzero(given.row >= 0)
     rows = rows[given.fit.judged[given.row[rows]]]
