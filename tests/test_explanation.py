@@ -236,7 +236,7 @@ def test_units_without_an_answer_play_no_part_in_predictions() -> None:
 
 
 def test_it_is_a_sequence_of_units_with_their_scores():
-    made = slalom.explain(slalom_oracle().classifier, TEXT, n_queries=60)
+    made = slalom.explain(slalom_oracle().classifier, TEXT, n_queries=100)
     assert len(made) == len(made.units) == len(list(made))
     for at, (unit, scores) in enumerate(made):
         assert unit == made.units[at]

@@ -198,7 +198,7 @@ def test_of_equal_words_every_number_is_every_part() -> None:
         return [[1 - chance, chance] for chance in chances]
 
     told = slalom.explain(few, " ".join(["so"] * 9), target=1).quality
-    assert told.n_queries == 10
+    assert told.n_queries - told.n_repeats == 10
     assert "every part of so short a text was asked" in told.notes[0]
 
 
