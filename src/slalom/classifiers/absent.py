@@ -15,6 +15,7 @@ from slalom.classifiers.base import (
     Classifier,
     Units,
     accelerator,
+    anew,
     described,
     fingerprint_of,
     is_independent,
@@ -102,6 +103,9 @@ class ReplacingClassifier:
     def fingerprint(self) -> str | None:
         own = fingerprint_of(self.classifier)
         return own and f"{own}, absent {self.filler!r}"
+
+    def anew(self, number: int) -> "ReplacingClassifier":
+        return ReplacingClassifier(anew(self.classifier, number), self.filler)
 
     def split(self, text: Text, units: Units = None, *, too_long: str = "error") -> Document:
         document = self.classifier.split(text, units, too_long=too_long)

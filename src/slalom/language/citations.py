@@ -73,7 +73,8 @@ def of_part(explanation: Explanation, part: str | Sequence[int]) -> Explanation:
     method = per_token(METHODS[explanation.method], int(tokens.sum()))
     document = recorded_document(str(explanation.text), explanation.units, explanation.spans)
     scorer = RecordedScorer(explanation.classifier, document, said, tokens)
-    request = Request(n_queries=len(said.present), seed=explanation.seed)
+    n_queries = len(said.present) + explanation.quality.n_repeats
+    request = Request(n_queries=n_queries, seed=explanation.seed)
     try:
         (found,) = explained_here(scorer, Order(method, request), [document])
     except NotRecordedError:  # of another part it would have asked otherwise

@@ -8,6 +8,7 @@ kept beside the scores.
 import json
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from typing import Protocol
 
 import numpy as np
@@ -92,6 +93,7 @@ class AnswerScorer:
         self.cache = DiskCache() if cache is None else cache
         self._present: dict[bytes, str] = {}  # which sources → what is shown
         self._tell: Tell = _nobody
+        self._again: tuple[str, ...] = ()  # part of the key of what is asked anew
 
     @property
     def name(self) -> str:
@@ -147,6 +149,12 @@ class AnswerScorer:
     def logits(self, asked: Sequence[tuple[Document, Queries]]) -> list[FloatArray]:
         return [scores_of(self.log_odds(_masks(d, q)))[:, None] for d, q in asked]
 
+    def anew(self, number: int) -> "AnswerScorer":
+        """The same, whose answers are kept apart: what was asked before is asked once more."""
+        again = copy(self)
+        again._again = (f"again {number}",)
+        return again
+
     def __call__(self, texts: Sequence[str]) -> FloatArray:
         """(n, 1): the log-odds of the answer after n texts in the place of the sources."""
         found = self._asked([str(text) for text in texts])
@@ -190,7 +198,7 @@ class AnswerScorer:
 
     def _asked(self, shown: Sequence[str]) -> FloatArray:
         """From the cache, or from the model; each text once."""
-        keys = {text: key_of("answer-1", self.fingerprint, text) for text in shown}
+        keys = {text: key_of("answer-1", self.fingerprint, text, *self._again) for text in shown}
         known = {key: json.loads(row) for key, row in self.cache.read(keys.values()).items()}
         new = [text for text, key in keys.items() if key not in known]
         if new:
