@@ -17,10 +17,8 @@ from unittest.mock import patch
 import numpy as np
 import torch
 
-from slalom.classifiers.huggingface import next_token
-from slalom.classifiers.huggingface.causal import CausalClassifier
-from slalom.document import FloatArray
-from slalom.samplers.subsets import SubsetSizes
+from benchmarks.inside import FloatArray, SubsetSizes, next_token
+from slalom import CausalClassifier
 
 TEXT = (
     "The first hour drags, and nobody in it seems to want anything. Then the sister arrives, "

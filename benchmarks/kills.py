@@ -28,8 +28,7 @@ import numpy as np
 from pyarrow import parquet
 
 import slalom
-from slalom.corpus.explain import explain_dataset
-from slalom.corpus.folder import RunFolder
+from benchmarks.inside import RunFolder, explain_dataset
 
 ROOT = Path(__file__).parents[1]
 ROWS_PER_FILE = 10

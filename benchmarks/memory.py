@@ -8,9 +8,7 @@ import pickle
 from collections.abc import Hashable
 from pathlib import Path
 
-from slalom.classifiers.base import Classifier
-from slalom.classifiers.cached import CachedClassifier
-from slalom.document import FloatArray
+from benchmarks.inside import CachedClassifier, Classifier, FloatArray
 
 
 def remembered(classifier: Classifier, path: Path | None) -> CachedClassifier:
