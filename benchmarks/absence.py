@@ -13,7 +13,7 @@ import numpy as np
 from scipy.stats import spearmanr
 
 import slalom
-from slalom import Explanation
+from slalom.explanation import Explanation
 
 TEXTS = (
     "A slow start and one awful song, but a wonderful film.",

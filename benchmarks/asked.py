@@ -26,22 +26,19 @@ from typing import Any
 import numpy as np
 
 import slalom
-from benchmarks.inside import (
-    CachedClassifier,
-    LinearSurrogate,
-    Request,
-    Subject,
-    SubsetSizes,
-    SurrogateExplainer,
-    in_step,
-    random_subsets,
-    shapley_error,
-    subject_of,
-    subset_error,
-)
 from benchmarks.memory import keep, remembered
 from benchmarks.reviews import opened, options_of, short_reviews
-from slalom import Explanation
+from slalom.classifiers.cached import CachedClassifier
+from slalom.explainers.base import Request
+from slalom.explainers.execution.steps import in_step
+from slalom.explainers.surrogate import SurrogateExplainer
+from slalom.explanation import Explanation
+from slalom.metrics.faithfulness import subset_error
+from slalom.metrics.shapley import shapley_error
+from slalom.metrics.subject import Subject, subject_of
+from slalom.samplers.base import random_subsets
+from slalom.samplers.subsets import SubsetSizes
+from slalom.surrogates.linear import LinearSurrogate
 
 REMOVED, N_EACH = (1, 2, 3, 5, 10), 40
 DEFAULT = (

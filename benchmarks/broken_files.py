@@ -25,8 +25,7 @@ from typing import Any
 import numpy as np
 
 import slalom
-from benchmarks.inside import FILES
-from slalom import Explanation
+from slalom.explanation import FILES, Explanation
 
 TEXTS = ("not so bad, a great film", ("a long film", "a film, never dull"), "great", "😀 naïve ß")
 METHODS = ("slalom", "slalom-fast", "slalom-fidel", "boosted", "gam", "linear", "leave-one-out")
@@ -130,7 +129,9 @@ def use(e: Explanation, folder: Path, *, draw: bool = False) -> None:
     """All that can be done with an explanation without asking a classifier."""
     from rich.console import Console
 
-    from benchmarks.inside import TerminalView, brief, fragment, page
+    from slalom.views.brief import brief
+    from slalom.views.html import fragment, page
+    from slalom.views.terminal import TerminalView
 
     with open(os.devnull, "w", encoding="utf-8") as nowhere:  # noqa: PTH123
         Console(file=nowhere, width=80).print(TerminalView(e))

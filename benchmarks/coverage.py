@@ -20,9 +20,12 @@ from typing import Any
 import numpy as np
 
 import slalom
-from benchmarks.inside import BoolArray, FloatArray, Subject, SubsetSizes, subject_of, true_shapley
 from benchmarks.memory import keep, remembered
 from benchmarks.reviews import opened, options_of, short_reviews
+from slalom.document import BoolArray, FloatArray
+from slalom.metrics.shapley import true_shapley
+from slalom.metrics.subject import Subject, subject_of
+from slalom.samplers.subsets import SubsetSizes
 
 NOMINAL = 1.645  # 90 % of a normal distribution lie within so many standard errors
 FRESH = 1000

@@ -28,7 +28,8 @@ import numpy as np
 from pyarrow import parquet
 
 import slalom
-from benchmarks.inside import RunFolder, explain_dataset
+from slalom.corpus.explain import explain_dataset
+from slalom.corpus.folder import RunFolder
 
 ROOT = Path(__file__).parents[1]
 ROWS_PER_FILE = 10

@@ -19,18 +19,13 @@ from typing import Any
 import numpy as np
 
 from benchmarks.coverage import hits, reach_of
-from benchmarks.inside import (
-    Fit,
-    FloatArray,
-    LengthCurve,
-    Observations,
-    SlalomModel,
-    SlalomSurrogate,
-    knots_of,
-    random_subsets,
-    read_outs,
-)
-from slalom import Anchor
+from slalom.document import FloatArray
+from slalom.samplers.base import random_subsets
+from slalom.surrogates.base import Fit, Observations
+from slalom.surrogates.slalom.fit import SlalomSurrogate
+from slalom.surrogates.slalom.length import LengthCurve, knots_of
+from slalom.surrogates.slalom.model import Anchor, SlalomModel
+from slalom.surrogates.slalom.readouts import read_outs
 
 N_UNITS = 30
 NAMES = ("value", "importance", "alone", "removal", "shapley", "length")

@@ -19,7 +19,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 import slalom
-from benchmarks.inside import Request, as_classifier, document_of, dry_run
+from slalom.classifiers.load import as_classifier
+from slalom.explainers.base import Request
+from slalom.explainers.dry_run import dry_run
+from slalom.explainers.splitting import document_of
 
 N_WORDS, N_TEXTS = 20_000, 400
 

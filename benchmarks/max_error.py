@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 import slalom
-from benchmarks.inside import CachedClassifier
 from benchmarks.reviews import short_reviews
+from slalom.classifiers.cached import CachedClassifier
 
 FIRST, STEP, MOST = 60, 1.2, 8000  # queries of the fixed numbers
 

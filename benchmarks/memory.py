@@ -8,7 +8,9 @@ import pickle
 from collections.abc import Hashable
 from pathlib import Path
 
-from benchmarks.inside import CachedClassifier, Classifier, FloatArray
+from slalom.classifiers.base import Classifier
+from slalom.classifiers.cached import CachedClassifier
+from slalom.document import FloatArray
 
 
 def remembered(classifier: Classifier, path: Path | None) -> CachedClassifier:

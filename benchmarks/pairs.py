@@ -18,8 +18,14 @@ from statistics import mean
 import click
 import numpy as np
 
-from benchmarks.inside import N_QUERIES, CachedClassifier, Classifier, read_items, subject_of
-from slalom import METHODS, Explanation, explain, load
+from slalom.classifiers.base import Classifier
+from slalom.classifiers.cached import CachedClassifier
+from slalom.classifiers.load import load
+from slalom.evaluation.items import read_items
+from slalom.explainers.methods import METHODS, explain
+from slalom.explanation import Explanation
+from slalom.metrics.interactions import N_QUERIES
+from slalom.metrics.subject import subject_of
 
 TEXTS = (
     "It was not bad at all, in fact I did not expect to like it so much.",

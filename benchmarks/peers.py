@@ -29,27 +29,22 @@ import numpy as np
 import torch
 
 from benchmarks.absent import standing_in
-from benchmarks.inside import (
-    CachedClassifier,
-    Classifier,
-    Document,
-    FloatArray,
-    Found,
-    LinearModel,
-    Order,
-    Request,
-    SlalomModel,
-    deletion,
-    explained_here,
-    full_texts,
-    method_named,
-    queries_from_masks,
-    read_outs,
-    subject_of,
-    subset_error,
-)
 from benchmarks.reviews import reviews
-from slalom import Explanation, load
+from slalom.classifiers.base import Classifier
+from slalom.classifiers.cached import CachedClassifier
+from slalom.classifiers.load import load
+from slalom.document import Document, FloatArray, queries_from_masks
+from slalom.explainers.base import Request
+from slalom.explainers.case import Found
+from slalom.explainers.execution.steps import Order, explained_here
+from slalom.explainers.methods import method_named
+from slalom.explainers.white_box import full_texts
+from slalom.explanation import Explanation
+from slalom.metrics.faithfulness import deletion, subset_error
+from slalom.metrics.subject import subject_of
+from slalom.surrogates.linear import LinearModel
+from slalom.surrogates.slalom.model import SlalomModel
+from slalom.surrogates.slalom.readouts import read_outs
 
 BATCH = 128
 WARM_UP = "A slow start, but a truly wonderful film."

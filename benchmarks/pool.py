@@ -17,9 +17,11 @@ from time import perf_counter, process_time
 import numpy as np
 
 import slalom
-from benchmarks.inside import Ask, Fit, Observations, Pool, SlalomModel, Surrogate, one_thread
 from benchmarks.subset_error import N_REVIEWS, _masks, _scores, _ties
-from slalom import Anchor
+from slalom.explainers.execution.pool import Ask, Pool
+from slalom.surrogates.base import Fit, Observations, Surrogate
+from slalom.surrogates.slalom.model import Anchor, SlalomModel
+from slalom.surrogates.threads import one_thread
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 import slalom
-from benchmarks.inside import Classifier
+from slalom.classifiers.base import Classifier
 from training import data
 
 SHORTEST, LONGEST = 25, 250  # units
@@ -37,7 +37,7 @@ def opened(folder: str | None, device: str | None) -> Classifier:
         return slalom.load(folder, device=device)
     from training.models import load
 
-    from slalom import HuggingFaceClassifier
+    from slalom.classifiers.huggingface.classifier import HuggingFaceClassifier
 
     model, tokenizer = load(folder)
     return HuggingFaceClassifier(model.to(device or "cpu"), tokenizer)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import slalom
-from benchmarks.inside import html
+from slalom.views import html
 
 FLAGS = "--no-sandbox --disable-background-networking --no-first-run --disable-sync".split()
 SIZES = {"wide": (1280, 860), "narrow": (390, 844)}
@@ -113,7 +113,8 @@ def compare(page: Any) -> None:
 @contextmanager
 def served(classifier: Any) -> Iterator[str]:
     """The live page on a free port."""
-    from benchmarks.inside import Model, Models, Place, app, listening, server
+    from slalom.web.models import Model, Models
+    from slalom.web.server import Place, app, listening, server
 
     taken, place = listening(Place(port=0))
     running = server(app(Models((Model("bundled", classifier),)), place=place))

@@ -19,17 +19,14 @@ import numpy as np
 
 import slalom
 from benchmarks.asked import explainers
-from benchmarks.inside import (
-    CachedClassifier,
-    Classifier,
-    Item,
-    Request,
-    in_step,
-    read_items,
-    subject_of,
-    subset_error,
-)
 from benchmarks.reviews import opened
+from slalom.classifiers.base import Classifier
+from slalom.classifiers.cached import CachedClassifier
+from slalom.evaluation.items import Item, read_items
+from slalom.explainers.base import Request
+from slalom.explainers.execution.steps import in_step
+from slalom.metrics.faithfulness import subset_error
+from slalom.metrics.subject import subject_of
 
 FEWEST, MOST = 8, 25  # words
 WIDTH, N_ITERATIONS = 64, 12

@@ -18,17 +18,11 @@ import numpy as np
 import torch
 
 import slalom
-from benchmarks.inside import (
-    Begun,
-    Conversation,
-    Rows,
-    batches,
-    calls,
-    held,
-    joined,
-    methods,
-    surrogate,
-)
+from slalom.classifiers.huggingface import calls
+from slalom.classifiers.huggingface.batching import Rows, batches, joined
+from slalom.classifiers.huggingface.held import Begun, held
+from slalom.explainers import methods, surrogate
+from slalom.explainers.execution.answers import Conversation
 
 BUDGETS = {"cpu": (2**10, 2**11, 2**12, 2**13), "cuda": (2**15, 2**16, 2**17, 2**18)}
 STAGES = (  # where, which function, the stage's name

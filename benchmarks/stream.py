@@ -23,11 +23,12 @@ from time import perf_counter, process_time, sleep
 from typing import Any
 
 import slalom
-from benchmarks.inside import Held, batch_sizes, calls, driver, pool, shortcut, workers
-from benchmarks.inside import held_module as held
 from benchmarks.reviews import reviews
 from benchmarks.speed import made_up_texts, shown_as_they_come
 from benchmarks.stages import without_shortcuts
+from slalom.classifiers.huggingface import batch_sizes, calls, held, shortcut
+from slalom.classifiers.huggingface.held import Held
+from slalom.explainers.execution import driver, pool, workers
 
 PLACES = {
     "PER_WORKER": workers,

@@ -23,8 +23,10 @@ from typing import Any
 import numpy as np
 
 import slalom
-from benchmarks.inside import Answers, Fit, FloatArray, Observations, one_thread, whole_of
-from benchmarks.inside import SurrogateModel as Model
+from slalom.document import FloatArray
+from slalom.surrogates.base import Fit, Model, Observations
+from slalom.surrogates.slalom.process import Answers, whole_of
+from slalom.surrogates.threads import one_thread
 
 N_REVIEWS, N_FITTED = 16, 400
 DEFAULT = "slalom,boosted,gam,linear"

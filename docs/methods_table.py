@@ -24,7 +24,7 @@ def filled(page: str) -> str:
 
 
 def table(names: Sequence[str]) -> str:
-    heads = ["method", "in a line", *(f"questions, {n} words" for n in LENGTHS)]
+    heads = ["method", "in a line", *(f"queries, {n} words" for n in LENGTHS)]
     rows = [_row(slalom.METHODS[name]) for name in names]
     lines = [heads, ["---"] * len(heads), *rows]
     return "".join("| " + " | ".join(cells) + " |\n" for cells in lines)

@@ -1,7 +1,5 @@
 """Every benchmark starts with the command its docstring names."""
 
-import ast
-import re
 import runpy
 import subprocess
 import sys
@@ -9,7 +7,6 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from benchmarks import inside
 from benchmarks.stages import BUDGETS, Stopwatch, bare_seconds, listening, without_shortcuts
 
 import slalom
@@ -44,25 +41,6 @@ def test_they_start_from_the_checkout() -> None:
         [sys.executable, "-c", imports], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-
-
-@pytest.mark.parametrize("path", sorted((ROOT / "benchmarks").glob("*.py")), ids=lambda p: p.stem)
-def test_only_one_module_reaches_inside(path: Path) -> None:
-    """The others use public names, or take the rest from benchmarks.inside."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    found = [n.module or "" for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)]
-    found += [a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names]
-    assert [name for name in found if name.startswith("slalom.")] == []
-
-
-def test_what_is_inside_is_there_and_used() -> None:
-    sources = [p.read_text(encoding="utf-8") for p in (ROOT / "benchmarks").glob("*.py")]
-    sources += [p.read_text(encoding="utf-8") for p in (ROOT / "tests").rglob("*.py")]
-    for name in [*inside.HOMES, *inside.RENAMED]:
-        assert getattr(inside, name) is not None
-        assert sum(re.search(rf"\b{name}\b", text) is not None for text in sources) > 1, name
-    with pytest.raises(AttributeError, match="add it"):
-        _ = inside.nothing_of_this_name
 
 
 def test_stages_of_a_run_and_the_forward_passes_alone() -> None:

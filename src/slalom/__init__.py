@@ -1,4 +1,4 @@
-"""What every word says to a text classifier, and how loudly it says it.
+"""Explain what a text classifier predicts, word by word.
 
     import slalom
     classifier = slalom.load()

@@ -52,10 +52,13 @@ def test_a_dry_run_says_the_cost_and_writes_nothing(run, data, tmp_path):
     status, out, _ = run(data, tmp_path / "out", "--queries", 40, "--dry-run")
     assert status == 0
     assert "7 texts to explain: about" in out
-    assert "in the mean of 6 of them, into 1 file" in out
+    assert "tokens each), into 1 file" in out
     assert not (tmp_path / "out").exists()
     empty = write_jsonl(tmp_path / "empty.jsonl", [{"text": " "}] * 3)
-    assert "3 texts left, none of which can be explained" in run(empty, tmp_path, "--dry-run")[1]
+    assert (
+        "3 texts left; none of those sampled can be explained"
+        in run(empty, tmp_path, "--dry-run")[1]
+    )
     assert run(data, tmp_path / "out", "--queries", 40)[0] == 0
     _, out, _ = run(data, tmp_path / "out", "--queries", 40, "--dry-run")
     assert out == "nothing is left to explain\n"
@@ -109,7 +112,7 @@ def test_an_interrupt_keeps_what_is_finished_and_says_how_to_go_on(
     )
     status, _, err = run(data, tmp_path / "out", "--queries", 40, "--rows-per-file", 4)
     assert status == 130
-    assert "4 texts are explained and kept, of 7: the same command goes on" in err
+    assert "4 texts are explained and kept, of 7: repeat the command to continue" in err
     at_hand.clear()
     assert run(data, tmp_path / "out", "--queries", 40)[0] == 0
 
@@ -120,7 +123,7 @@ def test_no_text_at_all_is_an_error(run, tmp_path):
     assert status == 2
     assert (
         err.splitlines()[-1]
-        == "slalom: no text could be explained, of 1; the first: 'text' is empty"
+        == "slalom: none of the texts could be explained, of 1; the first: 'text' is empty"
     )
 
 
@@ -166,9 +169,9 @@ def test_explain_takes_a_table_row_by_row(run_any, data, tmp_path):
     assert table.num_rows == 7
     assert table["stars"].to_pylist()[0] == reviews(1)[0]["stars"]
     assert {*tmp_path.iterdir()} == {data, out}
-    assert "is there already" in run_any(*line)[1]
+    assert "already exists" in run_any(*line)[1]
     status, _, err = run_any(*line, "--seed", 1)
-    assert (status, "of something else" in err) == (2, True)
+    assert (status, "holds other results" in err) == (2, True)
 
 
 def test_a_run_killed_at_its_very_end_leaves_no_folder(run_any, data, tmp_path):
@@ -176,14 +179,14 @@ def test_a_run_killed_at_its_very_end_leaves_no_folder(run_any, data, tmp_path):
     line = ("explain", "--file", data, "--out", out, "--queries", 40)
     run_any(*line)
     (tmp_path / ".scores.parquet.run/.slalom").mkdir(parents=True)
-    assert "is there already" in run_any(*line)[1]
+    assert "already exists" in run_any(*line)[1]
     assert {*tmp_path.iterdir()} == {data, out}
 
 
 def test_a_table_needs_a_place_for_its_explanations(run_any, data, tmp_path):
     for arguments, sentence in (
         (("--file", data), "is a table: name a file"),
-        (("--file", data, "--out", "x", "--max-error", "0.1", "--dry-run"), "cannot foretell"),
+        (("--file", data, "--out", "x", "--max-error", "0.1", "--dry-run"), "cannot estimate"),
         (("--file", data, "--out", tmp_path / "x", "--html", "-"), "its results go to --out"),
         (("a text", "--out", tmp_path / "x"), "--out is for tables"),
         (("--file", data, "--out", tmp_path), "it is a folder"),
@@ -234,7 +237,7 @@ def test_the_class_explained_of_a_table_is_said(run_any, data, tmp_path):
     rows = [e for e in slalom.read(out) if isinstance(e, slalom.Explanation)]
     assert {row.target for row in rows} == set(labels)
     assert all(row.target_index == row.logits.argmax() for row in rows)
-    assert "is there already" in run_any(*line, "--out", out, "--target", "predicted")[1]
+    assert "already exists" in run_any(*line, "--out", out, "--target", "predicted")[1]
     status, _, err = run_any("corpus", data, tmp_path / "folder", "--target", "predicted")
     assert (status, "a corpus has one target" in err) == (2, True)
 

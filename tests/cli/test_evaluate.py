@@ -75,7 +75,7 @@ def test_compare_writes_a_page_and_shows_every_column_in_a_pipe(run, tmp_path, m
     status, out, _ = run(*line, piped=TEXT.encode())
     assert status == 0
     assert "no room for" not in out
-    assert "which differ from method to method" in out
+    assert "which differ between methods" in out
     page = path.read_text()
     assert "<h2>lime</h2>" in page
     assert "subset error (uniform sizes)" in page
@@ -161,7 +161,7 @@ def test_an_interrupt_keeps_rows_and_the_same_command_goes_on(run, data, tmp_pat
         patched.setattr("slalom.evaluation.run.evaluate", interrupted)
         status, _, err = run(*line)
     assert status == 130
-    assert "1 row is kept: the same command goes on" in err
+    assert "1 row is kept: repeat the command to continue" in err
     first = (out / "rows.jsonl").read_text()
     assert run(*line)[0] == 0
     rows = (out / "rows.jsonl").read_text()

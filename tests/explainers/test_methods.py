@@ -216,7 +216,7 @@ def test_where_every_subset_is_asked_everything_that_can_be_is_exact(text):
     for name in ("alone", "removal", "shapley"):
         assert found.measured[name].all()
         assert not found.errors[name].any()
-    assert any("subsets of the units were asked" in note for note in found.quality.notes)
+    assert any("subsets were evaluated" in note for note in found.quality.notes)
     assert not any("too few" in note for note in found.quality.notes)
 
 

@@ -27,7 +27,7 @@ def test_long_texts_are_cut_into_sentences(classifier):
     document = document_of(classifier, text, None)
     assert document.n_units == 120
     assert document.notes[-1].startswith(
-        "the text has 1320 words and signs: its units are 120 sentences"
+        "the text has 1320 words and signs, so its units are 120 sentences"
     )
     assert document_of(classifier, text, "word").n_units == 1320
 
@@ -63,7 +63,7 @@ def test_a_fit_of_thousands_of_units_is_announced(classifier):
     def stop(done, total):
         raise KeyboardInterrupt
 
-    said = "2000 different units.*about 4 min; sentences as units"
+    said = "2000 different units.*about 4 min: sentences as units"
     with pytest.warns(slalom.SlalomWarning, match=said), pytest.raises(KeyboardInterrupt):
         slalom.explain(classifier, words, units="word", progress=stop)
 
@@ -72,6 +72,6 @@ def test_its_note_names_no_parameter():
     """Notes are stored, and read by people who type commands and by those who write Python."""
     classifier = slalom.FunctionClassifier(lambda texts: [[0.5, 0.5]] * len(texts))
     (note,) = document_of(classifier, "word " * 1200, None).notes
-    assert "words as units explain every one" in note
+    assert "explaining every word is possible" in note
     assert "=" not in note
     assert "--" not in note

@@ -53,7 +53,9 @@ def test_the_smallest_set_of_a_bag_of_words_is_found(text, target, method):
     assert found.logits[1] == pytest.approx(log_odds(found.text))
     before, after = ("pos", "neg") if log_odds(text) > 0 else ("neg", "pos")
     assert (found.before, found.after) == (before, after)
-    assert f"it says “{after}” instead of “{before}” (verified, {found.n_queries}" in str(found)
+    assert f"the prediction is “{after}” instead of “{before}” (verified, {found.n_queries}" in str(
+        found
+    )
 
 
 def test_without_a_classifier_it_is_called_a_guess():
@@ -65,7 +67,7 @@ def test_without_a_classifier_it_is_called_a_guess():
     assert guess.logits is None
     assert not guess.verified
     assert guess.n_queries == 0
-    assert "a guess of the fitted model" in guess.sentence
+    assert "according to the fitted model" in guess.sentence
     assert repr(guess) == f"Counterfactual: {guess}"
 
 
@@ -75,7 +77,10 @@ def test_nothing_turns_a_classifier_that_always_says_the_same():
     assert found.removed == ()
     assert found.after is None
     assert found.text == "one two three"
-    assert str(found) == "No removal that was tried turns “yes” (asked with 5 queries)."
+    assert (
+        str(found)
+        == "No removal that was tried changes the prediction “yes” (asked with 5 queries)."
+    )
 
 
 def test_a_text_that_cannot_be_empty_keeps_a_word():

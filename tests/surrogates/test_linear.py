@@ -140,7 +140,7 @@ def test_fewer_rows_than_coefficients_bear_no_errors():
     design = rng.integers(0, 2, (20, 60)).astype(float)
     fit = LinearSurrogate().fit(observed(design, rng.normal(size=20)))
     assert (fit.r2, fit.errors) == (None, {})
-    assert "about 240 queries would do" in fit.notes[0]
+    assert "about 240 queries are needed" in fit.notes[0]
 
 
 @pytest.mark.parametrize("noise", [1.0, 10.0])

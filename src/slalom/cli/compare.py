@@ -39,17 +39,17 @@ MEASURED = "UNI,REM"
 COMPARED = "slalom,slalom-fast,lime,kernel-shap,leave-one-out,integrated-gradients,attention-lrp"
 
 
-@click.command(short_help="Explain a text with several methods side by side.")
+@click.command(short_help="Compare several methods on one text.")
 @click.argument("text", required=False)
 @click.option("--file", metavar="FILE", help="Read the text from a file.")
 @MODEL
 @click.option("--methods", default=COMPARED, show_default=True, help="Names, or all.")
-@click.option("--queries", type=COUNT, metavar="N", help="Ask at most N questions per method.")
+@click.option("--queries", type=COUNT, metavar="N", help="Use at most N queries per method.")
 @click.option(
     "--metrics",
     default=MEASURED,
     show_default=True,
-    help="What to compare them by: names, all or none.",
+    help="Metrics to compare them by: names, all or none.",
 )
 @TARGET
 @UNITS
@@ -75,7 +75,7 @@ def compare(
     json_file: str | None,
     html_file: str | None,
 ) -> None:
-    """Explain TEXT with several methods side by side (without TEXT: what is piped in)."""
+    """Compare several methods on TEXT (if omitted, the text is read from a pipe)."""
     from slalom.classifiers.load import load
     from slalom.explainers.base import Request
     from slalom.explainers.splitting import document_of

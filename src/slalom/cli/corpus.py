@@ -57,7 +57,9 @@ class CorpusGroup(click.Group):
         return super().parse_args(ctx, args if named else ["explain", *args])
 
 
-@click.group(cls=CorpusGroup, short_help="Explain every row of files, into Parquet; report, diff.")
+@click.group(
+    cls=CorpusGroup, short_help="Explain every row of large files; report and compare runs."
+)
 def corpus() -> None:
     """Explain every row of a table: JSON lines, CSV or Parquet in, Parquet out."""
 
@@ -73,13 +75,15 @@ def corpus() -> None:
 @click.argument("more", nargs=-1, metavar="")
 @TEXT_COLUMN
 @click.option(
-    "--id-column", metavar="NAME", help="The column that names rows.  [default: id, else the line]"
+    "--id-column",
+    metavar="NAME",
+    help="Column that identifies rows.  [default: id, else the line number]",
 )
 @MODEL
 @METHOD
 @click.option("--target", help="A label or its number.  [default: the last class]")
 @UNITS
-@click.option("--queries", type=COUNT, metavar="N", help="Ask at most N questions per text.")
+@click.option("--queries", type=COUNT, metavar="N", help="Use at most N queries per text.")
 @MAX_ERROR
 @SEED
 @TOO_LONG
@@ -89,16 +93,16 @@ def corpus() -> None:
     type=click.Choice(["local", "ray"]),
     default="local",
     show_default=True,
-    help="This process, or a Ray cluster.",
+    help="Run in this process or on a Ray cluster.",
 )
 @click.option(
-    "--workers", type=COUNT, metavar="N", default=1, help="Copies of the model at work, with ray."
+    "--workers", type=COUNT, metavar="N", default=1, help="Number of model copies (engine ray)."
 )
 @click.option(
     "--rows-per-file",
     type=COUNT,
     metavar="N",
-    help="Rows per Parquet file, about.  [default: at most 1000]",
+    help="Approximate rows per Parquet file.  [default: at most 1000]",
 )
 @DRY_RUN
 def explain_corpus(
@@ -129,7 +133,7 @@ def explain_corpus(
 ) -> None:
     """Explain every row of INPUT (a file, a folder, a pattern) into the folder OUTPUT.
 
-    The same command goes on where an earlier one was stopped, however it ended.
+    An interrupted run continues where it stopped when the command is repeated.
     """
     from slalom.corpus.explain import Dataset, engine_named, finish, is_gpu, prepare
     from slalom.corpus.plan import broken_lines
@@ -209,7 +213,7 @@ def explain_table(
     with _going_on(prepared), _bar(prepared) as show:
         summary = finish_file(prepared, dataset.output, engine, show)
     if summary is None:
-        click.echo(f"{dataset.output} is there already, with the same settings")
+        click.echo(f"{dataset.output} already exists, with the same settings")
     else:
         _say(summary)
         explained = prepared.settings["target"]
@@ -235,7 +239,9 @@ def _going_on(prepared: "Prepared") -> Iterator[None]:
     except (KeyboardInterrupt, SlalomError):
         if done := prepared.n_done:
             kept = "1 text is" if done == 1 else f"{done} texts are"
-            complain(f"{kept} explained and kept, of {prepared.n_rows}: the same command goes on")
+            complain(
+                f"{kept} explained and kept, of {prepared.n_rows}: repeat the command to continue"
+            )
         raise
 
 
@@ -243,7 +249,9 @@ def _say(summary: "Summary") -> None:
     """What is in the folder now, in one line."""
     first = in_typed_words(summary.first_problem or "")
     if summary.n_failed == summary.n_rows:
-        raise InputError(f"no text could be explained, of {summary.n_rows}; the first: {first}")
+        raise InputError(
+            f"none of the texts could be explained, of {summary.n_rows}; the first: {first}"
+        )
     if summary.n_failed:
         failed = counted(summary.n_failed, "text")
         complain(f"{failed} could not be explained; the first: {first}")
@@ -257,7 +265,7 @@ def _say(summary: "Summary") -> None:
 
 @corpus.command("report")
 @click.argument("output")
-@click.option("--by", metavar="COLUMN", help="Compare groups of rows by this column of the input.")
+@click.option("--by", metavar="COLUMN", help="Compare groups of rows by this input column.")
 @click.option(
     "--html", "file", metavar="FILE", help="Where to write the page.  [default: OUTPUT/report.html]"
 )

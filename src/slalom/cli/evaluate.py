@@ -35,10 +35,10 @@ EVALUATED = "slalom,slalom-local,slalom-fast,lime,kernel-shap,linear"
 MEASURED = "UNI,WIDE,REM,deletion,insertion"
 
 
-@click.command(short_help="Measure methods on many texts: quality beside cost.")
+@click.command(short_help="Measure methods on many texts: quality and cost.")
 @click.option("--data", required=True, metavar="FILE", help="Texts: .jsonl or .csv (.gz).")
 @click.option(
-    "--out", required=True, metavar="DIR", help="Where results go; resumes what is there."
+    "--out", required=True, metavar="DIR", help="Folder for results; an interrupted run is resumed."
 )
 @MODEL
 @click.option("--methods", default=EVALUATED, show_default=True, help="Names, or all.")
@@ -47,7 +47,7 @@ MEASURED = "UNI,WIDE,REM,deletion,insertion"
     default="auto",
     show_default=True,
     metavar="N,M",
-    help="Questions per text, one run for each.",
+    help="Queries per text, one run for each.",
 )
 @click.option("--metrics", default=MEASURED, show_default=True, help="Names, or all.")
 @click.option("--documents", type=COUNT, metavar="N", help="Only the first N texts.")
@@ -62,7 +62,7 @@ MEASURED = "UNI,WIDE,REM,deletion,insertion"
     metavar="N",
     default=1,
     show_default=True,
-    help="How many documents to work on at a time.",
+    help="Documents to work on at the same time.",
 )
 def evaluate(
     data: str,
@@ -139,7 +139,7 @@ def _work(
                 advance()
     except KeyboardInterrupt:
         kept = "1 row is" if len(store.rows) == 1 else f"{len(store.rows)} rows are"
-        complain(f"{kept} kept: the same command goes on")
+        complain(f"{kept} kept: repeat the command to continue")
         raise
 
 

@@ -46,7 +46,9 @@ MAX_WIDTH = 100  # columns; longer lines are hard to read
 
 @click.command(short_help="Explain the prediction for a text, or for each row of a table.")
 @click.argument("text", required=False)
-@click.option("--file", "file", metavar="FILE", help="A text, or a table with one text per row.")
+@click.option(
+    "--file", "file", metavar="FILE", help="A file with one text, or a table with one text per row."
+)
 @TEXT_COLUMN
 @click.option("--out", metavar="FILE", help="Parquet file for a table's explanations, row by row.")
 @click.option("--words", metavar="FILE", help="Also write one row per word, as .csv or .parquet.")

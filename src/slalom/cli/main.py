@@ -77,7 +77,7 @@ def _drop_output() -> None:
 @click.version_option(package_name="slalom-xai", message="%(prog)s %(version)s")
 @click.pass_context
 def commands(context: click.Context) -> None:
-    """What every word says to a text classifier, and how loudly it says it."""
+    """Explain what a text classifier predicts, word by word."""
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
 

@@ -5,7 +5,7 @@ import click
 
 @click.command()
 def methods() -> None:
-    """List the methods that explain can use."""
+    """List the available methods."""
     from slalom.explainers.methods import METHODS
 
     table = click.HelpFormatter(width=80)

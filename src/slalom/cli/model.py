@@ -14,15 +14,19 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 OPTIONS = (
-    click.option("--device", help="Where the model runs, such as cpu or cuda."),
-    click.option("--base-url", metavar="URL", help="Ask a chat model there, in OpenAI's protocol."),
-    click.option("--labels", metavar="A=X,B=Y", help="What the model answers for each label."),
-    click.option("--prompt", metavar="TEXT", help="What the model is asked; {text} is the text."),
+    click.option("--device", help="Device for the model, such as cpu or cuda."),
+    click.option(
+        "--base-url", metavar="URL", help="Query a chat model at this address (OpenAI-compatible)."
+    ),
+    click.option(
+        "--labels", metavar="A=X,B=Y", help="The answer of the model that stands for each label."
+    ),
+    click.option("--prompt", metavar="TEXT", help="The prompt; {text} stands for the text."),
     click.option(
         "--samples",
         type=COUNT,
         metavar="N",
-        help="Sample N answers per question, where a server gives no log-probabilities.",
+        help="Sample N answers per query, for servers without log-probabilities.",
     ),
     click.option(
         "--absent",
@@ -31,7 +35,9 @@ OPTIONS = (
         show_default=True,
         help="What becomes of absent words: remove, mask, or a text that replaces them.",
     ),
-    click.option("--cache", metavar="FILE", help="Keep replies, so that none is paid for twice."),
+    click.option(
+        "--cache", metavar="FILE", help="Keep replies in this file, so that none is paid for twice."
+    ),
 )
 
 

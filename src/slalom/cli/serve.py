@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 BUNDLED = "bundled"
 
 
-@click.command(short_help="Explain in the browser, and try what happens without a word.")
+@click.command(short_help="Explore explanations in the browser.")
 @click.option(
     "--model",
     "models",
@@ -59,7 +59,7 @@ def serve(
     no_token: bool,
     no_browser: bool,
 ) -> None:
-    """Explain in the browser: paste a text, look, and try what happens without a word."""
+    """Explore explanations in the browser: paste a text, remove words, see what changes."""
     from slalom.web.guard import LOOPBACK
     from slalom.web.models import Models
     from slalom.web.server import Place, app, listening, run

@@ -56,22 +56,22 @@ MAX_ERROR = click.option(
     "--max-error",
     type=float,
     metavar="E",
-    help="Keep asking until no Shapley value has a larger standard error.",
+    help="Query until no Shapley value has a larger standard error.",
 )
 DRY_RUN = click.option(
-    "--dry-run", is_flag=True, help="Say what it would cost, without asking anything."
+    "--dry-run", is_flag=True, help="Estimate the cost without running the model."
 )
 TEXT_COLUMN = click.option(
     "--text-column", default="text", show_default=True, help="The column that holds the texts."
 )
-DEVICE = click.option("--device", help="Where the model runs, such as cpu or cuda.")
+DEVICE = click.option("--device", help="Device for the model, such as cpu or cuda.")
 SEED = click.option(
     "--seed",
     type=click.IntRange(min=0),
     metavar="N",
     default=0,
     show_default=True,
-    help="Draw other random questions; the same seed gives the same numbers.",
+    help="Seed of the random queries; the same seed gives the same numbers.",
 )
 TARGET = click.option("--target", help="A label or its number.  [default: the predicted class]")
 TOO_LONG = click.option(
@@ -79,7 +79,7 @@ TOO_LONG = click.option(
     type=click.Choice(["error", "truncate", "windows"]),
     default="error",
     show_default=True,
-    help="What to do with a text longer than the model reads.",
+    help="What to do with a text that is longer than the model can read.",
 )
 UNITS = click.option(
     "--units",
@@ -177,8 +177,8 @@ def files_typed(json_file: str | None, html_file: str | None) -> list[str]:
 def check_foretold(max_error: float | None, *, dry_run: bool) -> None:
     if dry_run and max_error is not None:
         raise click.UsageError(
-            "what --max-error asks is found out on the way: --queries bounds it, a dry run cannot "
-            "foretell it"
+            "how many queries --max-error needs is found while running: --queries limits it, a dry "
+            "run cannot estimate it"
         )
 
 

@@ -32,14 +32,14 @@ class RunCost:
             return "nothing is left to explain"
         rows = counted(self.n_rows, "text")
         if not self.n_sampled:
-            return f"{rows} left, none of which can be explained, as far as was looked"
+            return f"{rows} left; none of those sampled can be explained"
         queries = f"about {_rounded(self.n_rows * self.n_queries)} queries"
         if self.n_requests is not None:
             queries += f" (at most {_rounded(self.n_rows * self.n_requests)} requests)"
         return (
-            f"{rows} to explain: {queries} and {_rounded(self.n_rows * self.n_tokens)} tokens, by "
-            f"{self.n_queries:.0f} queries and {self.n_tokens:.0f} tokens in the mean of "
-            f"{self.n_sampled} of them"
+            f"{rows} to explain: {queries} and {_rounded(self.n_rows * self.n_tokens)} tokens, "
+            f"estimated from {self.n_sampled} of them ({self.n_queries:.0f} queries and "
+            f"{self.n_tokens:.0f} tokens each)"
         )
 
 

@@ -34,7 +34,7 @@ def prepare_file(
     inner = replace(dataset, output=_folder(out))
     prepared = prepare(make, inner, recipe, target=target, engine=engine, each_its_own=True)
     if out.exists() and _settings(out) != prepared.settings:
-        raise FileError(f"{out} exists, and is of something else: name another file, or delete it")
+        raise FileError(f"{out} exists, and holds other results: name another file, or delete it")
     return prepared
 
 

@@ -209,9 +209,11 @@ def _links(found: Findings, word: int, cards: Cards) -> str:
 
 def _loud(survey: Survey, found: Findings, cards: Cards) -> str:
     if not survey.sums.loud.any():
-        return "<p>The method of this run does not say how loud words are.</p>"
+        return "<p>The method of this run does not give importances.</p>"
     if not found.loud:
-        return "<p>No word in three or more documents is loud and has next to no effect.</p>"
+        return (
+            "<p>No word in three or more documents has a high importance and next to no effect.</p>"
+        )
     lines = [
         (
             _word(survey, found, word, cards),

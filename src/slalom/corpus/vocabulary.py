@@ -13,7 +13,7 @@ NAME = "vocabulary.json"
 MIN_DOCUMENTS = 2
 NOTE = (
     "means over the fits of single documents, drawn towards each other by their errors: no "
-    "question was asked for it, and it was not judged on documents that it has not seen"
+    "query was made for it, and it was not judged on unseen documents"
 )
 
 

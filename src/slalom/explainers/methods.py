@@ -294,8 +294,8 @@ def _warn_of_long_fits(documents: Sequence[Document | SlalomError], order: Order
     if seconds >= LONG_FIT:
         n_features = readable[int(np.argmax(costs))].n_features
         warnings.warn(
-            f"a text has {n_features} different units: its fit alone will take about "
-            f"{seconds / 60:.0f} min; sentences as units, or none named, make it shorter",
+            f"a text has {n_features} different units, so its fit alone will take about "
+            f"{seconds / 60:.0f} min: sentences as units, or none named, make it shorter",
             SlalomWarning,
             stacklevel=3,
         )

@@ -160,10 +160,10 @@ def _noted(
     """The explanation with a note on what was joined, and what that cost where it is not in it."""
     n_joined = words.n_units - phrases.n_units
     note = (
-        f"neighbours that act as one were put together: {counted(words.n_units, 'word')} "
+        f"neighbouring words that act as one were joined: {counted(words.n_units, 'word')} "
         f"and signs became {counted(phrases.n_units, 'unit')}"
         if n_joined
-        else "no neighbours act as one: the units are words"
+        else "no neighbouring words act as one: the units are words"
     )
     quality = explanation.quality
     return replace(

@@ -57,12 +57,16 @@ class PoorFits:
         if not self.n_poor:
             return ""
         is_poor = self.lowest_r2 < FAIR_TRUST
-        how = "poorly" if is_poor else "perhaps worse than R² says, as few answers judge it"
-        r2 = f"leave-one-out R² {self.lowest_r2:.2f}"
+        how = (
+            "poorly"
+            if is_poor
+            else "perhaps less well than R² suggests, as it rests on few queries"
+        )
+        r2 = f"held-out R² {self.lowest_r2:.2f}"
         what = (
-            f"the explanation describes the classifier {how} ({r2}): read it"
+            f"the explanation describes the classifier {how} ({r2}): treat it"
             if self.n_explanations == 1
             else f"{self.n_poor} of {self.n_explanations} explanations describe the classifier "
-            f"{how} (lowest {r2}): read them"
+            f"{how} (lowest {r2}): treat them"
         )
-        return f"{what} with care; more queries or another method may do better"
+        return f"{what} with caution; more queries or another method may help"

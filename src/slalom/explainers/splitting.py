@@ -36,8 +36,8 @@ def document_of(
     what, spans = _coarser(classifier, checked, document, too_long)
     coarse = classifier.split(checked, spans, too_long=too_long)
     note = (
-        f"the text has {document.n_units} words and signs: its units are {coarse.n_units} {what}; "
-        "words as units explain every one, which takes much longer"
+        f"the text has {document.n_units} words and signs, so its units are {coarse.n_units} "
+        f"{what}; explaining every word is possible, but takes much longer"
     )
     return replace(coarse, notes=(*coarse.notes, note))
 

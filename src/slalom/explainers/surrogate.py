@@ -23,7 +23,7 @@ LEAST_QUERIES = 10  # of any method that fits a model
 N_REPEATS = 8  # queries that are asked anew
 SPARING = 16  # of a given number of queries one in so many, at most
 FIRST = 100  # queries among which they are
-ALL_ASKED = "all {} subsets of the units were asked: what they say is exact"
+ALL_ASKED = "all {} subsets were evaluated, so Shapley, removal and alone are exact"
 
 
 @dataclass(frozen=True)
@@ -192,16 +192,15 @@ def _out_of_reach(one: Fitted) -> tuple[str, ...]:
         if np.isclose(predicted, scores[0]):  # a constraint: it was not fitted, but it holds
             return ()
         return (
-            "fitted to short sequences only, and so is R²: for the full text the model says "
+            "fitted and judged on short sequences only: for the full text the surrogate says "
             f"{predicted:+.2f}, the classifier {scores[0]:+.2f}",
         )
     most = document.n_units - int(fitted.min())
     if 0 < most < document.n_units / 2 and "shapley" in fit.scores:
         units = "one unit" if most == 1 else f"{most} units"
         return (
-            f"fitted to the text with up to {units} removed, "
-            "and so is R²: read removal and gradient; values and Shapley values, which "
-            "speak of much shorter texts, are out of its reach",
+            f"fitted and judged on the text with up to {units} removed: rely on removal and "
+            "gradient; values and Shapley values concern much shorter texts and are extrapolated",
         )
     return ()
 

@@ -47,16 +47,16 @@ class Counterfactual:
         """The result for people."""
         queries = counted(self.n_queries, "query")
         if self.after is None:
-            doubt = f"asked with {queries}" if self.verified else "a guess of the fitted model"
-            return f"No removal that was tried turns “{self.before}” ({doubt})."
+            doubt = f"verified, {queries}" if self.verified else "according to the fitted model"
+            return f"No removal that was tried changes the prediction “{self.before}” ({doubt})."
         listed = _listed([f"“{word.strip()}”" for word in self.words])
         if not self.verified:
             return (
-                f"Without {listed} it would probably say “{self.after}” instead of "
-                f"“{self.before}”: a guess of the fitted model, give the classifier to verify it."
+                f"Without {listed} the prediction would probably be “{self.after}” instead of "
+                f"“{self.before}”, according to the fitted model; pass the classifier to verify it."
             )
         return (
-            f"Without {listed} it says “{self.after}” instead of “{self.before}” "
+            f"Without {listed} the prediction is “{self.after}” instead of “{self.before}” "
             f"(verified, {queries})."
         )
 

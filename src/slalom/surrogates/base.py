@@ -68,16 +68,16 @@ def unsure(counts: FloatArray, scores: FloatArray, document_counts: FloatArray) 
     if len(scores) > 1 and np.ptp(scores, axis=0).max() <= CONSTANT * max(
         1.0, np.abs(scores).max()
     ):
-        return "the classifier says the same whatever is removed: there is nothing to explain"
+        return "the classifier's answer is the same whatever is removed: nothing to explain"
     n_rows, n_features = counts.shape
     if _are_all_parts(counts, document_counts):
-        return "every part of so short a text was asked: nothing is left to judge the fit by"
+        return "every subset of this short text was queried: none is left to judge the fit"
     if n_rows >= ROWS_PER_FEATURE * n_features:
-        return "a few answers make nearly all of the difference: too few to judge the fit by"
+        return "nearly all variation comes from a few answers: too few to judge the fit"
     return (
-        f"{counted(n_rows, 'different answer')} cannot tell how sure the scores of "
-        f"{counted(n_features, 'different unit')} are: about {ROWS_PER_FEATURE * n_features} "
-        "queries would do"
+        f"{counted(n_rows, 'different answer')} are too few to judge the scores of "
+        f"{counted(n_features, 'different unit')}: about {ROWS_PER_FEATURE * n_features} queries "
+        "are needed"
     )
 
 

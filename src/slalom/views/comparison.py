@@ -16,8 +16,8 @@ from slalom.views.html import painted_text, policy, style
 from slalom.views.numbers import r2
 
 OWN_R2 = (
-    "own R²: how well a method describes the questions it asked itself, which differ from method "
-    "to method; errors and curves are measured on the same questions for all."
+    "own R²: how well each method predicts its own queries, which differ between methods; errors "
+    "and curves use the same queries for all methods."
 )
 
 

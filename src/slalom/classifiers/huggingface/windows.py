@@ -60,8 +60,8 @@ def note_on(frame: Windowed, n_tokens: int) -> str:
     """What a reader must know about the full text."""
     n_windows = len(frame.starts(n_tokens))
     return (
-        f"read in {n_windows} windows of {frame.room} tokens that overlap by {frame.overlap} or "
-        "more; scores are the windows' mean, tokens read twice are billed once"
+        f"read in {n_windows} windows of {frame.room} tokens, overlapping by at least "
+        f"{frame.overlap}; scores are averages over the windows"
     )
 
 

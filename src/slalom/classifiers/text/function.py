@@ -21,7 +21,7 @@ GIVES = ("probabilities", "logits")
 CLIP = 1e-6
 MAX_LENGTH = 400  # characters of another library's complaint
 MAX_QUOTED = 80  # characters of a text in ours
-MARGINS = "margins of decision_function are taken as log-odds: percentages are no probabilities"
+MARGINS = "margins of decision_function are treated as log-odds: percentages are not probabilities"
 
 
 class FunctionClassifier:
