@@ -54,9 +54,9 @@ def explainers() -> dict[str, SurrogateExplainer]:
     """The library's, and three that show what a choice is worth."""
     found = {n: m for n, m in slalom.METHODS.items() if isinstance(m, SurrogateExplainer)}
     own, local = found["slalom"], found["slalom-local"]
-    found["design"] = replace(own, name="design", sampler=SubsetSizes(singles=0.0), facts=None)
+    found["design"] = replace(own, name="design", sampler=SubsetSizes(singles=0.0), follow_up=None)
     found["linear-local"] = replace(
-        local, name="linear-local", surrogate=LinearSurrogate(), facts=None
+        local, name="linear-local", surrogate=LinearSurrogate(), follow_up=None
     )
     return found
 

@@ -107,7 +107,7 @@ def _fitted(
     """The model over units, with the process around it where the method has one, and its R²."""
     fit, features = _fit(method, masks @ tied, scores, tied), tied.argmax(axis=1).astype(np.int32)
     if getattr(slalom.METHODS[method], "facts", None) is None:
-        return fit.model.spread(features), fit.r2
+        return fit.model.expand(features), fit.r2
     rows, weights = np.arange(len(masks), dtype=np.int32), np.ones(len(masks))
     with one_thread():
         whole = whole_of(Answers(fit, features, masks > 0, scores, rows, weights, exact=False))

@@ -31,7 +31,7 @@ import slalom
 from benchmarks.reviews import opened
 from slalom.classifiers.base import Classifier
 from slalom.document import FloatArray
-from slalom.explainers.stages import balanced
+from slalom.explainers.follow_up import balanced
 from slalom.samplers.subsets import SubsetSizes
 from slalom.surrogates.base import Observations
 from slalom.surrogates.slalom.two_scores import Known, TwoScores, two_scores
@@ -96,7 +96,7 @@ def with_many(classifier: Classifier, text: str, target: int) -> TwoScores:
     seen = Observations(counts, scores, samples.weights, whole)
     seen = balanced(seen, samples, np.arange(len(counts)))
     found = two_scores(seen, Known(counts[:0], scores[:0]))
-    return found.spread(document.features)
+    return found.expand(document.features)
 
 
 def compared(classifier: Classifier, name: str, kind: str, text: str) -> Row:

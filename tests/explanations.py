@@ -51,7 +51,7 @@ def made(text: str = REVIEW, *, n_classes: int = 2, all_classes: bool = False) -
         method="slalom",
         seed=0,
         classifier="a model made by hand",
-        model=model.spread(features),
+        model=model.expand(features),
     )
 
 

@@ -94,7 +94,7 @@ def test_a_second_occurrence_may_add_less():
     fit = GamSurrogate().fit(Observations(counts, scores, weights=np.ones(80), document_counts=at))
     np.testing.assert_allclose(fit.scores["score"], [2.6 / 3, -1.0, 0.0], atol=1e-5)
     np.testing.assert_allclose(fit.model.predict(counts), scores, atol=1e-5)
-    units = fit.model.spread(np.array([0, 1, 0, 2, 0], dtype=np.int32))
+    units = fit.model.expand(np.array([0, 1, 0, 2, 0], dtype=np.int32))
     present = np.array([[1, 0, 1, 0, 0], [1, 1, 1, 1, 1], [0, 0, 0, 0, 1]])
     np.testing.assert_allclose(units.predict(present), [2.8, 1.9, 2.3], atol=1e-5)
 

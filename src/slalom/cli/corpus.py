@@ -138,7 +138,7 @@ def explain_corpus(
     from slalom.corpus.explain import Dataset, engine_named, finish, is_gpu, prepare
     from slalom.corpus.plan import broken_lines
     from slalom.corpus.work import Recipe
-    from slalom.explainers.methods import until_sure
+    from slalom.explainers.methods import with_max_error
 
     if more:  # a pattern without quotes, most likely, of which the shell made names
         raise click.UsageError(
@@ -146,7 +146,7 @@ def explain_corpus(
             "folder, or a pattern in quotes, such as 'data/*.csv'"
         )
     check_foretold(max_error, dry_run=dry_run)
-    recipe = Recipe(until_sure(method, max_error), 0, queries, units, too_long, seed)
+    recipe = Recipe(with_max_error(method, max_error), 0, queries, units, too_long, seed)
     typed = TypedModel(
         model, device, labels_typed(labels), prompt, base_url, samples, cache, absent
     )

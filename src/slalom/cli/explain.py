@@ -156,9 +156,9 @@ def explain(
             raise click.UsageError(f"{file} is a table: --units phrase is for one text at a time")
         from slalom.corpus.explain import Dataset
         from slalom.corpus.work import Recipe
-        from slalom.explainers.methods import until_sure
+        from slalom.explainers.methods import with_max_error
 
-        recipe = Recipe(until_sure(method, max_error), 0, queries, units, too_long, seed)
+        recipe = Recipe(with_max_error(method, max_error), 0, queries, units, too_long, seed)
         dataset = Dataset(file, Path(out or f"{file}.parquet"), text_column)
         explain_table(dataset, recipe, typed, target=target, dry_run=dry_run)
         if words is not None and not dry_run:
@@ -174,12 +174,12 @@ def explain(
     columns = _columns(scores)
     with sentences_for_warnings():
         from slalom.explainers.base import Request
-        from slalom.explainers.methods import explain, until_sure
+        from slalom.explainers.methods import explain, with_max_error
         from slalom.explainers.phrases import by_phrases
         from slalom.explainers.splitting import document_of
         from slalom.views.reading import checked_names
 
-        chosen = until_sure(method, max_error)
+        chosen = with_max_error(method, max_error)
         with _status("loading the model"):
             classifier = typed.classifier()
         if dry_run:

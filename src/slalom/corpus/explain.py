@@ -30,7 +30,7 @@ from slalom.corpus.vocabulary import write_vocabulary
 from slalom.corpus.work import Recipe
 from slalom.errors import FileError, InputError, Setting, UnknownNameError
 from slalom.explainers.base import Explainer, TargetName
-from slalom.explainers.methods import until_sure
+from slalom.explainers.methods import with_max_error
 from slalom.tables import arrow
 
 ENGINES = ("local", "ray")
@@ -104,7 +104,7 @@ def explain_dataset(
     make, on_gpu = _maker(classifier, device)
     chosen = engine_named(engine, make, workers, on_gpu=on_gpu)
     dataset = Dataset(str(input), Path(output), text_column, id_column, rows_per_file)
-    recipe = Recipe(until_sure(method, max_error), 0, n_queries, units, too_long, seed)
+    recipe = Recipe(with_max_error(method, max_error), 0, n_queries, units, too_long, seed)
     with closing(chosen):
         prepared = prepare(make, dataset, recipe, target=target, engine=chosen)
         return finish(prepared, chosen, on_progress)

@@ -13,7 +13,7 @@ from slalom.corpus.plan import Indexed
 from slalom.corpus.run import Identity
 from slalom.corpus.work import Recipe
 from slalom.errors import FileError
-from slalom.explainers.adaptive import UntilSure
+from slalom.explainers.adaptive import WithMaxError
 from slalom.explainers.base import Explainer
 from slalom.explainers.table import METHODS
 from slalom.tables import SCHEMA_VERSION
@@ -47,7 +47,7 @@ def settings_of(
 
 def _method_in_words(method: Explainer) -> str:
     """Its name; one that is not that of the table has a key of what it is made of."""
-    if isinstance(method, UntilSure):
+    if isinstance(method, WithMaxError):
         return _method_in_words(method.method)
     if METHODS.get(method.name) is method:
         return method.name

@@ -21,7 +21,7 @@ MAX_QUERIES = 8000  # unless n_queries says otherwise
 
 
 @dataclass(frozen=True)
-class UntilSure:
+class WithMaxError:
     """A method that goes on asking until no Shapley value has a larger standard error."""
 
     method: Explainer

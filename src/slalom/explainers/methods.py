@@ -15,7 +15,7 @@ from slalom.classifiers.base import Classifier, Units, knows_labels, runs_elsewh
 from slalom.classifiers.load import as_classifier
 from slalom.document import Document, Text
 from slalom.errors import InputError, Setting, SlalomError, SlalomWarning, UnknownNameError, counted
-from slalom.explainers.adaptive import UntilSure
+from slalom.explainers.adaptive import WithMaxError
 from slalom.explainers.base import (
     AskingMethod,
     Explainer,
@@ -89,7 +89,7 @@ def explain(
         mask token), or a text that replaces each
     """
     given = with_absent(as_classifier(classifier, labels), absent)
-    wanted, units = by_phrases(until_sure(method, max_error), units, too_long)
+    wanted, units = by_phrases(with_max_error(method, max_error), units, too_long)
     wrapped, order = _checked(given, wanted, Request(target, n_queries, seed, repeats))
     document = document_of(wrapped, text, units, too_long=too_long)
     _warn_of_long_fits([document], order)
@@ -125,7 +125,7 @@ def explain_many(
     """
     keep = _keeps(on_error)
     given = with_absent(as_classifier(classifier, labels), absent)
-    wanted, units = by_phrases(until_sure(method, max_error), units, too_long)
+    wanted, units = by_phrases(with_max_error(method, max_error), units, too_long)
     wrapped, order = _checked(given, wanted, Request(target, n_queries, seed, repeats))
     order = replace(order, keep_errors=keep)
     split = Split(wrapped, units, too_long, partial(workers_pay, wrapped, order))
@@ -174,7 +174,7 @@ def explain_each(
     """
     keep = _keeps(on_error)
     given = with_absent(as_classifier(classifier, labels), absent)
-    wanted, units = by_phrases(until_sure(method, max_error), units, too_long)
+    wanted, units = by_phrases(with_max_error(method, max_error), units, too_long)
     wrapped, order = _checked(given, wanted, Request(target, n_queries, seed, repeats))
     order = replace(order, keep_errors=keep)
     split = Split(wrapped, units, too_long, partial(workers_pay, wrapped, order))
@@ -194,10 +194,10 @@ def method_named(method: str | Explainer) -> Explainer:
     return METHODS[method]
 
 
-def until_sure(method: str | Explainer, max_error: float | None) -> Explainer:
+def with_max_error(method: str | Explainer, max_error: float | None) -> Explainer:
     """A method by its name; with `max_error` one that goes on until its errors are so small."""
     chosen = method_named(method)
-    return chosen if max_error is None else UntilSure(chosen, max_error)
+    return chosen if max_error is None else WithMaxError(chosen, max_error)
 
 
 def _each(

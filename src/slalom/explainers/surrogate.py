@@ -12,8 +12,7 @@ from slalom.document import Document, FloatArray, Queries
 from slalom.errors import BudgetError, Setting, counted
 from slalom.explainers.base import Ask, Asking, Plan, Request
 from slalom.explainers.case import Case, Found, case_of
-from slalom.explainers.facts import Facts, ask_facts
-from slalom.explainers.stages import Fitted, Sampled
+from slalom.explainers.follow_up import Fitted, FollowUpPlan, Sampled, ask_follow_up
 from slalom.explainers.unit_scores import scores_of, with_process
 from slalom.samplers.base import Sampler, Samples
 from slalom.surrogates.base import Model, Observations, Surrogate
@@ -52,7 +51,7 @@ class SurrogateExplainer:
     budget: QueryBudget
     tied: bool = True
     primary_score: str | None = None
-    facts: Facts | None = None  # None: nothing is asked beside the design
+    follow_up: FollowUpPlan | None = None  # None: nothing is asked beside the design
 
     @property
     def has_shapley_errors(self) -> bool:
@@ -63,8 +62,8 @@ class SurrogateExplainer:
         sampled = yield from self.sampled(document, request)
         fitted = self._fit(sampled)
         n_queries, again = request.n_queries, self._again(sampled, request)
-        fitted = yield from ask_facts(self.facts, fitted, n_queries=n_queries, again=again)
-        if self.facts is not None:
+        fitted = yield from ask_follow_up(self.follow_up, fitted, n_queries=n_queries, again=again)
+        if self.follow_up is not None:
             fitted = with_process(fitted)
         return fitted.case.explanation(self._found(fitted), method=self.name, seed=request.seed)
 
@@ -96,7 +95,7 @@ class SurrogateExplainer:
 
     def _n_drawn(self, document: Document, n_queries: int | None) -> int:
         """Queries that are drawn; of a given number some are kept back for facts."""
-        kept_back = 0 if self.facts is None else self.facts.reserved(document, n_queries)
+        kept_back = 0 if self.follow_up is None else self.follow_up.reserved(document, n_queries)
         return (n_queries or self.budget(document)) - kept_back
 
     def _sampled(self, case: Case, samples: Samples) -> Sampled:
@@ -114,7 +113,7 @@ class SurrogateExplainer:
         fit, document, whole = one.fit, one.case.document, one.whole
         features, scored = document.features, scores_of(one)
         judged = fit if whole is None else whole.judged
-        model = fit.model.spread(features) if whole is None else whole.model
+        model = fit.model.expand(features) if whole is None else whole.model
         exact = (whole is not None and whole.exact) or (
             one.samples.complete
             and document.has_empty_query
@@ -126,10 +125,10 @@ class SurrogateExplainer:
             error = np.sqrt(one.case.noise * variance_of_all(document.n_units))
             errors = {name: np.zeros_like(each) + error for name, each in errors.items()}
         prior = getattr(self.surrogate, "prior", None)
-        two = one.described(prior) if self.facts is not None and one.anchored else None
+        two = one.described(prior) if self.follow_up is not None and one.anchored else None
         return Found(
-            scores=scored.scores if two is None else scored.scores | two.spread(features).scores,
-            errors=errors if two is None else errors | two.spread(features).errors,
+            scores=scored.scores if two is None else scored.scores | two.expand(features).scores,
+            errors=errors if two is None else errors | two.expand(features).errors,
             anchor=getattr(model, "anchor", None) if two is None else two.anchor,
             two_scores=None if two is None else two.judged.r2,
             model=model,

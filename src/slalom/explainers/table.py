@@ -8,7 +8,7 @@ from functools import partial
 from slalom.explainers import attention, gradients
 from slalom.explainers.base import Explainer
 from slalom.explainers.controls import Control, all_zero, at_random
-from slalom.explainers.facts import Facts
+from slalom.explainers.follow_up import FollowUpPlan
 from slalom.explainers.surrogate import QueryBudget, SurrogateExplainer
 from slalom.explainers.white_box import WhiteBox
 from slalom.samplers.rivals import Coalitions, Halves, LimeMasks, Permutations
@@ -25,7 +25,7 @@ from slalom.surrogates.slalom.path import ByLeaveOneOut, Strengths
 from slalom.surrogates.slalom.solvers import Adam, LevenbergMarquardt
 
 UNBOUNDED_RIDGES = LevenbergMarquardt(bounded=False)  # of the paper's own models
-FOR_SHORT = ByLeaveOneOut(Strengths(value=0.4), foreseen=0.88)  # few units at a time
+FOR_SHORT = ByLeaveOneOut(Strengths(value=0.4), forecast_threshold=0.88)  # few units at a time
 
 METHODS: dict[str, Explainer] = {
     method.name: method
@@ -36,7 +36,7 @@ METHODS: dict[str, Explainer] = {
             SubsetSizes(),
             SlalomSurrogate(by_folds=True),
             QueryBudget(minimum=300, per_unit=5, maximum=2000),
-            facts=Facts(),
+            follow_up=FollowUpPlan(),
         ),
         SurrogateExplainer(
             "slalom-sources",
@@ -45,7 +45,7 @@ METHODS: dict[str, Explainer] = {
             SlalomSurrogate(by_folds=True),
             QueryBudget(minimum=48, per_unit=5, maximum=400),
             tied=False,
-            facts=Facts(),
+            follow_up=FollowUpPlan(),
         ),
         SurrogateExplainer(
             "slalom-local",
@@ -55,7 +55,7 @@ METHODS: dict[str, Explainer] = {
             QueryBudget(minimum=300, per_unit=5, maximum=3000),
             tied=False,
             primary_score="removal",
-            facts=Facts(),
+            follow_up=FollowUpPlan(),
         ),
         SurrogateExplainer(
             "slalom-fast",
@@ -63,7 +63,7 @@ METHODS: dict[str, Explainer] = {
             ShortSequences(singletons=True),
             SlalomSurrogate(parts=False, solver=FOR_SHORT, by_folds=True),
             QueryBudget(minimum=200, per_unit=8, maximum=5000),
-            facts=Facts(max_removals=0),
+            follow_up=FollowUpPlan(max_removals=0),
         ),
         SurrogateExplainer(
             "slalom-eff",

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slalom.document import BoolArray, FloatArray, Queries, row_keys
-from slalom.explainers.stages import Fitted
+from slalom.explainers.follow_up import Fitted
 from slalom.surrogates.slalom.process import Answers, whole_of
 
 

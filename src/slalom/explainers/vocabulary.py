@@ -15,7 +15,7 @@ import numpy as np
 from slalom.document import Document, FloatArray, IntArray
 from slalom.errors import InputError, UnknownNameError
 from slalom.explainers.base import Plan, Request
-from slalom.explainers.facts import Facts
+from slalom.explainers.follow_up import FollowUpPlan
 from slalom.explainers.surrogate import QueryBudget, SurrogateExplainer
 from slalom.explanation import Explanation, Quality, with_target
 from slalom.files import Format, write_json
@@ -175,7 +175,7 @@ class FromVocabulary:
             SubsetSizes(),
             SlalomSurrogate(prior=prior),
             self.budget,
-            facts=Facts(),
+            follow_up=FollowUpPlan(),
         )
         found = yield from method.plan(document, replace(request, target=table.target_index))
         return self._noted(found, document)

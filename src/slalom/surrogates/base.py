@@ -21,7 +21,7 @@ class Model(Protocol):
         """(k, n_features) → (k,) scores, or (k, n_classes) when all classes were fitted."""
         ...
 
-    def spread(self, features: IntArray) -> "Model":
+    def expand(self, features: IntArray) -> "Model":
         """The same model with one feature per unit, given the feature of each unit."""
         ...
 
@@ -63,7 +63,7 @@ class Surrogate(Protocol):
     def fit(self, observed: Observations) -> Fit: ...
 
 
-def unsure(counts: FloatArray, scores: FloatArray, document_counts: FloatArray) -> str:
+def no_quality_reason(counts: FloatArray, scores: FloatArray, document_counts: FloatArray) -> str:
     """Why nothing can be said about how sure the scores are, and what would help."""
     if len(scores) > 1 and np.ptp(scores, axis=0).max() <= CONSTANT * max(
         1.0, np.abs(scores).max()

@@ -14,7 +14,7 @@ import numpy as np
 
 from slalom.document import FloatArray, IntArray
 from slalom.errors import MissingExtraError
-from slalom.surrogates.base import Fit, Observations, unsure
+from slalom.surrogates.base import Fit, Observations, no_quality_reason
 from slalom.surrogates.quality import loo_quality, sampled_rows
 from slalom.surrogates.trees import NEVER, Forest, TreesModel, no_trees
 
@@ -82,7 +82,7 @@ class BoostedSurrogate:
         )
         notes = () if (counts.sum(axis=1) == 0).any() else (FITTED_EMPTY,)
         if judged.r2 is None:
-            notes = (*notes, unsure(counts[used], columns, document_counts))
+            notes = (*notes, no_quality_reason(counts[used], columns, document_counts))
         shape = (len(document_counts), *scores.shape[1:])
         shapley = np.stack([forest.shapley(document_counts) for forest in forests], axis=1)
         features = np.arange(len(document_counts), dtype=np.int32)

@@ -15,7 +15,7 @@ import numpy as np
 
 from slalom.document import FloatArray, IntArray
 from slalom.schema import check_below
-from slalom.surrogates.base import Fit, Observations, unsure
+from slalom.surrogates.base import Fit, Observations, no_quality_reason
 from slalom.surrogates.linear import BY_LEAVE_ONE_OUT, regress
 from slalom.surrogates.quality import loo_quality, sampled_rows
 
@@ -41,7 +41,7 @@ class GamModel:
         added = self.tables[np.arange(len(self.tables)), totals]  # (k, n_groups[, n_classes])
         return np.asarray(self.intercept + added.sum(axis=1))
 
-    def spread(self, features: IntArray) -> "GamModel":
+    def expand(self, features: IntArray) -> "GamModel":
         return GamModel(self.tables, self.intercept, self.groups[features])
 
 
@@ -77,7 +77,9 @@ class GamSurrogate:
             identified=np.ones(len(document_counts), dtype=bool),
             r2=judged.r2,
             rmse=judged.rmse,
-            notes=(unsure(counts[used], columns, document_counts),) if judged.r2 is None else (),
+            notes=(no_quality_reason(counts[used], columns, document_counts),)
+            if judged.r2 is None
+            else (),
             r2_error=judged.r2_error,
         )
 

@@ -41,7 +41,12 @@ from slalom.errors import ClassifierError
 from slalom.schema import Within
 from slalom.surrogates import kernel
 from slalom.surrogates.kernel import Scales, Subsets
-from slalom.surrogates.slalom.cholesky import diagonal_of, halved, halved_back, root_of
+from slalom.surrogates.slalom.cholesky import (
+    cholesky,
+    diagonal_of,
+    solve_lower,
+    solve_lower_transposed,
+)
 
 SPREAD_OF_MEAN, SPREAD_OF_SLOPE = 1.0, 0.3  # of m, of β
 LEAST_EFFECT, LEAST_RATE, REACH = 0.3, 0.1, 3.0
@@ -159,9 +164,9 @@ class Prior:
         freedom = float(np.sqrt(n_rows / (n_rows + len(strengths))))
         mean, trust = float(strengths.mean()), float(np.clip(r2, 0.0, 1.0)) * freedom
         alike = np.ones_like(strengths)
-        matter = alike if mean == 0 else trust * strengths / mean + 1.0 - trust
-        effects = (matter + LEAST_EFFECT) ** 2
-        rates = REACH / len(strengths) * (matter + LEAST_RATE)
+        relative_strength = alike if mean == 0 else trust * strengths / mean + 1.0 - trust
+        effects = (relative_strength + LEAST_EFFECT) ** 2
+        rates = REACH / len(strengths) * (relative_strength + LEAST_RATE)
         return cls(effects / effects.sum(), rates, freedom)
 
     def scales(self, theta: FloatArray) -> Scales:
@@ -204,11 +209,11 @@ class Likelihood:
         for part in (mean, together, kind(scales.size) * size, kind(scales.response) * response):
             rows += part
         diagonal_of(rows)[:] += kind(scales.own) + self.noise.astype(kind)
-        root = root_of(rows)
+        root = cholesky(rows)
         if root is None:
             return np.inf, theta
         pulls = _solve_gradient(root, self.columns)
-        halves = halved(root, self.columns)
+        halves = solve_lower(root, self.columns)
         volume = float(np.log(root.diagonal()).sum()) * self.columns.shape[1]
         value = 0.5 * float((halves**2).sum()) + volume + 0.5 * float(theta @ theta)
         centred = present - kind(kernel.HALF)
@@ -378,7 +383,7 @@ def _root(rows: Subsets, noise: FloatArray, scales: Scales) -> tuple[Scales, Flo
     while True:
         padded = covariance.copy()
         diagonal_of(padded)[:] += scales.own + noise
-        root = root_of(padded)
+        root = cholesky(padded)
         if root is not None:
             return scales, root
         if scales.own > float(diagonal_of(covariance).max()) or not np.isfinite(covariance).all():
@@ -431,7 +436,7 @@ class Process:
         among = rows if len(used) == len(rows) else rows.some(used)
         scales, root = _root(among, noise[used], scales)
         weights = np.zeros_like(columns)
-        weights[used] = halved_back(root, halved(root, columns[used]))
+        weights[used] = solve_lower_transposed(root, solve_lower(root, columns[used]))
         mean = Mean(frame, scales, asked.present, rows.level, asked.scores, noise, weights)
         return cls(mean, root, used, prior.freedom**2)
 
@@ -478,7 +483,7 @@ class Process:
         with_base += _of_mean(subsets, last)[:, 0]
         alone = kernel.variances(subsets, scales) + scales.own
         alone += SPREAD_OF_MEAN**2 + SPREAD_OF_SLOPE**2 * (subsets.level**2).sum(axis=1)
-        halves = halved(self.root, (with_rows[:-1] - with_rows[-1]).T)
+        halves = solve_lower(self.root, (with_rows[:-1] - with_rows[-1]).T)
         prior = alone[:-1] + alone[-1] - 2.0 * with_base[:-1]
         left = np.maximum(prior - np.einsum("ij,ij->j", halves, halves), 0.0)
         return np.asarray(left[:, None] * self._class_variances())
@@ -498,7 +503,7 @@ class Process:
         shared = _shares(rows, ends, scales) + scales.own * own.T
         mean = shared @ weights + slope @ (rows.level.T @ weights)
         with_rows = shared + slope @ rows.level.T + scales.response * response.with_rows
-        halves = halved(self.root, with_rows.T)
+        halves = solve_lower(self.root, with_rows.T)
         prior = (slope * paths.exact).sum(axis=1) + scales.response * response.variances
         prior += scales.effects + scales.own * kernel.variance_of_own(n_units)
         prior += scales.together * kernel.variances_of_together(scales.rates)
@@ -565,8 +570,8 @@ class _Paths:
         log_sizes = np.log2(1.0 + np.tile(np.arange(float(steps)), m))
         on_way = kernel.placed(self.levels.reshape(m * steps, n_columns), log_sizes)
         near = kernel.gaussian(on_way, kernel.placed(chosen.level, chosen.log_size))
-        features = halved(root, near.T).T.reshape(m, steps, -1)
-        of_rows = halved(root, kernel.response_kernel(chosen, rows))  # (k, N)
+        features = solve_lower(root, near.T).T.reshape(m, steps, -1)
+        of_rows = solve_lower(root, kernel.response_kernel(chosen, rows))  # (k, N)
         heights = features @ (of_rows @ weights)
         heights[:, [0, -1]] = kernel.response_kernel(self.ends, rows) @ weights
         shares = self.shared(features)

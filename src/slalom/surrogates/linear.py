@@ -14,7 +14,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from slalom.document import FloatArray, IntArray
-from slalom.surrogates.base import Fit, Observations, unsure
+from slalom.surrogates.base import Fit, Observations, no_quality_reason
 from slalom.surrogates.quality import loo_quality, sampled_rows
 
 BY_LEAVE_ONE_OUT = tuple(10.0**power for power in range(-6, 5))
@@ -33,7 +33,7 @@ class LinearModel:
     def predict(self, counts: FloatArray) -> FloatArray:
         return np.asarray(np.asarray(counts, dtype=np.float64) @ self.coefficients + self.intercept)
 
-    def spread(self, features: IntArray) -> "LinearModel":
+    def expand(self, features: IntArray) -> "LinearModel":
         return LinearModel(self.coefficients[features], self.intercept)
 
 
@@ -67,7 +67,9 @@ class LinearSurrogate:
             identified=np.ones(len(document_counts), dtype=bool),
             r2=judged.r2,
             rmse=judged.rmse,
-            notes=(unsure(counts[used], columns, document_counts),) if judged.r2 is None else (),
+            notes=(no_quality_reason(counts[used], columns, document_counts),)
+            if judged.r2 is None
+            else (),
             r2_error=judged.r2_error,
         )
 

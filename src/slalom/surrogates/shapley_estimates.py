@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 
 from slalom.document import BoolArray, FloatArray
-from slalom.surrogates.base import Fit, Observations, unsure
+from slalom.surrogates.base import Fit, Observations, no_quality_reason
 from slalom.surrogates.linear import MIN_LEFT, LinearModel, standard_errors
 from slalom.surrogates.quality import loo_quality
 
@@ -60,7 +60,7 @@ class ShapleyRegression:
         known = has_empty or len(document_counts) > 1
         notes = () if has_empty else (FITTED_EMPTY,)
         if judged.r2 is None and not exact:
-            notes = (*notes, unsure(counts[used], columns[used], document_counts))
+            notes = (*notes, no_quality_reason(counts[used], columns[used], document_counts))
         return Fit(
             model=LinearModel(coefficients, intercept.reshape(scores.shape[1:])),
             scores={"score": coefficients},

@@ -116,7 +116,7 @@ class TreesModel:
         predicted = np.stack([forest.predict(totals) for forest in self.forests], axis=1)
         return np.asarray(self.intercept + predicted.reshape(len(totals), *self.intercept.shape))
 
-    def spread(self, features: IntArray) -> "TreesModel":
+    def expand(self, features: IntArray) -> "TreesModel":
         return TreesModel(self.forests, self.intercept, self.groups[features], self.n_features)
 
 

@@ -161,9 +161,9 @@ def dense_covariances(problem, solution, back):
         free = (1 - ridges.linear[kind] * linear[kind]).sum()
         far = np.sqrt((moved[kind] ** 2).mean(axis=1).sum() / free)
         pull[kind] = np.maximum(pull[kind], ridges.linear[kind] * far)
-    strayed = state.importances[:m] - problem.importance_prior[:m]
+    prior_deviation = state.importances[:m] - problem.importance_prior[:m]
     free = (1 - ridges.importances[:m] * spread[-k:][:m]).sum()
-    far = np.sqrt((strayed**2).sum() / free)
+    far = np.sqrt((prior_deviation**2).sum() / free)
     pull[n_linear:] = np.maximum(pull[n_linear:], ridges.importances * far)
     pulls = np.append(np.tile(pull[:n_linear], n_columns), pull[n_linear:])
     covariance = inverse @ (noisy.T @ noisy + np.diag(pulls**2)) @ inverse

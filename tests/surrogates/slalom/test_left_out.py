@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from oracles import observed
-from slalom.surrogates.slalom.cholesky import halved, halved_back, inverse_of, root_of, solved
+from slalom.surrogates.slalom.cholesky import (
+    cholesky,
+    inverse_of,
+    solve_lower,
+    solve_lower_transposed,
+    solved,
+)
 from slalom.surrogates.slalom.descent import descend
 from slalom.surrogates.slalom.fit import SlalomSurrogate
 from slalom.surrogates.slalom.left_out import Linearised, left_out, shift_without
@@ -66,14 +72,14 @@ def test_roots_and_what_is_solved_with_them():
     rng = np.random.default_rng(3)
     matrix = np.cov(rng.normal(size=(5, 40)))
     right = rng.normal(size=(5, 3))
-    root = root_of(matrix.copy())
+    root = cholesky(matrix.copy())
     lower = np.tril(root)
     np.testing.assert_allclose(lower @ lower.T, matrix, atol=1e-12)
-    np.testing.assert_allclose(lower @ halved(root, right), right, atol=1e-12)
-    np.testing.assert_allclose(lower.T @ halved_back(root, right), right, atol=1e-12)
+    np.testing.assert_allclose(lower @ solve_lower(root, right), right, atol=1e-12)
+    np.testing.assert_allclose(lower.T @ solve_lower_transposed(root, right), right, atol=1e-12)
     np.testing.assert_allclose(matrix @ solved(root, right[:, 0]), right[:, 0], atol=1e-12)
     np.testing.assert_allclose(matrix @ inverse_of(root), np.eye(5), atol=1e-12)
-    assert root_of(-np.eye(3)) is None
+    assert cholesky(-np.eye(3)) is None
 
 
 def test_without_a_fold_importances_move_as_the_linear_fit_says():

@@ -178,4 +178,4 @@ def test_equal_units_share_what_they_add():
     model, features = with_parts(), np.array([0, 1, 1, 5])
     shown = np.array([[1.0, 1, 1, 0], [0, 1, 0, 1]])
     counts = np.array([[1.0, 2, 0, 0, 0, 0], [0, 1, 0, 0, 0, 1]])
-    np.testing.assert_allclose(model.spread(features).predict(shown), model.predict(counts))
+    np.testing.assert_allclose(model.expand(features).predict(shown), model.predict(counts))

@@ -21,7 +21,7 @@ def enumerated(model, features):
     """Shapley values of every unit by the definition."""
     n = len(features)
     masks = np.array(list(product([0, 1], repeat=n)), dtype=float)
-    score = dict(zip(map(tuple, masks), model.spread(features).predict(masks), strict=True))
+    score = dict(zip(map(tuple, masks), model.expand(features).predict(masks), strict=True))
     values = np.zeros(n)
     for mask in masks:
         for unit in np.flatnonzero(mask == 0):

@@ -22,7 +22,7 @@ import numpy as np
 
 from slalom.document import BoolArray, FloatArray
 from slalom.surrogates.quality import Judged, loo_quality
-from slalom.surrogates.slalom.cholesky import halved_back, inverse_of
+from slalom.surrogates.slalom.cholesky import inverse_of, solve_lower_transposed
 from slalom.surrogates.slalom.left_out import LeftOut, judge, left_out
 from slalom.surrogates.slalom.problem import Problem, Solution
 
@@ -132,7 +132,7 @@ def _covariances(
     by_column = []
     for column, place in enumerate(places):
         own = -coupling[column] @ moved
-        own[:, :n] += halved_back(solution.state.lower, left.rows * noise[:, column])
+        own[:, :n] += solve_lower_transposed(solution.state.lower, left.rows * noise[:, column])
         own[:, place] += inverses.gram * pull_linear
         by_column.append(_in_gauge(problem, own))
     covariances = []
@@ -161,8 +161,8 @@ def _pulls(
     for kind in (slice(0, m), slice(k, k + n_direct), slice(k + n_direct + 1, None)):
         far = _prior_scale(squares[kind], ridges.linear[kind] * spread[kind])
         linear[kind] = np.maximum(linear[kind], ridges.linear[kind] * far)
-    strayed = (state.importances - problem.importance_prior)[:m] ** 2
-    far = _prior_scale(strayed, (ridges.importances * inverses.schur.diagonal())[:m])
+    deviation = (state.importances - problem.importance_prior)[:m] ** 2
+    far = _prior_scale(deviation, (ridges.importances * inverses.schur.diagonal())[:m])
     importances = np.sqrt(noise * ridges.importances)
     return linear, np.maximum(importances, ridges.importances * far)
 
@@ -199,12 +199,12 @@ def _total_effects(problem: Problem, solution: Solution, column: int) -> FloatAr
     Both act through columns of the design: what one lacks in size it makes up in effect.
     """
     m, state = problem.n_features, solution.state
-    strayed = (state.values - problem.prior)[:m, column]
+    deviation = (state.values - problem.prior)[:m, column]
     by_attention, by_direct, _ = problem.variances
     if by_attention <= 0 or by_direct <= 0:  # no such part, or nothing that it could tell apart
-        return np.asarray(strayed)
+        return np.asarray(deviation)
     direct = state.effects[:m, column]
-    return np.asarray(strayed + np.sqrt(by_direct / by_attention) * (direct - direct.mean()))
+    return np.asarray(deviation + np.sqrt(by_direct / by_attention) * (direct - direct.mean()))
 
 
 def _as_values(problem: Problem, solution: Solution, column: int, pulled: FloatArray) -> float:

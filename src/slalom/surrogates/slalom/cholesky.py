@@ -13,7 +13,7 @@ import numpy as np
 from slalom.document import FloatArray
 
 
-def root_of(matrix: FloatArray) -> FloatArray | None:
+def cholesky(matrix: FloatArray) -> FloatArray | None:
     """L of a symmetric matrix LLᵀ, which is overwritten; None where it is not positive.
 
     Above the diagonal L holds leftovers.
@@ -24,12 +24,12 @@ def root_of(matrix: FloatArray) -> FloatArray | None:
     return None if failed else lower
 
 
-def halved(root: FloatArray, right: FloatArray) -> FloatArray:
+def solve_lower(root: FloatArray, right: FloatArray) -> FloatArray:
     """L⁻¹ times (k, n)."""
     return _divided(root, right, back=False)
 
 
-def halved_back(root: FloatArray, right: FloatArray) -> FloatArray:
+def solve_lower_transposed(root: FloatArray, right: FloatArray) -> FloatArray:
     """L⁻ᵀ times (k, n)."""
     return _divided(root, right, back=True)
 
@@ -42,7 +42,7 @@ def _divided(root: FloatArray, right: FloatArray, *, back: bool) -> FloatArray:
 
 def inverse_of(root: FloatArray) -> FloatArray:
     """(LLᵀ)⁻¹."""
-    half = halved(root, np.eye(len(root), dtype=root.dtype))
+    half = solve_lower(root, np.eye(len(root), dtype=root.dtype))
     return np.asarray(half.T @ half)
 
 

@@ -11,8 +11,13 @@ import numpy as np
 
 from slalom.document import FloatArray
 from slalom.surrogates.rows import Rows
-from slalom.surrogates.slalom.cholesky import diagonal_of, halved, halved_back, stacked
-from slalom.surrogates.slalom.problem import TINY, Problem, Ridges, State, strayed
+from slalom.surrogates.slalom.cholesky import (
+    diagonal_of,
+    solve_lower,
+    solve_lower_transposed,
+    stacked,
+)
+from slalom.surrogates.slalom.problem import TINY, Problem, Ridges, State, prior_deviation
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +41,7 @@ class Eliminated:
     @classmethod
     def of(cls, slopes: Slopes, lower: FloatArray) -> "Eliminated":
         """`lower` is G's root under the ridges on what is eliminated."""
-        halves = [halved(lower, crossed) for crossed in slopes.crossed]
+        halves = [solve_lower(lower, crossed) for crossed in slopes.crossed]
         bent = slopes.bent - sum(half.T @ half for half in halves)
         return cls(lower, stacked(halves), bent, slopes.downhill)
 
@@ -58,7 +63,7 @@ class Curvature:
     @cached_property
     def coupling(self) -> FloatArray:
         """(n_columns, k + n_fixed, k) G⁻¹C."""
-        return stacked([halved_back(self.lower, half) for half in self.half])
+        return stacked([solve_lower_transposed(self.lower, half) for half in self.half])
 
 
 def slope_of(state: State, column: int) -> Rows:
@@ -124,7 +129,7 @@ def _pulled(state: State, values: FloatArray, attended: FloatArray, pull: FloatA
 
 def _pull(problem: Problem, state: State, ridges: Ridges) -> FloatArray:
     """What the ridges add to the gradient; like the fit, shifts do not move them."""
-    pull = ridges.importances * strayed(problem, state.importances)
+    pull = ridges.importances * prior_deviation(problem, state.importances)
     return np.asarray(pull.sum() * problem.share - pull)
 
 

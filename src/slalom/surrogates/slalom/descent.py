@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from slalom.document import FloatArray
-from slalom.surrogates.slalom.cholesky import diagonal_of, root_of, solved
+from slalom.surrogates.slalom.cholesky import cholesky, diagonal_of, solved
 from slalom.surrogates.slalom.curvature import curvature, downhill
 from slalom.surrogates.slalom.problem import Problem, Ridges, State, project
 
@@ -59,7 +59,7 @@ def step_down(
     while damping < 1e12:
         damped = system.schur.copy()
         diagonal_of(damped)[:] += damping * scale
-        root = root_of(damped)
+        root = cholesky(damped)
         if root is None:  # not convex here: lean towards steepest descent
             damping *= 10
             continue
@@ -139,7 +139,7 @@ def root_at(problem: Problem, state: State, ridges: Ridges) -> FloatArray:
     while True:
         damped = schur.copy()
         diagonal_of(damped)[:] += damping * scale
-        root = root_of(damped)
+        root = cholesky(damped)
         if root is not None:
             return root
         damping *= 10

@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from slalom.document import BoolArray, FloatArray
-from slalom.surrogates.base import Fit, Observations, unsure
+from slalom.surrogates.base import Fit, Observations, no_quality_reason
 from slalom.surrogates.quality import sampled_rows
 from slalom.surrogates.rows import Rows
 from slalom.surrogates.slalom.certainty import certainty
@@ -21,7 +21,7 @@ from slalom.surrogates.slalom.readouts import length_errors, read_outs, standard
 from slalom.surrogates.slalom.solvers import Solver
 
 DEFAULT_SOLVER = ByLeaveOneOut()
-LOUD = 2.0  # what is always present is expected to outweigh seven units
+ANCHOR_PRIOR = 2.0  # what is always present is expected to outweigh seven units
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +114,9 @@ class SlalomSurrogate:
             r2=judged.r2,
             r2_error=judged.r2_error,
             rmse=None if judged.rmse is None else judged.rmse * solved.unit,
-            notes=(unsure(counts, columns, document_counts),) if judged.r2 is None else (),
+            notes=(no_quality_reason(counts, columns, document_counts),)
+            if judged.r2 is None
+            else (),
             held_out=held_out.reshape(scores.shape),
             length_errors=None
             if judged.r2 is None
@@ -139,9 +141,9 @@ class SlalomSurrogate:
         columns = observed.scores.reshape(len(counts), -1)
         common = self._common(counts, columns, weights, document_counts)
         counts, columns, weights = counts[used], columns[used], weights[used]
-        values, importance_prior = self._believed(common, counts)
+        values, importance_prior = self._prior_means(common, counts)
         if self.anchored:
-            values[-1] = _of_nothing(counts, columns, common)
+            values[-1] = _empty_score(counts, columns, common)
         shown = np.hstack([counts, np.ones((len(counts), 1))]) if self.anchored else counts
         return Problem(
             Rows.of(shown),
@@ -154,14 +156,14 @@ class SlalomSurrogate:
             complete=_are_all(counts, document_counts),
             parts=_parts(counts, document_counts) if self.anchored and self.parts else None,
             judged=_judged(counts, document_counts),
-            anchor_prior=LOUD if self.anchored and self.prior is None else 0.0,
+            anchor_prior=ANCHOR_PRIOR if self.anchored and self.prior is None else 0.0,
         )
 
     def _used(self, counts: FloatArray, weights: FloatArray) -> BoolArray:
         used = weights > 0
         return used if self.anchored else used & (counts.sum(axis=1) > 0)
 
-    def _believed(self, common: FloatArray, counts: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _prior_means(self, common: FloatArray, counts: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The priors of values and importances, the anchor's included."""
         n_features = counts.shape[1]
         k = n_features + self.anchored
@@ -193,7 +195,7 @@ class SlalomSurrogate:
         return np.asarray(weights @ scores / weights.sum())
 
 
-def _of_nothing(counts: FloatArray, columns: FloatArray, common: FloatArray) -> FloatArray:
+def _empty_score(counts: FloatArray, columns: FloatArray, common: FloatArray) -> FloatArray:
     """(n_columns,) what nothing would say: not asked, it is guessed to be what one unit says."""
     sizes = counts.sum(axis=1)
     alone = columns[sizes == 1]

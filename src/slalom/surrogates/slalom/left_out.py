@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 from slalom.document import BoolArray, FloatArray
 from slalom.errors import ClassifierError
 from slalom.surrogates.slalom.cholesky import (
+    cholesky,
     diagonal_of,
-    halved,
-    halved_back,
-    root_of,
+    solve_lower,
+    solve_lower_transposed,
     solved,
     stacked,
 )
@@ -99,7 +99,7 @@ class Linearised:
         system = left.system(problem, state, ridges)
         shift = np.vstack([state.values - problem.prior, state.effects])
         pulls = self._downhill - ridges.linear[:, None] * shift
-        through = zip(system.half, halved(system.lower, pulls).T, strict=True)
+        through = zip(system.half, solve_lower(system.lower, pulls).T, strict=True)
         gradient = system.gradient - sum(half.T @ pull for half, pull in through)
         root = positive_root(system.schur)
         step = solved(root, gradient)
@@ -124,10 +124,10 @@ class Linearised:
         residuals: FloatArray,
         at: slice | NDArray[np.intp],
     ) -> LeftOut:
-        rows = halved(system.lower, self.design[:, at])
+        rows = solve_lower(system.lower, self.design[:, at])
         reduced = self.slopes[:, :, at] - stacked([half.T @ rows for half in system.half])
         own = np.einsum("kn,kn->n", rows, rows)
-        turned = stacked([halved(root, part) for part in reduced])  # (n_columns, k, n)
+        turned = stacked([solve_lower(root, part) for part in reduced])  # (n_columns, k, n)
         weights = self.problem.weights[at]
         if len(turned) == 1:
             through = np.einsum("kn,kn->n", turned[0], turned[0])
@@ -165,7 +165,7 @@ def shift_without(
     for turned, residuals in zip(left.turned[:, :, fold], state.residuals[fold].T, strict=True):
         leverages = (own + turned.T @ turned) * weights
         pulls[:, 0] -= turned @ (weights * np.linalg.solve(one - leverages, residuals))
-    return halved_back(left.root, pulls)[:, 0]
+    return solve_lower_transposed(left.root, pulls)[:, 0]
 
 
 def left_out(problem: Problem, state: State, ridges: Ridges) -> LeftOut:
@@ -179,7 +179,7 @@ def positive_root(schur: FloatArray) -> FloatArray:
     for jitter in (0.0, *10.0 ** np.arange(-12, 3)):
         padded = schur.copy()
         diagonal_of(padded)[:] += jitter * largest
-        root = root_of(padded)
+        root = cholesky(padded)
         if root is not None:
             return root
     raise ClassifierError("the answers are too large or too odd for a fit: look at the scores")

@@ -104,7 +104,7 @@ class SlalomModel:
             length=length and LengthCurve(length.sizes, length.heights[:, of_class]),
         )
 
-    def spread(self, features: IntArray) -> "SlalomModel":
+    def expand(self, features: IntArray) -> "SlalomModel":
         return replace(
             self,
             values=self.values[features],

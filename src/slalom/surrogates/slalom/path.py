@@ -102,7 +102,7 @@ class Trial:
         return np.asarray(self.state.importances, np.float64)
 
     @property
-    def modest(self) -> bool:
+    def is_plausible(self) -> bool:
         """Whether misfit explains no values or importances that spread too far.
 
         Error over ridge is the variance that the prior would then expect.
@@ -117,7 +117,9 @@ class ByLeaveOneOut:
     """Damped Newton steps under ridges chosen by leave-one-out error."""
 
     start: Strengths = Strengths()
-    foreseen: float = SKIPPED_ABOVE * GAIN_BY_WEAKER  # of the error, if importances were freer
+    forecast_threshold: float = (
+        SKIPPED_ABOVE * GAIN_BY_WEAKER
+    )  # of the error, if importances were freer
     first_steps: int = 40  # of the first trial, over plateaus
     fresh_steps: int = 15  # of one that begins there again, under other ridges
     first_look: int = 3  # of these, after which exact data are told from others
@@ -140,31 +142,31 @@ class ByLeaveOneOut:
 
     def search(self, problem: Problem) -> Trial:
         """In single precision as long as there are ridges worth the name."""
-        first = self._afresh(problem.single if _is_mild(problem) else problem, self.start)
-        best = self._leap(problem, first)
+        first = self._afresh(problem.single if _float32_suffices(problem) else problem, self.start)
+        best = self._try_near_zero_ridge(problem, first)
         if best.error <= EXACT_FIT:
             return best
         best = self._either(best, _value, 4.0)
         if problem.parts is not None:
             best = self._either(best, _direct, 8.0)
         if best.error > FAIR_FIT:
-            best = self._walk(best, _importance, 4.0, GAIN_BY_STRONGER)
+            best = self._line_search(best, _importance, 4.0, GAIN_BY_STRONGER)
         else:
             best = self._either(best, _importance, 4.0)
         if best.error > POOR_FIT:
-            return self._walk(best, _common, 10.0, GAIN_BY_STRONGER)
-        down = self._walk(best, _common, 1 / 10, GAIN_BY_WEAKER)
+            return self._line_search(best, _common, 10.0, GAIN_BY_STRONGER)
+        down = self._line_search(best, _common, 1 / 10, GAIN_BY_WEAKER)
         if down is not best and best.near.problem is not problem:
             again = self._afresh(problem, best.strengths, best.importances)
-            down = self._walk(
+            down = self._line_search(
                 again, _common, 1 / 10, GAIN_BY_WEAKER
             )  # next to no ridges: digits matter
         best = down
         if first.error <= NEARLY_EXACT:  # it was tried
             return best
-        return self._leap(problem, best)
+        return self._try_near_zero_ridge(problem, best)
 
-    def _leap(self, problem: Problem, best: Trial) -> Trial:
+    def _try_near_zero_ridge(self, problem: Problem, best: Trial) -> Trial:
         """Nearly exact data show their worth only once the ridges are all but gone.
 
         It begins where the best trial ended: from the prior, without ridges, the last digits of
@@ -179,31 +181,31 @@ class ByLeaveOneOut:
         trial = self._afresh(problem, strengths, begun.importances)
         if trial.error > GAIN_BY_WEAKER * best.error:
             return best
-        down = self._walk(trial, _common, 1 / 10, GAIN_BY_WEAKER)
+        down = self._line_search(trial, _common, 1 / 10, GAIN_BY_WEAKER)
         if down is not trial:
             return down
-        up = self._walk(trial, _common, 10.0, TOLERATED_LOSS)
-        return up if up.modest else best  # misfit is no exact data
+        up = self._line_search(trial, _common, 10.0, TOLERATED_LOSS)
+        return up if up.is_plausible else best  # misfit is no exact data
 
     def _either(self, best: Trial, move: "Move", factor: float) -> Trial:
         """Down as long as that pays, else up."""
-        down = self._walk(best, move, 1 / factor, GAIN_BY_WEAKER)
-        return self._walk(best, move, factor, GAIN_BY_STRONGER) if down is best else down
+        down = self._line_search(best, move, 1 / factor, GAIN_BY_WEAKER)
+        return self._line_search(best, move, factor, GAIN_BY_STRONGER) if down is best else down
 
-    def _walk(self, best: Trial, move: "Move", factor: float, enough: float) -> Trial:
+    def _line_search(self, best: Trial, move: "Move", factor: float, enough: float) -> Trial:
         """On and on, while the error falls to `enough` of what it was."""
         problem = best.near.problem
         while move.within(best.strengths, factor):
             strengths, most = move.by(best.strengths, factor), enough * best.error
             ridges = strengths.ridges(problem)
             freer = factor < 1 and move.of_importances
-            tried_below = self.foreseen * best.error if freer else SKIPPED_ABOVE * most
+            tried_below = self.forecast_threshold * best.error if freer else SKIPPED_ABOVE * most
             if best.near.forecast(ridges) > tried_below:
                 break
             state = project(problem, best.state.importances, ridges)
             state = descend(problem, state, ridges, n_steps=self.n_steps, tolerance=1e-3)
             trial = Trial(strengths, Linearised(problem, state, ridges))
-            if trial.error > most or (factor < 1 and not trial.modest):
+            if trial.error > most or (factor < 1 and not trial.is_plausible):
                 break
             best = trial
         return best
@@ -238,7 +240,7 @@ def _firm(problem: Problem, ridges: Ridges, error: float) -> Ridges:
     return replace(ridges, values=values)
 
 
-def _is_mild(problem: Problem) -> bool:
+def _float32_suffices(problem: Problem) -> bool:
     """Whether single precision is enough for a search, and worth it."""
     return (
         problem.is_large and float(np.abs(problem.scores).max(initial=0.0)) < SINGLE_PRECISION_RANGE

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from slalom.document import BoolArray, FloatArray
 from slalom.errors import ClassifierError
 from slalom.surrogates.rows import Rows
-from slalom.surrogates.slalom.cholesky import diagonal_of, root_of, solved
+from slalom.surrogates.slalom.cholesky import cholesky, diagonal_of, solved
 
 LOUDEST = 25.0  # |s| beyond this is exp(25) : 1, no query can tell
 LARGE = 3e5  # rows × features² from which on single precision saves anything
@@ -223,7 +223,7 @@ def project(problem: Problem, importances: FloatArray, ridges: Ridges) -> State:
     objective = (
         float(problem.weights @ (residuals**2).sum(axis=1))
         + float(ridges.linear @ (shift**2).sum(axis=1))
-        + float(ridges.importances @ strayed(problem, importances) ** 2)
+        + float(ridges.importances @ prior_deviation(problem, importances) ** 2)
     )
     return State(
         importances, values, shift[k:], attention, attended, residuals, gram, lower, objective
@@ -258,7 +258,7 @@ def factor_of(gram: FloatArray, ridges: FloatArray) -> FloatArray:
     for jitter in least * np.array([1.0, 1e2, 1e4, 1e6]):
         padded = gram.copy()
         diagonal_of(padded)[:] += ridges + float(jitter) * largest
-        lower = root_of(padded)
+        lower = cholesky(padded)
         if lower is not None:
             return lower
     raise ClassifierError("the answers are too large or too odd for a fit: look at the scores")
@@ -271,8 +271,8 @@ def attention_of(counts: Rows, importances: FloatArray) -> Rows:
     return mass.times(1.0 / np.where(total > 0, total, 1.0), 1.0)
 
 
-def strayed(problem: Problem, importances: FloatArray) -> FloatArray:
+def prior_deviation(problem: Problem, importances: FloatArray) -> FloatArray:
     """How far importances are from their prior, both in the gauge."""
-    strayed = problem.centred(importances) - problem.importance_prior
-    strayed[problem.n_features :] -= problem.anchor_prior
-    return strayed
+    prior_deviation = problem.centred(importances) - problem.importance_prior
+    prior_deviation[problem.n_features :] -= problem.anchor_prior
+    return prior_deviation

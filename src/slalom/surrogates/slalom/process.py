@@ -49,7 +49,7 @@ class ProcessModel:
         subsets = self.mean.subsets(counts > 0, _columns(predicted))
         return self.mean.estimated(subsets).reshape(predicted.shape)
 
-    def spread(self, features: IntArray) -> "ProcessModel":
+    def expand(self, features: IntArray) -> "ProcessModel":
         """Over units already: there is nothing to spread."""
         assert len(features) == self.mean.rows.present.shape[1]
         return self
@@ -100,7 +100,7 @@ class Whole:
 
 def whole_of(given: Answers) -> Whole:
     fit, n_units, shape = given.fit, len(given.features), given.scores.shape[1:]
-    slalom = fit.model.spread(given.features)
+    slalom = fit.model.expand(given.features)
     assert isinstance(slalom, SlalomModel)
     shares = fit.scores["shapley"][given.features].reshape(n_units, -1)
     process = Process.of(given.asked(slalom), np.sqrt((shares**2).sum(axis=1)))

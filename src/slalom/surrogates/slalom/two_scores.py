@@ -32,7 +32,12 @@ from slalom.document import FloatArray, IntArray
 from slalom.surrogates.base import Observations
 from slalom.surrogates.quality import Judged, loo_quality, sampled_rows
 from slalom.surrogates.rows import Rows
-from slalom.surrogates.slalom.cholesky import diagonal_of, halved, halved_back, root_of
+from slalom.surrogates.slalom.cholesky import (
+    cholesky,
+    diagonal_of,
+    solve_lower,
+    solve_lower_transposed,
+)
 from slalom.surrogates.slalom.fit import Prior
 from slalom.surrogates.slalom.model import Anchor
 from slalom.surrogates.slalom.recovery import recovered
@@ -40,7 +45,7 @@ from slalom.surrogates.slalom.recovery import recovered
 VALUE_RIDGE, IMPORTANCE_RIDGE = 0.1, 0.02
 REACH = 4.0  # half ranges that a value may lie from the middle
 TAILS = (0.01, 0.99)  # quantiles of the random subsets' answers that make the range
-LOUD = 1.1  # importance of the anchor to begin with
+ANCHOR_START = 1.1  # importance of the anchor to begin with
 MAX_STEPS, STEP_BOUND = 100, 2.0
 NEAR = 0.03  # relative fall of the objective below which second derivatives are true ones
 TOLERANCE = 1e-9  # relative fall that ends the descent
@@ -67,7 +72,7 @@ class TwoScores:
     anchor: Anchor
     judged: Judged  # of the description alone, on rows that were not fitted
 
-    def spread(self, features: IntArray) -> "TwoScores":
+    def expand(self, features: IntArray) -> "TwoScores":
         """The same per unit, given the feature of each."""
         scores = {name: score[features] for name, score in self.scores.items()}
         return replace(
@@ -158,7 +163,7 @@ class Description:
             np.zeros(n) if constant else shares / spread,
             values,
             np.tile(values.bent(mean if empty is None else empty), (rows.counts.shape[1] + 1, 1)),
-            np.append(np.zeros(rows.counts.shape[1]), LOUD),
+            np.append(np.zeros(rows.counts.shape[1]), ANCHOR_START),
             empty is not None,
         )
 
@@ -226,13 +231,13 @@ class System:
         """None where it is not positive."""
         lowers, halves, shared = [], [], _raised(self.shared, damping)
         for own, crossed in zip(self.own, self.crossed, strict=True):
-            lower = root_of(_raised(own, damping))
+            lower = cholesky(_raised(own, damping))
             if lower is None:
                 return None
             lowers.append(lower)
-            halves.append(halved(lower, crossed))
+            halves.append(solve_lower(lower, crossed))
             shared -= halves[-1].T @ halves[-1]
-        root = root_of(shared)
+        root = cholesky(shared)
         return None if root is None else Factors(lowers, halves, root)
 
 
@@ -246,11 +251,11 @@ class Factors:
 
     def solve(self, own: FloatArray, shared: FloatArray) -> tuple[FloatArray, FloatArray]:
         """(n_classes, k, q) and (k, q) of right-hand sides → the same of solutions."""
-        parts = [halved(lower, right) for lower, right in zip(self.lowers, own, strict=True)]
+        parts = [solve_lower(lower, right) for lower, right in zip(self.lowers, own, strict=True)]
         through = sum(half.T @ part for half, part in zip(self.halves, parts, strict=True))
-        importances = halved_back(self.root, halved(self.root, shared - through))
+        importances = solve_lower_transposed(self.root, solve_lower(self.root, shared - through))
         solved = [
-            halved_back(lower, part - half @ importances)
+            solve_lower_transposed(lower, part - half @ importances)
             for lower, half, part in zip(self.lowers, self.halves, parts, strict=True)
         ]
         return np.stack(solved), importances
@@ -268,10 +273,10 @@ def system_at(problem: Description, place: Place, *, full: bool) -> System:
     m, k, n_classes = problem.n_features, len(place.values), place.values.shape[1]
     attention, strength = place.attention, VALUE_RIDGE / (m * n_classes)
     slopes = problem.slopes(place)
-    strayed = place.bent - problem.centre
+    prior_deviation = place.bent - problem.centre
     gram = attention.gram(attention.times(problem.weights, 1.0))
     own, crossed, shared = [], [], np.zeros((k, k))
-    downhill, pull = -strength * strayed, np.zeros(k)
+    downhill, pull = -strength * prior_deviation, np.zeros(k)
     for c in range(n_classes):
         level = place.values[:, c].mean()  # of which importances know nothing
         values, attended = place.values[:, c] - level, place.attended[:, c] - level
@@ -380,9 +385,9 @@ def _left_out(
     factors: Factors, own: FloatArray, shared: FloatArray, problem: Description, place: Place
 ) -> FloatArray:
     """(n, n_classes) residuals of rows that were not fitted, were the model linear."""
-    by_value = [halved(lower, part) for lower, part in zip(factors.lowers, own, strict=True)]
+    by_value = [solve_lower(lower, part) for lower, part in zip(factors.lowers, own, strict=True)]
     rest = zip(factors.halves, by_value, shared, strict=True)
-    by_importance = np.stack([halved(factors.root, s - half.T @ v) for half, v, s in rest])
+    by_importance = np.stack([solve_lower(factors.root, s - half.T @ v) for half, v, s in rest])
     across = np.einsum("ckn,dkn->ncd", by_importance, by_importance, optimize=True)
     one = np.eye(len(own))
     alone = np.stack([(part**2).sum(axis=0) for part in by_value], axis=1)

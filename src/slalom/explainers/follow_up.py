@@ -1,8 +1,11 @@
-"""One text on its way through a surrogate method: what is known of it after each step.
+"""One text on its way through a surrogate method, and what is asked after its fit.
 
 Sampled: queries drawn and answered
 Fitted:  a model fitted to the answers; then what was asked beside them (`follow_up`), and
          what is said of the text with all of it (`whole`)
+
+What can be asked is not estimated: after a fit the classifier is asked what it says to every unit
+alone, to the empty text, and to the text less each of the units that matter most.
 """
 
 from dataclasses import dataclass, replace
@@ -10,7 +13,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from slalom.document import BoolArray, FloatArray, queries_from_masks
+from slalom.document import BoolArray, Document, FloatArray, Queries, queries_from_masks
+from slalom.explainers.base import Ask, Asking
 from slalom.explainers.case import Case
 from slalom.samplers.base import Samples
 from slalom.surrogates.base import Fit, Observations
@@ -100,3 +104,59 @@ def balanced(seen: Observations, samples: Samples, rows: NDArray[np.intp]) -> Ob
     sizes, fitted = seen.counts.sum(axis=1).astype(int), seen.weights > 0
     of_size = np.maximum(np.bincount(sizes, fitted)[sizes], 1.0)
     return replace(seen, weights=np.where(fitted, samples.due[rows] / of_size, 0.0))
+
+
+@dataclass(frozen=True)
+class FollowUpPlan:
+    """How much is asked beside the fit."""
+
+    max_removals: int = 100  # units, the strongest first
+    share: float = 0.25  # of a given number of queries, at most
+    rows_per_unit: int = 3  # random ones that come before removals beyond `min_removals`
+    min_removals: int = 25
+
+    def reserved(self, document: Document, n_queries: int | None) -> int:
+        """How many of `n_queries` are kept back for what is asked after the fit."""
+        n_subsets = 2 ** min(document.n_units, 30) - (not document.has_empty_query)
+        if n_queries is None or n_queries >= n_subsets:
+            return 0
+        n_different = len(np.unique(document.features))  # each is asked alone
+        spare = n_queries - n_different - self.rows_per_unit * n_different
+        most = min(self.max_removals, max(self.min_removals, spare))
+        return min(document.n_units, most, int(self.share * n_queries))
+
+    def masks(self, document: Document, fit: Fit, room: int | None) -> BoolArray:
+        """Nothing, the text less each of the strongest units, and every unit alone."""
+        n_units = document.n_units
+        wanted = min(n_units, self.max_removals, n_units if room is None else max(room, 0))
+        strongest = np.argsort(-strength_of(fit)[document.features], kind="stable")[:wanted]
+        single = np.eye(n_units, dtype=bool)
+        nothing = np.zeros((1, n_units), dtype=bool)
+        masks = np.vstack([nothing, ~single[np.sort(strongest)], single])
+        return masks if document.has_empty_query else masks[masks.any(axis=1)]
+
+
+def ask_follow_up(
+    plan: FollowUpPlan | None, one: Fitted, *, n_queries: int | None, again: Queries
+) -> Asking[Fitted]:
+    """The second round; never more than `n_queries` with the first.
+
+    In it some of the first are asked anew: a later call finds noise as well as drift.
+    """
+    document, first = one.case.document, one.case.answers
+    masks = np.zeros((0, document.n_units), dtype=bool)
+    if plan is not None:
+        room = None if n_queries is None else n_queries - first.n_queries - len(again)
+        masks = plan.masks(document, one.fit, room)
+    answers = yield Ask(document, queries_from_masks(masks), n_queries, again)
+    # the full text stays the first of the rows that tell the target
+    kept = replace(answers, logits=first.logits, first=first.first, inverse=first.inverse)
+    follow_up = FollowUp(masks[answers.rows], one.case.scores_of(answers.logits))
+    return replace(one, case=replace(one.case, answers=kept), follow_up=follow_up)
+
+
+def strength_of(fit: Fit) -> FloatArray:
+    """How much each feature matters, by the strongest of its classes."""
+    names = [name for name in ("shapley", "removal", "score") if name in fit.scores]
+    sizes = [np.abs(fit.scores[name]).reshape(len(fit.scores[name]), -1) for name in names]
+    return np.asarray(np.max([size.max(axis=1) for size in sizes], axis=0))
