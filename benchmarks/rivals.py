@@ -26,9 +26,10 @@ import csv
 import json
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import product
 from multiprocessing.connection import Connection, Listener
 from pathlib import Path
 from time import process_time
@@ -177,11 +178,13 @@ class Store:
     rows: list[Row]
 
     @classmethod
-    def opened(cls, path: Path | None, n_orders: int, again: Sequence[str]) -> "Store":
+    def opened(
+        cls, path: Path | None, n_orders: int, again: Collection[tuple[str, int]]
+    ) -> "Store":
         if path is None or not path.exists():
             return cls(path, n_orders, {}, [])
         kept = json.loads(path.read_text(encoding="utf-8"))
-        rows = [row for row in kept["rows"] if row["method"] not in again]
+        rows = [row for row in kept["rows"] if (row["method"], row["queries"]) not in again]
         truth = kept["truth"] if kept["orders"] == n_orders else {}
         if not truth:
             raise SystemExit(f"{path} was made with --orders {kept['orders']}: give that, or --out")
@@ -355,8 +358,9 @@ def measure(given: argparse.Namespace) -> None:
     else:
         texts = chosen(classifier, given.data, given.documents)
     methods = (given.methods or f"{OURS},{PEERS}").split(",")
-    store = Store.opened(given.out, given.orders, methods if given.methods else ())
     budgets = [int(budget) for budget in given.queries.split(",")]
+    again = set(product(methods, budgets)) if given.methods else set()
+    store = Store.opened(given.out, given.orders, again)
     with rivals(given.python) as peers:
         for at, text in enumerate(texts):
             pairs = [(m, b) for m in methods for b in budgets if not store.has(at, m, b)]

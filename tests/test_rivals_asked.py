@@ -63,7 +63,8 @@ def test_what_is_stored_is_not_asked_again(tmp_path: Path) -> None:
     np.testing.assert_allclose(again.halves(game, 3), held.halves, atol=1e-5)
     assert len(oracle.asked) == n_asked
     assert again.has(3, "slalom", 500)
-    assert not Store.opened(tmp_path / "rows.json", 2, ["slalom"]).has(3, "slalom", 500)
+    assert not Store.opened(tmp_path / "rows.json", 2, {("slalom", 500)}).has(3, "slalom", 500)
+    assert Store.opened(tmp_path / "rows.json", 2, {("slalom", 250)}).has(3, "slalom", 500)
     with pytest.raises(SystemExit, match="--orders 2"):
         Store.opened(tmp_path / "rows.json", 4, ())
 
