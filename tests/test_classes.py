@@ -13,6 +13,7 @@ from slalom.classifiers.base import target_of
 from slalom.classifiers.huggingface.classifier import HuggingFaceClassifier
 from slalom.errors import InputError, UnknownNameError
 from slalom.explanation import Explanation
+from slalom.surrogates.slalom.model import Anchor, SlalomModel
 from slalom.views.html import page
 from slalom.views.terminal import TerminalView
 from tokenizers_made_here import TEXTS, tiny, wordpiece
@@ -173,3 +174,28 @@ def test_targets_the_model_does_not_have() -> None:
     for wrong in (-1, True, 1.5):
         with pytest.raises(InputError, match="target"):
             explained(classes(), wrong)
+
+
+@pytest.mark.parametrize("anchored", [False, True])
+def test_the_softmax_of_class_scores_is_the_posterior(anchored: bool) -> None:
+    """The paper's eq. 73, and eq. 72: log-odds of two classes are differences of their scores."""
+    words, rng = "one two three four five six".split(), np.random.default_rng(0)
+    anchor = Anchor((0.3, -0.2, -0.1), 0.5) if anchored else None
+    truth = SlalomModel(2 * rng.normal(size=(6, 3)), rng.normal(size=6), anchor)
+
+    def posterior(texts: list[str]) -> np.ndarray:
+        counts = [[text.split().count(word) for word in words] for text in texts]
+        scores = truth.predict(np.array(counts))
+        chances = np.exp(scores - scores.max(axis=1, keepdims=True))
+        return chances / chances.sum(axis=1, keepdims=True)
+
+    classifier = slalom.FunctionClassifier(posterior, labels=["a", "b", "c"])
+    method = "slalom" if anchored else "slalom-eff"
+    e = slalom.explain(classifier, " ".join(words), method, target="all", n_queries=400)
+    masks = np.eye(6, dtype=int) + np.eye(6, k=1, dtype=int) + np.eye(6, k=3, dtype=int)
+    texts = [" ".join(w for w, on in zip(words, row, strict=True) if on) for row in masks]
+    said, wanted = e.predict(masks), posterior(texts)
+    chances = np.exp(said) / np.exp(said).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(chances, wanted, atol=1e-3)
+    log_odds = np.log(wanted[:, 1] / wanted[:, 0])
+    np.testing.assert_allclose(said[:, 1] - said[:, 0], log_odds, atol=5e-3)

@@ -337,6 +337,7 @@ def test_the_closed_form_reads_a_reference_off_the_others_where_the_first_says_t
     classifier = slalom.FunctionClassifier(ask, labels=["neg", "pos"], gives="logits")
     found = slalom.explain(classifier, "a b c d", "slalom-analytic", target="pos")
     assert found.identified.all()
+    assert found.quality.n_queries == 2 * 4 - 1 + 1  # as prop. 5.2 says, and the text itself
     expected = np.log([1.0, 2.0, 3.0, 4.0])
     np.testing.assert_allclose(found.scores["importance"], expected - expected.mean(), atol=1e-9)
 

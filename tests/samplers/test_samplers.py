@@ -199,25 +199,37 @@ def test_the_weights_of_coalitions_are_unbiased(n_units, n_queries):
     assert total.sum() == pytest.approx(expected.sum(), rel=0.02)
 
 
-@pytest.mark.parametrize(
-    ("sampler", "n_short"), [(SingletonsAndPairs(), 18), (SingletonsAndDoubles(), 15)]
-)
-def test_closed_forms_ask_what_they_say_and_no_query_less_will_do(sampler, n_short):
-    """Seven units: 3 · 7 − 3 singles and pairs, or 2 · 7 + 1 with doubles and the empty text."""
-    counts, _ = sampled(sampler, document_of(7), n_short + 1)
+def test_the_anchored_closed_form_asks_what_it_says_and_no_query_less_will_do():
+    """Seven units: 2 · 7 + 1 singles and doubles and the empty text."""
+    counts, _ = sampled(SingletonsAndDoubles(), document_of(7), 16)
     assert (counts[0] == 1).all()
-    short = {tuple(row) for row in counts[1:]}
     one = np.eye(7)
-    expected = {tuple(row) for row in one}
-    if n_short == 18:
-        expected |= {tuple(one[unit] + one[0]) for unit in range(1, 7)}
-        expected |= {tuple(one[unit] + one[1]) for unit in range(2, 7)}
-    else:
-        expected |= {tuple(2 * row) for row in one} | {(0.0,) * 7}
-    assert short == expected
-    assert len(counts) == n_short + 1
+    expected = {tuple(row) for row in (*one, *(2 * one), np.zeros(7))}
+    assert {tuple(row) for row in counts[1:]} == expected
+    assert len(counts) == 16
     with pytest.raises(BudgetError):
-        sampled(sampler, document_of(7), n_short)
+        sampled(SingletonsAndDoubles(), document_of(7), 15)
+
+
+def test_the_closed_form_pairs_every_unit_with_a_reference_that_says_something_else():
+    """Seven units, four values: 2 · 7 − 1 queries beside the text, whatever is equal."""
+    document, sampler = document_of(7), SingletonsAndPairs()
+    with pytest.raises(BudgetError):
+        sampled(sampler, document, 13)
+    first = sampler.sample(document, 14, np.random.default_rng(0))
+    counts = document.count(first.queries)
+    assert (counts[0] == 1).all()
+    np.testing.assert_array_equal(counts[1:], np.eye(7))
+    values = np.array([1.0, 1.0, 3.0, -2.0, 1.0, -2.0, 3.0])
+    design = document.count(sampler.further(document, first, np.append(0.3, values)).queries)
+    np.testing.assert_array_equal(design[:8], counts)
+    assert len(design) == 14
+    pairs = [np.flatnonzero(row) for row in design[8:]]
+    assert all(values[a] != values[b] for a, b in pairs)
+    reached = set(pairs[0])
+    for _ in pairs:
+        reached |= {unit for pair in pairs if reached & set(pair) for unit in pair}
+    assert reached == set(range(7))
 
 
 def test_half_of_the_queries_at_most_show_a_unit_alone_on_purpose():

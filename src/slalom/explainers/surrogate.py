@@ -14,7 +14,7 @@ from slalom.explainers.base import Ask, Asking, Plan, Request
 from slalom.explainers.case import Case, Found, case_of
 from slalom.explainers.follow_up import Fitted, FollowUpPlan, Sampled, ask_follow_up
 from slalom.explainers.unit_scores import scores_of, with_process
-from slalom.samplers.base import Sampler, Samples
+from slalom.samplers.base import Sampler, Samples, TwoStages
 from slalom.surrogates.base import Model, Observations, Surrogate
 from slalom.surrogates.shapley_estimates import FITTED_EMPTY, variance_of_all
 
@@ -83,7 +83,12 @@ class SurrogateExplainer:
         own = document if self.tied else document.untied()
         samples = self._draw(own, request)
         answers = yield Ask(own, samples.queries)
-        return self._sampled(case_of(own, answers, request.target), samples)
+        case = case_of(own, answers, request.target)
+        if isinstance(self.sampler, TwoStages):
+            samples = self.sampler.further(own, samples, case.scores)
+            answers = yield Ask(own, samples.queries)
+            case = case_of(own, answers, request.target)
+        return self._sampled(case, samples)
 
     def _draw(self, document: Document, request: Request) -> Samples:
         n_drawn, rng = self._n_drawn(document, request.n_queries), np.random.default_rng

@@ -91,7 +91,7 @@ METHODS: dict[str, Explainer] = {
             "The paper's closed form: single units and pairs, no anchor",
             SingletonsAndPairs(),
             ClosedForm(anchored=False),
-            QueryBudget(minimum=2, per_unit=3, maximum=10**6),
+            QueryBudget(minimum=2, per_unit=2, maximum=10**6),
         ),
         SurrogateExplainer(
             "slalom-analytic-anchor",

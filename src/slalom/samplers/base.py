@@ -7,7 +7,7 @@ Every sampler returns at most `n_queries` rows, the full text first. Rows of wei
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,15 @@ class Samples:
 
 class Sampler(Protocol):
     def sample(self, document: Document, n_queries: int, rng: np.random.Generator) -> Samples: ...
+
+
+@runtime_checkable
+class TwoStages(Sampler, Protocol):
+    """A sampler whose further queries depend on the answers to its first."""
+
+    def further(self, document: Document, first: Samples, scores: FloatArray) -> Samples:
+        """The whole design, the first queries included, from their scores (n,) or (n, classes)."""
+        ...
 
 
 def distinct_rows(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from slalom.document import END, Document, Queries, stack
+from slalom.document import END, Document, FloatArray, Queries, stack
 from slalom.errors import BudgetError
 from slalom.samplers.base import Samples, distinct_rows
 
@@ -43,17 +43,29 @@ class ShortSequences:
 
 @dataclass(frozen=True)
 class SingletonsAndPairs:
-    """Every distinct unit alone, and paired with two references: 3m − 3 queries.
+    """Every distinct unit alone, then all but one in a pair: 2m − 1 queries (prop. 5.2).
 
-    One reference would do (2m − 1 queries) but for units with the same value as the reference:
-    they need the other one, and which they are is not known beforehand.
+    The proof takes a second reference for units that say what the first says. Here two units
+    whose values lie far apart are the references, and every other unit is paired with that one
+    of the two from which its own value is further: none is ever equal to it, unless all are.
     """
 
     def sample(self, document: Document, n_queries: int, rng: np.random.Generator) -> Samples:
         units = _different(document)
-        references = units[[0] * (len(units) - 1) + [1] * (len(units) - 2)]
-        pairs = np.hstack([np.vstack([units[1:], units[2:]]), references])
-        return _closed_form(document, units, pairs, n_queries)
+        return _closed_form(document, units, units[1:], n_queries, later=True)
+
+    def further(self, document: Document, first: Samples, scores: FloatArray) -> Samples:
+        units = _different(document)
+        values = scores.reshape(len(scores), -1)[-len(units) :]
+        reference = _furthest(values, 0)
+        other = _furthest(values, reference)
+        apart = [((values - values[at]) ** 2).sum(axis=1) for at in (reference, other)]
+        partner = np.where(apart[0] >= apart[1], reference, other)
+        partner[other] = reference
+        order = np.r_[other, np.delete(np.arange(len(units)), [reference, other])]
+        order = order[: len(units) - 1]  # a single unit has no other
+        pairs = np.hstack([units[order], units[partner[order]]])
+        return _after_full(document, stack([units, pairs]))
 
 
 @dataclass(frozen=True)
@@ -76,14 +88,26 @@ def _different(document: Document) -> Queries:
     return np.unique(document.features, return_index=True)[1].astype(np.int32)[:, None]
 
 
-def _closed_form(document: Document, alone: Queries, together: Queries, n_queries: int) -> Samples:
+def _furthest(values: FloatArray, unit: int) -> int:
+    return int(((values - values[unit]) ** 2).sum(axis=1).argmax())
+
+
+def _closed_form(
+    document: Document,
+    alone: Queries,
+    together: Queries,
+    n_queries: int,
+    *,
+    later: bool = False,
+) -> Samples:
+    """Those together are left for later, or asked at once."""
     needed = len(alone) + len(together) + 1
     if n_queries < needed:
         raise BudgetError(
             f"the closed form needs {needed} queries for {document.n_features} distinct units "
             f"and was given {n_queries}: allow that many, or use 'slalom-fast'"
         )
-    return _after_full(document, stack([alone, together]))
+    return _after_full(document, stack([alone] if later else [alone, together]))
 
 
 def _after_full(document: Document, sequences: Queries) -> Samples:

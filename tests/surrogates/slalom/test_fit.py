@@ -16,7 +16,7 @@ from slalom.surrogates.slalom.fit import SlalomSurrogate
 from slalom.surrogates.slalom.model import Anchor, SlalomModel
 from slalom.surrogates.slalom.problem import Parts
 from slalom.surrogates.slalom.readouts import read_outs
-from slalom.surrogates.slalom.solvers import Adam, LevenbergMarquardt
+from slalom.surrogates.slalom.solvers import LevenbergMarquardt
 
 
 def subsets(n_queries, n_units, rng):
@@ -290,17 +290,6 @@ def test_constant_scores_and_too_few_rows_judge_nothing():
     few = SlalomSurrogate().fit(observed(counts[:6], rng.normal(size=6)))
     assert few.r2 is None
     assert all(np.isfinite(score).all() for score in few.scores.values())
-
-
-def test_adam_approaches_what_levenberg_marquardt_finds():
-    rng = np.random.default_rng(7)
-    model = truth(10, False, rng)
-    counts = rng.multinomial(3, np.full(10, 0.1), size=500).astype(float)
-    fit = SlalomSurrogate(anchored=False, solver=Adam(learning_rate=2e-2, n_epochs=300)).fit(
-        observed(counts, model.predict(counts))
-    )
-    np.testing.assert_allclose(fit.scores["value"], model.values, atol=0.1)
-    assert np.corrcoef(fit.scores["importance"], model.importances)[0, 1] > 0.95
 
 
 @pytest.mark.parametrize("anchored", [True, False])

@@ -179,3 +179,20 @@ def test_equal_units_share_what_they_add():
     shown = np.array([[1.0, 1, 1, 0], [0, 1, 0, 1]])
     counts = np.array([[1.0, 2, 0, 0, 0, 0], [0, 1, 0, 0, 0, 1]])
     np.testing.assert_allclose(model.expand(features).predict(shown), model.predict(counts))
+
+
+@pytest.mark.parametrize("anchor", [None, Anchor(0.4, 0.7)])
+def test_importances_add_up_to_what_is_asked_and_nothing_else_moves(anchor):
+    """The paper's γ: only `linearised`, exp(s)·v, depends on it."""
+    rng = np.random.default_rng(0)
+    model, counts = SlalomModel(rng.normal(size=6), rng.normal(size=6), anchor), np.ones(6)
+    plain, moved = read_outs(model, counts), read_outs(model, counts, normalise=3.0)
+    assert moved["importance"].sum() == pytest.approx(3.0)
+    shift = moved["importance"][0] - plain["importance"][0]
+    np.testing.assert_allclose(moved["linearised"], plain["linearised"] * np.exp(shift))
+    for name in plain.keys() - {"importance", "linearised"}:
+        np.testing.assert_allclose(moved[name], plain[name], atol=1e-9)
+    subsets = rng.integers(0, 3, size=(20, 6))
+    np.testing.assert_allclose(
+        model.normalised(3.0).predict(subsets), model.predict(subsets), atol=1e-12
+    )

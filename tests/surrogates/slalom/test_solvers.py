@@ -25,7 +25,7 @@ def test_adams_first_step_is_its_learning_rate():
     """Bias-corrected moments make the first step ±η; without, it would be about 3 η."""
     rng = np.random.default_rng(1)
     model = SlalomModel(rng.normal(size=20), rng.normal(size=20), None)
-    solver = Adam(learning_rate=1e-2, batch_size=10_000, n_epochs=1)
+    solver = Adam(learning_rate=1e-2, batch_size=10_000, n_steps=1)
     state = solver.solve(problem_of(model, anchored=False)).state
     np.testing.assert_allclose(np.abs(state.values), 1e-2, rtol=1e-2)
 
@@ -48,6 +48,19 @@ def test_adams_slope_is_that_of_the_loss_for_every_class():
         slope[place] = (loss(parameters + step) - loss(parameters - step)) / 2e-5
     found = _loss_gradient(problem, parameters, counts, every)
     np.testing.assert_allclose(found, slope, atol=1e-6 * np.abs(slope).max())
+
+
+@pytest.mark.parametrize("solver", [Adam(), Adam(5.0, n_steps=20_000, moments=False)])
+def test_algorithm_1_comes_to_rest_at_an_exact_slalom(solver):
+    """With Adam's moments, as in the published code, and as it is printed."""
+    rng = np.random.default_rng(0)
+    importances = rng.normal(size=10)
+    model = SlalomModel(2 * rng.normal(size=10), importances - importances.mean(), None)
+    counts = rng.multinomial(3, np.full(10, 0.1), size=500).astype(float)
+    surrogate = SlalomSurrogate(anchored=False, parts=False, solver=solver)
+    found = surrogate.fit(observed(counts, model.predict(counts)))
+    np.testing.assert_allclose(found.scores["value"], model.values, atol=1e-5)
+    np.testing.assert_allclose(found.scores["importance"], model.importances, atol=1e-5)
 
 
 @pytest.mark.parametrize("full", [True, False])

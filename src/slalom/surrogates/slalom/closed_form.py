@@ -4,6 +4,8 @@ Without anchor (Leemann et al., prop. 5.2): v_j = F([j]); against a reference θ
 
     g = (F([j, θ]) − v_θ) / (v_j − v_θ)      s_j − s_θ = log(g / (1 − g))
 
+where some pairs have another reference, which is itself in a pair with θ.
+
 With anchor: v_0 = F(∅), a = F([j]) − v_0, b = F([j, j]) − v_0, and with κ = b / a
 
     w_j / w_0 = (2 − κ) / (2 (κ − 1))        v_j = v_0 + a (1 + w_j/w_0) / (w_j/w_0)
@@ -77,8 +79,8 @@ def _without_anchor(counts: FloatArray, scores: FloatArray) -> _Recovered:
     best = np.full(n_features, -1.0)  # how far apart the values of the pair are: the least noise
     importances = np.zeros(n_features)
     known = np.zeros(n_features, dtype=bool)
-    known[0] = True
     pairs = counts[sizes == 2]
+    known[pairs[0].argmax() if len(pairs) else 0] = True
     rows = list(zip(pairs, scores[sizes == 2], strict=True))
     for row, score in rows + rows:  # the second time from what the first has found
         reference, unit = np.flatnonzero(row)

@@ -91,6 +91,12 @@ class SlalomModel:
             score += self.length(np.arange(orders.shape[1] + 1.0))
         return np.asarray(score)
 
+    def normalised(self, total: float) -> "SlalomModel":
+        """The same model with importances that add up to `total` (the paper's γ)."""
+        shift = (total - float(self.importances.sum())) / len(self.importances)
+        anchor = self.anchor and replace(self.anchor, importance=self.anchor.importance + shift)
+        return replace(self, importances=self.importances + shift, anchor=anchor)
+
     def column(self, of_class: int) -> "SlalomModel":
         """The model of one class out of those that share importances."""
         anchor, length = self.anchor, self.length

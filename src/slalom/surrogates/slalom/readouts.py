@@ -34,8 +34,16 @@ SHARED = ("importance", "share")  # what all classes have in common
 UNHEARD = ("value", "linearised")  # no answer tells what values have in common from the curve
 
 
-def read_outs(model: SlalomModel, document_counts: FloatArray) -> dict[str, FloatArray]:
-    """Every score of every feature, at a document with these counts."""
+def read_outs(
+    model: SlalomModel, document_counts: FloatArray, *, normalise: float = 0.0
+) -> dict[str, FloatArray]:
+    """Every score of every feature, at a document with these counts.
+
+    Importances are told to a common shift only: they are read so that those of all features add
+    up to `normalise` (the paper's γ). Of the other scores `linearised` alone depends on it.
+    """
+    if normalise:
+        model = model.normalised(normalise)
     columns = [_Reading.of(c, document_counts).scores() for c in _columns(model)]
     scores = {name: np.stack([c[name] for c in columns], axis=-1) for name in columns[0]}
     return {name: _shaped(name, score, model) for name, score in scores.items()}
