@@ -110,7 +110,7 @@ def test_another_seed_draws_something_else(classifier, method, explained):
 @pytest.mark.parametrize("n_queries", [BUDGET, 67])
 def test_it_asks_what_it_says_and_no_more_than_it_may(classifier, method, n_queries):
     if method == "slalom-analytic":
-        n_queries = max(n_queries, 80)  # it needs three for each distinct unit
+        n_queries = max(n_queries, 80)  # it needs two for each distinct unit
     before = classifier.n_asked
     found = slalom.explain(classifier, text_for(method), method, n_queries=n_queries)
     assert classifier.n_asked - before == found.quality.n_queries <= n_queries
