@@ -101,7 +101,7 @@ def sources_of(given: Given, by: By = None) -> Sources:
         raise InputError(
             "there is one source only, and nothing to tell it from: give several, or cut it "
             "further (",
-            Setting("by", "sentence"),
+            Setting("by", "word" if by == "sentence" else "sentence"),
             ")",
         )
     return found
