@@ -26,7 +26,6 @@ from slalom.cli.typed import (
     write,
 )
 from slalom.errors import InputError, NoModelError, SlalomError
-from slalom.explainers.execution.progress import Wait, bar
 
 if TYPE_CHECKING:
     from slalom.classifiers.base import Classifier
@@ -117,6 +116,8 @@ def _explained(
 
     total = sum(request.planned(method, document) for method in methods)
     found: list[Explanation] = []
+    from slalom.explainers.execution.progress import Wait, bar
+
     with bar(total, Wait("explaining", "queries", after="fitting")) as show:
         meter = Meter(show or (lambda done, total: None), total)
         for method in methods:

@@ -26,12 +26,12 @@ from slalom.cli.typed import (
     write,
 )
 from slalom.errors import InputError, SlalomError, counted
-from slalom.explainers.execution.progress import Show, Wait, bar
 
 if TYPE_CHECKING:
     from slalom.corpus.explain import Dataset, Prepared
     from slalom.corpus.run import Summary
     from slalom.corpus.work import Recipe
+    from slalom.explainers.execution.progress import Show
 
 TABLES = (".jsonl", ".csv", ".parquet")
 OTHER_FORMATS = (".jsonl", ".csv", ".json", ".tsv", ".txt", ".html", ".gz", ".xlsx")
@@ -226,8 +226,10 @@ def explain_table(
         )
 
 
-def _bar(prepared: "Prepared") -> AbstractContextManager[Show | None]:
+def _bar(prepared: "Prepared") -> "AbstractContextManager[Show | None]":
     """Rows done, their rate and the time left, if a person is watching."""
+    from slalom.explainers.execution.progress import Wait, bar
+
     return bar(prepared.n_rows, Wait("explaining", "texts", before=prepared.n_done))
 
 

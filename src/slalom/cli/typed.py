@@ -24,7 +24,6 @@ from slalom.errors import (
     SlalomWarning,
     UnknownNameError,
 )
-from slalom.explainers.execution.progress import Wait, bar
 from slalom.files import is_device, write_whole
 
 if TYPE_CHECKING:
@@ -263,6 +262,8 @@ def one_class_typed(target: str | None, labels: Sequence[str]) -> str | int | No
 @contextmanager
 def progress_bar(total: int, done: int) -> Iterator[Callable[[], None]]:
     """A bar while the work lasts, if a person is watching; one call for each that is finished."""
+    from slalom.explainers.execution.progress import Wait, bar
+
     with bar(total, Wait("measuring", "explanations", before=done)) as show:
 
         def advance() -> None:
