@@ -175,6 +175,7 @@ def main() -> None:
     given = parser.parse_args()
     originals, counts = written(), Counter[str]()
     warnings.simplefilter("error")
+    warnings.filterwarnings("ignore", "Glyph ")  # of signs that no font has matplotlib itself warns
     ends = time.monotonic() + 60 * given.minutes
     with TemporaryDirectory() as folder:
         for content in originals:
