@@ -75,7 +75,7 @@ def _joint(process: Process, subsets: Subsets) -> tuple[FloatArray, FloatArray]:
     def prior(one: Subsets, other: Subsets) -> FloatArray:
         same = (one.present[:, None] == other.present).all(axis=2)
         mean = 1.0 + 0.09 * one.level @ other.level.T
-        return np.asarray(kernel.covariance(one, other, scales) + mean + scales.own * same)
+        return np.asarray(kernel.covariance(one, other, scales) + mean + scales.white * same)
 
     rows = process.mean.rows
     to_rows = prior(subsets, rows)
@@ -162,7 +162,7 @@ def test_shapley_values_are_those_of_the_posterior() -> None:
     found = fitted.mean
     plain = replace(found.scales, response=0.0)
     covariance = kernel.covariance(found.rows, found.rows, plain)
-    covariance += 1.0 + 0.09 * found.rows.level @ found.rows.level.T + plain.own * np.eye(30)
+    covariance += 1.0 + 0.09 * found.rows.level @ found.rows.level.T + plain.white * np.eye(30)
     root = np.asarray(np.linalg.cholesky(covariance), np.float64)
     weights = np.asarray(
         np.linalg.solve(covariance, found.frame.columns(found.answers)), np.float64

@@ -5,8 +5,9 @@ spread over the rows that show neither nothing nor everything:
 
     F(S) = m + β p(S) + g(S) + τ ε(S)      g ~ GP(0, K), m ~ N(0, 1), β ~ N(0, .3²)
 
-K is the sum of the four kernels of kernel.py. ε is white: answers are exact, so what no kernel
-explains belongs to the function at that subset alone, and a subset that was asked is known.
+K and ε are the kernels of kernel.py. ε is partly shared by subsets that differ in a few units, and
+partly white: answers are exact, so what no kernel explains belongs to the function at that subset
+alone, and a subset that was asked is known.
 Units that matter in A may matter more here. With u = ρ |φ_i(A)| / mean + 1 − ρ, ρ the R² of A on
 rows it has not seen (0 where it says nothing, and all units are alike) times √f, f = N / (N + n):
 φ(A) and z are guesses from the same N rows about n units, and few rows know little of either:
@@ -187,11 +188,14 @@ class Likelihood:
     noise: FloatArray  # (N,)
 
     @cached_property
-    def fixed(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """(N, N) each: of m and β, of size, of the response."""
+    def fixed(self) -> tuple[FloatArray, ...]:
+        """(N, N) each: of m and β, of size, of the response, of what few others say."""
         kind, rows = self.columns.dtype, self.rows
         size, response = kernel.size_kernel(rows, rows), kernel.response_kernel(rows, rows)
-        return _of_mean(rows, rows), size.astype(kind), response.astype(kind)
+        own = kernel.near_kernel(rows.present, rows.present).astype(kind)
+        own *= kind.type(1.0 - kernel.WHITE)
+        diagonal_of(own)[:] += kind.type(kernel.WHITE)
+        return _of_mean(rows, rows), size.astype(kind), response.astype(kind), own
 
     def single(self) -> "Likelihood":
         """In single precision, which is enough for a search and takes half the time."""
@@ -202,13 +206,14 @@ class Likelihood:
         scales = self.prior.scales(theta)
         present, kind = self.rows.present, self.columns.dtype.type
         effects, rates = scales.effects.astype(kind), scales.rates.astype(kind)
-        mean, size, response = self.fixed
+        mean, size, response, own = self.fixed
         together = kernel.together_kernel(present, present, rates)
         together *= kind(scales.together)
         rows = kernel.additive_kernel(present, present, effects)
         for part in (mean, together, kind(scales.size) * size, kind(scales.response) * response):
             rows += part
-        diagonal_of(rows)[:] += kind(scales.own) + self.noise.astype(kind)
+        rows += kind(scales.own) * own
+        diagonal_of(rows)[:] += self.noise.astype(kind)
         root = cholesky(rows)
         if root is None:
             return np.inf, theta
@@ -227,7 +232,7 @@ class Likelihood:
             apart.sum(),
             scales.size * np.vdot(pulls, size),
             scales.response * np.vdot(pulls, response),
-            scales.own * np.trace(pulls),
+            scales.own * np.vdot(pulls, own),
         ]
         of_units = self.prior.freedom * np.concatenate([by_effect, by_rate])
         gained = np.append(of_units, SPREADS * by_scale)
@@ -382,7 +387,7 @@ def _root(rows: Subsets, noise: FloatArray, scales: Scales) -> tuple[Scales, Flo
     covariance += _of_mean(rows, rows)
     while True:
         padded = covariance.copy()
-        diagonal_of(padded)[:] += scales.own + noise
+        diagonal_of(padded)[:] += scales.white + noise
         root = cholesky(padded)
         if root is not None:
             return scales, root
@@ -477,11 +482,11 @@ class Process:
         both, scales = np.vstack([present, base]), self.mean.scales
         subsets = self.mean.subsets(both, predicted)
         with_rows = kernel.covariance(subsets, self.rows, scales) + _of_mean(subsets, self.rows)
-        with_rows += scales.own * (self.mean.located(both)[:, None] == self.used)
+        with_rows += scales.white * (self.mean.located(both)[:, None] == self.used)
         last = subsets.some(np.array([-1], np.int32))
         with_base = kernel.covariance(subsets, last, scales)[:, 0]
         with_base += _of_mean(subsets, last)[:, 0]
-        alone = kernel.variances(subsets, scales) + scales.own
+        alone = kernel.variances(subsets, scales) + scales.white
         alone += SPREAD_OF_MEAN**2 + SPREAD_OF_SLOPE**2 * (subsets.level**2).sum(axis=1)
         halves = solve_lower(self.root, (with_rows[:-1] - with_rows[-1]).T)
         prior = alone[:-1] + alone[-1] - 2.0 * with_base[:-1]
@@ -500,12 +505,13 @@ class Process:
         paths = _Paths.of(frame, parametric, values)
         response, ends = paths.response(rows, weights), paths.ends
         slope, own = SPREAD_OF_SLOPE**2 * paths.exact, kernel.shapley_of_own(rows.present > 0)
-        shared = _shares(rows, ends, scales) + scales.own * own.T
+        shared = _shares(rows, ends, scales) + scales.white * own.T
         mean = shared @ weights + slope @ (rows.level.T @ weights)
         with_rows = shared + slope @ rows.level.T + scales.response * response.with_rows
         halves = solve_lower(self.root, with_rows.T)
         prior = (slope * paths.exact).sum(axis=1) + scales.response * response.variances
-        prior += scales.effects + scales.own * kernel.variance_of_own(n_units)
+        prior += scales.effects + scales.white * kernel.variance_of_own(n_units)
+        prior += scales.near * kernel.variances_of_together(kernel.near_rates(n_units))
         prior += scales.together * kernel.variances_of_together(scales.rates)
         prior += scales.size * 2.0 * (1.0 - kernel.size_kernel(ends, ends)[0, 1]) / n_units**2
         left = np.maximum(prior - np.einsum("ij,ij->j", halves, halves), 0.0)
@@ -517,6 +523,8 @@ def _shares(rows: Subsets, ends: Subsets, scales: Scales) -> FloatArray:
     """(n_units, N) covariances of rows with Shapley values, where these have a closed form."""
     additive = scales.effects[:, None] * (rows.present - kernel.HALF).T
     together = scales.together * kernel.shapley_of_together(rows.present, scales.rates).T
+    near = kernel.near_rates(rows.present.shape[1])
+    together += scales.near * kernel.shapley_of_together(rows.present, near).T
     nothing, everything = kernel.size_kernel(ends, rows)
     return np.asarray(additive + together + scales.size / len(additive) * (everything - nothing))
 

@@ -1,11 +1,13 @@
 """Covariances between subsets of the units, and Shapley values of what has them.
 
-Four kernels, of subsets S and T with sizes k and levels p (what a parametric model says):
+Five kernels, of subsets S and T with sizes k and levels p (what a parametric model says):
 
     additive    Σ_i b_i (x_i − ½)(x′_i − ½)             units that add, each by itself
     together    c Π_{i in S Δ T} exp(−λ_i)              units that act together
     size        s exp(−½ Δ²)                            Δ: difference of log₂(1 + k)
     response    r exp(−½ (δ/.7)² − ½ (Δ/2.5)²)          δ: difference of p
+    near        .35 τ² exp(−40 |S Δ T| / n)              subsets that differ by a few units
+    white       .65 τ² [S = T]
 
 Shapley values are linear, so those of a covariance k(·, T) are one row per T. A Shapley value is
 an integral (Owen): let every unit be present with the same probability q, independently; then the
@@ -27,6 +29,8 @@ from slalom.document import BoolArray, FloatArray, IntArray
 from slalom.schema import Within
 
 RESPONSE_SCALE, RESPONSE_SIZE_SCALE = 0.7, 2.5
+NEARNESS = 40.0  # over the number of units: subsets a tenth apart are all but unrelated
+WHITE = 0.65  # of τ²: what belongs to one subset alone
 HALF = 0.5  # the middle between absent and present: neither end is the origin
 
 
@@ -58,22 +62,32 @@ class Scales:
     together: float  # c
     size: float  # s
     response: float  # r
-    own: float  # τ²: what no other subset says
+    own: float  # τ²: what few others say
+
+    @property
+    def near(self) -> float:
+        return (1.0 - WHITE) * self.own
+
+    @property
+    def white(self) -> float:
+        return WHITE * self.own
 
 
 def covariance(one: Subsets, other: Subsets, scales: Scales) -> FloatArray:
-    """(m, k) all four kernels together."""
+    """(m, k) all kernels together, but for the white part."""
     found = additive_kernel(one.present, other.present, scales.effects)
     found += scales.together * together_kernel(one.present, other.present, scales.rates)
     found += scales.size * size_kernel(one, other)
     found += scales.response * response_kernel(one, other)
+    found += scales.near * near_kernel(one.present, other.present)
     return found
 
 
 def variances(one: Subsets, scales: Scales) -> FloatArray:
     """(m,) the diagonal of `covariance`."""
     additive = (one.present - HALF) ** 2 @ scales.effects
-    return np.asarray(additive + scales.together + scales.size + scales.response)
+    constant = scales.together + scales.size + scales.response + scales.near
+    return np.asarray(additive + constant)
 
 
 def additive_kernel(present: FloatArray, others: FloatArray, effects: FloatArray) -> FloatArray:
@@ -87,6 +101,14 @@ def together_kernel(present: FloatArray, others: FloatArray, rates: FloatArray) 
     apart += rated.sum(axis=1)[:, None]
     apart += others @ rates
     return np.asarray(np.exp(np.negative(apart, out=apart), out=apart))
+
+
+def near_kernel(present: FloatArray, others: FloatArray) -> FloatArray:
+    return together_kernel(present, others, near_rates(present.shape[1]))
+
+
+def near_rates(n_units: int) -> FloatArray:
+    return np.full(n_units, NEARNESS / n_units)
 
 
 def size_kernel(one: Subsets, other: Subsets) -> FloatArray:
@@ -134,7 +156,7 @@ def features_of(rows: Subsets, most: int, negligible: float) -> tuple[FloatArray
 # Shapley values
 
 
-NODES, MASSES = np.polynomial.legendre.leggauss(12)
+NODES, MASSES = np.polynomial.legendre.leggauss(24)
 NODES, MASSES = (NODES + 1) / 2, MASSES / 2  # over 0 … 1
 
 
