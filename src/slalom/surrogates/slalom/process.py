@@ -6,7 +6,7 @@ come predictions (a subset that was asked is its answer), held-out residuals and
 alone, Shapley values, and their errors. Where every subset was asked, all of them are exact.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -44,10 +44,11 @@ class ProcessModel:
         return found.reshape(predicted.shape)
 
     def smooth(self, counts: FloatArray) -> FloatArray:
-        """What subsets that are alike say of these: nothing that belongs to one subset alone."""
+        """What all subsets say of these: nothing that belongs to one, or to a few, alone."""
         predicted = self.fitted.predict(counts)
-        subsets = self.mean.subsets(counts > 0, _columns(predicted))
-        return self.mean.estimated(subsets).reshape(predicted.shape)
+        mean = replace(self.mean, scales=replace(self.mean.scales, own=0.0))
+        subsets = mean.subsets(counts > 0, _columns(predicted))
+        return mean.estimated(subsets).reshape(predicted.shape)
 
     def expand(self, features: IntArray) -> "ProcessModel":
         """Over units already: there is nothing to spread."""
