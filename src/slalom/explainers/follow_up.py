@@ -75,11 +75,6 @@ class Fitted:
     def anchored(self) -> bool:
         return getattr(self.fit.model, "anchor", None) is not None
 
-    @property
-    def all_asked(self) -> bool:
-        """Every subset of the units, the empty one too."""
-        return self.samples.complete and self.follow_up.empty is not None
-
     def described(self, prior: Prior | None) -> TwoScores:
         """The two scores, from all answers."""
         present = self.follow_up.present

@@ -39,16 +39,6 @@ def described(
     return {**{name: share * scale for name, share in shares.items()}, UNEXPLAINED: 1.0 - r2}
 
 
-def rescaled(parts: dict[str, float], r2: float | None) -> dict[str, float]:
-    """The same shares of another R²."""
-    if not parts or r2 is None:
-        return {}
-    before = 1.0 - parts[UNEXPLAINED]
-    scale = r2 / before if before > 0 else 0.0
-    shares = {name: share * scale for name, share in parts.items() if name != UNEXPLAINED}
-    return {**shares, UNEXPLAINED: 1.0 - r2}
-
-
 def _covariance(one: FloatArray, other: FloatArray, weights: FloatArray) -> float:
     """Weighted, summed over classes."""
     columns = [x.reshape(len(x), -1) for x in (one, other)]
