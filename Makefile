@@ -6,7 +6,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check
 RELEASE := .venvs/release
 
 .DEFAULT_GOAL := help
-.PHONY: help demo serve test check docs dist release-check lock rivals tables mutants fuzz load matrix screenshots format clean
+.PHONY: help demo serve test check docs notebooks dist release-check lock rivals tables mutants fuzz load matrix screenshots format clean
 
 help:  ## show these targets
 	@sed -n 's/^\([a-z-]*\): .*## /  make \1	/p' $(MAKEFILE_LIST) | expand -t 22
@@ -30,6 +30,9 @@ check: $(VENV)/.dev  ## lint, format, types, architecture
 docs: $(VENV)/.dev  ## build the documentation site into docs/_build; a warning is an error
 	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -q -E -W --keep-going docs docs/_build
 	@echo "Open docs/_build/index.html in a browser."
+
+notebooks: $(VENV)/.dev  ## run the notebooks of examples/ as they are
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/test_docs.py -k notebooks
 
 dist: $(VENV)/.dev  ## build a wheel and an sdist into dist/
 	$(BIN)/python -m build --no-isolation

@@ -70,7 +70,7 @@ def trust_of(r2: float | None, r2_error: float | None = None) -> str:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation:
-    """What every unit of a text says and how loudly it says it."""
+    """The scores of every unit of a text, with their errors and how far to trust them."""
 
     text: Text  # as it was given: a str, or a pair of them
     units: Annotated[tuple[str, ...], "units"]  # what has a score, in the order of the text

@@ -229,3 +229,14 @@ def test_the_strongest_units_are_listed_with_their_scores() -> None:
     assert len(made(n_classes=3, all_classes=True).top(2)) == 2
     with pytest.raises(UnknownNameError, match="shaply"):
         explanation.top(3, "shaply")
+
+
+def test_an_importance_that_may_be_average_is_not_painted() -> None:
+    explanation = replace(
+        made("a b c"),
+        scores={"importance": np.array([3.0, 0.33, -2.0])},
+        errors={"importance": np.array([0.5, 1.81, 0.1])},
+    )
+    found = reading.strengths(explanation, "importance")
+    assert found[0] == 1.0
+    assert found[1:].tolist() == [0.0, 0.0]

@@ -64,7 +64,7 @@ def explain(
     absent: str = REMOVE,
     repeats: int = 1,
 ) -> Explanation:
-    """What every unit of the text says to the classifier, and how loudly it says it.
+    """Explain what the classifier predicts for a text, unit by unit.
 
     :param classifier: one of slalom's, a transformers or scikit-learn pipeline, or a function from
         a list of texts to class probabilities

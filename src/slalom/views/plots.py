@@ -92,7 +92,7 @@ def plot_plane(explanation: Explanation) -> "Figure":
     figure, axes = _figure(plain(sentence(explanation)), size=(6.4, 4.8))
     axes.axvline(empty, color="#666666", linewidth=0.8)
     axes.set_xlabel(f"← against   what it says (value)   for “{_literal(label)}” →")
-    axes.set_ylabel("how loud it is (importance) →")
+    axes.set_ylabel("importance →")
     size = 12 + 160 * shares / max(float(shares.max(initial=0.0)), 1e-9)
     _scatter(figure, axes, shown, rows, ("value", "importance"), size)
     return figure

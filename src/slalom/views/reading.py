@@ -18,17 +18,17 @@ from slalom.surrogates.slalom.model import Anchor
 from slalom.views.numbers import counted, number, ordinal, percent, r2
 
 MEANINGS = {  # in the order in which views offer them
-    "shapley": "its fair share of the whole prediction",
+    "shapley": "its share of the difference between the full and the empty text",
     "removal": "how far the score falls when it is removed",
-    "alone": "what the classifier says to it by itself, beyond the empty text",
-    "score": "the method's one score",
-    "value": "what the text would say if nothing else were heard",
-    "importance": "how loud it is beside the others",
-    "share": "its part of the attention in the whole text",
-    "gradient": "what a little more attention to it does to the score",
-    "linearised": "value times the weight of the importance",
+    "alone": "its score by itself, compared with the empty text",
+    "score": "the only score of this method",
+    "value": "what the text would say if attention rested on it alone",
+    "importance": "how much attention it draws, as a log weight",
+    "share": "its fraction of the attention in the full text",
+    "gradient": "how the score changes with a little more attention to it",
+    "linearised": "value times exp(importance)",
 }
-TITLES = {"shapley": "fair share", "removal": "if removed", "alone": "by itself"}
+TITLES = {"shapley": "Shapley value", "removal": "if removed", "alone": "by itself"}
 CANCELLING = -0.05  # of the variation: a part below works against the others
 ADVANCED = ("linearised",)  # folded away where there is more to read
 FIRST = ("shapley", "removal", "alone", "score", "importance", "share")  # the first there is leads
@@ -183,7 +183,8 @@ def strengths(explanation: Explanation, name: str) -> FloatArray:
     What may as well be zero, given its standard error, is zero: it must not shine.
     """
     if name == "importance":
-        shares = weight_shares(explanation)
+        sure = explanation.scores[name] > SURE * explanation.errors.get(name, 0.0)
+        shares = weight_shares(explanation) * (sure if name in explanation.errors else 1.0)
         return np.asarray(shares / max(float(shares.max(initial=0.0)), 1e-300))
     score = np.where(explanation.identified, explanation.scores[name], 0.0)
     error = explanation.errors.get(name, np.zeros_like(score))

@@ -178,7 +178,7 @@ def two_scores_sentence(explanation: Explanation) -> str:
     beside = whole is not None and explanation.quality.trust != "exact"
     more = f"; the whole model {r2_percent(whole)}" if beside and whole is not None else ""
     little = describe_little(explanation)
-    advice = " Go by fair shares and removals instead." if little else ""
+    advice = " Rely on Shapley values and removals instead." if little else ""
     share = f"{'only ' if little else ''}{r2_percent(max(two, 0.0))}"
     return f"Two scores per word describe {share} of how the classifier reacts{more}.{advice}"
 

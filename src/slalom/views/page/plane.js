@@ -133,7 +133,7 @@
       ...{ rows, frame, names: ["value", "importance"], axes: [across, up] },
       radius: (row) => 3 + 7 * Math.sqrt((record.rows[row].share ?? 0) / most),
       worth: new Set([...strong(view, rows), ...loudest]),
-      titles: [...sideTitles(view.label), "louder →"],
+      titles: [...sideTitles(view.label), "more attention →"],
       behind: [
         drawn("line", { class: "zero", x1: across(empty), x2: across(empty), y1: TOP, y2: frame.bottom }),
         always && [
@@ -141,14 +141,14 @@
           drawn("text", { class: "tick end", x: frame.right - 4, y: always - 5 }, "what is always there"),
         ],
       ],
-      told: "Across: what each unit says. Up: how loud it is.",
+      told: "Across: value. Up: importance.",
     });
   };
 
   slalom.planeCaption = (record, view) =>
     [
       record.two_scores.told,
-      "Across: what the text would say if only this were heard; the line is what the empty text says. Up: how loud it is. Size: its share of the attention in the whole text.",
+      "Across: value, what the text would say if attention rested on this alone; the line marks the empty text. Up: importance. Size: its share of the attention in the full text.",
       view.has("value") && record.rows.some((_, row) => view.errorOf("value", row) > 0) ? "Crosses: 90 % intervals. Faint: known less well than words differ." : "",
       view.anchor ? `What is always there (special tokens, a prompt) has loudness ${number(view.anchor.importance)}.` : "",
     ].filter(Boolean).join(" ");
