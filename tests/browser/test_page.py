@@ -164,6 +164,9 @@ def test_a_result_under_an_edited_text_is_marked_as_old(live: Opened) -> None:
     expect(page.get_by_text("The text has changed")).to_be_visible()
     box.fill(TEXT)
     expect(page.locator(".slalom.stale")).to_have_count(0)
+    page.get_by_role("button", name="Explain").click()
+    finished(page)
+    expect(page.locator(".status")).to_have_text("")
 
 
 def test_save_and_open_again(live: Opened, tmp_path: Path) -> None:

@@ -99,7 +99,7 @@
       if (!current) return;
       const stale = JSON.stringify(form.state().text) !== JSON.stringify(current.explanation.text);
       shown.classList.toggle("stale", stale);
-      if (!running) say(stale ? "The text has changed. Press Explain to update the result below." : "");
+      say(stale ? "The text has changed. Press Explain to update the result below." : "");
     };
 
     const show = (told) => {
