@@ -1,10 +1,10 @@
 """From a corpus to a Vocabulary: a few queries per document, one SLALOM fitted to all of them.
 
 Tokens in fewer than `least_documents` documents share one entry; a Newton step costs the cube
-of the number of entries, so that threshold is raised until at most MAX_ENTRIES are left. How well
-the table describes unseen texts is measured on held-out documents, a fifth of all. They also choose
-between strong and weak ridges: the marginal likelihood would assume independent rows, and the
-queries of one document are not.
+of the number of entries, so that threshold is raised until at most MAX_ENTRIES are left. The fit is
+that of the two scores of a text (two_scores.py): values within twice the range of all answers, the
+same ridges, exact SLALOMs read off. How well the table describes unseen texts is measured on
+held-out documents, a fifth of all.
 """
 
 from collections import Counter
@@ -28,19 +28,23 @@ from slalom.explanation import Quality, trust_of
 from slalom.samplers.subsets import SubsetSizes
 from slalom.surrogates.quality import UNKNOWN, Judged, judged
 from slalom.surrogates.rows import SPARSE_BELOW, Cells, Rows
-from slalom.surrogates.slalom.groups import grouped_errors
 from slalom.surrogates.slalom.model import Anchor
-from slalom.surrogates.slalom.problem import Problem, Solution, attention_of
-from slalom.surrogates.slalom.solvers import LevenbergMarquardt
+from slalom.surrogates.slalom.problem import attention_of
+from slalom.surrogates.slalom.recovery import recovered
+from slalom.surrogates.slalom.two_scores import (
+    Description,
+    Place,
+    Range,
+    descend,
+    grouped_errors,
+)
 
 MAX_ENTRIES = 2000  # tokens with an entry of their own
 QUERIES_PER_DOCUMENT = 20  # few queries of many documents tell more than many of few
 HELD_OUT = 5  # one document in five
 DOCUMENTS_PER_CALL = 500
-SOLVERS = tuple(  # strong and weak ridges
-    LevenbergMarquardt(bounded=bounded, most_rounds=4, max_steps=10, tolerance=1e-6)
-    for bounded in (True, False)
-)
+TOLERANCE = 1e-5  # relative fall of the objective that ends a fit
+MOST_EXACT = 300  # tokens of which it is looked whether they are exactly a SLALOM
 
 
 def explain_vocabulary(
@@ -68,11 +72,10 @@ def explain_vocabulary(
     seed = checked_whole("seed", seed, 0)
     data = _collected(wrapped, documents, chosen, n_queries, seed)
     columns, notes = _columns(documents, least_documents)
-    trials = [_held_out(documents, data, solver, least_documents, seed) for solver in SOLVERS]
-    best = min(trials, key=lambda trial: trial.judged.rmse or 0.0)
-    fitted = data.fit(columns, best.solver)
-    values, importances = fitted.solution.state.values[:, 0], fitted.solution.state.importances
-    errors = grouped_errors(fitted.problem, fitted.solution, data.owners)
+    judged_by_others = _held_out(documents, data, least_documents, seed)
+    fitted = data.fit(columns)
+    values, importances = fitted.values, fitted.importances
+    errors = fitted.errors(data.owners)
     n = len(columns)
     frequency = _document_frequency(documents)
     names = {
@@ -88,13 +91,13 @@ def explain_vocabulary(
         rare=anchors[0] if n < len(frequency) else None,
         anchor=anchors[1],
         quality=Quality(
-            r2=best.judged.r2,
-            r2_error=best.judged.r2_error,
-            rmse=best.judged.rmse,
+            r2=judged_by_others.r2,
+            r2_error=judged_by_others.r2_error,
+            rmse=judged_by_others.rmse,
             n_queries=data.n_asked,
             n_tokens=data.n_tokens,
             seconds=perf_counter() - start,
-            trust=trust_of(best.judged.r2, best.judged.r2_error),
+            trust=trust_of(judged_by_others.r2, judged_by_others.r2_error),
             notes=notes,
         ),
         n_documents=len(documents),
@@ -107,18 +110,22 @@ def explain_vocabulary(
     )
 
 
-@dataclass(frozen=True)
-class Trial:
-    """A solver and its error on held-out documents; UNKNOWN where there are too few."""
-
-    solver: LevenbergMarquardt
-    judged: Judged
-
-
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    problem: Problem
-    solution: Solution
+    """Of all columns, then of all other tokens together, then of the anchor."""
+
+    values: FloatArray  # (k,)
+    importances: FloatArray  # (k,)
+    described: tuple[Description, Place] | None  # None: the answers are exactly these
+
+    def predict(self, rows: Rows) -> FloatArray:
+        return attention_of(rows, self.importances).apply(self.values)
+
+    def errors(self, owners: NDArray[np.intp]) -> tuple[FloatArray, FloatArray]:
+        """Of values and importances: how another corpus would differ."""
+        if self.described is None:
+            return np.zeros_like(self.values), np.zeros_like(self.values)
+        return grouped_errors(*self.described, owners)
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,22 +140,19 @@ class CorpusAnswers:
     n_asked: int
     n_tokens: int
 
-    def fit(
-        self,
-        columns: Mapping[Hashable, int],
-        solver: LevenbergMarquardt,
-        left_out: Sequence[int] = (),
-    ) -> Fitted:
+    def fit(self, columns: Mapping[Hashable, int], left_out: Sequence[int] = ()) -> Fitted:
         """One SLALOM over the rows of all documents but those left out."""
         used = ~np.isin(self.owners, left_out)
         rows = self.rows(columns, used)
-        scores = self.scores[used, None]
-        empty = rows.sums() <= 1  # the anchor alone
-        common = scores[empty].mean() if empty.any() else scores.mean()
-        k = rows.shape[1]
-        prior = np.full((k, 1), common)
-        problem = Problem(rows, scores, np.ones(len(scores)), prior, np.zeros(k), True)
-        return Fitted(problem, solver.solve(problem))
+        scores, sizes = self.scores[used, None], rows.sums() - 1  # the anchor is always there
+        empty = scores[sizes < 1].mean(axis=0) if (sizes < 1).any() else None
+        exact = _exact(rows, scores, empty)
+        if exact is not None:
+            return exact
+        values = Range.of(scores, sizes <= 1)
+        problem = Description.of(rows, scores, np.ones(len(scores)), values, empty)
+        place = descend(problem, problem.start(), TOLERANCE)
+        return Fitted(place.values[:, 0], place.importances, (problem, place))
 
     def rows(self, columns: Mapping[Hashable, int], used: NDArray[np.bool_]) -> Rows:
         """Counts over the columns, then over all other tokens together, then the anchor."""
@@ -168,6 +172,21 @@ class CorpusAnswers:
         if len(counts) < SPARSE_BELOW * n_rows * (n + 2):
             return rows
         return Rows(rows.dense(), rows.shape, None)
+
+
+def _exact(rows: Rows, scores: FloatArray, empty: FloatArray | None) -> Fitted | None:
+    """The SLALOM that gives these answers, if the corpus is small and there is one."""
+    k = rows.shape[1]
+    if k > MOST_EXACT:
+        return None
+    counts = rows.dense()[:, :-1]
+    there = np.append(counts.any(axis=0), True)  # there may be no other tokens
+    found = recovered(counts[:, there[:-1]], scores, empty)
+    if found is None:
+        return None
+    values, importances = np.full(k, scores.mean()), np.zeros(k)
+    values[there], importances[there] = found.values[:, 0], found.importances
+    return Fitted(values, importances, None)
 
 
 def _target(target: TargetName, classifier: Classifier) -> Target:
@@ -273,36 +292,27 @@ def _columns(
     return {key: column for column, key in enumerate(kept)}, (note,) if shared else ()
 
 
-def _held_out(
-    documents: Sequence[Document],
-    data: CorpusAnswers,
-    solver: LevenbergMarquardt,
-    least: int,
-    seed: int,
-) -> Trial:
+def _held_out(documents: Sequence[Document], data: CorpusAnswers, least: int, seed: int) -> Judged:
     """The error of a fit to four fifths of the documents on the queries of the others."""
     order = np.random.default_rng(seed).permutation(len(documents)).tolist()
     held = order[: len(documents) // HELD_OUT]
     others = [documents[number] for number in order[len(held) :]]
+    tested = np.isin(data.owners, held)
     try:
         columns, _ = _columns(others, least)
     except InputError:  # too few documents are left to share a token
-        return Trial(solver, UNKNOWN)
-    tested = np.isin(data.owners, held)
+        return UNKNOWN
     if not tested.any():
-        return Trial(solver, UNKNOWN)
-    state = data.fit(columns, solver, held).solution.state
-    attention = attention_of(data.rows(columns, tested), state.importances)
-    predicted = attention.apply(state.values)[:, 0]
+        return UNKNOWN
+    predicted = data.fit(columns, held).predict(data.rows(columns, tested))
     truth = data.scores[tested]
     squared = (truth - predicted) ** 2
     spread = (truth - data.scores[~tested].mean()) ** 2
     document = np.unique(data.owners[tested], return_inverse=True)[1]
-    quality = judged(
+    return judged(
         squared / len(truth),
         spread / len(truth),
         largest=float(np.abs(truth).max()),
         rmse=float(np.sqrt(squared.mean())),
         groups=document.astype(np.int32),
     )
-    return Trial(solver, quality)

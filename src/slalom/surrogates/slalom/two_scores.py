@@ -27,8 +27,9 @@ from dataclasses import dataclass, replace
 from math import comb
 
 import numpy as np
+from numpy.typing import NDArray
 
-from slalom.document import FloatArray, IntArray
+from slalom.document import BoolArray, FloatArray, IntArray
 from slalom.surrogates.base import Observations
 from slalom.surrogates.quality import Judged, loo_quality, sampled_rows
 from slalom.surrogates.rows import Rows
@@ -97,7 +98,10 @@ def two_scores(seen: Observations, known: Known, prior: Prior | None = None) -> 
     rows = Observations(
         seen.counts[fitted], columns[fitted], seen.weights[fitted], seen.document_counts
     )
-    problem = Description.of(rows, Range.of(counts, scores, seen.document_counts), empty)
+    sizes = counts.sum(axis=1)
+    ends = (sizes <= 1) | (sizes == seen.document_counts.sum())
+    shown = Rows.of(np.hstack([rows.counts, np.ones((len(rows.counts), 1))]))
+    problem = Description.of(shown, rows.scores, rows.weights, Range.of(scores, ends), empty)
     if prior is not None:
         problem = problem.towards(prior)
     place = descend(problem, problem.start())
@@ -113,10 +117,8 @@ class Range:
     reach: FloatArray  # (n_classes,)
 
     @classmethod
-    def of(cls, counts: FloatArray, scores: FloatArray, whole: FloatArray) -> "Range":
+    def of(cls, scores: FloatArray, ends: BoolArray) -> "Range":
         """Quantiles of random subsets, widened to hold single words and both ends."""
-        sizes = counts.sum(axis=1)
-        ends = (sizes <= 1) | (sizes == whole.sum())
         drawn = scores if ends.all() else scores[~ends]
         held = np.vstack([np.quantile(drawn, TAILS, axis=0), scores[ends]])
         low, high = held.min(axis=0), held.max(axis=0)
@@ -150,20 +152,27 @@ class Description:
         return self.counts.shape[1] - 1
 
     @classmethod
-    def of(cls, rows: Observations, values: Range, empty: FloatArray | None) -> "Description":
+    def of(
+        cls,
+        counts: Rows,
+        scores: FloatArray,
+        weights: FloatArray,
+        values: Range,
+        empty: FloatArray | None,
+    ) -> "Description":
         """Where the empty text cannot be asked, values shrink to the mean answer."""
-        n = len(rows.counts)
-        shares = rows.weights / rows.weights.sum()
-        mean = shares @ rows.scores
-        spread = float((shares @ (rows.scores - mean) ** 2).sum())
-        constant = spread <= (1e-9 * float(np.abs(rows.scores).max())) ** 2
+        k = counts.shape[1]
+        shares = weights / weights.sum()
+        mean = shares @ scores
+        spread = float((shares @ (scores - mean) ** 2).sum())
+        constant = spread <= (1e-9 * float(np.abs(scores).max())) ** 2
         return cls(
-            Rows.of(np.hstack([rows.counts, np.ones((n, 1))])),
-            rows.scores,
-            np.zeros(n) if constant else shares / spread,
+            counts,
+            scores,
+            np.zeros(len(scores)) if constant else shares / spread,
             values,
-            np.tile(values.bent(mean if empty is None else empty), (rows.counts.shape[1] + 1, 1)),
-            np.append(np.zeros(rows.counts.shape[1]), ANCHOR_START),
+            np.tile(values.bent(mean if empty is None else empty), (k, 1)),
+            np.append(np.zeros(k - 1), ANCHOR_START),
             empty is not None,
         )
 
@@ -308,7 +317,7 @@ def system_at(problem: Description, place: Place, *, full: bool) -> System:
     return System(own, crossed, shared, downhill, pull)
 
 
-def descend(problem: Description, place: Place) -> Place:
+def descend(problem: Description, place: Place, tolerance: float = TOLERANCE) -> Place:
     """Damped Newton steps, downhill only."""
     damping, full = 1e-3, False
     for _ in range(MAX_STEPS):
@@ -321,7 +330,7 @@ def descend(problem: Description, place: Place) -> Place:
             break
         fall = place.objective - moved.objective
         place = moved
-        if fall <= TOLERANCE * place.objective:
+        if fall <= tolerance * place.objective:
             break
         full = full or fall <= NEAR * place.objective
     return place
@@ -379,6 +388,46 @@ def judge(problem: Description, place: Place, rows: Observations) -> tuple[Shift
     importances = WIDER * (importances - importances[:m].mean(axis=0))
     moves = Shift(slopes.T[:, :, None] * bent, np.hstack([importances, free]))
     return moves, judged
+
+
+def grouped_errors(
+    problem: Description, place: Place, groups: NDArray[np.intp]
+) -> tuple[FloatArray, FloatArray]:
+    """(k,) of values and of importances, one class, where rows come in groups that err together.
+
+    What a description leaves of one query of a document it leaves of its others. Of most tokens
+    few documents tell anything, so what the ridges hold in place is as unsure as a residual.
+    """
+    noise = problem.weights * place.residuals[:, 0]
+    slopes = problem.slopes(place)
+    differing = place.attention.times_difference(place.values[:, 0], place.attended[:, 0])
+    own = slopes * _summed(place.attention.times(noise, 1.0), groups)
+    shared = _summed(differing.times(noise, 1.0), groups)
+    factors = system_at(problem, place, full=False).factored(0.0)
+    assert factors is not None  # sums of squares and ridges
+    m = problem.n_features
+    misfit = np.sqrt(float(problem.weights @ place.residuals[:, 0] ** 2) / len(noise))
+    pulls = misfit * np.sqrt(
+        np.append(np.full(m + 1, VALUE_RIDGE), np.full(m, IMPORTANCE_RIDGE)) / m
+    )
+    beside = np.zeros((2, m + 1, len(pulls)))
+    beside[0, :, : m + 1], beside[1, :m, m + 1 :] = np.diag(pulls[: m + 1]), np.diag(pulls[m + 1 :])
+    bent, importances = factors.solve(
+        np.hstack([own, beside[0]])[None], np.hstack([shared, beside[1]])
+    )
+    moved = slopes * bent[0], importances - importances[:m].mean(axis=0)
+    values, loudness = (np.sqrt((part**2).sum(axis=1)) for part in moved)
+    return np.asarray(values), np.asarray(loudness)
+
+
+def _summed(rows: Rows, groups: NDArray[np.intp]) -> FloatArray:
+    """The rows of each group added up, as columns: (k, n_groups)."""
+    sums = np.zeros((rows.shape[1], int(groups.max()) + 1))
+    if rows.cells is None:
+        np.add.at(sums.T, groups, rows.data)
+    else:
+        np.add.at(sums, (rows.cells.column, groups[rows.cells.row]), rows.data)
+    return sums
 
 
 def _left_out(
