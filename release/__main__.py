@@ -30,7 +30,7 @@ def main() -> int:
         failed = sum(_told(title, step) for title, step in _steps(out, place, given.quick))
     missing = facts.home_is_missing()
     if missing:
-        print(f"{'✗' if given.publish else '!'} {missing}")
+        print(f"{'✗' if given.publish else '!'} {missing}", flush=True)
     return int(failed > 0 or (given.publish and missing is not None))
 
 
