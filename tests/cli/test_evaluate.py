@@ -22,6 +22,7 @@ def scores(texts: list[str]) -> np.ndarray:
 @pytest.fixture
 def run(capfd, monkeypatch):
     """The command in this process, a small function in the place of the bundled model."""
+    monkeypatch.delenv("COLUMNS", raising=False)
     classifier = slalom.FunctionClassifier(scores, ["bad", "good"], gives="logits", name="small")
     monkeypatch.setattr("slalom.classifiers.load.load", lambda name, *, device: classifier)
 
@@ -182,3 +183,14 @@ def test_without_pyarrow_the_other_tables_are_there(run, data, tmp_path, monkeyp
     assert "pip install 'slalom-xai[corpus]'" in err
     assert (out / "report.html").exists()
     assert not (out / "table.parquet").exists()
+
+
+def test_the_table_of_evaluate_fits_where_a_width_is_known(run, data, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    line = ("evaluate", "--data", str(data), "--out", str(tmp_path / "r"), "--methods", "lime")
+    status, out, _ = run(*line, "--queries", "20")
+    assert status == 0
+    table = out.partition("All of it")[0]
+    assert table.strip()
+    assert all(len(row) <= 80 for row in table.splitlines())
+    assert "no room for" in table

@@ -1,6 +1,7 @@
 """`slalom evaluate`: methods measured on many texts, into tables with their cost."""
 
 import hashlib
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -180,7 +181,7 @@ def _report(
         complain(f"no table.parquet: {problem}")
     for sentence in summary_of(skipped):
         complain(sentence)
-    if sys.stdout.isatty():
+    if sys.stdout.isatty() or "COLUMNS" in os.environ:
         _show_table(rows, metrics, store.folder)
     else:
         click.echo(text, nl=False)
