@@ -38,6 +38,7 @@ def test_a_document_row_holds_the_explanation():
     assert row["measured"]["alone"] is None
     assert row["log_odds"] == pytest.approx(e.logits[1] - e.logits[0])
     assert row["whole"] == 1.5
+    assert row["quality"]["two_scores"] == e.quality.two_scores
     assert row["quality"]["r2"] == e.quality.r2
     assert row["quality"]["notes"] == ["a note"]
     assert (row["target"], row["target_index"], row["problem"]) == ("positive", 1, None)

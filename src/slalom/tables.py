@@ -68,6 +68,7 @@ def document_schema() -> "pyarrow.Schema":
         [
             ("r2", pa.float64()),
             ("rmse", pa.float64()),
+            ("two_scores", pa.float64()),
             ("trust", pa.string()),
             ("n_queries", pa.int64()),
             ("n_tokens", pa.int64()),
@@ -148,6 +149,7 @@ def document_row(result: Explanation | Failed) -> dict[str, Any]:
         "quality": {
             "r2": quality.r2,
             "rmse": quality.rmse,
+            "two_scores": quality.two_scores,
             "trust": quality.trust,
             "n_queries": quality.n_queries,
             "n_tokens": quality.n_tokens,
