@@ -112,6 +112,10 @@ class FileError(SlalomError):
     """An explanation, model or data file that cannot be read or written."""
 
 
+class DamageError(ValueError):
+    """What does not fit a schema: "quality.seconds: expected a number, not 'x'"."""
+
+
 class MissingExtraError(SlalomError):
     """An optional dependency is not installed."""
 

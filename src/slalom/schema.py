@@ -25,14 +25,12 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import numpy as np
 
+from slalom.errors import DamageError
+
 LARGEST = 1e100  # of a number: products of three are still finite
 BRIEF = 40  # characters of what was given, in a sentence
 Kind = TypeVar("Kind")
 Notes = tuple[Any, ...]  # what an annotation says beside the type
-
-
-class DamageError(ValueError):
-    """What does not fit the schema: "quality.seconds: expected a number, not 'x'"."""
 
 
 @dataclass(frozen=True)

@@ -156,6 +156,7 @@ class ReplacingClassifier:
         )
 
     def __call__(self, texts: Sequence[Text]) -> FloatArray:
+        """Texts, or pairs of texts → (n, n_classes) logits; nothing is absent from a whole text."""
         return text_logits(self.classifier, texts)
 
     def _texts(self, document: Document, queries: Queries) -> list[Text]:

@@ -141,9 +141,10 @@ class _Search:
         """The sizes that the explanation's SLALOM predicts; 0 for two units that dominate it."""
         model = self.explanation.model
         attention = getattr(model, "fitted", model)
-        shares = self.explanation.scores.get("share")
-        if not isinstance(attention, SlalomModel) or shares is None:
+        if not isinstance(attention, SlalomModel):
             return [0.0] * len(pairs)
+        weights, anchor_weight = attention.weights()
+        shares = weights / (weights.sum() + anchor_weight)
         sizes = _second_differences(
             lambda masks: attention.predict(masks.astype(float)), pairs, self.n_units
         )

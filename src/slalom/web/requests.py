@@ -9,10 +9,11 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from slalom.classifiers.base import Units, checked_text
 from slalom.document import Text
+from slalom.errors import DamageError
 from slalom.explainers.base import Explainer
 from slalom.explainers.methods import method_named
 from slalom.explainers.phrases import by_phrases
-from slalom.schema import DamageError, Within, read_as
+from slalom.schema import Within, read_as
 from slalom.web.limits import Limits, Refusal
 from slalom.web.models import Model, Models
 

@@ -17,8 +17,9 @@ from slalom.classifiers.base import Classifier, runs_elsewhere
 from slalom.document import Document
 from slalom.errors import SlalomError
 from slalom.explainers.base import Result
-from slalom.explainers.execution.progress import Meter, Part, Watched
+from slalom.explainers.execution.progress import Meter, Part
 from slalom.explainers.execution.steps import Order, explained_here
+from slalom.explainers.execution.watched import Watched
 from slalom.explainers.execution.workers import Desk, desk_of, workers_pay
 
 Found = Document | SlalomError  # an error: the text could not even be cut
