@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Generic, TypeVar
 
-from slalom.errors import FileError
+from slalom.errors import DamageError, FileError
 from slalom.temporary import temporary_file
 
 Kept = TypeVar("Kept")
@@ -39,8 +39,6 @@ class Format(Generic[Kept]):
 
     def parsed(self, record: object, path: str) -> Kept:
         """What a file holds, given its JSON; `path` is its name in sentences."""
-        from slalom.schema import DamageError  # numpy, which a command line that writes can spare
-
         if not isinstance(record, dict) or record.get("format") != self.name:
             raise FileError(f"{path} is not {self.kind} file: expected one written by save()")
         version = record.get("version")
