@@ -15,7 +15,7 @@ from typing import Any
 
 import slalom
 
-PROJECT = ("README", "CHANGELOG", "ARCHITECTURE", "CONTRIBUTING")
+PROJECT = ("README", "CHANGELOG", "ARCHITECTURE", "CONTRIBUTING", "SECURITY")
 CONTENTS = {
     "Use it": [
         *("install", "tasks", "reading", "trust", "limits", "glossary"),
