@@ -72,7 +72,7 @@ def test_a_dry_run_looks_at_rows_from_everywhere(run, tmp_path):
     _, foretold, _ = run(*options, "--dry-run")
     _, done, _ = run(*options)
     tokens = [
-        int(re.search(r"([\d,]+) tokens", out)[1].replace(",", "")) for out in (foretold, done)
+        int(re.search(r"([\d ]*\d) tokens", out)[1].replace(" ", "")) for out in (foretold, done)
     ]
     assert tokens[0] == pytest.approx(tokens[1], rel=0.1)
 

@@ -62,6 +62,14 @@ def test_what_was_not_read_is_not_trusted_however_well_it_is_fitted(n_unknown, t
     assert found.quality.trust == trust
 
 
+def test_a_text_of_unknown_words_alone_says_all():
+    oracle = slalom_oracle()
+    split = oracle.classifier.split(WORDS)
+    plan = slalom.METHODS["slalom"].plan(replace(split, n_unknown=split.n_units), Request(1, 400))
+    (found,) = in_step(oracle.classifier, [plan])
+    assert any(note.startswith("all units are unknown") for note in found.quality.notes)
+
+
 WITH_ERRORS = {
     *("slalom", "slalom-local", "slalom-fast", "slalom-eff"),
     *("linear", "lime", "kernel-shap", "permutation-shapley"),

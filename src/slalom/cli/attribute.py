@@ -19,7 +19,7 @@ from slalom.cli.typed import (
 from slalom.errors import InputError
 
 
-@click.command(short_help="Show which sources made a language model say that.")
+@click.command(short_help="Find the sources behind a language model's answer.")
 @click.argument("files", nargs=-1, metavar="[FILE]...")
 @click.option("--model", required=True, metavar="NAME", help="A language model's name or folder.")
 @click.option(
@@ -73,7 +73,7 @@ def attribute(
     json_file: str | None,
     html_file: str | None,
 ) -> None:
-    """Show which sources made a language model say that: text FILEs, or one per --source."""
+    """Find the sources behind a language model's answer: text FILEs, or one per --source."""
     written = files_typed(json_file, html_file)
     names = (*sources, *files)
     if not names:

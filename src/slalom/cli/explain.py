@@ -72,7 +72,7 @@ MAX_WIDTH = 100  # columns; longer lines are hard to read
     type=COUNT,
     default=1,
     metavar="K",
-    help="Ask every query K times and take means, of a classifier that does not repeat itself.",
+    help="Ask every query K times and average, for a classifier whose answers vary.",
 )
 @SEED
 @TOO_LONG

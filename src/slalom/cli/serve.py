@@ -27,14 +27,14 @@ BUNDLED = "bundled"
 @click.option(
     "--language-model",
     metavar="NAME",
-    help="A language model instead: which sources made it say that.",
+    help="A language model instead: find the sources behind its answers.",
 )
 @DEVICE
 @click.option(
     "--host",
     default="127.0.0.1",
     show_default=True,
-    help="Where to listen; who opens the page needs the token in the address that is printed.",
+    help="Where to listen; whoever opens the page needs the token in the printed address.",
 )
 @click.option(
     "--port",
@@ -47,7 +47,7 @@ BUNDLED = "bundled"
 @click.option(
     "--no-token",
     is_flag=True,
-    help="Let every program and user of this machine in; without it the address has a token.",
+    help="Ask for no token: every program and user of this machine may open the page.",
 )
 @click.option("--no-browser", is_flag=True, help="Do not open the page.")
 def serve(

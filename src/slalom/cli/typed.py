@@ -55,7 +55,7 @@ MAX_ERROR = click.option(
     "--max-error",
     type=float,
     metavar="E",
-    help="Query until no Shapley value has a larger standard error.",
+    help="Query until the standard error of every Shapley value is at most E.",
 )
 DRY_RUN = click.option(
     "--dry-run", is_flag=True, help="Estimate the cost without running the model."

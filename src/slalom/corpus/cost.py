@@ -44,8 +44,8 @@ class RunCost:
 
 
 def _rounded(n: float) -> str:
-    """Three digits, the others 0."""
-    return f"{float(f'{n:.3g}'):,.0f}"
+    """Three digits, the others 0; thousands apart as in every view."""
+    return f"{float(f'{n:.3g}'):,.0f}".replace(",", " ")
 
 
 def _spread(left: Sequence[Shard]) -> Iterator[Record]:

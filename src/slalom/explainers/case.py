@@ -101,7 +101,7 @@ class Case:
         n_unknown, n_units = self.document.n_unknown, self.document.n_units
         if n_unknown <= n_units / 2:
             return ()
-        return (f"{n_unknown} of {n_units} {UNREAD}",)
+        return (f"{'all' if n_unknown == n_units else f'{n_unknown} of {n_units}'} {UNREAD}",)
 
     def _empty(self) -> FloatArray | None:
         """The score of the empty text, where it was asked."""

@@ -197,7 +197,7 @@ def _out_of_reach(one: Fitted) -> tuple[str, ...]:
             return ()
         return (
             "fitted and judged on short sequences only: for the full text the surrogate says "
-            f"{predicted:+.2f}, the classifier {scores[0]:+.2f}",
+            + f"{predicted:+.2f}, the classifier {scores[0]:+.2f}".replace("-", "−"),
         )
     most = document.n_units - int(fitted.min())
     if 0 < most < document.n_units / 2 and "shapley" in fit.scores:
