@@ -53,6 +53,16 @@ def test_units_become_bars_with_errors():
         made().plot("loudness")
 
 
+@pytest.mark.parametrize("scale", ["log-odds", "probability"])
+@pytest.mark.parametrize("score", ["shapley", "value"])
+def test_no_axis_label_is_cut_off(score, scale):
+    figure = made().plot(None if scale == "probability" else score, scale=scale)
+    figure.draw_without_rendering()
+    label, frame = figure.axes[0].xaxis.label.get_window_extent(), figure.get_window_extent()
+    assert frame.x0 <= label.x0
+    assert label.x1 <= frame.x1
+
+
 def drawn(figure, kind="svg"):
     return plots.picture(figure, kind)
 

@@ -76,12 +76,12 @@ def plot_units(
     axes.invert_yaxis()
     axes.axvline(0, color="#666666", linewidth=0.8)
     meaning = reading.MEANINGS.get(by, by)
-    axes.set_xlabel(meaning if scale == LOG_ODDS else f"{meaning}, as probability")
+    axes.set_xlabel(_wrapped(meaning if scale == LOG_ODDS else f"{meaning}, as probability"))
     return figure
 
 
 def plot_plane(explanation: Explanation) -> "Figure":
-    """Across what a word says (value), up how loud it is; crosses are 90 % intervals."""
+    """Across what a word says (value), up what attention it draws; crosses are 90 % intervals."""
     shown, by = _looked_at(explanation, None)
     if not {"value", "importance"} <= shown.scores.keys():
         raise InputError(f"{explanation.method} has no importances: a plane needs a SLALOM")
@@ -208,7 +208,7 @@ def plot_words(explanations: Sequence[Explanation], score: str | None = None) ->
     axes.set_yticks(range(len(words)), [_named(w, f" ({len(found[w])})") for w in words])
     axes.invert_yaxis()
     axes.axvline(0, color="#666666", linewidth=0.8)
-    axes.set_xlabel(reading.MEANINGS.get(by, by))
+    axes.set_xlabel(_wrapped(reading.MEANINGS.get(by, by)))
     return figure
 
 
@@ -370,6 +370,11 @@ def _named(label: str, more: str = "") -> str:
 def _literal(text: str) -> str:
     """A dollar sign is one, and starts no formula."""
     return text.replace("$", r"\$")
+
+
+def _wrapped(meaning: str) -> str:
+    """Short enough for the narrowest figure: matplotlib cuts off what is not."""
+    return "\n".join(wrap(meaning, 44))
 
 
 def _figure(title: str, *, size: tuple[float, float] = (5.0, 3.2)) -> tuple["Figure", Any]:

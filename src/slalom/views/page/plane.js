@@ -122,11 +122,11 @@
   slalom.plane = (record, view, width) => {
     const frame = frameOf(width, Math.min(Math.max(width * 0.74, 300), 460));
     const rows = view.order.filter((row) => record.rows[row].identified);
-    const [values, loudness] = ["value", "importance"].map((name) => rows.map((row) => view.of(name, row)));
+    const [values, importances] = ["value", "importance"].map((name) => rows.map((row) => view.of(name, row)));
     const most = Math.max(...rows.map((row) => record.rows[row].share ?? 0), 1e-9);
     const empty = view.anchor ? view.anchor.value : 0;
     const across = slalom.axis(...range(values, [empty]), LEFT, frame.right);
-    const up = slalom.axis(...range(loudness, []), frame.bottom, TOP);
+    const up = slalom.axis(...range(importances, []), frame.bottom, TOP);
     const loudest = [...rows].sort((a, b) => view.of("importance", b) - view.of("importance", a)).slice(0, N_LOUDEST);
     const always = view.anchor && up.holds(view.anchor.importance) && up(view.anchor.importance);
     return scatter(record, view, {
@@ -150,7 +150,7 @@
       record.two_scores.told,
       "Across: value, what the text would say if attention rested on this alone; the line marks the empty text. Up: importance. Size: its share of the attention in the full text.",
       view.has("value") && record.rows.some((_, row) => view.errorOf("value", row) > 0) ? "Crosses: 90 % intervals. Faint: known less well than words differ." : "",
-      view.anchor ? `What is always there (special tokens, a prompt) has loudness ${number(view.anchor.importance)}.` : "",
+      view.anchor ? `What is always there (special tokens, a prompt) has importance ${number(view.anchor.importance)}.` : "",
     ].filter(Boolean).join(" ");
 
   slalom.company = (record, view, width) => {
