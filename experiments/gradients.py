@@ -183,8 +183,8 @@ def _left(model: Any, slope: Any, words: Any) -> float | None:
     whole = words + tables.position_embeddings.weight[: len(words)]
     if hasattr(tables, "token_type_embeddings"):
         whole = whole + tables.token_type_embeddings.weight[0]
-    along = [(slope * part).sum(dim=-1).abs().sum() for part in (whole, words)]
-    return float(along[0] / along[1])
+    along = [float((slope * part.detach()).sum(dim=-1).abs().sum()) for part in (whole, words)]
+    return along[0] / along[1]
 
 
 def gradients(records: Records) -> Table:

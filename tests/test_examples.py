@@ -51,5 +51,6 @@ def test_the_quickstart_runs_on_one_word(
     source = (ROOT / "examples" / "quickstart.py").read_text(encoding="utf-8")
     text = "A slow start and one awful song, but a wonderful film."
     assert text in source
-    exec(compile(source.replace(text, "Awful"), "quickstart.py", "exec"), {})
+    source = source.replace(text, "Awful").replace('e["wonderful"]', "e[0]")
+    exec(compile(source, "quickstart.py", "exec"), {})
     assert capsys.readouterr().out.startswith("Awful")

@@ -79,7 +79,7 @@ def test_nothing_turns_a_classifier_that_always_says_the_same():
     assert found.text == "one two three"
     assert (
         str(found)
-        == "No removal that was tried changes the prediction “yes” (asked with 5 queries)."
+        == "No removal that was tried changes the prediction “yes” (verified, 5 queries)."
     )
 
 
@@ -107,7 +107,7 @@ def test_many_words_are_counted_and_a_single_output_is_refused():
     classifier, _ = counted()
     e = slalom.explain(classifier, " ".join(["fine"] * 30), "linear", target="pos")
     assert str(e.counterfactual(classifier)).startswith("Without “fine”, “fine”")
-    assert "and 21 more words it says" in str(e.counterfactual(classifier))
+    assert "and 21 more words the prediction is" in str(e.counterfactual(classifier))
 
     with pytest.raises(slalom.SlalomError, match="no prediction to turn"):
         replace(e, labels=("stars",), logits=np.zeros(1), independent=True).counterfactual()

@@ -106,7 +106,17 @@ def two_scores(seen: Observations, known: Known, prior: Prior | None = None) -> 
         problem = problem.towards(prior)
     place = descend(problem, problem.start())
     moves, judged = judge(problem, place, rows)
+    if _sums_to_zero(columns):
+        values = place.values - place.values.mean(axis=1, keepdims=True)
+        moves = replace(moves, values=moves.values - moves.values.mean(axis=0))
+        return _read(values, place.importances, moves, seen, judged)
     return _read(place.values, place.importances, moves, seen, judged)
+
+
+def _sums_to_zero(scores: FloatArray) -> bool:
+    """Whether classes compete: their centred scores say nothing together, nor may values."""
+    total = np.abs(scores.sum(axis=1)).max()
+    return scores.shape[1] > 1 and bool(total <= 1e-6 * np.abs(scores).max())
 
 
 @dataclass(frozen=True, eq=False)
