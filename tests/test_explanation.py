@@ -161,6 +161,13 @@ def test_a_missing_file_or_folder_is_one_sentence(found, tmp_path):
         found.save(f"{tmp_path}/\0.json")
 
 
+@pytest.mark.parametrize("name", ["e.png", "e.SVG", "e.pdf"])
+def test_a_picture_is_not_written_as_json(found, tmp_path, name):
+    with pytest.raises(slalom.SlalomError, match=r"use plot\(\)\.savefig"):
+        found.save(tmp_path / name)
+    assert not [*tmp_path.iterdir()]
+
+
 def test_saving_replaces_whole_files_with_the_usual_rights(found, tmp_path):
     path = tmp_path / "e.json"
     found.save(path)

@@ -169,7 +169,10 @@ class Explanation:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write versioned JSON, or a page where the name ends in .html; complete or not at all."""
-        if Path(path).suffix.lower() in (".html", ".htm"):
+        ending = Path(path).suffix.lower()
+        if ending in (".png", ".svg", ".pdf"):
+            raise InputError(f"save writes JSON or a page, not {ending}: use plot().savefig(…)")
+        if ending in (".html", ".htm"):
             self.to_html(path)
         else:
             write_json(path, self.to_json())

@@ -1,6 +1,7 @@
 """`slalom attribute`: files in, sources out."""
 
 import json
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -46,6 +47,18 @@ def test_sources_are_named_by_their_files(folder, files, tmp_path) -> None:
     assert again.said.names == ("0.txt", "1.txt", "2.txt", "3.txt")
     assert again.units[0] == "A great film"
     assert "what_if" in page.read_text()
+
+
+def test_lines_fit_the_terminal(folder, tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    names = [str(tmp_path / f"a-file-with-a-name-that-takes-{n}-{'x' * 40}.txt") for n in "ab"]
+    for name in names:
+        Path(name).write_text("A great film")
+    found = run("--model", folder, *names, "--answer", "a great film")
+    assert found.exit_code == 0, found.output
+    printed = found.output.splitlines()
+    assert max(map(len, printed)) <= 80
+    assert sum("without it" in line and "…" in line for line in printed) == 2
 
 
 def test_one_file_is_cut_into_sentences(folder, tmp_path) -> None:

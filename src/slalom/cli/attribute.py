@@ -11,6 +11,7 @@ from slalom.cli.typed import (
     SEED,
     STANDARD,
     check_writable,
+    console_for_results,
     files_typed,
     sentences_for_warnings,
     text_typed,
@@ -104,7 +105,10 @@ def attribute(
     if html_file is not None:
         write(html_file, found.to_html() or "")
     if STANDARD not in written:
+        from rich.text import Text
+
         from slalom.views.answer import lines
 
-        for line in lines(found):
-            click.echo(line)
+        console = console_for_results()
+        for line in lines(found, room=console.width):
+            console.print(Text(line))

@@ -20,6 +20,7 @@ ALIKE = 0.05  # nats either way; nobody would notice
 MOST = 1e6  # a larger factor is not told in digits
 N_NAMED, N_CITED = 3, 3
 LONGEST = 50  # characters of a source in a line
+BESIDE = 62  # columns beside it, up to "without it over a million times less likely"
 
 
 def likely(nats: float) -> str:
@@ -102,16 +103,17 @@ def trust(explanation: Explanation) -> list[str]:
     return [first, f"Measured, not estimated: the answer without {some}."]
 
 
-def lines(explanation: Explanation) -> list[str]:
-    """For a terminal: the verdict, the answer with its marks, the sources, trust."""
+def lines(explanation: Explanation, *, room: int = 100) -> list[str]:
+    """For a terminal of that many columns: the verdict, the cited answer, the sources, trust."""
+    longest = min(LONGEST, max(16, room - BESIDE))
     shares = shares_of(explanation)
     lost = lost_without(explanation, [[unit] for unit in range(len(shares))])
     order = np.argsort(-np.abs(shares.round(1)), kind="stable").tolist()
-    width = max(len(source_name(explanation, unit)) for unit in order)
+    names = [source_name(explanation, unit, longest) for unit in order]
+    width = max(map(len, names))
     table = [
-        f"  {source_name(explanation, unit):<{width}}  {number(float(shares[unit])):>7}   "
-        f"without it {likely(lost[unit])}"
-        for unit in order
+        f"  {name:<{width}}  {number(float(shares[unit])):>7}   without it {likely(lost[unit])}"
+        for name, unit in zip(names, order, strict=True)
     ]
     quality = explanation.quality
     return [
