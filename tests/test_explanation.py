@@ -161,6 +161,12 @@ def test_a_missing_file_or_folder_is_one_sentence(found, tmp_path):
         found.save(f"{tmp_path}/\0.json")
 
 
+def test_no_fewer_than_none_are_on_top(found):
+    assert found.top(0) == []
+    with pytest.raises(slalom.SlalomError, match="0 or more, not -1"):
+        found.top(-1)
+
+
 @pytest.mark.parametrize("name", ["e.png", "e.SVG", "e.pdf"])
 def test_a_picture_is_not_written_as_json(found, tmp_path, name):
     with pytest.raises(slalom.SlalomError, match=r"use plot\(\)\.savefig"):

@@ -11,7 +11,7 @@ import numpy as np
 
 from slalom.classifiers.base import Target
 from slalom.document import FloatArray
-from slalom.errors import UnknownNameError
+from slalom.errors import InputError, UnknownNameError
 from slalom.explanation import Explanation
 from slalom.pairs import Pair
 from slalom.surrogates.slalom.model import Anchor
@@ -244,6 +244,8 @@ def rows(explanation: Explanation, by: str) -> list[Row]:
 
 def strongest(explanation: Explanation, k: int, score: str | None) -> list[tuple[str, float]]:
     """(unit, score) of the k strongest rows; of the predicted class where all are explained."""
+    if k < 0:
+        raise InputError(f"top takes how many units to give, 0 or more, not {k}")
     by = colouring(explanation, checked_names(explanation, () if score is None else (score,)))
     shown = for_class(explanation, shown_class(explanation))
     found = [row for row in rows(shown, by) if shown.identified[row.unit]][:k]
