@@ -42,6 +42,8 @@ class Fit:
     r2_error: float | None = None  # how far R² itself is luck: its standard error
     length_errors: FloatArray | None = None  # (n_units + 1,) of the length curve; None: none
     judged: BoolArray | None = None  # (n_queries,) the rows that R² is judged by; None: unknown
+    folds: IntArray | None = None  # (n_queries,) in which rows were left out; −1: never
+    without: tuple[Model, ...] = ()  # the models without each fold
 
 
 @dataclass(frozen=True, eq=False)

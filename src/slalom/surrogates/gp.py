@@ -475,6 +475,11 @@ class Process:
             found[others] = mean.estimated(mean.rows.some(others))
         return found
 
+    @property
+    def left_one_out(self) -> FloatArray:
+        """(n_used,) variances of rows given all others, over classes."""
+        return np.asarray(self._class_variances().sum() / self.precisions)
+
     def variances_of_differences(
         self, present: BoolArray, base: BoolArray, predicted: FloatArray
     ) -> FloatArray:

@@ -7,7 +7,12 @@ import pytest
 
 import slalom
 from slalom.document import BoolArray, FloatArray
+from slalom.surrogates.base import Observations
+from slalom.surrogates.gp import Process
 from slalom.surrogates.shapley_estimates import shapley_of_all
+from slalom.surrogates.slalom.fit import SlalomSurrogate
+from slalom.surrogates.slalom.model import SlalomModel
+from slalom.surrogates.slalom.process import Answers, held_out_of
 
 WORDS = [f"w{number}" for number in range(30)]
 
@@ -108,3 +113,49 @@ def test_equal_words_belong_to_their_places():
 def test_no_subsets_have_no_predictions():
     found = slalom.explain(of_words(bent), " ".join(WORDS[:12]), target="yes", n_queries=60)
     assert found.predict(np.zeros((0, 12))).shape == (0,)
+
+
+@pytest.mark.filterwarnings("ignore::slalom.SlalomWarning")
+def test_few_rows_are_judged_without_having_been_seen():
+    """Noise that is the same when asked again is described by nothing, however freely it fits."""
+    rng, words = np.random.default_rng(0), " ".join(WORDS)
+    answers: dict[frozenset[int], float] = {}
+    noise = of_words(lambda shown: answers.setdefault(frozenset(shown), rng.normal()))
+    for seed in range(4):
+        found = slalom.explain(noise, words, target="yes", n_queries=100, seed=seed)
+        assert found.quality.r2 is None or found.quality.r2 < 0.1
+
+
+def test_what_says_of_few_rows_was_searched_without_them():
+    rng = np.random.default_rng(0)
+    masks = rng.random((80, 12)) < 0.5
+    masks = np.unique(masks[(masks.sum(axis=1) > 1) & (masks.sum(axis=1) < 12)], axis=0)
+    rows, ones = np.arange(len(masks), dtype=np.int32), np.ones(len(masks))
+    observed = Observations(masks * 1.0, scores_at(masks), ones, np.ones(12))
+    fit = SlalomSurrogate(by_folds=True).fit(observed)
+    assert isinstance(fit.model, SlalomModel)
+    assert fit.folds is not None
+    assert fit.held_out is not None
+    for fold, model in enumerate(fit.without):
+        at = fit.folds == fold
+        np.testing.assert_allclose(model.predict(masks[at] * 1.0), fit.held_out[at], atol=1e-6)
+    given = Answers(fit, np.arange(12), masks, scores_at(masks), rows, ones, exact=False)
+    asked = given.asked(fit.model)
+    process = Process.of(asked, np.ones(12))
+    held_out, ratio = held_out_of(given, asked, process)
+    missed, by_one = (
+        ((each - asked.scores) ** 2).mean() for each in (held_out, process.held_out())
+    )
+    assert by_one < missed < 2.0 * by_one + 0.1
+    assert ratio == max(1.0, ((held_out - asked.scores) ** 2).sum() / process.left_one_out.sum())
+
+
+@pytest.mark.filterwarnings("ignore::slalom.SlalomWarning")
+def test_few_answers_that_differ_are_not_trusted_highly():
+    """Any of three words will do: few of 60 subsets miss all of them."""
+    any_of_three = of_words(lambda words: 3.0 * bool({2, 9, 15} & words))
+    found = [
+        slalom.explain(any_of_three, " ".join(WORDS[:22]), target="yes", n_queries=60, seed=seed)
+        for seed in range(24)
+    ]
+    assert sum(each.quality.trust == "high" for each in found) <= 13  # 17 by leave-one-out

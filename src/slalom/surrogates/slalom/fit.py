@@ -11,16 +11,17 @@ from slalom.surrogates.quality import sampled_rows
 from slalom.surrogates.rows import Rows
 from slalom.surrogates.slalom.certainty import certainty
 from slalom.surrogates.slalom.described import described
-from slalom.surrogates.slalom.folds import folds_of, without_folds
+from slalom.surrogates.slalom.folds import folds_of, said_of_all, without_folds
 from slalom.surrogates.slalom.left_out import judge, left_out
 from slalom.surrogates.slalom.length import LengthCurve, knots_of, ramps
 from slalom.surrogates.slalom.model import Anchor, SlalomModel
 from slalom.surrogates.slalom.path import ByLeaveOneOut
-from slalom.surrogates.slalom.problem import Parts, Problem, Solution
+from slalom.surrogates.slalom.problem import Parts, Problem, Solution, State
 from slalom.surrogates.slalom.readouts import length_errors, read_outs, standard_errors
 from slalom.surrogates.slalom.solvers import Solver
 
 DEFAULT_SOLVER = ByLeaveOneOut()
+FEW_ROWS = 200  # at most: what is built on the fit is held out by folds of all of it
 ANCHOR_PRIOR = 2.0  # what is always present is expected to outweigh seven units
 
 
@@ -90,9 +91,7 @@ class SlalomSurrogate:
         counts, scores, document_counts = observed.counts, observed.scores, observed.document_counts
         problem, solution, back = solved.problem, solved.solution, solved.back
         columns = scores.reshape(len(scores), -1)
-        model = _model(problem, solution, back, document_counts)
-        if scores.ndim == 1:
-            model = model.column(0)
+        model = _model(solved, solution.state, observed)
         used, unused = solved.used, ~solved.used
         shown = counts[used]
         by = sampled_rows(shown)
@@ -101,11 +100,15 @@ class SlalomSurrogate:
         held_out = np.empty(columns.shape)
         held_out[used] = columns[used] - sure.residuals
         held_out[unused] = model.predict(counts[unused]).reshape(-1, columns.shape[1])
-        folds = folds_of(problem)
-        if self.by_folds and (folds >= 0).any() and not problem.complete:
-            drawn = np.flatnonzero(folds >= 0)
-            without = without_folds(problem, solution, folds)[folds[drawn], drawn]
-            held_out[np.flatnonzero(used)[drawn]] = without @ back.T
+        of_rows, states = folds_of(problem), list[State]()
+        drawn = np.flatnonzero(of_rows >= 0)
+        if self.by_folds and len(drawn) and not problem.complete:
+            states = without_folds(problem, solution, of_rows)
+            said = np.stack([said_of_all(problem, state) for state in states])
+            held_out[np.flatnonzero(used)[drawn]] = said[of_rows[drawn], drawn] @ back.T
+        few = states if len(of_rows) <= FEW_ROWS else []
+        folds = np.full(len(counts), -1, np.int32)
+        folds[used] = of_rows
         return Fit(
             model=model,
             scores=read_outs(model, document_counts),
@@ -122,6 +125,8 @@ class SlalomSurrogate:
             if judged.r2 is None
             else length_errors(model, np.arange(document_counts.sum() + 1.0), sure),
             judged=_placed(solved, by),
+            folds=folds,
+            without=tuple(_model(solved, state, observed) for state in few),
             parts=described(model, shown, scores[used], weights=problem.weights, r2=judged.r2),
         )
 
@@ -266,19 +271,17 @@ def _are_all(counts: FloatArray, document_counts: FloatArray) -> bool:
     return bool(len(np.unique(parts, axis=0)) >= np.prod(document_counts + 1) - 1)
 
 
-def _model(
-    problem: Problem, solution: Solution, back: FloatArray, document_counts: FloatArray
-) -> SlalomModel:
-    """The model of all classes; `back` takes the problem's columns to them."""
-    state, m = solution.state, problem.n_features
-    values = state.values @ back.T
-    if not problem.anchored:
-        return SlalomModel(values, state.importances, None)
-    anchor = Anchor(tuple(map(float, values[m])), float(state.importances[m]))
-    model = SlalomModel(values[:m], state.importances[:m], anchor)
-    if problem.parts is None:
-        return model
-    effects = state.effects @ back.T
-    direct, rises = effects[:m], effects[m:]
-    curve = LengthCurve(knots_of(float(document_counts.sum())), rises.cumsum(axis=0))
-    return replace(model, direct=direct - direct.mean(axis=0), length=curve)
+def _model(solved: Solved, state: State, observed: Observations) -> SlalomModel:
+    """The model of all classes, or of the one; `back` takes the problem's columns to them."""
+    problem, back, m = solved.problem, solved.back, solved.problem.n_features
+    values, importances = state.values @ back.T, state.importances.astype(np.float64)
+    model = SlalomModel(values[:m], importances[:m], None)
+    if problem.anchored:
+        anchor = Anchor(tuple(map(float, values[m])), float(importances[m]))
+        model = replace(model, anchor=anchor)
+    if problem.anchored and problem.parts is not None:
+        effects = state.effects @ back.T
+        direct, rises = effects[:m], effects[m:]
+        curve = LengthCurve(knots_of(float(observed.document_counts.sum())), rises.cumsum(axis=0))
+        model = replace(model, direct=direct - direct.mean(axis=0), length=curve)
+    return model.column(0) if observed.scores.ndim == 1 else model

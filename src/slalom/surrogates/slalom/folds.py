@@ -44,11 +44,19 @@ def folds_of(problem: Problem) -> IntArray:
     return folds
 
 
-def without_folds(problem: Problem, solution: Solution, folds: IntArray) -> FloatArray:
-    """(n_folds, n, n_columns) what fits without each fold say of all rows."""
+def without_folds(problem: Problem, solution: Solution, folds: IntArray) -> list[State]:
+    """The fits without each fold, over the rows that are left."""
     end = _End.of(problem, solution)
-    found = [_without(end, folds != fold) for fold in range(folds.max() + 1)]
-    return np.stack(found).astype(np.float64)
+    return [end.without(folds != fold) for fold in range(folds.max() + 1)]
+
+
+def said_of_all(problem: Problem, state: State) -> FloatArray:
+    """(n, n_columns) what a fit to some of the rows says of all."""
+    values, importances, effects = (
+        each.astype(np.float64) for each in (state.values, state.importances, state.effects)
+    )
+    attended = attention_of(problem.counts, importances).apply(values)
+    return np.asarray(attended + problem.fixed @ effects)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,12 +104,6 @@ class _End:
         """Of the fit to all rows, counted on these alone."""
         squares = (self.state.residuals[~kept] ** 2).sum(axis=1)
         return self.state.objective - float(self.problem.weights[~kept] @ squares)
-
-
-def _without(end: _End, kept: BoolArray) -> FloatArray:
-    problem, state = end.problem, end.without(kept)
-    attended = attention_of(problem.counts, state.importances).apply(state.values)
-    return np.asarray(attended + problem.fixed @ state.effects)
 
 
 def _rows(problem: Problem, kept: BoolArray) -> Problem:

@@ -19,6 +19,7 @@ from slalom.surrogates.shapley_estimates import shapley_of_all, variance_of_all
 from slalom.surrogates.slalom.described import described
 from slalom.surrogates.slalom.length import LengthCurve
 from slalom.surrogates.slalom.model import Anchor, SlalomModel
+from slalom.surrogates.slalom.readouts import read_outs
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +74,16 @@ class Answers:
     def columns(self) -> FloatArray:
         return _columns(self.scores)
 
+    @property
+    def fold(self) -> IntArray:
+        """(N,) in which fold a row was left out; −1: it never was."""
+        never = np.full(len(self.row), -1, np.int32)
+        return (
+            never
+            if self.fit.folds is None
+            else np.where(self.row < 0, -1, self.fit.folds[self.row])
+        )
+
     def asked(self, slalom: SlalomModel) -> Asked:
         """With what the SLALOM says of each row without having seen it, but for both ends.
 
@@ -104,7 +115,10 @@ def whole_of(given: Answers) -> Whole:
     slalom = fit.model.expand(given.features)
     assert isinstance(slalom, SlalomModel)
     shares = fit.scores["shapley"][given.features].reshape(n_units, -1)
-    process = Process.of(given.asked(slalom), np.sqrt((shares**2).sum(axis=1)))
+    asked = given.asked(slalom)
+    process = Process.of(asked, _strengths(shares))
+    held_out, ratio = held_out_of(given, asked, process)
+    process = replace(process, honesty=process.honesty / ratio)
     scores, variances = _differences(process, slalom)
     if given.exact:
         own = shapley_of_all(given.present, given.columns)
@@ -112,7 +126,6 @@ def whole_of(given: Answers) -> Whole:
         scores["shapley"], variances["shapley"] = own, np.full_like(own, known)
     else:
         scores["shapley"], variances["shapley"] = process.shapley(slalom, shares)
-    held_out = process.held_out()
     judged = _judged(given, held_out)
     errors = {name: np.sqrt(each).reshape(n_units, *shape) for name, each in variances.items()}
     return Whole(
@@ -123,6 +136,37 @@ def whole_of(given: Answers) -> Whole:
         _parts(given, slalom, held_out, r2=judged.r2),
         given.exact,
     )
+
+
+def held_out_of(given: Answers, asked: Asked, process: Process) -> tuple[FloatArray, float]:
+    """Each row as said by what has not seen it, and how much more that misses than it expects to.
+
+    Few rows choose so much (A, its strengths and R², the scales) that leave-one-out under these
+    is too hopeful: all of it is found again without each fold. What A says of a row without its
+    own fold nor that one is taken to be linear in what it has seen.
+    """
+    held_out, fit, fold = process.held_out(), given.fit, given.fold
+    drawn = np.flatnonzero(fold >= 0)
+    if not fit.without or not len(drawn):
+        return held_out, 1.0
+    shown = given.present.astype(np.float64)
+    models = [model.expand(given.features) for model in fit.without]
+    by_all = _columns(fit.model.expand(given.features).predict(shown))
+    for at, model in enumerate(models):
+        assert isinstance(model, SlalomModel)
+        said, kept = _columns(model.predict(shown)), fold != at
+        held = asked.held_out + said - by_all
+        rows = Asked(asked.present[kept], asked.scores[kept], held[kept], asked.noise[kept])
+        shares = _columns(read_outs(model, np.ones(len(given.features)))["shapley"])
+        found = Process.of(rows, _strengths(shares)).mean
+        held_out[~kept] = found(asked.present[~kept], said[~kept])
+    missed = ((held_out - asked.scores)[drawn] ** 2).sum(axis=1)
+    return held_out, max(1.0, float(missed.sum() / process.left_one_out[drawn].sum()))
+
+
+def _strengths(shares: FloatArray) -> FloatArray:
+    """(n_units, n_classes) Shapley values of A → (n_units,)"""
+    return np.asarray(np.sqrt((shares**2).sum(axis=1)))
 
 
 def _differences(
