@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import slalom
 from explanations import NASTY, REVIEW, made, with_one_score, with_unidentified
 from slalom.errors import UnknownNameError
 from slalom.views import numbers, reading
@@ -124,6 +125,19 @@ def test_trust_is_told_honestly() -> None:
     assert "no better than a constant" in told(-0.2)
     assert "unknown" in told(None)
     assert "does not report" in trust_sentence(with_one_score(made()))
+
+
+def test_what_trust_says_is_not_a_note_as_well() -> None:
+    def calm(texts):
+        return [[0.2, 0.8] if "film" in text else [0.5, 0.5] for text in texts]
+
+    found = slalom.explain(calm, "a film", labels=["calm", "angry"], target="angry")
+    assert found.quality.trust == "exact"
+    assert any("subsets were evaluated" in note for note in found.quality.notes)
+    more = replace(found, quality=replace(found.quality, notes=(*found.quality.notes, "more")))
+    assert reading.notes(more) == ["more"]
+    unsure = replace(more, quality=replace(more.quality, trust="low"))
+    assert len(reading.notes(unsure)) == len(more.quality.notes)
 
 
 def test_a_fit_is_rounded_but_not_over_a_bar() -> None:

@@ -125,6 +125,6 @@ def lines(explanation: Explanation, *, room: int = 100) -> list[str]:
         *table,
         "",
         f"Trust: {quality.trust}. {' '.join(trust(explanation))}",
-        *(f"Note: {note}" for note in quality.notes),
+        *(f"Note: {note}" for note in reading.notes(explanation)),
         reading.cost(explanation),
     ]

@@ -58,7 +58,7 @@ def answer_record(explanation: Explanation) -> Record:
         ],
         "what_if": _what_if(explanation, [part for _, part in parts]),
         "trust": {"word": explanation.quality.trust, "lines": trust(explanation)},
-        "notes": [reading.label(note) for note in explanation.quality.notes],
+        "notes": reading.notes(explanation),
         "facts": reading.cost(explanation),
     }
 

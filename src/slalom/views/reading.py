@@ -29,6 +29,7 @@ MEANINGS = {  # in the order in which views offer them
     "linearised": "value times exp(importance)",
 }
 TITLES = {"shapley": "Shapley value", "removal": "if removed", "alone": "by itself"}
+EVERY_SUBSET = "subsets were evaluated"  # a note of explanations that are exact
 CANCELLING = -0.05  # of the variation: a part below works against the others
 ADVANCED = ("linearised",)  # folded away where there is more to read
 FIRST = ("shapley", "removal", "alone", "score", "importance", "share")  # the first there is leads
@@ -345,6 +346,12 @@ def table_heading(explanation: Explanation) -> str:
     return (
         f"All scores of the {what[:-1]}" if n_units == 1 else f"All scores of the {n_units} {what}"
     )
+
+
+def notes(explanation: Explanation) -> list[str]:
+    """What else there is to know; what the sentence on trust says already is not repeated."""
+    told = explanation.quality.trust == "exact"
+    return [label(n) for n in explanation.quality.notes if not (told and EVERY_SUBSET in n)]
 
 
 def cost(explanation: Explanation) -> str:

@@ -62,7 +62,7 @@ def record(explanation: Explanation) -> Record:
             "told": two_scores_sentence(explanation),
             "little": describe_little(explanation),
         },
-        "notes": [reading.label(note) for note in explanation.quality.notes],
+        "notes": reading.notes(explanation),
         "facts": _facts(explanation),
     }
 

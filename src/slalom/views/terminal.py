@@ -94,7 +94,7 @@ class TerminalView:
             yield _pairs(shown.pairs)
         yield Text()
         yield from _quality(self.explanation, self.scale)
-        yield from (Text(f"Note: {reading.label(note)}") for note in shown.quality.notes)
+        yield from (Text(f"Note: {note}") for note in reading.notes(shown))
         if self.details:
             yield from _details(self.explanation, shown)
 
