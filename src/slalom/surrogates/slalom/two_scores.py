@@ -4,11 +4,12 @@ It is a fit of its own, only read: predictions are those of the whole model. Wit
 says, m words, and the range of the answers, its middle `mid` and half width `half`:
 
     minimise  mean π (A(c) − y)² / var y  +  .1 mean_j (u_j − u_0)²  +  .02 mean_j (s_j − s̄)²
-    v_j = mid + 4 half tanh u_j              v_0 = F(∅), where that was asked
+    v_j = mid + 4 half tanh u_j              v_0 = F(∅)
 
 A word that could say anything would need no weight: no value lies further from the middle than
-twice the width of the range. Strengths of the ridges do not depend on the number of queries, so
-they belong to the definition. Classes share importances; every class has its own range.
+twice the width of the range. Where ∅ cannot be asked, v_0 is the mean answer to the shortest tenth
+of the queries. Strengths of the ridges do not depend on the number of queries, so they belong to
+the definition. Classes share importances; every class has its own range.
 
 Answers of an exact SLALOM come back as it is, whatever its values (recovery.py).
 
@@ -45,6 +46,7 @@ from slalom.surrogates.slalom.recovery import recovered
 
 VALUE_RIDGE, IMPORTANCE_RIDGE = 0.1, 0.02
 REACH = 4.0  # half ranges that a value may lie from the middle
+SHORTEST = 0.1  # share of the queries that stand for the empty text where it cannot be asked
 TAILS = (0.01, 0.99)  # quantiles of the random subsets' answers that make the range
 ANCHOR_START = 1.1  # importance of the anchor to begin with
 MAX_STEPS, STEP_BOUND = 100, 2.0
@@ -155,7 +157,6 @@ class Description:
     range: Range
     centre: FloatArray  # (k, n_classes) u_0, or what a prior says; the anchor's is v_0
     believed: FloatArray  # (k,) s̄ = 0, or what a prior says; the anchor's is where it begins
-    grounded: bool  # v_0 is known
 
     @property
     def n_features(self) -> int:
@@ -170,8 +171,11 @@ class Description:
         values: Range,
         empty: FloatArray | None,
     ) -> "Description":
-        """Where the empty text cannot be asked, values shrink to the mean answer."""
+        """Where the empty text cannot be asked, the shortest queries speak for it."""
         k = counts.shape[1]
+        if empty is None:
+            sizes = counts.sums()
+            empty = scores[sizes <= np.quantile(sizes, SHORTEST)].mean(axis=0)
         shares = weights / weights.sum()
         mean = shares @ scores
         spread = float((shares @ (scores - mean) ** 2).sum())
@@ -181,9 +185,8 @@ class Description:
             scores,
             np.zeros(len(scores)) if constant else shares / spread,
             values,
-            np.tile(values.bent(mean if empty is None else empty), (k, 1)),
+            np.tile(values.bent(empty), (k, 1)),
             np.append(np.zeros(k - 1), ANCHOR_START),
-            empty is not None,
         )
 
     def towards(self, prior: Prior) -> "Description":
@@ -197,10 +200,9 @@ class Description:
         return replace(self, centre=centre, believed=believed)
 
     def slopes(self, place: "Place") -> FloatArray:
-        """(k, n_classes) of values by u; none of an anchor that is known."""
+        """(k, n_classes) of values by u; v_0 is given."""
         slopes = self.range.slopes(place.bent)
-        if self.grounded:
-            slopes[-1] = 0.0
+        slopes[-1] = 0.0
         return slopes
 
     def start(self) -> "Place":
@@ -470,7 +472,7 @@ def _open_share(problem: Description) -> float:
     """Of all there is to know, no answer for it; classes that sum to 0 say one thing less."""
     (n, n_classes), m = problem.scores.shape, problem.n_features
     free = max(1, n_classes - 1)
-    answers = int(n - problem.grounded) * free if problem.weights.any() else 0
+    answers = (n - 1) * free if problem.weights.any() else 0
     return float(max(0.0, 1.0 - answers / (m * (free + 1))))
 
 
