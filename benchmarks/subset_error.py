@@ -106,7 +106,7 @@ def _fitted(
 ) -> tuple[Model, float | None]:
     """The model over units, with the process around it where the method has one, and its R²."""
     fit, features = _fit(method, masks @ tied, scores, tied), tied.argmax(axis=1).astype(np.int32)
-    if getattr(slalom.METHODS[method], "facts", None) is None:
+    if getattr(slalom.METHODS[method], "follow_up", None) is None:
         return fit.model.expand(features), fit.r2
     rows, weights = np.arange(len(masks), dtype=np.int32), np.ones(len(masks))
     with one_thread():

@@ -92,7 +92,7 @@ def test_the_gradient_is_that_of_the_likelihood() -> None:
         process.mean.frame.columns(asked.scores),
     )
     likelihood = Likelihood(prior, process.mean.rows, columns, np.full(len(columns), 0.01))
-    theta = RNG.normal(size=2 * 6 + 6) * 0.5
+    theta = RNG.normal(size=2 * 6 + 7) * 0.5
     _, slope = likelihood(theta)
     for at in range(len(theta)):
         step = np.zeros_like(theta)
@@ -109,7 +109,7 @@ def test_the_search_makes_the_answers_more_likely() -> None:
         process.mean.frame.columns(asked.scores),
     )
     likelihood = Likelihood(prior, process.mean.rows, columns, process.mean.noise)
-    assert likelihood(most_likely(likelihood))[0] < likelihood(np.zeros(18))[0]
+    assert likelihood(most_likely(likelihood))[0] < likelihood(np.zeros(19))[0]
 
 
 def test_what_was_asked_is_answered() -> None:
@@ -292,7 +292,7 @@ def test_features_stand_for_the_response_kernel() -> None:
 
 
 def test_the_diagonal_is_that_of_the_covariance() -> None:
-    scales = Scales(RNG.random(5), RNG.random(5), 0.5, 0.1, 0.2, 0.1)
+    scales = Scales(RNG.random(5), RNG.random(5), 0.5, 0.1, 0.2, 0.3, 0.1)
     rows = Subsets(_shown(RNG.random((9, 5)) < 0.5), RNG.normal(size=(9, 2)))
     assert np.allclose(
         kernel.variances(rows, scales), kernel.covariance(rows, rows, scales).diagonal()
@@ -312,7 +312,32 @@ def test_rows_that_are_all_but_equal_have_a_root() -> None:
     """A kernel that tells nothing apart, and hardly any variance of a row's own."""
     shown = np.tile(_shown(_every(5)), (20, 1))
     rows = Subsets(shown, np.zeros((len(shown), 1)))
-    scales = Scales(np.full(5, 1e-14), np.full(5, 1e-14), 1e6, 1e-9, 1e6, 1e-12)
+    scales = Scales(np.full(5, 1e-14), np.full(5, 1e-14), 1e6, 1e-9, 1e6, 1e-9, 1e-12)
     padded, root = gp._root(rows, np.zeros(len(shown)), scales)
-    assert padded.own > scales.own
+    assert padded.white > scales.white
     assert np.isfinite(np.tril(root)).all()
+
+
+def test_what_single_removals_have_in_common_is_theirs_alone() -> None:
+    """Scores that rise by 2 when any one unit is gone say nothing of three that are."""
+    effects, singles = RNG.normal(size=(12, 1)) / 4, ~np.eye(12, dtype=bool)
+    drawn = np.unique(RNG.random((150, 12)) < RNG.random((150, 1)), axis=0)
+    present = np.vstack([np.zeros(12, bool), np.ones(12, bool), singles, drawn])
+    present = present[np.sort(np.unique(present, axis=0, return_index=True)[1])]
+    scores = _shown(present) @ effects + 2.0 * (present.sum(axis=1) == 11)[:, None]
+    asked = Asked(present, scores, np.zeros_like(scores), np.zeros(len(scores)))
+    mean, every = Process.of(asked, np.zeros(12)).mean, _every(12)
+    few_gone = every[every.sum(axis=1) == 9]
+    said = mean(few_gone, np.zeros((len(few_gone), 1)))
+    assert np.abs(said - _shown(few_gone) @ effects).mean() < 0.1
+
+
+def test_what_is_missing_has_known_variances() -> None:
+    """A game of the number of units alone is shared equally."""
+    every = _every(5)
+    subsets = Subsets(_shown(every), np.zeros((32, 1)))
+    rows = kernel.missing_kernel(subsets, subsets)
+    shares = shapley_of_all(every, rows)  # (n_units, rows)
+    assert np.allclose(shares, (rows[-1] - rows[0]) / 5)
+    assert np.allclose(rows.diagonal(), 1.0)
+    assert rows[-1, -2] == pytest.approx(np.exp(-2.0))  # none gone, one gone

@@ -5,16 +5,15 @@ spread over the rows that show neither nothing nor everything:
 
     F(S) = m + β p(S) + g(S) + τ ε(S)      g ~ GP(0, K), m ~ N(0, 1), β ~ N(0, .3²)
 
-K and ε are the kernels of kernel.py. ε is partly shared by subsets that differ in a few units, and
-partly white: answers are exact, so what no kernel explains belongs to the function at that subset
-alone, and a subset that was asked is known.
+K are the kernels of kernel.py, ε is white: answers are exact, so what no kernel explains belongs to
+the function at that subset alone, and a subset that was asked is known.
 Units that matter in A may matter more here. With u = ρ |φ_i(A)| / mean + 1 − ρ, ρ the R² of A on
 rows it has not seen (0 where it says nothing, and all units are alike) times √f, f = N / (N + n):
 φ(A) and z are guesses from the same N rows about n units, and few rows know little of either:
 
     b_i = B (u_i + .3)² e^{z_i}, Σ b = 1 at z = 0      λ_i = Λ (3/n)(u_i + .1) e^{z′_i}
     log B ~ N(0, .1²)   log Λ ~ N(0, .5²)   z, z′ ~ N(0, f)
-    log c, s, r, τ² ~ N(log .5, log .03, log .03, log .1; 1.5²)
+    log c, s, r, v, τ² ~ N(log .5, log .03, log .03, log .03, log .1; 1.5²)
 
 The most likely of these are looked for by a few steps of L-BFGS on some of the rows; all rows then
 give one posterior: predictions, held-out residuals, Shapley values, and how sure they are. Rows
@@ -51,10 +50,10 @@ from slalom.surrogates.slalom.cholesky import (
 
 SPREAD_OF_MEAN, SPREAD_OF_SLOPE = 1.0, 0.3  # of m, of β
 LEAST_EFFECT, LEAST_RATE, REACH = 0.3, 0.1, 3.0
-MEANS = np.log([1.0, 1.0, 0.5, 0.03, 0.03, 0.1])  # of log B, Λ, c, s, r, τ²
-SPREADS = np.array([0.1, 0.5, 1.5, 1.5, 1.5, 1.5])  # theirs
-START = np.log([1.0, 1.0, 0.2, 0.03, 0.06, 0.1])  # where the search begins
-CURVATURES = np.array([0.003, 0.006, 0.1, 0.03, 0.03, 0.13])  # per row, roughly
+MEANS = np.log([1.0, 1.0, 0.5, 0.03, 0.03, 0.03, 0.1])  # of log B, Λ, c, s, r, v, τ²
+SPREADS = np.array([0.1, 0.5, 1.5, 1.5, 1.5, 1.5, 1.5])  # theirs
+START = np.log([1.0, 1.0, 0.2, 0.03, 0.06, 0.03, 0.1])  # where the search begins
+CURVATURES = np.array([0.003, 0.006, 0.1, 0.03, 0.03, 0.03, 0.13])  # per row, roughly
 MAX_ROWS = 4000  # that are used
 BLOCK = 2000  # subsets that are predicted at a time
 N_SEARCHED = 500  # of them, by which the hyper-parameters are found
@@ -172,15 +171,16 @@ class Prior:
 
     def scales(self, theta: FloatArray) -> Scales:
         n = len(self.effects)
-        common, reach, together, size, response, own = np.exp(MEANS + SPREADS * theta[2 * n :])
+        common, reach, *strengths = np.exp(MEANS + SPREADS * theta[2 * n :])
         effects = self.effects * (common * np.exp(self.freedom * theta[:n]))
         rates = self.rates * (reach * np.exp(self.freedom * theta[n : 2 * n]))
-        return Scales(effects, rates, together, size, response, own + JITTER)
+        together, size, response, missing, white = strengths
+        return Scales(effects, rates, together, size, response, missing, white + JITTER)
 
 
 @dataclass(frozen=True, eq=False)
 class Likelihood:
-    """−log p(scores, θ) with its gradient; θ = (z, z′, the six others), all N(0, 1)."""
+    """−log p(scores, θ) with its gradient; θ = (z, z′, the seven others), all N(0, 1)."""
 
     prior: Prior
     rows: Subsets
@@ -189,13 +189,11 @@ class Likelihood:
 
     @cached_property
     def fixed(self) -> tuple[FloatArray, ...]:
-        """(N, N) each: of m and β, of size, of the response, of what few others say."""
+        """(N, N) each: of m and β, of size, of the response, of what is missing."""
         kind, rows = self.columns.dtype, self.rows
         size, response = kernel.size_kernel(rows, rows), kernel.response_kernel(rows, rows)
-        own = kernel.near_kernel(rows.present, rows.present).astype(kind)
-        own *= kind.type(1.0 - kernel.WHITE)
-        diagonal_of(own)[:] += kind.type(kernel.WHITE)
-        return _of_mean(rows, rows), size.astype(kind), response.astype(kind), own
+        missing = kernel.missing_kernel(rows, rows).astype(kind)
+        return _of_mean(rows, rows), size.astype(kind), response.astype(kind), missing
 
     def single(self) -> "Likelihood":
         """In single precision, which is enough for a search and takes half the time."""
@@ -206,14 +204,14 @@ class Likelihood:
         scales = self.prior.scales(theta)
         present, kind = self.rows.present, self.columns.dtype.type
         effects, rates = scales.effects.astype(kind), scales.rates.astype(kind)
-        mean, size, response, own = self.fixed
+        mean, size, response, missing = self.fixed
         together = kernel.together_kernel(present, present, rates)
         together *= kind(scales.together)
         rows = kernel.additive_kernel(present, present, effects)
         for part in (mean, together, kind(scales.size) * size, kind(scales.response) * response):
             rows += part
-        rows += kind(scales.own) * own
-        diagonal_of(rows)[:] += self.noise.astype(kind)
+        rows += kind(scales.missing) * missing
+        diagonal_of(rows)[:] += kind(scales.white) + self.noise.astype(kind)
         root = cholesky(rows)
         if root is None:
             return np.inf, theta
@@ -232,7 +230,8 @@ class Likelihood:
             apart.sum(),
             scales.size * np.vdot(pulls, size),
             scales.response * np.vdot(pulls, response),
-            scales.own * np.vdot(pulls, own),
+            scales.missing * np.vdot(pulls, missing),
+            scales.white * diagonal_of(pulls).sum(),
         ]
         of_units = self.prior.freedom * np.concatenate([by_effect, by_rate])
         gained = np.append(of_units, SPREADS * by_scale)
@@ -391,9 +390,9 @@ def _root(rows: Subsets, noise: FloatArray, scales: Scales) -> tuple[Scales, Flo
         root = cholesky(padded)
         if root is not None:
             return scales, root
-        if scales.own > float(diagonal_of(covariance).max()) or not np.isfinite(covariance).all():
+        if scales.white > float(diagonal_of(covariance).max()) or not np.isfinite(covariance).all():
             raise ClassifierError("the answers are too odd for a fit: look at the scores")
-        scales = replace(scales, own=10.0 * scales.own)
+        scales = replace(scales, white=10.0 * scales.white)
 
 
 def _blocks(n_rows: int) -> list[IntArray]:
@@ -516,9 +515,9 @@ class Process:
         halves = solve_lower(self.root, with_rows.T)
         prior = (slope * paths.exact).sum(axis=1) + scales.response * response.variances
         prior += scales.effects + scales.white * kernel.variance_of_own(n_units)
-        prior += scales.near * kernel.variances_of_together(kernel.near_rates(n_units))
         prior += scales.together * kernel.variances_of_together(scales.rates)
         prior += scales.size * 2.0 * (1.0 - kernel.size_kernel(ends, ends)[0, 1]) / n_units**2
+        prior += scales.missing * 2.0 * (1.0 - kernel.missing_kernel(ends, ends)[0, 1]) / n_units**2
         left = np.maximum(prior - np.einsum("ij,ij->j", halves, halves), 0.0)
         shapley = frame.classes(mean + scales.response * response.mean)
         return shapley, left[:, None] * self._class_variances()
@@ -528,10 +527,9 @@ def _shares(rows: Subsets, ends: Subsets, scales: Scales) -> FloatArray:
     """(n_units, N) covariances of rows with Shapley values, where these have a closed form."""
     additive = scales.effects[:, None] * (rows.present - kernel.HALF).T
     together = scales.together * kernel.shapley_of_together(rows.present, scales.rates).T
-    near = kernel.near_rates(rows.present.shape[1])
-    together += scales.near * kernel.shapley_of_together(rows.present, near).T
-    nothing, everything = kernel.size_kernel(ends, rows)
-    return np.asarray(additive + together + scales.size / len(additive) * (everything - nothing))
+    by_size = scales.size * kernel.size_kernel(ends, rows)
+    by_size += scales.missing * kernel.missing_kernel(ends, rows)
+    return np.asarray(additive + together + (by_size[1] - by_size[0]) / len(additive))
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,13 +1,16 @@
 """Covariances between subsets of the units, and Shapley values of what has them.
 
-Five kernels, of subsets S and T with sizes k and levels p (what a parametric model says):
+Six kernels, of subsets S and T with sizes k and levels p (what a parametric model says):
 
     additive    Σ_i b_i (x_i − ½)(x′_i − ½)             units that add, each by itself
     together    c Π_{i in S Δ T} exp(−λ_i)              units that act together
     size        s exp(−½ Δ²)                            Δ: difference of log₂(1 + k)
     response    r exp(−½ (δ/.7)² − ½ (Δ/2.5)²)          δ: difference of p
-    near        .35 τ² exp(−40 |S Δ T| / n)              subsets that differ by a few units
-    white       .65 τ² [S = T]
+    missing     v exp(−½ (∇/.5)²)                       ∇: difference of log₂(1 + n − k)
+    white       τ² [S = T]
+
+Size counts from both ends: what all single removals have in common (a unit less moves all that
+follow) need not hold where three units are gone.
 
 Shapley values are linear, so those of a covariance k(·, T) are one row per T. A Shapley value is
 an integral (Owen): let every unit be present with the same probability q, independently; then the
@@ -15,8 +18,9 @@ mean of a product f = Π_j h_j(S) is a product of means, and
 
     φ_i = ∫ (h_i(1) − h_i(0)) Π_{j≠i} (q h_j(1) + (1 − q) h_j(0)) dq
 
-A kernel of size alone shares equally. That of the response has no closed form: it is written as a
-sum of products of few functions of (p, log₂(1 + k)), whose Shapley values are means over orders.
+What depends on size alone is shared equally. That of the response has no closed form: it is
+written as a sum of products of few functions of (p, log₂(1 + k)), whose Shapley values are means
+over orders.
 """
 
 from dataclasses import dataclass
@@ -29,8 +33,7 @@ from slalom.document import BoolArray, FloatArray, IntArray
 from slalom.schema import Within
 
 RESPONSE_SCALE, RESPONSE_SIZE_SCALE = 0.7, 2.5
-NEARNESS = 40.0  # over the number of units: subsets a tenth apart are all but unrelated
-WHITE = 0.65  # of τ²: what belongs to one subset alone
+MISSING_SCALE = 0.5  # one unit gone is unlike none and unlike three
 HALF = 0.5  # the middle between absent and present: neither end is the origin
 
 
@@ -52,6 +55,11 @@ class Subsets:
         """(m,) log₂(1 + k)"""
         return np.asarray(np.log2(1.0 + self.present.sum(axis=1)))
 
+    @property
+    def log_missing(self) -> FloatArray:
+        """(m,) log₂(1 + n − k)"""
+        return np.asarray(np.log2(1.0 + (1.0 - self.present).sum(axis=1)))
+
 
 @dataclass(frozen=True, eq=False)
 class Scales:
@@ -62,15 +70,8 @@ class Scales:
     together: float  # c
     size: float  # s
     response: float  # r
-    own: float  # τ²: what few others say
-
-    @property
-    def near(self) -> float:
-        return (1.0 - WHITE) * self.own
-
-    @property
-    def white(self) -> float:
-        return WHITE * self.own
+    missing: float  # v
+    white: float  # τ²
 
 
 def covariance(one: Subsets, other: Subsets, scales: Scales) -> FloatArray:
@@ -79,14 +80,14 @@ def covariance(one: Subsets, other: Subsets, scales: Scales) -> FloatArray:
     found += scales.together * together_kernel(one.present, other.present, scales.rates)
     found += scales.size * size_kernel(one, other)
     found += scales.response * response_kernel(one, other)
-    found += scales.near * near_kernel(one.present, other.present)
+    found += scales.missing * missing_kernel(one, other)
     return found
 
 
 def variances(one: Subsets, scales: Scales) -> FloatArray:
     """(m,) the diagonal of `covariance`."""
     additive = (one.present - HALF) ** 2 @ scales.effects
-    constant = scales.together + scales.size + scales.response + scales.near
+    constant = scales.together + scales.size + scales.response + scales.missing
     return np.asarray(additive + constant)
 
 
@@ -103,16 +104,13 @@ def together_kernel(present: FloatArray, others: FloatArray, rates: FloatArray) 
     return np.asarray(np.exp(np.negative(apart, out=apart), out=apart))
 
 
-def near_kernel(present: FloatArray, others: FloatArray) -> FloatArray:
-    return together_kernel(present, others, near_rates(present.shape[1]))
-
-
-def near_rates(n_units: int) -> FloatArray:
-    return np.full(n_units, NEARNESS / n_units)
-
-
 def size_kernel(one: Subsets, other: Subsets) -> FloatArray:
     apart = one.log_size[:, None] - other.log_size
+    return np.asarray(np.exp(-0.5 * apart**2))
+
+
+def missing_kernel(one: Subsets, other: Subsets) -> FloatArray:
+    apart = (one.log_missing[:, None] - other.log_missing) / MISSING_SCALE
     return np.asarray(np.exp(-0.5 * apart**2))
 
 

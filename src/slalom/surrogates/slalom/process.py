@@ -45,9 +45,9 @@ class ProcessModel:
         return found.reshape(predicted.shape)
 
     def smooth(self, counts: FloatArray) -> FloatArray:
-        """What all subsets say of these: nothing that belongs to one, or to a few, alone."""
+        """What all subsets say of these: nothing that belongs to one, or to how few are gone."""
         predicted = self.fitted.predict(counts)
-        mean = replace(self.mean, scales=replace(self.mean.scales, own=0.0))
+        mean = replace(self.mean, scales=replace(self.mean.scales, missing=0.0))
         subsets = mean.subsets(counts > 0, _columns(predicted))
         return mean.estimated(subsets).reshape(predicted.shape)
 
