@@ -281,6 +281,9 @@ def test_a_name_that_ends_in_html_is_a_page(tmp_path):
     assert page.startswith("<!doctype html>")
     assert page == found.to_html()
     assert found.to_html(tmp_path / "y.htm") is None
+    assert '"scale":"probability"' in (found.to_html(scale="probability") or "")
+    with pytest.raises(slalom.SlalomError, match="log-odds"):
+        found.to_html(scale="nats")
     assert (tmp_path / "y.htm").read_text(encoding="utf-8") == page
     with pytest.raises(slalom.SlalomError, match="not valid JSON"):
         slalom.read(tmp_path / "x.html")

@@ -205,13 +205,18 @@ class Explanation:
 
     # What follows shows an explanation or asks on: the only imports that point upwards.
 
-    def to_html(self, path: str | os.PathLike[str] | None = None) -> str | None:
-        """One page that loads nothing: written to `path`, or returned where none is given."""
+    def to_html(
+        self, path: str | os.PathLike[str] | None = None, scale: str = "log-odds"
+    ) -> str | None:
+        """One page that loads nothing: written to `path`, or returned where none is given.
+
+        `scale="probability"` opens it with changes of the predicted probability.
+        """
         from slalom.views.html import page
 
         if path is None:
-            return page(self)
-        write_whole(path, page(self))
+            return page(self, scale)
+        write_whole(path, page(self, scale))
         return None
 
     def top(self, k: int = 10, score: str | None = None) -> list[tuple[str, float]]:

@@ -213,7 +213,7 @@ def explain(
     if json_file is not None:
         write(json_file, _json(explanation))
     if html_file is not None:
-        write(html_file, explanation.to_html() or "")
+        write(html_file, explanation.to_html(scale=scale) or "")
     if words is not None:
         from slalom.tables import write_unit_table
 

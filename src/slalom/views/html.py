@@ -14,6 +14,7 @@ from html import escape
 from importlib.resources import files
 
 from slalom.explanation import Explanation
+from slalom.scales import LOG_ODDS, on_scale
 from slalom.views import answer_page, reading
 from slalom.views.numbers import digits, margin, number
 from slalom.views.reading import Row, pair_label
@@ -27,8 +28,11 @@ SCRIPTS = (  # in the order in which they need each other
 N_SHADES = 9  # of a colour, from faint to full; style.css has them
 
 
-def page(explanation: Explanation) -> str:
-    """One HTML file with everything in it: nothing is loaded from anywhere."""
+def page(explanation: Explanation, scale: str = LOG_ODDS) -> str:
+    """One HTML file with everything in it: nothing is loaded from anywhere.
+
+    It opens with scores on this scale, and has a switch for the other.
+    """
     start = "slalom.start();"
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -36,7 +40,8 @@ def page(explanation: Explanation) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{escape(reading.prediction(explanation))} · SLALOM</title>\n"
         f'<style>{style()}</style>\n</head>\n<body class="slalom-page">\n<main>\n'
-        f"{body(explanation)}\n</main>\n<script>{script()}{start}</script>\n</body>\n</html>\n"
+        f"{body(explanation, scale)}\n</main>\n"
+        f"<script>{script()}{start}</script>\n</body>\n</html>\n"
     )
 
 
@@ -48,7 +53,7 @@ def fragment(explanation: Explanation) -> str:
     )
 
 
-def body(explanation: Explanation) -> str:
+def body(explanation: Explanation, scale: str = LOG_ODDS) -> str:
     """The explanation without style and script."""
     if explanation.said is not None and explanation.model is not None:
         data = as_data(answer_page.answer_record(explanation))
@@ -57,6 +62,8 @@ def body(explanation: Explanation) -> str:
     by = reading.colouring(explanation)
     shown = reading.for_class(explanation, reading.shown_class(explanation))
     rows = reading.rows(shown, by)
+    on_scale(shown, scale)  # or says why it cannot be told so
+    told = record(explanation) | ({} if scale == LOG_ODDS else {"scale": scale})
     return "\n".join(
         [
             '<section class="slalom" aria-label="Explanation">',
@@ -66,7 +73,7 @@ def body(explanation: Explanation) -> str:
             painted_text(shown, by),
             _pairs(shown),
             _table(shown, rows),
-            f'<script type="application/json">{as_data(record(explanation))}</script>',
+            f'<script type="application/json">{as_data(told)}</script>',
             "</section>",
         ]
     )

@@ -92,7 +92,7 @@
   };
 
   slalom.show = (root, record, options = {}) => {
-    const state = { by: record.by, shown: record.shown, tab: "bars", scale: "log-odds", all: false, advanced: false, ...options.state };
+    const state = { by: record.by, shown: record.shown, tab: "bars", scale: record.scale ?? "log-odds", all: false, advanced: false, ...options.state };
     if (!record.scores.some(({ name }) => name === state.by)) state.by = record.by;
     if (!record.classes[state.shown]) state.shown = record.shown;
     const removed = options.removed ?? new Set();
