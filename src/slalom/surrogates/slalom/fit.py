@@ -21,7 +21,7 @@ from slalom.surrogates.slalom.readouts import length_errors, read_outs, standard
 from slalom.surrogates.slalom.solvers import Solver
 
 DEFAULT_SOLVER = ByLeaveOneOut()
-FEW_ROWS = 200  # at most: what is built on the fit is held out by folds of all of it
+FEW_ROWS = 120  # at most: what is built on the fit is held out by folds of all of it
 ANCHOR_PRIOR = 2.0  # what is always present is expected to outweigh seven units
 
 
