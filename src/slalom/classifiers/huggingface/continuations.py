@@ -32,6 +32,7 @@ from slalom.classifiers.huggingface.next_token import (
     Prefix,
     checked_vocabulary_scores,
     common_start,
+    inputs_after,
     prefix_of,
     without_start,
 )
@@ -170,15 +171,8 @@ def _n_tokens_known(model: Any) -> int:
 
 def _batch(model: Any, rest: Held, chosen: LongArray, prefix: Prefix, answer: Ids) -> Tensor:
     """(n_chosen, n_tokens) log-odds of the answer, with which each of these rows ends."""
-    ids, mask, _ = rest.padded(chosen, pad=0)
-    inputs: dict[str, Any] = {"input_ids": ids}
-    if forward_accepts(model, "attention_mask"):
-        remembered = mask.new_ones((len(chosen), prefix.length))
-        inputs["attention_mask"] = torch.cat([remembered, mask], dim=1)
-    if prefix.length:
-        inputs["past_key_values"] = prefix.memory(len(chosen))
-    elif forward_accepts(model, "use_cache"):
-        inputs["use_cache"] = False
+    inputs = inputs_after(model, rest, chosen, prefix)
+    ids = inputs["input_ids"]
     first = rest.rows.lengths[chosen] - len(answer)  # where the token before the answer stands
     wanted = first[:, None] + np.arange(len(answer))
     places, which = np.unique(wanted, return_inverse=True)

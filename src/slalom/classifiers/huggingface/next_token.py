@@ -94,8 +94,8 @@ def prefix_of(model: Any, rows: Rows, n: int) -> Prefix:
     return Prefix(n, tuple((layer.keys, layer.values) for layer in layers))
 
 
-def _last_logits(model: Any, rest: Held, chosen: LongArray, prefix: Prefix) -> Tensor:
-    """(n_chosen, n_vocabulary) at the last token of each row."""
+def inputs_after(model: Any, rest: Held, chosen: LongArray, prefix: Prefix) -> dict[str, Any]:
+    """What the model is given: these rows, after what all of them begin with."""
     ids, mask, _ = rest.padded(chosen, pad=0)
     inputs: dict[str, Any] = {"input_ids": ids}
     if forward_accepts(model, "attention_mask"):
@@ -105,6 +105,13 @@ def _last_logits(model: Any, rest: Held, chosen: LongArray, prefix: Prefix) -> T
         inputs["past_key_values"] = prefix.memory(len(chosen))
     elif forward_accepts(model, "use_cache"):
         inputs["use_cache"] = False
+    return inputs
+
+
+def _last_logits(model: Any, rest: Held, chosen: LongArray, prefix: Prefix) -> Tensor:
+    """(n_chosen, n_vocabulary) at the last token of each row."""
+    inputs = inputs_after(model, rest, chosen, prefix)
+    ids = inputs["input_ids"]
     places, which = np.unique(rest.rows.lengths[chosen] - 1, return_inverse=True)
     if forward_accepts(model, "logits_to_keep"):  # the vocabulary is large: only where a row ends
         inputs["logits_to_keep"] = torch.from_numpy(places).to(ids.device)
