@@ -34,6 +34,7 @@ STRANGE: tuple[Any, ...] = (
     1e200, 1e308, float("nan"), float("inf"), "", "x", "all", "\ud800", "\x00", "😀", [], [[]],
     [None], [1], [[1.0]], {}, {"x": 1}, {"kind": "linear"}, {"kind": "slalom"},
 )  # fmt: skip
+DEEPER = 0.8  # chance that what is inside is changed, and not all of it
 
 
 def written() -> list[str]:
@@ -67,9 +68,7 @@ def damaged(content: str, rng: random.Random) -> bytes:
         return _flipped(content.encode(), rng)
     record = json.loads(content)
     for _ in range(rng.choice((1, 1, 1, 2, 3))):
-        places = list(_places(record))
-        holder, key = rng.choice(places[: rng.choice((40, len(places)))])
-        _change(holder, key, rng, rng.choice(places))
+        _change(*_place(record, rng), rng, _place(record, rng))
     return json.dumps(record).encode()
 
 
@@ -80,15 +79,13 @@ def _flipped(data: bytes, rng: random.Random) -> bytes:
     return bytes(changed)
 
 
-def _places(record: Any) -> Any:
-    """Every (holder, key) of a record, the outer ones first."""
-    rows = [record]
-    for holder in rows:
-        keys = list(holder) if isinstance(holder, dict) else range(len(holder))
-        for key in keys:
-            yield holder, key
-            if isinstance(holder[key], dict | list):
-                rows.append(holder[key])
+def _place(record: Any, rng: random.Random) -> tuple[Any, Any]:
+    """A (holder, key) of a record, the outer ones more often."""
+    holder, key = record, rng.choice(list(record))
+    while isinstance(holder[key], dict | list) and holder[key] and rng.random() < DEEPER:
+        holder = holder[key]
+        key = rng.choice(list(holder if isinstance(holder, dict) else range(len(holder))))
+    return holder, key
 
 
 def _change(holder: Any, key: Any, rng: random.Random, other: tuple[Any, Any]) -> None:
@@ -186,7 +183,7 @@ def main() -> None:
             rng = random.Random(f"{given.seed} {number}")
             data = damaged(rng.choice(originals), rng)
             try:
-                counts[tried(data, Path(folder), draw=number % 50 == 0)] += 1
+                counts[tried(data, Path(folder), draw=number % 200 == 0)] += 1
             except Exception as problem:
                 counts["broken"] += 1
                 where = traceback.extract_tb(problem.__traceback__)[-1]

@@ -68,12 +68,12 @@ class Run:
         call([*line, *how, *wanted, *groups])
         done.write_text(stamp, encoding="utf-8")
 
-    def test(self) -> int:
-        tests = QUICK_TESTS if self.quick else ("tests",)
+    def test(self, tests: list[str], jobs: int) -> int:
+        chosen = tests or (QUICK_TESTS if self.quick else ("tests",))
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT / "src")}
-        line = [self.python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]
-        if not self.quick:
-            line += ["-n", "4", "--dist", "loadfile"]
+        line = [self.python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *chosen]
+        if not self.quick and jobs > 1:
+            line += ["-n", str(jobs), "--dist", "loadfile"]
         if self.oldest:  # what old versions warn of is theirs
             line += ["-o", "filterwarnings=default"]
         return subprocess.run(line, cwd=ROOT, env=environment, check=False).returncode
@@ -104,6 +104,8 @@ def call(line: list[object]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("tests", nargs="*", help="files or folders; default: all of them")
+    parser.add_argument("--jobs", type=int, default=4, help="processes; default: 4")
     parser.add_argument("--only", help="3.11, 3.12, 3.13 or oldest; default: all of them")
     given = parser.parse_args()
     runs = [Run(version, quick=given.quick) for version in VERSIONS]
@@ -113,7 +115,7 @@ def main() -> None:
     for run in wanted:
         run.make()
         print(f"{run.name}:", flush=True)
-        if run.test():
+        if run.test(given.tests, given.jobs):
             failed.append(run.name)
     print(
         f"{len(wanted) - len(failed)} of {len(wanted)} passed"
