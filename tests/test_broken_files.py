@@ -50,7 +50,7 @@ WRONG = {
     "model.kind": ("neural", "model: expected slalom or"),
     "model.values": ([], "model.values: expected 21 entries (units), not 0"),
     "model.values[0]": (1e99, None),
-    "model.anchor": ({}, "model.anchor.value is missing"),
+    "model.anchor": ({}, "model.anchor: value is missing"),
     "length_curve": ([0.0], "length_curve: expected 22 entries (units and one more), not 1"),
     "pairs.pairs[0].units": ([1, 99], "pairs: a pair of the units (1, 99), of 21"),
     "anchor.value": ([0.1], "anchor.value: expected one number"),
@@ -91,7 +91,7 @@ def test_the_target_must_be_there(tmp_path):
     record = made().to_json()
     for target, sentence in (
         (None, "target: expected an object, not None"),
-        ({"label": "positive"}, "target.index is missing"),
+        ({"label": "positive"}, "target: index is missing"),
         ({"label": 3, "index": 1}, "target.label: expected a text, not 3"),
     ):
         (tmp_path / "e.json").write_text(json.dumps({**record, "target": target}))
@@ -111,6 +111,7 @@ def test_a_vocabulary_is_read_as_strictly(tmp_path):
         ("counts", ["1"], "counts: expected whole numbers"),
         ("scores", {}, "scores: expected value and importance"),
         ("keys", 3, "keys: expected a list, not 3"),
+        ("keys", ["a", {}, "b"], r"keys\[1\]: expected a text, a number or a list of them"),
         ("target", {"index": 7, "label": "0"}, "target: 2 labels have no 7"),
     ):
         file.write_text(json.dumps({**made.to_json(), name: value}))

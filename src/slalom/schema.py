@@ -15,10 +15,13 @@ Types, finiteness and missing fields are checked for every annotation. It can sa
 A name means one number throughout a dataclass and everything inside of it. What annotations
 cannot say, a dataclass says in a method `check`, which raises ValueError. Fields that are not
 known are left out, unless `strict`; those with a default may be missing.
+
+An annotation is made into a function that reads it, once; a place gets its name only when
+something is wrong there, on the way out.
 """
 
-from collections.abc import Hashable
-from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, replace
+from collections.abc import Callable, Hashable
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -29,8 +32,9 @@ from slalom.errors import DamageError
 
 LARGEST = 1e100  # of a number: products of three are still finite
 BRIEF = 40  # characters of what was given, in a sentence
+ATOMS = (str, int, float, bool, NoneType)
+JSON = (*ATOMS, list, tuple, dict)
 Kind = TypeVar("Kind")
-Notes = tuple[Any, ...]  # what an annotation says beside the type
 
 
 @dataclass(frozen=True)
@@ -41,40 +45,57 @@ class Within:
     most: float = LARGEST
 
 
+Notes = tuple[str | Within, ...]  # what an annotation says beside the type
+
+
 @dataclass(frozen=True)
-class _At:
-    """A place in what is read, and the sizes that have a name there."""
+class _Known:
+    """While reading: the sizes that have a name, and whether unknown fields are wrong."""
 
-    path: str
-    sizes: dict[str, int]
     strict: bool
+    sizes: dict[str, int] = field(default_factory=dict)
 
-    def inside(self, name: object) -> "_At":
-        dot = f".{name}" if isinstance(name, str) else f"[{name}]"
-        return replace(self, path=(self.path + dot).removeprefix("."))
-
-    def wrong(self, expected: str, given: object) -> DamageError:
-        shown = repr(given)
-        shown = shown if len(shown) <= BRIEF else f"{shown[:BRIEF]}…"
-        return DamageError(f"{self.path or 'all of it'}: expected {expected}, not {shown}")
-
-    def check_size(self, name: str, size: int) -> None:
+    def check(self, name: str, size: int) -> None:
         """The first to be read decides what a name means."""
-        more = name.endswith("+1")
-        expected = self.sizes.setdefault(name.removesuffix("+1"), size - more) + more
+        bare = name.removesuffix("+1")
+        more = bare != name
+        expected = self.sizes.setdefault(bare, size - more) + more
         if size != expected:
-            name = name.removesuffix("+1") + (" and one more" if more else "")
-            raise DamageError(f"{self.path}: expected {expected} entries ({name}), not {size}")
+            called = bare + (" and one more" if more else "")
+            raise _Wrong(f"expected {expected} entries ({called}), not {size}")
+
+
+Reader = Callable[[Any, _Known], Any]
+
+
+class _Wrong(Exception):  # noqa: N818
+    """A sentence without its place, which is found on the way out."""
+
+    def __init__(self, sentence: str) -> None:
+        self.sentence, self.path = sentence, ""
+
+    def inside(self, name: object) -> "_Wrong":
+        dot = "." if self.path[:1] not in ("", "[") else ""
+        self.path = (name if isinstance(name, str) else f"[{name}]") + dot + self.path
+        return self
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.sentence}" if self.path else self.sentence
 
 
 def read_as(kind: type[Kind], given: object, where: str = "", *, strict: bool = False) -> Kind:
     """An object of this dataclass, if what is given describes one; sentences begin with `where`."""
-    made: Kind = _read(kind, given, _At(where, {}, strict))
+    try:
+        made: Kind = _dataclass(kind)(given, _Known(strict))
+    except _Wrong as problem:
+        raise DamageError(str(problem.inside(where) if where else problem)) from problem
     return made
 
 
 def plain(thing: Any) -> Any:
     """Plain JSON types."""
+    if type(thing) in ATOMS:
+        return thing
     if is_dataclass(thing):
         if hasattr(thing, "to_json"):
             return thing.to_json()
@@ -103,70 +124,43 @@ def check_below(indices: Any, n: int, what: str) -> None:
 
 def packed(rows: Any) -> list[str]:
     """One string of hexadecimal digits per row, a bit per column."""
-    return [np.packbits(row).tobytes().hex() for row in rows]
+    return [row.tobytes().hex() for row in np.packbits(rows, axis=1)]
 
 
 @cache
-def _hints(kind: type) -> dict[str, tuple[Any, Field[Any]]]:
-    """Annotation and field by name."""
-    hints = get_type_hints(kind, include_extras=True)
-    return {field.name: (hints[field.name], field) for field in fields(kind)}
-
-
-def _read(annotation: Any, given: Any, at: _At, notes: Notes = ()) -> Any:
-    if get_origin(annotation) is Annotated:
-        bare, *said = get_args(annotation)
-        instead = [note for note in said if not isinstance(note, str | Within)]
-        return _read(instead[0] if instead else bare, given, at, (*said, *notes))
-    origin = get_origin(annotation)
-    if origin in (Union, UnionType):
-        return _read(_arm(get_args(annotation), given, at), given, at, notes)
-    if origin is Literal:
-        if given not in get_args(annotation) or isinstance(given, list | dict):
-            raise at.wrong(_name(annotation), given)
-        return given
-    if origin is np.ndarray:
-        return _array(get_args(get_args(annotation)[1])[0], given, at, notes)
-    if origin is tuple:
-        return _tuple(get_args(annotation), given, at, notes)
-    if origin is dict:
-        return _dict(get_args(annotation)[1], given, at)
-    if annotation is Hashable:
-        return tuple(_read(Hashable, part, at) for part in given) if _is_list(given) else given
-    if is_dataclass(annotation):
-        return _dataclass(annotation, given, at)
-    return _scalar(annotation, given, at, notes)
-
-
-def _is_list(given: object) -> bool:
-    return isinstance(given, list | tuple)
-
-
-def _arm(arms: tuple[Any, ...], given: Any, at: _At) -> Any:
-    """The one of several annotations that is meant, by the type of what is given."""
-    fitting = [arm for arm in arms if _fits(arm, given)]
-    if len(fitting) > 1:
-        fitting = [arm for arm in fitting if getattr(arm, "kind", None) == given.get("kind")]
-    if not fitting:
-        raise at.wrong(" or ".join(dict.fromkeys(map(_name, arms))), given)
-    return fitting[0]
-
-
-def _fits(arm: Any, given: object) -> bool:
-    origin = get_origin(arm) or arm
+def _reader(annotation: Any, notes: Notes = ()) -> Reader:
+    origin, args = get_origin(annotation) or annotation, get_args(annotation)
     if origin is Annotated:
-        return _fits(get_args(arm)[0], given)
+        instead = [note for note in args[1:] if not isinstance(note, str | Within)]
+        said = tuple(note for note in args[1:] if isinstance(note, str | Within))
+        return _reader(instead[0] if instead else args[0], said + notes)
+    if origin in (Union, UnionType):
+        return _union(args, notes)
+    if origin is np.ndarray:
+        return _array(get_args(args[1])[0], notes)
+    if origin in (int, float):
+        return _number(origin, notes)
+    if origin is tuple:
+        return _tuple(args, notes)
+    if origin is dict:
+        return _dict(_reader(args[1]))
+    if is_dataclass(origin):
+        return _dataclass(origin)
+    return {str: _text, Hashable: _key}.get(origin) or _choice(annotation)
+
+
+def _types(annotation: Any) -> tuple[type, ...]:
+    """Types of JSON, or of plain Python, that are read as this."""
+    origin = get_origin(annotation) or annotation
+    if origin is Annotated:
+        return _types(get_args(annotation)[0])
     if origin is Literal:
-        return type(given) in map(type, get_args(arm))
-    if _is_list(given):
-        return origin in (tuple, np.ndarray)
-    if isinstance(given, dict):
-        return origin is dict or is_dataclass(origin)
-    if isinstance(given, bool):
-        return origin is bool
-    if isinstance(given, int | float):
-        return origin is float or (origin is int and isinstance(given, int))
-    return isinstance(given, origin) if isinstance(origin, type) else False
+        return tuple(map(type, get_args(annotation)))
+    if origin in (tuple, np.ndarray):
+        return (list, tuple)
+    if is_dataclass(origin):
+        return (dict,)
+    return (int, float) if origin is float else (origin,)
 
 
 def _name(annotation: Any) -> str:
@@ -182,122 +176,202 @@ def _name(annotation: Any) -> str:
     return str(names.get(origin, getattr(origin, "kind", "an object")))
 
 
-def _scalar(kind: Any, given: Any, at: _At, notes: Notes) -> Any:
-    if not _fits(kind, given):
-        raise at.wrong(_name(kind), given)
-    if kind is str:
-        return _text(given, at)
-    if kind in (int, float):
-        bounds = next((note for note in notes if isinstance(note, Within)), Within(-LARGEST))
-        if not bounds.least <= given <= bounds.most:
-            raise at.wrong(f"a number from {bounds.least:g} to {bounds.most:g}", given)
-        return kind(given)
-    return given
+def _expected(what: str, given: object) -> _Wrong:
+    shown = repr(given)
+    return _Wrong(f"expected {what}, not {shown if len(shown) <= BRIEF else shown[:BRIEF] + '…'}")
 
 
-def _text(given: str, at: _At) -> str:
+def _union(arms: tuple[Any, ...], notes: Notes) -> Reader:
+    """Whichever is meant, by the type of what is given, or by its `kind`."""
+    apart = {kind: [arm for arm in arms if kind in _types(arm)] for kind in JSON}
+
+    def read(given: Any, known: _Known) -> Any:
+        fitting = apart.get(type(given), [])
+        if len(fitting) > 1:
+            fitting = [arm for arm in fitting if getattr(arm, "kind", None) == given.get("kind")]
+        if not fitting:
+            raise _expected(" or ".join(dict.fromkeys(map(_name, arms))), given)
+        return _reader(fitting[0], notes)(given, known)
+
+    return read
+
+
+def _choice(annotation: Any) -> Reader:
+    """One of some values, a truth value, or null."""
+    types, allowed = _types(annotation), get_args(annotation)
+
+    def read(given: Any, _: _Known) -> Any:
+        if type(given) not in types or (allowed and given not in allowed):
+            raise _expected(_name(annotation), given)
+        return given
+
+    return read
+
+
+def _text(given: Any, _: _Known) -> str:
+    if type(given) is not str:
+        raise _expected("a text", given)
     try:
         given.encode()
     except UnicodeEncodeError as problem:
-        raise at.wrong("a text, all characters whole", given) from problem
+        raise _expected("a text, all characters whole", given) from problem
     return given
 
 
-def _tuple(parts: tuple[Any, ...], given: Any, at: _At, notes: Notes) -> tuple[Any, ...]:
-    if not _is_list(given):
-        raise at.wrong("a list", given)
-    if parts[-1] is Ellipsis:
-        for note in notes:
-            if isinstance(note, str):
-                at.check_size(note, len(given))
-        parts = (parts[0],) * len(given)
-    if len(given) != len(parts):
-        raise at.wrong(f"a list of {len(parts)}", given)
-    bounds = tuple(note for note in notes if isinstance(note, Within))
-    return tuple(
-        _read(part, one, at.inside(n), bounds)
-        for n, (part, one) in enumerate(zip(parts, given, strict=True))
-    )
+def _key(given: Any, known: _Known) -> Hashable:
+    """Whatever can be looked up and written again."""
+    if isinstance(given, list | tuple):
+        return tuple(_key(part, known) for part in given)
+    if type(given) not in ATOMS or given != given:
+        raise _expected("a text, a number or a list of them", given)
+    key: Hashable = _text(given, known) if isinstance(given, str) else given
+    return key
 
 
-def _dict(part: Any, given: Any, at: _At) -> dict[str, Any]:
-    if not isinstance(given, dict):
-        raise at.wrong("an object", given)
-    return {_text(name, at): _read(part, one, at.inside(name)) for name, one in given.items()}
+def _number(kind: Any, notes: Notes) -> Reader:
+    types, bounds = _types(kind), _bounds(notes, -LARGEST, LARGEST)
+
+    def read(given: Any, _: _Known) -> Any:
+        if type(given) not in types:
+            raise _expected(_name(kind), given)
+        if not bounds.least <= given <= bounds.most:
+            raise _expected(f"a number from {bounds.least:g} to {bounds.most:g}", given)
+        return kind(given)
+
+    return read
 
 
-def _array(dtype: Any, given: Any, at: _At, notes: Notes) -> Any:
+def _bounds(notes: Notes, least: float, most: float) -> Within:
+    return next((note for note in notes if isinstance(note, Within)), Within(least, most))
+
+
+def _tuple(parts: tuple[Any, ...], notes: Notes) -> Reader:
+    inner = tuple(note for note in notes if isinstance(note, Within))
+    names = [note for note in notes if isinstance(note, str)]
+    readers = [_reader(part, inner) for part in parts if part is not Ellipsis]
+    any_length = parts[-1] is Ellipsis
+
+    def read(given: Any, known: _Known) -> tuple[Any, ...]:
+        if type(given) not in (list, tuple):
+            raise _expected("a list", given)
+        for name in names:
+            known.check(name, len(given))
+        if not any_length and len(given) != len(parts):
+            raise _expected(f"a list of {len(parts)}", given)
+        return _all(readers * (len(given) if any_length else 1), given, known)
+
+    return read
+
+
+def _all(readers: list[Reader], given: Any, known: _Known) -> tuple[Any, ...]:
+    made: list[Any] = []
+    try:
+        for read, one in zip(readers, given, strict=True):
+            made.append(read(one, known))
+    except _Wrong as problem:
+        raise problem.inside(len(made)) from None
+    return tuple(made)
+
+
+def _inside(name: str, read: Reader, given: Any, known: _Known) -> Any:
+    try:
+        return read(given, known)
+    except _Wrong as problem:
+        raise problem.inside(name) from None
+
+
+def _dict(each: Reader) -> Reader:
+    def read(given: Any, known: _Known) -> dict[str, Any]:
+        if type(given) is not dict:
+            raise _expected("an object", given)
+        return {_text(name, known): _inside(name, each, one, known) for name, one in given.items()}
+
+    return read
+
+
+def _array(dtype: Any, notes: Notes) -> Reader:
     axes = next(note.split() for note in notes if isinstance(note, str))
     if dtype is np.bool_ and len(axes) == 2:
-        return _unpacked(given, axes, at)
-    try:
-        array = np.array(given)
-    except (ValueError, OverflowError) as problem:  # rows of different lengths
-        raise at.wrong("rows of one length", given) from problem
+        return _bits(axes)
     kinds = {np.bool_: "b", np.int32: "i", np.float64: "fi"}[dtype]
-    if array.dtype.kind not in kinds and array.size:
-        raise at.wrong({"b": "true or false", "i": "whole numbers"}.get(kinds, "numbers"), given)
-    least, most = (-LARGEST, LARGEST) if dtype is np.float64 else (-(2**31), 2**31 - 1)
-    bounds = next((note for note in notes if isinstance(note, Within)), Within(least, most))
-    if dtype is not np.bool_ and not ((array >= bounds.least) & (array <= bounds.most)).all():
-        raise at.wrong(f"numbers from {bounds.least:g} to {bounds.most:g}", given)
-    if not array.size:  # a list without rows has lost its width
-        array = array.reshape(array.shape + (0,) * (_n_needed(axes) - array.ndim))
-    _check_axes(array.shape, axes, at)
-    return array.astype(dtype)
+    what = {"b": "true or false", "i": "whole numbers"}.get(kinds, "numbers")
+    most = LARGEST if dtype is np.float64 else 2.0**31 - 1
+    bounds, least_axes = _bounds(notes, -most, most), sum(not axis.endswith("?") for axis in axes)
+
+    def read(given: Any, known: _Known) -> Any:
+        try:
+            array = np.array(given)
+        except (ValueError, OverflowError) as problem:  # rows of different lengths
+            raise _expected("rows of one length", given) from problem
+        if array.dtype.kind not in kinds and array.size:
+            raise _expected(what, given)
+        if kinds != "b" and not ((array >= bounds.least) & (array <= bounds.most)).all():
+            raise _expected(f"numbers from {bounds.least:g} to {bounds.most:g}", given)
+        if not array.size:  # a list without rows has lost its width
+            array = array.reshape(array.shape + (0,) * (least_axes - array.ndim))
+        if not least_axes <= array.ndim <= len(axes):
+            raise _Wrong(f"expected {len(axes)} axes ({' '.join(axes)}), not {array.ndim}")
+        for axis, size in zip(axes, array.shape, strict=False):
+            known.check(axis.removesuffix("?"), size)
+        return array.astype(dtype)
+
+    return read
 
 
-def _n_needed(axes: list[str]) -> int:
-    return sum(not axis.endswith("?") for axis in axes)
-
-
-def _check_axes(shape: tuple[int, ...], axes: list[str], at: _At) -> None:
-    if axes and not _n_needed(axes) <= len(shape) <= len(axes):
-        raise DamageError(
-            f"{at.path}: expected {len(axes)} axes ({' '.join(axes)}), not {len(shape)}"
-        )
-    for axis, size in zip(axes, shape, strict=False):
-        at.check_size(axis.removesuffix("?"), size)
-
-
-def _unpacked(given: Any, axes: list[str], at: _At) -> Any:
+def _bits(axes: list[str]) -> Reader:
     """The inverse of `packed`."""
-    width = at.sizes[axes[1]]
-    rows = _tuple((str, ...), given, at, (axes[0],))
-    try:
-        data = [bytes.fromhex(row) for row in rows]
-    except ValueError as problem:
-        raise at.wrong("hexadecimal digits", given) from problem
-    if any(len(row) != -(-width // 8) for row in data):
-        raise at.wrong(f"rows of {width} bits ({axes[1]})", given)
-    bits = np.frombuffer(b"".join(data), np.uint8).reshape(len(data), -(-width // 8))
-    return np.unpackbits(bits, axis=1)[:, :width].astype(bool)
+    rows = _tuple((str, ...), (axes[0],))
+
+    def read(given: Any, known: _Known) -> Any:
+        n_rows, width = len(rows(given, known)), known.sizes[axes[1]]
+        n_bytes = -(-width // 8)
+        try:
+            data = bytes.fromhex("".join(given))
+        except ValueError as problem:
+            raise _expected("hexadecimal digits", given) from problem
+        if len(data) != n_rows * n_bytes or any(len(row) != 2 * n_bytes for row in given):
+            raise _expected(f"rows of {width} bits ({axes[1]})", given)
+        bits = np.frombuffer(data, np.uint8).reshape(n_rows, n_bytes)
+        return np.unpackbits(bits, axis=1)[:, :width].astype(bool)
+
+    return read
 
 
-def _dataclass(kind: Any, given: Any, at: _At) -> Any:
-    if not isinstance(given, dict):
-        raise at.wrong("an object", given)
-    if "kind" in given and given["kind"] != getattr(kind, "kind", given["kind"]):
-        raise at.inside("kind").wrong(repr(kind.kind), given["kind"])
-    try:
-        made = kind(**_fields(kind, given, replace(at, sizes=dict(at.sizes))))
-        if hasattr(made, "check"):
-            made.check()
-    except DamageError:
-        raise
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as problem:
-        raise DamageError(f"{at.path}: {problem}".removeprefix(": ")) from problem
-    return made
+def _dataclass(kind: Any) -> Reader:
+    def read(given: Any, known: _Known) -> Any:
+        if type(given) is not dict:
+            raise _expected("an object", given)
+        if "kind" in given and given["kind"] != getattr(kind, "kind", given["kind"]):
+            raise _expected(repr(kind.kind), given["kind"]).inside("kind")
+        found = _found(kind, given, _Known(known.strict, dict(known.sizes)))
+        try:
+            made = kind(**found)
+            if hasattr(made, "check"):
+                made.check()
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as problem:
+            raise _Wrong(str(problem)) from problem
+        return made
+
+    return read
 
 
-def _fields(kind: Any, given: dict[str, Any], at: _At) -> dict[str, Any]:
-    hints = _hints(kind)
-    if at.strict and (unknown := next((name for name in given if name not in hints), None)):
-        raise DamageError(f"unknown field {unknown!r}: expected {', '.join(hints)}")
-    found = {}
-    for name, (annotation, field) in hints.items():
+def _found(kind: Any, given: dict[str, Any], known: _Known) -> dict[str, Any]:
+    readers, found = _fields(kind), {}
+    if known.strict and (unknown := next((name for name in given if name not in readers), None)):
+        raise _Wrong(f"unknown field {unknown!r}: expected {', '.join(readers)}")
+    for name, (read, is_needed) in readers.items():
         if name in given:
-            found[name] = _read(annotation, given[name], at.inside(name))
-        elif field.default is MISSING and field.default_factory is MISSING:
-            raise DamageError(f"{at.inside(name).path} is missing")
+            found[name] = _inside(name, read, given[name], known)
+        elif is_needed:
+            raise _Wrong(f"{name} is missing")
     return found
+
+
+@cache
+def _fields(kind: type) -> dict[str, tuple[Reader, bool]]:
+    """What reads each, and whether it must be there."""
+    hints = get_type_hints(kind, include_extras=True)
+    return {
+        f.name: (_reader(hints[f.name]), f.default is f.default_factory is MISSING)
+        for f in fields(kind)
+    }
