@@ -18,9 +18,7 @@ def run(run_any):
 @pytest.fixture
 def run_any(capfd, monkeypatch):
     """The command in this process, a small function in the place of the bundled model."""
-    monkeypatch.setattr(
-        "slalom.classifiers.load.load", lambda name, *, device, labels, prompt: classifier()
-    )
+    monkeypatch.setattr("slalom.classifiers.load.load", lambda name, **_: classifier())
 
     def call(*arguments):
         with pytest.raises(SystemExit) as ended:
@@ -107,9 +105,7 @@ def test_an_interrupt_keeps_what_is_finished_and_says_how_to_go_on(
         return log_odds(texts)
 
     broken = slalom.FunctionClassifier(interrupted, ["bad", "good"], gives="logits", name="small")
-    monkeypatch.setattr(
-        "slalom.classifiers.load.load", lambda name, *, device, labels, prompt: broken
-    )
+    monkeypatch.setattr("slalom.classifiers.load.load", lambda name, **_: broken)
     status, _, err = run(data, tmp_path / "out", "--queries", 40, "--rows-per-file", 4)
     assert status == 130
     assert "4 texts are explained and kept, of 7: repeat the command to continue" in err

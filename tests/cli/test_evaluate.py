@@ -24,7 +24,7 @@ def run(capfd, monkeypatch):
     """The command in this process, a small function in the place of the bundled model."""
     monkeypatch.delenv("COLUMNS", raising=False)
     classifier = slalom.FunctionClassifier(scores, ["bad", "good"], gives="logits", name="small")
-    monkeypatch.setattr("slalom.classifiers.load.load", lambda name, *, device: classifier)
+    monkeypatch.setattr("slalom.classifiers.load.load", lambda name, **_: classifier)
 
     def call(*arguments, piped=b""):
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(piped)))

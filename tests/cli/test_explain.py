@@ -31,9 +31,7 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, object]]:
     """A small function takes the place of the bundled model; says what was asked for."""
     asked: list[tuple[object, object]] = []
 
-    def load(
-        model: object, *, device: object, labels: object, prompt: object
-    ) -> slalom.FunctionClassifier:
+    def load(model: object, *, device: object, **_: object) -> slalom.FunctionClassifier:
         asked.append((model, device))
         return slalom.FunctionClassifier(
             lambda t: scores(t), labels=["bad", "good"], gives="logits"
@@ -298,9 +296,7 @@ def test_a_device_is_written_to_never_replaced(run: Run) -> None:
 
 
 def test_a_poor_fit_is_told_in_one_sentence(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    def load(
-        model: object, *, device: object, labels: object, prompt: object
-    ) -> slalom.FunctionClassifier:
+    def load(model: object, *, device: object, **_: object) -> slalom.FunctionClassifier:
         def noise(texts: list[str]) -> np.ndarray:
             rows = [np.random.default_rng(list(text.encode())).normal(size=2) for text in texts]
             return np.array(rows)
@@ -316,7 +312,7 @@ def test_a_poor_fit_is_told_in_one_sentence(run: Run, monkeypatch: pytest.Monkey
 
 
 def test_errors_of_our_own_are_not_swallowed(monkeypatch: pytest.MonkeyPatch) -> None:
-    def load(model: object, *, device: object, labels: object, prompt: object) -> None:
+    def load(model: object, *, device: object, **_: object) -> None:
         raise ZeroDivisionError
 
     monkeypatch.setattr("slalom.classifiers.load.load", load)
@@ -325,7 +321,7 @@ def test_errors_of_our_own_are_not_swallowed(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_an_interrupt_is_quiet(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    def load(model: object, *, device: object, labels: object, prompt: object) -> None:
+    def load(model: object, *, device: object, **_: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("slalom.classifiers.load.load", load)

@@ -116,7 +116,9 @@ def _causal(
     return CausalClassifier(moved(model, device), tokenizer, labels, prompt, precision=precision)
 
 
-def language_model(name_or_folder: str | Path, *, device: str | None = None) -> "LocalWriter":
+def language_model(
+    name_or_folder: str | Path, *, device: str | None = None, revision: str | None = None
+) -> "LocalWriter":
     """A causal language model that goes on with a prompt; on a GPU in half precision.
 
     `device` is where it runs; None: a GPU where there is one, else the CPU.
@@ -128,7 +130,8 @@ def language_model(name_or_folder: str | Path, *, device: str | None = None) -> 
         raise MissingExtraError(problem.name or "transformers", "hf") from problem
     from slalom.classifiers.huggingface.writer import LocalWriter
 
-    model, tokenizer = pretrained(Chosen(name_or_folder), AutoModelForCausalLM, "language model")
+    chosen = Chosen(name_or_folder, revision)
+    model, tokenizer = pretrained(chosen, AutoModelForCausalLM, "language model")
     device = device or ("cuda" if torch.cuda.is_available() else None)
     if str(device).startswith("cuda") and model.dtype == torch.float32:
         model = model.to(torch.bfloat16)

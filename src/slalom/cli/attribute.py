@@ -8,6 +8,7 @@ import click
 from slalom.cli.typed import (
     COUNT,
     DEVICE,
+    REVISION,
     SEED,
     STANDARD,
     check_writable,
@@ -44,6 +45,7 @@ from slalom.errors import InputError
 @click.option("--prompt", metavar="TEXT", help="A template with {sources} and {question}.")
 @SEED
 @DEVICE
+@REVISION
 @click.option(
     "--base-url", metavar="URL", help="Ask a completion server there, in OpenAI's protocol."
 )
@@ -69,6 +71,7 @@ def attribute(
     prompt: str | None,
     seed: int,
     device: str | None,
+    revision: str | None,
     base_url: str | None,
     cache: str | None,
     json_file: str | None,
@@ -99,6 +102,7 @@ def attribute(
             method=method,
             cache=cache,
             device=device,
+            revision=revision,
         )
     if json_file is not None:
         write(json_file, json.dumps(found.to_json(), ensure_ascii=False) + "\n")

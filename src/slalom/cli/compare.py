@@ -11,6 +11,7 @@ from slalom.cli.typed import (
     COUNT,
     DEVICE,
     MODEL,
+    REVISION,
     SEED,
     STANDARD,
     TARGET,
@@ -55,6 +56,7 @@ COMPARED = "slalom,slalom-fast,lime,kernel-shap,leave-one-out,integrated-gradien
 @TOO_LONG
 @SEED
 @DEVICE
+@REVISION
 @click.option(
     "--json", "json_file", metavar="FILE", help="Write explanations with metrics, one per line."
 )
@@ -71,6 +73,7 @@ def compare(
     too_long: str,
     seed: int,
     device: str | None,
+    revision: str | None,
     json_file: str | None,
     html_file: str | None,
 ) -> None:
@@ -84,7 +87,7 @@ def compare(
     content = text_typed(text, file)
     typed = None if metrics == "none" else metrics
     chosen, wanted = methods_typed(methods), names_typed(typed, METRICS, "metric")
-    classifier = load(model, device=device)
+    classifier = load(model, device=device, revision=revision)
     wanted_class = one_class_typed(target, classifier.labels)
     document = document_of(classifier, content, units, too_long=too_long)
     explanations = _explained(classifier, document, chosen, Request(wanted_class, queries, seed))

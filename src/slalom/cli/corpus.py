@@ -120,6 +120,7 @@ def explain_corpus(
     seed: int,
     too_long: str,
     device: str | None,
+    revision: str | None,
     base_url: str | None,
     labels: str | None,
     prompt: str | None,
@@ -148,7 +149,7 @@ def explain_corpus(
     check_foretold(max_error, dry_run=dry_run)
     recipe = Recipe(with_max_error(method, max_error), 0, queries, units, too_long, seed)
     typed = TypedModel(
-        model, device, labels_typed(labels), prompt, base_url, samples, cache, absent
+        model, device, revision, labels_typed(labels), prompt, base_url, samples, cache, absent
     )
     chosen = engine_named(engine, typed.classifier, workers, on_gpu=is_gpu(device))
     dataset = Dataset(input, Path(output), text_column, id_column, rows_per_file)

@@ -13,6 +13,7 @@ from slalom.cli.typed import (
     COUNT,
     DEVICE,
     MODEL,
+    REVISION,
     SEED,
     TARGET,
     TOO_LONG,
@@ -57,6 +58,7 @@ MEASURED = "UNI,WIDE,REM,deletion,insertion"
 @TOO_LONG
 @SEED
 @DEVICE
+@REVISION
 @click.option(
     "--jobs",
     type=COUNT,
@@ -78,6 +80,7 @@ def evaluate(
     too_long: str,
     seed: int,
     device: str | None,
+    revision: str | None,
     jobs: int,
 ) -> None:
     """Measure methods on many texts: Parquet, Markdown and HTML tables with cost."""
@@ -95,7 +98,7 @@ def evaluate(
         raise FileError(f"cannot read {path}: {why}")
     if not out:
         raise click.UsageError("--out is empty: name a folder for the results")
-    classifier = load(model, device=device)
+    classifier = load(model, device=device, revision=revision)
     items, skipped = read_items(path, classifier.labels)
     plan = Plan(
         methods=chosen,
@@ -114,8 +117,10 @@ def evaluate(
 
 def _settings(classifier: "Classifier", data: Path, plan: "Plan") -> dict[str, Any]:
     """What rows of one table must have in common; more methods or documents may come later."""
+    from slalom.classifiers.base import fingerprint_of
+
     return {
-        "model": classifier.name,
+        "model": [classifier.name, fingerprint_of(classifier)],
         "data": hashlib.sha256(data.read_bytes()).hexdigest(),
         "metrics": [metric.name for metric in plan.metrics],
         "target": plan.target,

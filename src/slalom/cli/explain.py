@@ -122,6 +122,7 @@ def explain(
     seed: int,
     too_long: str,
     device: str | None,
+    revision: str | None,
     base_url: str | None,
     labels: str | None,
     prompt: str | None,
@@ -143,7 +144,7 @@ def explain(
     files = files_typed(json_file, html_file)
     picture = None if plot_file is None else picture_typed(plot_file)
     typed = TypedModel(
-        model, device, labels_typed(labels), prompt, base_url, samples, cache, absent
+        model, device, revision, labels_typed(labels), prompt, base_url, samples, cache, absent
     )
     check_words(words)
     if is_table(text, file, out, needs_out=not dry_run):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from slalom.cli.typed import COUNT
+from slalom.cli.typed import COUNT, DEVICE, REVISION
 
 if TYPE_CHECKING:
     from slalom.classifiers.base import Classifier
@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 OPTIONS = (
-    click.option("--device", help="Device for the model, such as cpu or cuda."),
+    DEVICE,
+    REVISION,
     click.option(
         "--base-url", metavar="URL", help="Query a chat model at this address (OpenAI-compatible)."
     ),
@@ -47,6 +48,7 @@ class TypedModel:
 
     name: str | None
     device: str | None
+    revision: str | None
     labels: dict[str, str] | None
     prompt: str | None
     base_url: str | None
@@ -67,15 +69,22 @@ class TypedModel:
             raise click.UsageError("--samples and --cache are for chat models: give --base-url")
         from slalom.classifiers.load import load
 
-        return load(self.name, device=self.device, labels=self.labels, prompt=self.prompt)
+        return load(
+            self.name,
+            device=self.device,
+            labels=self.labels,
+            prompt=self.prompt,
+            revision=self.revision,
+        )
 
     def _at(self, url: str) -> "Classifier":
         from slalom.classifiers.chat.classifier import ChatClassifier
 
         if self.name is None or self.labels is None:
             raise click.UsageError("--base-url needs --model and --labels, such as neg=0,pos=1")
-        if self.device is not None:
-            raise click.UsageError("--device is for models that run here, not at --base-url")
+        for option, given in (("--device", self.device), ("--revision", self.revision)):
+            if given is not None:
+                raise click.UsageError(f"{option} is for models that run here, not at --base-url")
         return ChatClassifier(
             self.name,
             self.labels,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from slalom.cli.typed import DEVICE
+from slalom.cli.typed import DEVICE, REVISION
 from slalom.errors import InputError
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ BUNDLED = "bundled"
     help="A language model instead: find the sources behind its answers.",
 )
 @DEVICE
+@REVISION
 @click.option(
     "--host",
     default="127.0.0.1",
@@ -54,6 +55,7 @@ def serve(
     models: tuple[str, ...],
     language_model: str | None,
     device: str | None,
+    revision: str | None,
     host: str,
     port: int,
     no_token: bool,
@@ -72,33 +74,40 @@ def serve(
     taken, place = listening(Place(host, port, token))
     if port not in (0, place.port):
         click.echo(f"Port {port} is busy, taking {place.port}.")
-    click.echo("Loading the model …")
-    if language_model is None:
-        application = app(_loaded(models, device), place=place)
-    else:
-        application = app(Models(()), place=place, language=_language(language_model, device))
+    with taken:
+        click.echo("Loading the model …")
+        if language_model is None:
+            application = app(_loaded(models, device, revision), place=place)
+        else:
+            language = _language(language_model, device, revision)
+            application = app(Models(()), place=place, language=language)
 
-    def started() -> None:
-        click.echo(f"SLALOM is at {place.address}  (Ctrl-C stops it)")
-        if not no_browser:
-            webbrowser.open(place.address)
+        def started() -> None:
+            click.echo(f"SLALOM is at {place.address}  (Ctrl-C stops it)")
+            if not no_browser:
+                webbrowser.open(place.address)
 
-    run(application, taken, started=started)
+        run(application, taken, started=started)
     click.echo("Stopped.")
 
 
-def _language(name: str, device: str | None) -> "Language":
+def _language(name: str, device: str | None, revision: str | None) -> "Language":
     from slalom.classifiers.load import language_model
     from slalom.web.answers import Language
 
-    return Language(language_model(name, device=device))
+    return Language(language_model(name, device=device, revision=revision))
 
 
-def _loaded(names: tuple[str, ...], device: str | None) -> "Models":
+def _loaded(names: tuple[str, ...], device: str | None, revision: str | None) -> "Models":
     from slalom.classifiers.load import load
     from slalom.web.models import Model, Models
 
     given = tuple(dict.fromkeys(names)) or (BUNDLED,)
-    return Models(
-        tuple(Model(name, load(None if name == BUNDLED else name, device=device)) for name in given)
-    )
+    if revision is not None and len(given) > 1:
+        raise InputError("--revision is of one model: start a server for each")
+
+    def loaded(name: str) -> Model:
+        at = None if name == BUNDLED else name
+        return Model(name, load(at, device=device, revision=revision))
+
+    return Models(tuple(map(loaded, given)))

@@ -64,6 +64,9 @@ TEXT_COLUMN = click.option(
     "--text-column", default="text", show_default=True, help="The column that holds the texts."
 )
 DEVICE = click.option("--device", help="Device for the model, such as cpu or cuda.")
+REVISION = click.option(
+    "--revision", metavar="NAME", help="Branch, tag or commit of a model of the Hugging Face hub."
+)
 SEED = click.option(
     "--seed",
     type=click.IntRange(min=0),

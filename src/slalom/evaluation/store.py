@@ -15,6 +15,7 @@ from typing import Any
 
 from slalom.errors import FileError, MissingExtraError
 from slalom.evaluation.rows import COSTS, Row
+from slalom.files import write_whole
 
 
 class Store:
@@ -50,13 +51,8 @@ class Store:
 
     def write(self, name: str, content: str | bytes) -> Path:
         """A report, complete or not there at all."""
-        path, temporary = self.folder / name, self.folder / f".{name}.part"
-        try:
-            temporary.write_bytes(content.encode() if isinstance(content, str) else content)
-            temporary.replace(path)
-        except OSError as problem:
-            temporary.unlink(missing_ok=True)
-            raise FileError(f"cannot write {path}: {problem.strerror or problem}") from problem
+        path = self.folder / name
+        write_whole(path, content)
         return path
 
     def _check_settings(self, settings: dict[str, Any]) -> None:

@@ -31,6 +31,7 @@ def attribute(
     method: str | Explainer = METHOD,
     cache: str | PathLike[str] | None = None,
     device: str | None = None,
+    revision: str | None = None,
     progress: Progress = True,
 ) -> Explanation:
     """Which of the sources made the model give this answer, and how much each of them did.
@@ -50,12 +51,13 @@ def attribute(
     :param method: a name of `slalom.METHODS`, or an explainer of your own
     :param cache: a file that keeps answers, so that no subset is asked twice
     :param device: where a model given by name runs; None: a GPU, in half precision, if there is one
+    :param revision: a branch, tag or commit of a model of the hub
     :param progress: True shows a bar; a function is called with the numbers of answered and of
         planned queries
     """
     chosen = method_named(method)
     found = sources_of(sources, by)
-    writer = as_writer(model, device=device)
+    writer = as_writer(model, device=device, revision=revision)
     scorer = AnswerScorer(
         writer,
         found,

@@ -10,15 +10,15 @@ from slalom.language.scoring import Writer
 ASKED = ("addressed", "write", "tokens", "count", "log_odds")
 
 
-def as_writer(thing: Any, *, device: str | None = None) -> Writer:
+def as_writer(thing: Any, *, device: str | None = None, revision: str | None = None) -> Writer:
     """A writer itself, a name or folder, (model, tokenizer), or a text-generation pipeline.
 
-    `device` is for a name or folder; None: a GPU where there is one, else the CPU.
+    `device` and `revision` are for a name; without a device a GPU is taken, if there is one.
     """
     if all(hasattr(thing, name) for name in ASKED):
         return cast(Writer, thing)
     if isinstance(thing, str | Path):
-        return language_model(thing, device=device)
+        return language_model(thing, device=device, revision=revision)
     from slalom.classifiers.huggingface.writer import LocalWriter
 
     if isinstance(thing, tuple) and len(thing) == 2:

@@ -79,9 +79,10 @@ def _without_anchor(counts: FloatArray, scores: FloatArray) -> _Recovered:
     best = np.full(n_features, -1.0)  # how far apart the values of the pair are: the least noise
     importances = np.zeros(n_features)
     known = np.zeros(n_features, dtype=bool)
-    pairs = counts[sizes == 2]
+    of_two = (sizes == 2) & (counts.max(axis=1) == 1)  # a unit beside itself tells nothing
+    pairs = counts[of_two]
     known[pairs[0].argmax() if len(pairs) else 0] = True
-    rows = list(zip(pairs, scores[sizes == 2], strict=True))
+    rows = list(zip(pairs, scores[of_two], strict=True))
     for row, score in rows + rows:  # the second time from what the first has found
         reference, unit = np.flatnonzero(row)
         if not known[reference]:  # a second reference that says what the first says
