@@ -13,7 +13,7 @@ import numpy as np
 from scipy.stats import spearmanr
 
 import slalom
-from slalom.explanation import Explanation
+from benchmarks.reviews import opened
 
 TEXTS = (
     "A slow start and one awful song, but a wonderful film.",
@@ -31,7 +31,7 @@ def main() -> None:
     parser.add_argument("--queries", type=int, default=300)
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
-    classifier = slalom.load(given.model)
+    classifier = opened(given.model)
     rows = [row(classifier, text, given.queries) for text in TEXTS]
     if given.out is not None:
         given.out.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
@@ -55,7 +55,7 @@ def row(classifier: object, text: str, n_queries: int) -> dict[str, float]:
     }
 
 
-def _told(name: str, e: Explanation) -> dict[str, float]:
+def _told(name: str, e: slalom.Explanation) -> dict[str, float]:
     base = float(np.ravel(e.base)[0]) if e.base is not None else float("nan")
     r2 = 1.0 if e.quality.r2 is None else e.quality.r2
     return {

@@ -26,13 +26,8 @@ from typing import Any
 import numpy as np
 
 import slalom
-from benchmarks.memory import keep, remembered
-from benchmarks.reviews import opened, options_of, short_reviews
-from slalom.classifiers.cached import CachedClassifier
-from slalom.explainers.base import Request
-from slalom.explainers.execution.steps import in_step
+from benchmarks.reviews import keep, opened, options_of, remembered, reviews
 from slalom.explainers.surrogate import SurrogateExplainer
-from slalom.explanation import Explanation
 from slalom.metrics.faithfulness import subset_error
 from slalom.metrics.shapley import shapley_error
 from slalom.metrics.subject import Subject, subject_of
@@ -86,13 +81,6 @@ def removals(subject: Subject, n_removed: int) -> list[float]:
     return [float(square.mean()) for square in squares]
 
 
-def explained(classifier: CachedClassifier, text: str, method: str, n_queries: int) -> Explanation:
-    explainer = explainers()[method]
-    document = classifier.split(text)
-    found: Explanation = in_step(classifier, [explainer.plan(document, Request(1, n_queries))])[0]
-    return found
-
-
 def shown(rows: Sequence[Row]) -> None:
     """One line per method: means over documents."""
     print("| | U | W | shapley | " + " | ".join(f"−{n}" for n in REMOVED) + " |")
@@ -116,7 +104,7 @@ def main() -> None:
     if given.shown:
         return
     classifier = remembered(opened(given.model, given.device), given.memory)
-    texts = short_reviews(
+    texts = reviews(
         classifier, given.data, given.documents, longest=given.longest, words=given.words
     )
     methods = given.methods.split(",")
@@ -127,7 +115,9 @@ def main() -> None:
     for at, text in enumerate(texts):
         for method in methods:
             name, n_queries = method.split(":")
-            found = explained(classifier, text, name, int(n_queries))
+            found = slalom.explain(
+                classifier, text, explainers()[name], target=1, n_queries=int(n_queries)
+            )
             subject = subject_of(classifier, found)
             rows.append({"document": at, "units": subject.n_units, "method": method})
             rows[-1] |= measured(subject, name, given.orders)

@@ -20,8 +20,7 @@ from typing import Any
 import numpy as np
 
 import slalom
-from benchmarks.memory import keep, remembered
-from benchmarks.reviews import opened, options_of, short_reviews
+from benchmarks.reviews import keep, opened, options_of, remembered, reviews
 from slalom.document import BoolArray, FloatArray
 from slalom.metrics.shapley import true_shapley
 from slalom.metrics.subject import Subject, subject_of
@@ -124,7 +123,7 @@ def main() -> None:
     if given.shown:
         return
     classifier = remembered(opened(given.model, given.device), given.memory)
-    texts = short_reviews(
+    texts = reviews(
         classifier, given.data, given.documents, longest=given.longest, words=given.words
     )
     rows: list[Row] = []

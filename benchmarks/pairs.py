@@ -18,9 +18,9 @@ from statistics import mean
 import click
 import numpy as np
 
+from benchmarks.reviews import opened
 from slalom.classifiers.base import Classifier
 from slalom.classifiers.cached import CachedClassifier
-from slalom.classifiers.load import load
 from slalom.evaluation.items import read_items
 from slalom.explainers.methods import METHODS, explain
 from slalom.explanation import Explanation
@@ -84,7 +84,7 @@ def main(
     out: Path | None,
 ) -> None:
     """Which of the true pairs are found."""
-    classifier = load(model)
+    classifier = opened(model)
     texts = list(TEXTS) if data is None else first_sentences(data, words)
     rows: list[dict[str, object]] = []
     pooled: list[tuple[float, bool]] = []

@@ -6,7 +6,8 @@ Every peer is warmed up on a short text first (shap compiles for seconds), then 
 by document. Two kinds of peers:
 
 - *game*: a package's estimator on our coalitions: it calls a function of 0/1 rows that removes
-  units and returns log-odds, in batches of our choice. Estimators compared on equal terms.
+  units and returns log-odds, in batches of our choice. Estimators compared on equal terms; those
+  of shapiq, in its newest version, are in benchmarks.rivals.
 - *as shipped*: what a user of the package gets, with its own way of hiding words, its own
   units and its own batches. What cannot be changed from outside is in the notes.
 
@@ -15,24 +16,25 @@ by document. Two kinds of peers:
 
 import contextlib
 import io
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from math import isnan
 from pathlib import Path
 from statistics import mean
 from time import perf_counter, process_time
-from typing import Any, ClassVar
+from types import ModuleType
+from typing import Any
 
 import click
 import numpy as np
 import torch
 
-from benchmarks.absent import standing_in
-from benchmarks.reviews import reviews
+from benchmarks.reviews import opened, reviews
 from slalom.classifiers.base import Classifier
 from slalom.classifiers.cached import CachedClassifier
-from slalom.classifiers.load import load
 from slalom.document import Document, FloatArray, queries_from_masks
 from slalom.explainers.base import Request
 from slalom.explainers.case import Found
@@ -171,53 +173,19 @@ def captum_of(kind: str) -> Callable[[Job], Explanation]:
     return explain
 
 
-def shapiq_of(kind: str) -> Callable[[Job], Explanation]:
-    def explain(job: Job) -> Explanation:
-        import shapiq
-
-        empty = float(job.log_odds(np.zeros((1, job.document.n_units)))[0])
-        method = getattr(shapiq, kind)(n=job.document.n_units, random_state=0)
-        found = method.approximate(job.n_queries, lambda c: job.log_odds(c) - empty)
-        scores = np.asarray(found.get_n_order_values(1), dtype=float)
-        return job.explained(f"shapiq {kind}", scores, empty=empty)
-
-    return explain
-
-
-@dataclass(frozen=True, eq=False)
-class SumOfSets:
-    """What every set of units adds once all of it is there (its Möbius coefficient)."""
-
-    added: dict[tuple[int, ...], float]
-    kind: ClassVar[str] = "sum of sets"
-
-    def predict(self, counts: FloatArray) -> FloatArray:
-        said = np.zeros(len(counts))
-        for units, amount in self.added.items():
-            said += amount * counts[:, list(units)].all(axis=1)
-        return said
-
-    def shapley(self, n_units: int) -> FloatArray:
-        """What a set adds is shared alike by its units."""
-        found = np.zeros(n_units)
-        for units, amount in self.added.items():
-            found[list(units)] += amount / max(len(units), 1)
-        return found
-
-
-def shapiq_sparse(kind: str) -> Callable[[Job], Explanation]:
-    """SPEX and ProxySPEX: a few sets of units, of any size, that explain the coalitions asked."""
-
-    def explain(job: Job) -> Explanation:
-        import shapiq
-
-        n_units = job.document.n_units
-        method = getattr(shapiq, kind)(n=n_units, index="FBII", random_state=0)
-        found = method.approximate(job.n_queries, job.log_odds)
-        model = SumOfSets({key: float(value) for key, value in found.dict_values.items()})
-        return job.told(f"shapiq {kind}", model.shapley(n_units), model)
-
-    return explain
+@contextlib.contextmanager
+def without_figures() -> Iterator[None]:
+    """Empty modules in place of matplotlib, which a package loads and is not asked to use."""
+    names = ("matplotlib", "matplotlib.pyplot", "matplotlib.colors")
+    absent = [] if find_spec("matplotlib") else names
+    for name in absent:
+        sys.modules[name] = ModuleType(name)
+        vars(sys.modules[name])["Normalize"] = None
+    try:
+        yield
+    finally:
+        for name in absent:
+            del sys.modules[name]
 
 
 class Renamed(torch.nn.Module):
@@ -237,8 +205,7 @@ class Renamed(torch.nn.Module):
 
 def slalom_explanations(**settings: Any) -> Callable[[Job], Explanation]:
     def explain(job: Job) -> Explanation:
-        figures = ("matplotlib", "matplotlib.pyplot", "matplotlib.colors")
-        with standing_in(*figures, names=("Normalize",)):  # it draws some, we do not
+        with without_figures():
             from slalom_explanations import SLALOMLocalExplanantions
 
         inner: Any = job.classifier
@@ -288,24 +255,7 @@ PEERS = (
     ours("kernel-shap"),
     Peer("shap KernelExplainer", "game", "kernel-shap", shap_kernel, "without its L1 penalty"),
     Peer("captum KernelShap", "game", "kernel-shap", captum_of("KernelShap"), "unpaired, unseeded"),
-    Peer("shapiq KernelSHAP", "game", "kernel-shap", shapiq_of("KernelSHAP")),
-    ours("permutation-shapley"),
-    Peer(
-        "shapiq PermutationSamplingSV",
-        "game",
-        "permutation-shapley",
-        shapiq_of("PermutationSamplingSV"),
-    ),
     Peer("shap Explainer, text", "as shipped", "kernel-shap", shap_text, "masks, does not remove"),
-    ours("boosted"),
-    Peer(
-        "shapiq ProxySPEX",
-        "game",
-        "boosted",
-        shapiq_sparse("ProxySPEX"),
-        "half of the units in every coalition; trees by a grid search of 40 fits",
-    ),
-    Peer("shapiq SPEX", "game", "boosted", shapiq_sparse("SPEX"), "its default degree, 5"),
     ours("lime"),
     Peer("lime LimeTextExplainer", "as shipped", "lime", lime_text, "probabilities, words"),
     Peer("captum Lime", "game", "lime", captum_of("Lime"), "its default kernel and lasso"),
@@ -382,7 +332,7 @@ def main(
     device: str | None,
 ) -> None:
     """Seconds, ratios, fidelity and AOPC of the packages people use instead."""
-    classifier = load(model, device=device)
+    classifier = opened(model, device)
     texts = reviews(classifier, folder, documents, seed=1)
     peers = [peer for peer in PEERS if only is None or only in peer.name]
     jobs = [Job(classifier, classifier.split(text), queries) for text in texts]

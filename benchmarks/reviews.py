@@ -1,15 +1,19 @@
-"""Test reviews for benchmarks: random ones whose length suits a classifier.
+"""What benchmarks ask, and whom: reviews of some length, classifiers, answers kept between runs.
 
-Not a benchmark itself: `python -m benchmarks.reviews FOLDER` shows what would be read.
+Not a benchmark itself.
 """
 
 import argparse
+import pickle
+from collections.abc import Callable, Iterator
+from itertools import zip_longest
 from pathlib import Path
 
 import numpy as np
 
 import slalom
 from slalom.classifiers.base import Classifier
+from slalom.classifiers.cached import CachedClassifier
 from training import data
 
 SHORTEST, LONGEST = 25, 250  # units
@@ -31,16 +35,30 @@ def options_of(purpose: str) -> argparse.ArgumentParser:
     return options
 
 
-def opened(folder: str | None, device: str | None) -> Classifier:
+def opened(folder: str | None, device: str | None = None) -> Classifier:
     """The bundled classifier, or one of a folder; Mamba's has a class of this project's own."""
     if folder is None or not (Path(folder) / "record.json").exists():
         return slalom.load(folder, device=device)
     from training.models import load
 
-    from slalom.classifiers.huggingface.classifier import HuggingFaceClassifier
-
     model, tokenizer = load(folder)
-    return HuggingFaceClassifier(model.to(device or "cpu"), tokenizer)
+    return slalom.HuggingFaceClassifier(model.to(device or "cpu"), tokenizer)
+
+
+def remembered(classifier: Classifier, path: Path | None) -> CachedClassifier:
+    """The classifier with the answers of a file of one's own (unpickling runs what it says)."""
+    cached = CachedClassifier(classifier)
+    if path is not None and path.exists():
+        cached._answers.update(pickle.loads(path.read_bytes()))
+    return cached
+
+
+def keep(classifier: CachedClassifier, path: Path | None) -> None:
+    """Write all answers that are known to the file."""
+    if path is not None:
+        beside = path.with_suffix(".part")
+        beside.write_bytes(pickle.dumps(classifier._answers, protocol=5))
+        beside.replace(path)
 
 
 def reviews(
@@ -50,39 +68,59 @@ def reviews(
     *,
     seed: int = 0,
     longest: int = LONGEST,
+    words: int = 0,
 ) -> list[str]:
-    """Random IMDB test reviews whose length in units, and in words, is within bounds."""
+    """Random IMDB test reviews of SHORTEST to LONGEST units and of at most `longest` words.
+
+    With `words` it is the first so many words of reviews of any length.
+    """
+    longest = LONGEST if words else longest
+
+    def suits(text: str) -> bool:
+        short = len(text) <= 12 * LONGEST and len(text.split()) <= longest
+        return short and SHORTEST <= n_units_of(classifier, text) <= LONGEST
+
+    found = _first(n_documents, at_random(folder, seed), suits)
+    return [" ".join(text.split()[:words]) for text in found] if words else found
+
+
+def by_length(
+    classifier: Classifier, folder: Path | None, n_documents: int, bounds: tuple[int, int]
+) -> list[str]:
+    """Random IMDB test reviews of so many words, as many of each third of the lengths."""
+    fewest, most = bounds
+    edges = np.linspace(fewest, most + 1, 4)
+
+    def of_third(third: int) -> list[str]:
+        def suits(text: str) -> bool:
+            between = edges[third] <= len(text.split()) < edges[third + 1]
+            return bool(between) and 0 < n_units_of(classifier, text) <= 2 * most
+
+        return _first(-(-(n_documents - third) // 3), at_random(folder, 0), suits)
+
+    thirds = [of_third(third) for third in range(3)]
+    in_turns = zip_longest(*thirds)
+    return [text for texts in in_turns for text in texts if text is not None]
+
+
+def at_random(folder: Path | None, seed: int) -> Iterator[str]:
     texts = data.imdb("test", folder).texts
+    return (texts[at] for at in np.random.default_rng(seed).permutation(len(texts)))
+
+
+def n_units_of(classifier: Classifier, text: str) -> int:
+    """0: it is too long for the model."""
+    try:
+        return classifier.split(text).n_units
+    except slalom.SlalomError:
+        return 0
+
+
+def _first(most: int, texts: Iterator[str], suits: Callable[[str], bool]) -> list[str]:
     found: list[str] = []
-    for at in np.random.default_rng(seed).permutation(len(texts)):
-        if len(texts[at]) > 12 * LONGEST or len(texts[at].split()) > longest:
-            continue
-        try:
-            n_units = classifier.split(texts[at]).n_units
-        except slalom.SlalomError:  # too long for the model
-            continue
-        if SHORTEST <= n_units <= LONGEST:
-            found.append(texts[at])
-        if len(found) == n_documents:
+    for text in texts:
+        if len(found) == most:
             break
+        if suits(text):
+            found.append(text)
     return found
-
-
-def short_reviews(
-    classifier: Classifier, folder: Path | None, n_documents: int, *, longest: int, words: int = 0
-) -> list[str]:
-    """Those of at most `longest` words; with `words`, the first so many of each review."""
-    if words:
-        return [" ".join(t.split()[:words]) for t in reviews(classifier, folder, n_documents)]
-    return reviews(classifier, folder, n_documents, longest=longest)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folder", type=Path)
-    for text in reviews(slalom.load(), parser.parse_args().folder, 3):
-        print(text[:100])
-
-
-if __name__ == "__main__":
-    main()

@@ -4,7 +4,7 @@
 peer is to estimate the Shapley values of a game of so many units with so many queries; it asks the
 game through the socket, rows of 0/1 to log-odds, so that every peer gets the same answers; and it
 sends what came of it: the values, what the peer's model says of the test rows (where it has one),
-and the processor seconds of the peer's own work.
+and the processor seconds of the peer's own work. It also ranks values as shapiq's benchmark does.
 """
 
 import contextlib
@@ -34,6 +34,9 @@ class Task:
 def main(address: str) -> None:
     with contextlib.suppress(EOFError), Client(address) as line:  # the other end may be killed
         while (message := line.recv()) is not None:
+            if message[0] == "rankings":
+                line.send(rankings(*message[1:]))
+                continue
             name, n_units, n_queries, test = message
             clock = _Clock(line)
             task = Task(n_units, n_queries, clock.ask)
@@ -48,6 +51,13 @@ def main(address: str) -> None:
                 line.send(("failed", f"{type(problem).__name__}: {problem}".splitlines()[0][:120]))
                 continue
             line.send(("done", np.asarray(values, dtype=np.float64), said, seconds))
+
+
+def rankings(truth: np.ndarray, values: np.ndarray) -> dict[str, float]:
+    """How well values rank, by shapiq's benchmark."""
+    from shapiq_benchmark.metrics import ranking_metrics
+
+    return ranking_metrics(truth, values)
 
 
 @dataclass

@@ -2,8 +2,8 @@
 
     make rivals                 their environment (Python 3.12 or newer, benchmarks/rivals.txt)
     python -m benchmarks.rivals --data FOLDER [--model FOLDER] [--documents 12]
-        [--queries 250,500,1000] [--methods slalom,kernel-shap] [--orders 30] [--out FILE]
-        [--texts FILE.csv] [--units token] [--signed]
+        [--queries 250,500,1000] [--methods slalom,kernel-shap [--again]] [--orders 30]
+        [--out FILE] [--texts FILE.csv [--longest 120]] [--units token] [--signed]
     python -m benchmarks.rivals --shown FILE …
     python -m benchmarks.rivals --page          the tables of docs/rivals.md, from the stored rows
 
@@ -11,19 +11,23 @@ Reviews have 20 to 120 words, as many of each length. The players are their word
 out is removed; a game's value is the log-odds of the last class. A peer estimates in a process of
 its own (rival_worker.py) and asks this one, which holds the classifier and counts what is asked.
 With t, t' two independent halves of orders (each order and its reverse), (φ − t)·(φ − t') is an
-unbiased squared error and t·t' an unbiased size; their ratio is the error of a review. The truth
-and all rows are kept in FILE: rows of methods that are named again are made again, others stay.
+unbiased squared error and t·t' an unbiased size; their ratio is the error of a review. Up to 14
+players the truth is exact, from all subsets, and rows also have the rankings of shapiq's benchmark
+(Kendall's τ; how many of the ten strongest are found). The truth and all rows are kept in FILE, and
+what is there is not made again, but for the named methods and queries with --again.
 
 R² is the faithfulness of SPEX and of shapiq's benchmark: on 500 random subsets, every word there
 with probability ½, of what a method's own model of subsets says (additive where it only has Shapley
 values). LDS is the rank correlation there. `--texts` takes the texts of a column `review` (the
 protocol of SPEX: data/sentiment.csv of basics-lab/spectral-explain). `--signed` makes the game's
-value P(positive) − P(negative), as in shapiq's game SentimentAnalysis with mask_strategy="remove".
+value P(positive) − P(negative): with `--units token` it is shapiq's game SentimentAnalysis with
+mask_strategy="remove".
 """
 
 import argparse
 import csv
 import json
+import re
 import subprocess
 import tempfile
 from collections.abc import Collection, Iterator, Sequence
@@ -38,22 +42,19 @@ from typing import Any
 import numpy as np
 
 import slalom
-from benchmarks.inside import (
-    CachedClassifier,
-    Delegating,
-    Document,
-    FloatArray,
-    Queries,
-    queries_from_masks,
-    write_whole,
-)
-from benchmarks.reviews import opened
-from training import data
+from benchmarks.reviews import by_length, opened
+from slalom.classifiers.base import Delegating
+from slalom.classifiers.cached import CachedClassifier
+from slalom.document import Document, FloatArray, Queries, queries_from_masks
+from slalom.files import write_whole
+from slalom.samplers.base import all_subsets
+from slalom.surrogates.shapley_estimates import shapley_of_all
 
 ROOT = Path(__file__).parents[1]
 PYTHON = ROOT / ".venvs/rivals/bin/python"
 START = "import sys; from rival_worker import main; main(sys.argv[1])"
 SHORTEST, LONGEST, N_TEST = 20, 120, 500
+EXACT = 14  # players up to which all subsets are asked
 OURS = "slalom,kernel-shap"
 PEERS = "shapiq LeverageSHAP,shapiq OddSHAP,shapiq RegressionMSR,shapiq ProxySHAP"
 PAGE, STORED = ROOT / "docs/rivals.md", ROOT / "experiments/results/rivals"
@@ -112,6 +113,10 @@ class Game:
                 total[joining] += np.diff(self.values(rank < np.arange(n_units + 1)[:, None]))
         return total / (2 * max(1, n_orders // 2))
 
+    def exact_truth(self) -> FloatArray:
+        every = all_subsets(self.document.n_units)
+        return shapley_of_all(every, self.values(every))
+
 
 @dataclass(frozen=True)
 class Estimate:
@@ -125,6 +130,12 @@ class Rivals:
     """The process of the peers, at the other end of a line."""
 
     line: Connection
+
+    def rankings(self, truth: FloatArray, values: FloatArray) -> dict[str, float]:
+        """How well values rank, as shapiq's benchmark has it."""
+        self.line.send(("rankings", truth, values))
+        told: dict[str, float] = self.line.recv()
+        return {name: value for name, value in told.items() if np.isfinite(value)}
 
     def estimate(self, name: str, game: Game, n_queries: int, test: FloatArray) -> Estimate | str:
         self.line.send((name, game.document.n_units, n_queries, test))
@@ -203,8 +214,11 @@ class Store:
     def halves(self, game: Game, at: int) -> list[FloatArray]:
         """Both halves of the truth, asked if they are not there yet."""
         if str(at) not in self.truth:
-            rngs = np.random.default_rng(at).spawn(2)
-            halves = [game.half_of_truth(self.n_orders, rng) for rng in rngs]
+            if game.document.n_units <= EXACT:
+                halves = [game.exact_truth()] * 2
+            else:
+                rngs = np.random.default_rng(at).spawn(2)
+                halves = [game.half_of_truth(self.n_orders, rng) for rng in rngs]
             self.truth[str(at)] = [half.round(5).tolist() for half in halves]
         return [np.array(half) for half in self.truth[str(at)]]
 
@@ -235,6 +249,8 @@ class Contest:
             left = ((found.predicted - self.answers) ** 2).mean() / self.answers.var()
             row["r2"] = round(1 - float(left), 5)
             row["lds"] = round(spearman(found.predicted, self.answers), 5)
+        if self.test.shape[1] <= EXACT:
+            row |= peers.rankings(one, found.values)
         return row
 
 
@@ -249,77 +265,94 @@ def spearman(one: FloatArray, other: FloatArray) -> float:
     return float(np.corrcoef(*ranks)[0, 1])
 
 
-def of_file(path: Path, n_documents: int) -> list[str]:
-    """Texts of at most LONGEST words spread evenly over a file, quotation marks off."""
+def of_file(path: Path, n_documents: int, longest: int) -> list[str]:
+    """Texts of at most so many words spread evenly over a file, quotation marks off."""
     with path.open(encoding="utf-8", newline="") as lines:
         texts = [row["review"].strip('"') for row in csv.DictReader(lines)]
-    texts = [text for text in texts if len(text.split()) <= LONGEST]
+    texts = [text for text in texts if len(text.split()) <= longest]
     return [texts[at] for at in np.linspace(0, len(texts) - 1, n_documents).astype(int)]
 
 
-def chosen(classifier: Any, folder: Path | None, n_documents: int) -> list[str]:
-    """Random IMDB test reviews, as many of each third of the lengths as of the others."""
-    texts = data.imdb("test", folder).texts
-    bounds = np.linspace(SHORTEST, LONGEST + 1, 4)
-    found: list[list[str]] = [[], [], []]
-    for at in np.random.default_rng(0).permutation(len(texts)):
-        third = int(np.searchsorted(bounds, len(texts[at].split()), side="right")) - 1
-        if third not in (0, 1, 2) or len(found[third]) >= -(-(n_documents - third) // 3):
-            continue
-        try:
-            n_units = classifier.split(texts[at]).n_units
-        except slalom.SlalomError:  # too long for the model
-            continue
-        if n_units <= 2 * LONGEST:
-            found[third].append(texts[at])
-        if sum(map(len, found)) == n_documents:
-            break
-    return [texts[k] for k in range(max(map(len, found))) for texts in found if k < len(texts)]
+COLUMNS = {  # of a row → its heading
+    "r2": "R²",
+    "lds": "LDS",
+    "kendall_tau": "τ",
+    "precision_at_k": "top ten",
+    "seconds": "seconds",
+}
+Rows = Sequence[Row]
 
 
-def table(rows: Sequence[Row], first: str = "slalom") -> str:
+def table(rows: Rows, first: str = "slalom") -> str:
     """Per number of queries and method: errors, and each against those of the first, paired."""
-    lines = [
-        "| queries | method | error | mean of reviews | above slalom's by | R² | LDS | seconds |"
-    ]
-    lines.append("|" + "---|" * 8)
+    shown = {key: name for key, name in COLUMNS.items() if any(key in row for row in rows)}
+    names = ["queries", "method", "error", "mean of reviews", "above slalom's by", *shown.values()]
+    lines = [_line(names), "|" + "---|" * len(names)]
     for budget in sorted({row["queries"] for row in rows}):
-        own = [row for row in rows if row["queries"] == budget and "problem" not in row]
-        by_method: dict[str, dict[int, Row]] = {}
-        for row in own:
-            by_method.setdefault(row["method"], {})[row["document"]] = row
-        pooled = {name: _pooled(list(each.values())) for name, each in by_method.items()}
-        for name in sorted(by_method, key=lambda name: pooled[name]):
-            cells = _cells(by_method[name], by_method.get(first, {}))
-            lines.append(
-                " | ".join([f"| {budget} | {name}", _short(pooled[name]), *cells, ""]).rstrip()
-            )
-        failed = {
-            row["method"]: row["problem"]
-            for row in rows
-            if row["queries"] == budget and "problem" in row
-        }
-        lines += [
-            f"| {budget} | {name} | fails: {problem} | | | | | |"
-            for name, problem in failed.items()
-        ]
+        by_method = _by_method(rows, budget)
+        for name in sorted(by_method, key=lambda name: _pooled(by_method[name])):
+            own = by_method[name]
+            ratios = np.array([row["error"] / row["size"] for row in own.values()])
+            cells = [str(budget), name, _short(_pooled(own)), _with_error(ratios, "")]
+            cells.append(_with_error(above(own, by_method.get(first, {})), "+"))
+            told = [[row[key] for row in own.values() if key in row] for key in shown]
+            cells += [f"{np.nanmean(each):.3f}" if each else "–" for each in told]
+            lines.append(_line(cells))
+        failed = [row for row in rows if row["queries"] == budget and "problem" in row]
+        for name, problem in {row["method"]: row["problem"] for row in failed}.items():
+            lines.append(_line([str(budget), name, f"fails: {problem}"] + [""] * (len(names) - 3)))
     return "\n".join(lines)
 
 
-def _pooled(rows: Sequence[Row]) -> float:
-    return float(sum(row["error"] for row in rows) / sum(row["size"] for row in rows))
+def summary(files: Sequence[Path], budgets: Sequence[int] = (500, 1000)) -> str:
+    """Per file the error of slalom and of the strongest peer, and their paired difference."""
+    head = [f"{n}: slalom | strongest peer | its error | above slalom's by" for n in budgets]
+    lines = [_line(["", "reviews", *head]), "|" + "---|" * (2 + 4 * len(budgets))]
+    for path in files:
+        rows = json.loads(path.read_text(encoding="utf-8"))["rows"]
+        cells = [path.stem, str(len({row["document"] for row in rows}))]
+        for budget in budgets:
+            by_method = _by_method(rows, budget)
+            own = by_method.pop("slalom", {})
+            peers = {name: each for name, each in by_method.items() if name not in slalom.METHODS}
+            if not own or not peers:
+                cells += ["–"] * 4
+                continue
+            best = min(peers, key=lambda name: _pooled(peers[name]))
+            cells += [_short(_pooled(own)), best, _short(_pooled(peers[best]))]
+            cells.append(_with_error(above(peers[best], own), "+"))
+        lines.append(_line(cells))
+    return "\n".join(lines)
 
 
-def _cells(rows: dict[int, Row], base: dict[int, Row]) -> list[str]:
-    ratios = np.array([row["error"] / row["size"] for row in rows.values()])
-    cells = [f"{_short(ratios.mean())} ± {_short(_error(ratios))}"]
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _by_method(rows: Rows, budget: int) -> dict[str, dict[int, Row]]:
+    """Method → review → its row, where it did not fail."""
+    found: dict[str, dict[int, Row]] = {}
+    for row in rows:
+        if row["queries"] == budget and "problem" not in row:
+            found.setdefault(row["method"], {})[row["document"]] = row
+    return found
+
+
+def _pooled(rows: dict[int, Row]) -> float:
+    return float(sum(r["error"] for r in rows.values()) / sum(r["size"] for r in rows.values()))
+
+
+def above(rows: dict[int, Row], base: dict[int, Row]) -> FloatArray:
+    """Per review by how much the error is above that of the base."""
     both = [at for at in rows if at in base]
-    more = np.array([(rows[at]["error"] - base[at]["error"]) / rows[at]["size"] for at in both])
-    cells.append(f"{more.mean():+.4f} ± {_short(_error(more))}" if more.any() else "–")
-    for key in ("r2", "lds"):
-        told = [row[key] for row in rows.values() if key in row]
-        cells.append(f"{np.mean(told):.3f}" if told else "–")
-    return [*cells, f"{np.mean([row['seconds'] for row in rows.values()]):.2f}"]
+    return np.array([(rows[at]["error"] - base[at]["error"]) / rows[at]["size"] for at in both])
+
+
+def _with_error(numbers: FloatArray, sign: str) -> str:
+    """Their mean with its standard error; a dash where there is nothing to say."""
+    if not numbers.any():
+        return "–"
+    return re.sub(r"\b0\.", ".", f"{numbers.mean():{sign}.4f} ± {_error(numbers):.4f}")
 
 
 def _error(numbers: FloatArray) -> float:
@@ -342,8 +375,9 @@ def main() -> None:
 
 def page(text: str) -> str:
     """The page of results with the tables of the rows that are stored."""
-    sections = map(section, sorted(STORED.glob("*.json")))
-    return "\n\n".join([text[: text.index(MARK)] + MARK, *sections]) + "\n"
+    files = sorted(STORED.glob("*.json"))
+    before = text[: text.index(MARK)] + MARK
+    return "\n\n".join([before, summary(files), *map(section, files)]) + "\n"
 
 
 def section(path: Path) -> str:
@@ -354,12 +388,12 @@ def measure(given: argparse.Namespace) -> None:
     classifier = opened(given.model, given.device)
     classifier = Signed(classifier) if given.signed else classifier
     if given.texts:
-        texts = of_file(given.texts, given.documents)
+        texts = of_file(given.texts, given.documents, given.longest)
     else:
-        texts = chosen(classifier, given.data, given.documents)
-    methods = (given.methods or f"{OURS},{PEERS}").split(",")
+        texts = by_length(classifier, given.data, given.documents, (SHORTEST, given.longest))
+    methods = given.methods.split(",")
     budgets = [int(budget) for budget in given.queries.split(",")]
-    again = set(product(methods, budgets)) if given.methods else set()
+    again = set(product(methods, budgets)) if given.again else set()
     store = Store.opened(given.out, given.orders, again)
     with rivals(given.python) as peers:
         for at, text in enumerate(texts):
@@ -382,11 +416,13 @@ def _options() -> argparse.ArgumentParser:
     options.add_argument("--device")
     options.add_argument("--documents", type=int, default=12)
     options.add_argument("--queries", default="250,500,1000")
-    options.add_argument("--methods", help=f"these, made again; default: {OURS},{PEERS}")
+    options.add_argument("--methods", default=f"{OURS},{PEERS}")
+    options.add_argument("--again", action="store_true", help="also what is there already")
     options.add_argument("--orders", type=int, default=30, help="in each half of the truth")
     options.add_argument("--python", type=Path, default=PYTHON, help="of the peers' environment")
     options.add_argument("--out", type=Path, help="keep truth and rows as JSON")
     options.add_argument("--texts", type=Path, help="a CSV file with a column review")
+    options.add_argument("--longest", type=int, default=LONGEST, help="words")
     options.add_argument("--units", help="token; default: words")
     options.add_argument("--signed", action="store_true", help="P(positive) − P(negative)")
     options.add_argument("--page", action="store_true", help="write the tables of docs/rivals.md")

@@ -1,14 +1,15 @@
 """The contest with peers in a process of another Python: one set of answers, an unbiased error."""
 
+import json
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarks.inside import CachedClassifier
-from benchmarks.rivals import PAGE, Game, Store, Timed, contest, page, rivals, table
+from benchmarks.rivals import PAGE, Game, Store, Timed, contest, page, rivals, summary, table
 
 from oracles import TEXT, linear_oracle, slalom_oracle
+from slalom.classifiers.cached import CachedClassifier
 
 
 def game_of(classifier) -> Game:
@@ -51,6 +52,19 @@ def test_the_error_against_two_halves_is_unbiased() -> None:
     assert abs(apart) < 0.25 * alike
 
 
+def test_of_a_short_text_the_truth_is_exact() -> None:
+    oracle, _ = linear_oracle()
+    timed = Timed(CachedClassifier(oracle.classifier))
+    text = " ".join(TEXT.split()[:5])
+    game = Game(timed, text, timed.split(text))
+    effects = [
+        game.values(np.eye(5)[[k]] > 0)[0] - game.values(np.zeros((1, 5)))[0] for k in range(5)
+    ]
+    one, other = Store.opened(None, 2, ()).halves(game, 0)
+    np.testing.assert_allclose(one, effects, atol=1e-4)
+    np.testing.assert_array_equal(one, other)
+
+
 def test_what_is_stored_is_not_asked_again(tmp_path: Path) -> None:
     oracle, _ = linear_oracle()
     game = game_of(oracle.classifier)
@@ -78,7 +92,17 @@ def test_the_table_pairs_reviews() -> None:
     rows += [row(0, "peer", 0.02), row(1, "peer", 0.04)]
     first, second = table(rows).splitlines()[2:]
     assert "| slalom | .0200 |" in first
-    assert "| peer | .0300 | .0300 ± .0100 | +0.0100 ± .0000 |" in second
+    assert "| peer | .0300 | .0300 ± .0100 | +.0100 ± .0000 |" in second
+
+
+def test_the_summary_names_the_strongest_peer(tmp_path: Path) -> None:
+    def row(method: str, error: float) -> dict:
+        return {"document": 0, "method": method, "queries": 500, "error": error, "size": 2.0}
+
+    rows = [row("slalom", 0.1), row("weak", 0.4), row("strong", 0.2), row("kernel-shap", 0.0)]
+    (tmp_path / "bert.json").write_text(json.dumps({"rows": rows}), encoding="utf-8")
+    line = summary([tmp_path / "bert.json"]).splitlines()[-1]
+    assert line.startswith("| bert | 1 | .0500 | strong | .1000 | +.0500 ± nan | – |")
 
 
 def test_the_page_has_the_tables_of_the_rows() -> None:

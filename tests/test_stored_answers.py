@@ -4,9 +4,9 @@ from argparse import Namespace
 
 import numpy as np
 from benchmarks import store_answers, subset_error
-from benchmarks.inside import Deletions, SubsetSizes
 
 import slalom
+from slalom.samplers.subsets import Deletions, SubsetSizes
 
 TEXT = "A slow start and one awful song, but a wonderful film, a really wonderful film."
 SETS = {
