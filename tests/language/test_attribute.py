@@ -7,6 +7,7 @@ import slalom
 from slalom.answer import scores_of
 from slalom.errors import InputError, NoModelError
 from slalom.language.attribute import attributed
+from slalom.language.citations import weighed
 from slalom.language.scoring import AnswerScorer
 from slalom.language.sources import sources_of
 from writers import ANSWER, FACTS, KnownWriter, additive, scorer, words
@@ -63,6 +64,48 @@ def test_of_two_sources_that_say_the_same_either_suffices() -> None:
     assert first.either == ((2, 10),)
     assert "either of [3] and [11] suffices" in str(first)
     assert found.cite()[1].sources == ()
+
+
+def test_who_is_named_brings_along_who_can_stand_in() -> None:
+    found = attribute(KnownWriter(either), MANY, n_queries=64)
+    first = found.cite(k=1)[0]
+    assert {one.source: one.stand_ins for one in first.sources} == {2: (10,), 10: (2,)}
+    assert all(one.lost < 0.5 for one in first.sources)
+    assert first.lost > 7
+
+
+def test_a_source_that_another_half_replaces_is_told_so() -> None:
+    """Ranked first by its share, though another is missed more: the reason must be there."""
+    first, other, third = FACTS[2], MANY[-1], FACTS[4]
+
+    def odds(shown):
+        n_shown = (first in shown) + (other in shown)
+        return words(-12.0 + (0.0, 5.5, 9.0)[n_shown] + 4.0 * (third in shown), 9.0)
+
+    found = attribute(KnownWriter(odds), MANY, n_queries=128)
+    cited = {one.source: one for one in found.cite()[0].sources}
+    assert set(cited) == {2, 4, 10}
+    assert next(iter(cited)) in (2, 10)
+    assert cited[2].lost < cited[4].lost
+    assert cited[2].stand_ins == (10,)
+    assert cited[4].stand_ins == ()
+    assert found.cite()[0].either == ()
+
+
+@pytest.mark.parametrize("odds", [additive, either])
+def test_shares_and_losses_do_not_contradict_each_other(odds) -> None:
+    found = attribute(KnownWriter(odds), MANY, n_queries=64)
+    told, _ = weighed(found)
+    shares = [round(one.nats, 1) for one in told]
+    assert shares == sorted(shares, reverse=True)
+    for one in told:
+        assert one.side == 0 or one.stand_ins or one.side == np.sign(one.lost)
+
+
+def test_what_speaks_against_the_answer_is_not_cited() -> None:
+    found = attribute(KnownWriter(additive))
+    told, _ = weighed(found)
+    assert {one.source: one.side for one in told} == {0: 0, 1: -1, 2: 1, 3: 0, 4: 1}
 
 
 def test_of_three_sources_that_say_the_same_any_suffices() -> None:

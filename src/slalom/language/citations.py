@@ -1,10 +1,13 @@
 """What was said of a part of an answer, and which sources carry each of its sentences.
 
-Both read what is stored: nothing is asked. Of two sources *either suffices* where the answer bears
-the loss of each but not of both, of three any one where it bears that of each two: with f what the
-explanation predicts and N all sources,
+Both read what is stored: nothing is asked. Sources are ranked by their fair share: two that say the
+same have half of it each, though the answer bears the loss of one. So that this is no riddle, what
+is told besides is the loss of all cited sources at once, and who stands in for whom. With f what
+the explanation predicts, N all sources, and T two of them, or three:
 
-    loss(T) = f(N) − f(N less T) ≥ LEAST nats        loss(T less i) ≤ SPARED · loss(T), i in T
+    loss(T) = f(N) − f(N less T)
+    either of T suffices       loss(T less i) ≤ SPARED · loss(T) for i in T,  LEAST ≤ loss(T)
+    j stands in for i          loss(i) ≤ REPLACED · m, m − LEAST    with m = loss({i, j}) − loss(j)
 """
 
 from collections.abc import Sequence
@@ -15,7 +18,7 @@ import numpy as np
 
 from slalom.answer import Answer
 from slalom.classifiers.text.units import sentence_cuts
-from slalom.document import Document, FloatArray, Queries
+from slalom.document import BoolArray, Document, FloatArray, IntArray, Queries
 from slalom.errors import NoModelError
 from slalom.explainers.base import Explainer, Request
 from slalom.explainers.execution.steps import Order, explained_here
@@ -27,23 +30,28 @@ from slalom.samplers.base import Samples
 from slalom.surrogates.lasso import LassoSurrogate
 
 SPARED = 0.35  # of the loss of both, that of one alone at most
-LEAST = 1.0  # nats that the loss of both costs
+LEAST = 1.0  # nats that are worth telling
+REPLACED = 0.75  # of the loss without the other, that with it at most
 OF_ALL = 0.2  # of what all sources together bring, likewise
 CANDIDATES = {2: 24, 3: 12}  # size → of so many sources, the strongest: copies share what they say
 WORTH_CITING = 0.1  # of the strongest source's share,
 FAINT = 0.1  # and nats
 SURE = 1.645  # standard errors
 
+Set = tuple[int, ...]  # of sources, by their numbers
+
 
 @dataclass(frozen=True)
 class Cited:
-    """A source of a sentence."""
+    """A source, and what it does for an answer or a sentence of it."""
 
     source: int  # its number in the explanation's units
     name: str  # its document's title, or ""
     text: str
     nats: float  # its Shapley value: its fair share of what all sources bring
     lost: float  # nats that the sentence loses without it alone
+    stand_ins: tuple[int, ...]  # sources that make up for its loss
+    side: int  # 1: carries what is said, −1: speaks against it, 0: makes little difference
 
     @property
     def in_words(self) -> str:
@@ -57,6 +65,7 @@ class Citation:
     text: str
     span: tuple[int, int]
     sources: tuple[Cited, ...]
+    lost: float  # nats that the sentence loses without all of these
     either: tuple[tuple[int, ...], ...]  # two or three sources of which one suffices
 
     def __str__(self) -> str:
@@ -92,7 +101,7 @@ def of_part(explanation: Explanation, part: str | Sequence[int]) -> Explanation:
 
 
 def cite(explanation: Explanation, k: int = 3) -> tuple[Citation, ...]:
-    """Each sentence of the answer, with at most k sources and those of which either suffices."""
+    """Each sentence of the answer, with its k strongest sources and those that suffice for them."""
     parts = sentences_of(explanation)
     return tuple(replace(citation_of(part, k), span=span) for span, part in parts)
 
@@ -103,29 +112,6 @@ def sentences_of(explanation: Explanation) -> list[tuple[tuple[int, int], Explan
     if len(cuts) == 1:
         return [(cuts[0], explanation)]
     return [(cut, of_part(explanation, cut)) for cut in cuts]
-
-
-def either_suffices(explanation: Explanation) -> list[tuple[int, ...]]:
-    """Two or three sources of which the answer needs one, the most needed first."""
-    n_units = len(explanation.units)
-    strongest = np.argsort(-shares_of(explanation), kind="stable").tolist()
-    sets: list[tuple[int, ...]] = [(unit,) for unit in range(n_units)]
-    for size, n_candidates in CANDIDATES.items():
-        sets += combinations(sorted(strongest[:n_candidates]), size)
-    kept = np.ones((2 + len(sets), n_units))
-    kept[1] = 0
-    for row, one in enumerate(sets, start=2):
-        kept[row, list(one)] = 0
-    scores = explanation.predict(kept)
-    lost = dict(zip(sets, (scores[0] - scores[2:]).tolist(), strict=True))
-    needed = max(LEAST, OF_ALL * float(scores[0] - scores[1]))
-    found: list[tuple[int, ...]] = []
-    for one in sets[n_units:]:
-        spared = max(lost[rest] for rest in combinations(one, len(one) - 1))
-        holds = any(set(other) <= set(one) for other in found)
-        if not holds and lost[one] >= needed and spared <= SPARED * lost[one]:
-            found.append(one)
-    return sorted(found, key=lambda one: -lost[one])
 
 
 def suffices(sources: Sequence[int]) -> str:
@@ -159,22 +145,98 @@ def per_token(method: Explainer, n_tokens: int) -> Explainer:
 
 def citation_of(explanation: Explanation, k: int = 3) -> Citation:
     """All of an answer, or of a part of one, as if it were one sentence."""
-    said = said_by(explanation)
-    shares, n_units = shares_of(explanation), len(explanation.units)
-    scores = explanation.predict(np.vstack([np.ones(n_units), 1 - np.eye(n_units)]))
-    lost = scores[0] - scores[1:]
-    either = either_suffices(explanation)
-    error = explanation.errors.get("shapley", np.zeros(n_units))
-    carries = (shares >= max(FAINT, WORTH_CITING * shares.max())) & (shares > SURE * error)
-    carries[[unit for pair in either for unit in pair]] = True
-    ranked = np.argsort(-shares.round(1), kind="stable")  # those alike in their own order
-    order = [int(at) for at in ranked if carries[at]][:k]
-    cited = tuple(
-        Cited(at, said.names[at], explanation.units[at], float(shares[at]), float(lost[at]))
-        for at in order
-    )
-    pairs = tuple(pair for pair in either if set(pair) <= set(order))
-    return Citation(said.text, (0, len(said.text)), cited, pairs)
+    text = said_by(explanation).text
+    told, either = weighed(explanation)
+    carrying = [one for one in told if one.side > 0]
+    named = {one.source for one in carrying[:k]}
+    pairs = tuple(one for one in either if named & set(one))
+    named |= {unit for one in pairs for unit in one}
+    (lost,) = lost_without(explanation, [sorted(named)])
+    cited = tuple(one for one in carrying if one.source in named)
+    return Citation(text, (0, len(text)), cited, lost, pairs)
+
+
+def weighed(explanation: Explanation) -> tuple[list[Cited], list[Set]]:
+    """Every source, the strongest first, and sets of which one suffices, the most needed first."""
+    said, shares = said_by(explanation), shares_of(explanation)
+    lost = _losses(explanation, shares)
+    either = _either(lost, len(shares))
+    stand_ins = [_stand_ins(unit, lost, either) for unit in range(len(shares))]
+    backed = np.array([bool(others) for others in stand_ins])
+    sides = _sides(explanation, np.array([lost[unit,] for unit in range(len(shares))]), backed)
+    sides[[unit for one in either for unit in one]] = 1
+    order = np.argsort(-shares.round(1), kind="stable").tolist()  # those alike in their own order
+    told = [
+        Cited(
+            source=unit,
+            name=said.names[unit],
+            text=explanation.units[unit],
+            nats=float(shares[unit]),
+            lost=lost[unit,],
+            stand_ins=stand_ins[unit],
+            side=int(sides[unit]),
+        )
+        for unit in order
+    ]
+    return told, either
+
+
+def lost_without(explanation: Explanation, sets: Sequence[Sequence[int]]) -> list[float]:
+    """Nats that the answer loses without each set of sources, measured where it was asked."""
+    kept = np.ones((1 + len(sets), len(explanation.units)))
+    for row, removed in enumerate(sets, start=1):
+        kept[row, list(removed)] = 0.0
+    scores = explanation.predict(kept)
+    return [float(lost) for lost in scores[0] - scores[1:]]
+
+
+def _losses(explanation: Explanation, shares: FloatArray) -> dict[Set, float]:
+    """What is lost without each source, all of them, and small sets of the strongest."""
+    n_units = len(shares)
+    strongest = np.argsort(-shares, kind="stable").tolist()
+    sets: list[Set] = [(unit,) for unit in range(n_units)]
+    for size, n_candidates in CANDIDATES.items():
+        sets += combinations(sorted(strongest[:n_candidates]), size)
+    sets.append(tuple(range(n_units)))
+    return dict(zip(sets, lost_without(explanation, sets), strict=True))
+
+
+def _either(lost: dict[Set, float], n_units: int) -> list[Set]:
+    """Two or three sources of which the answer needs one, the most needed first."""
+    needed = max(LEAST, OF_ALL * lost[tuple(range(n_units))])
+    found: list[Set] = []
+    for one in lost:
+        if len(one) not in CANDIDATES or any(set(other) <= set(one) for other in found):
+            continue
+        spared = max(lost[rest] for rest in combinations(one, len(one) - 1))
+        if lost[one] >= needed and spared <= SPARED * lost[one]:
+            found.append(one)
+    return sorted(found, key=lambda one: -lost[one])
+
+
+def _stand_ins(unit: int, lost: dict[Set, float], either: Sequence[Set]) -> Set:
+    """The others of a set of which one suffices, or the one without which it is missed most."""
+    for one in either:
+        if unit in one:
+            return tuple(other for other in one if other != unit)
+    pairs = [one for one in lost if len(one) == 2 and unit in one]
+    missed = {other: lost[one] - lost[other,] for one in pairs for other in one if other != unit}
+    best = max(missed, key=lambda other: missed[other], default=None)
+    if best is None or lost[unit,] > min(REPLACED * missed[best], missed[best] - LEAST):
+        return ()
+    return (best,)
+
+
+def _sides(explanation: Explanation, lost: FloatArray, backed: BoolArray) -> IntArray:
+    """(n_units,) of 1, −1 and 0: by a fair share that the loss does not contradict, or by the loss
+    where it is plain."""
+    shares, none = shares_of(explanation), np.zeros(len(lost))
+    worth = max(FAINT, WORTH_CITING * float(shares.max()))
+    sure = np.maximum(worth, SURE * explanation.errors.get("shapley", none))
+    plain = np.maximum(max(LEAST, worth), SURE * explanation.errors.get("removal", none))
+    carries = (shares >= sure) & ((lost > 0) | backed) | (lost >= plain) & (shares > -sure)
+    against = (shares <= -sure) & (lost < 0) | (lost <= -plain) & (shares < sure)
+    return carries.astype(np.int32) - against.astype(np.int32)
 
 
 @dataclass(frozen=True, eq=False)

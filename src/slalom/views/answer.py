@@ -6,12 +6,20 @@ Knows an Explanation of a language model's answer and its citations; draws nothi
 """
 
 from collections.abc import Sequence
+from itertools import combinations
 from math import exp
 
-import numpy as np
-
 from slalom.explanation import Explanation
-from slalom.language.citations import citation_of, cite, shares_of, suffices
+from slalom.language.citations import (
+    LEAST,
+    Citation,
+    Cited,
+    citation_of,
+    cite,
+    lost_without,
+    suffices,
+    weighed,
+)
 from slalom.views import reading
 from slalom.views.numbers import number, r2_percent
 from slalom.views.sentence import Part
@@ -19,8 +27,8 @@ from slalom.views.sentence import Part
 ALIKE = 0.05  # nats either way; nobody would notice
 MOST = 1e6  # a larger factor is not told in digits
 N_NAMED, N_CITED = 3, 3
+BY_SHARE = "Sources by their fair share in nats, with the loss of each one alone:"
 LONGEST = 50  # characters of a source in a line
-BESIDE = 62  # columns beside it, up to "without it over a million times less likely"
 
 
 def likely(nats: float) -> str:
@@ -49,13 +57,20 @@ def source_name(explanation: Explanation, unit: int, length: int = LONGEST) -> s
     return f"[{unit + 1}] {reading.short(reading.label(' '.join(name.split())), length)}"
 
 
-def lost_without(explanation: Explanation, sets: Sequence[Sequence[int]]) -> list[float]:
-    """Nats that the answer loses without each set of sources, measured where it was asked."""
-    kept = np.ones((1 + len(sets), len(explanation.units)))
-    for row, removed in enumerate(sets, start=1):
-        kept[row, list(removed)] = 0.0
-    scores = explanation.predict(kept)
-    return [float(lost) for lost in scores[0] - scores[1:]]
+def without(source: Cited) -> str:
+    """ "without it 2.6 times less likely", and why it is not missed more."""
+    told = f"without it {likely(source.lost)}"
+    if not source.stand_ins:
+        return told
+    names = " or ".join(f"[{unit + 1}]" for unit in source.stand_ins)
+    return f"{told}: {names} can stand in" + (" for part of it" if source.lost >= LEAST else "")
+
+
+def without_all(citation: Citation) -> str:
+    """ "without it …", "without both …", "without all three …"."""
+    n = len(citation.sources)
+    all_of = {1: f"source {citation.sources[0].source + 1}", 2: "both", 3: "all three"}
+    return f"without {all_of.get(n, 'all of them')} it is {likely(citation.lost)}"
 
 
 def verdict(explanation: Explanation) -> tuple[Part, ...]:
@@ -63,22 +78,15 @@ def verdict(explanation: Explanation) -> tuple[Part, ...]:
     citation = citation_of(explanation, N_NAMED)
     if not citation.sources:
         return (Part("The answer rests on none of the sources: the model would say it anyway."),)
-    names = [f"source {one.source + 1}" for one in citation.sources[:N_NAMED]]
+    names = [f"source {one.source + 1}" for one in citation.sources]
     parts = [Part("The answer rests on ")]
     for place, name in enumerate(names):
         joint = "" if not place else " and " if place == len(names) - 1 else ", "
         parts += [Part(joint), Part(name, "for")]
-    if citation.either:
-        copies = citation.either[0]
-        one = max(lost_without(explanation, [[unit] for unit in copies]))
-        every = lost_without(explanation, [copies])[0]
-        told = (
-            f": {suffices(copies)}. Without one of them it is {likely(one)}, "
-            f"without {'both' if len(copies) == 2 else 'all of them'} {likely(every)}."
-        )
-    else:
-        top = citation.sources[0].source
-        told = f": without source {top + 1} it is {likely(lost_without(explanation, [[top]])[0])}."
+    told = f": {without_all(citation)}."
+    for one in citation.either[:1]:
+        rest = [max(lost_without(explanation, list(combinations(one, len(one) - 1))))]
+        told = f"{told[:-1]}, but {suffices(one)}: with one of them alone it is {likely(rest[0])}."
     return (*parts, Part(told))
 
 
@@ -105,26 +113,34 @@ def trust(explanation: Explanation) -> list[str]:
 
 def lines(explanation: Explanation, *, room: int = 100) -> list[str]:
     """For a terminal of that many columns: the verdict, the cited answer, the sources, trust."""
-    longest = min(LONGEST, max(16, room - BESIDE))
-    shares = shares_of(explanation)
-    lost = lost_without(explanation, [[unit] for unit in range(len(shares))])
-    order = np.argsort(-np.abs(shares.round(1)), kind="stable").tolist()
-    names = [source_name(explanation, unit, longest) for unit in order]
-    width = max(map(len, names))
-    table = [
-        f"  {name:<{width}}  {number(float(shares[unit])):>7}   without it {likely(lost[unit])}"
-        for name, unit in zip(names, order, strict=True)
-    ]
+    told, _ = weighed(explanation)
+    listed = [one for one in told if one.side]
+    others = [one.lost for one in told if not one.side]
+    beside = [f"  {number(one.nats):>7}   {without(one)}" for one in listed]
+    longest = min(LONGEST, max(16, room - max(map(len, beside), default=0) - 2))
+    names = [source_name(explanation, one.source, longest) for one in listed]
+    width = max(map(len, names), default=0)
+    table = [f"  {name:<{width}}{text}" for name, text in zip(names, beside, strict=True)]
     quality = explanation.quality
     return [
         "".join(part.text for part in verdict(explanation)),
         "",
         *(str(citation) for citation in cite(explanation, N_CITED)),
         "",
-        "Sources, with their fair share in nats:",
-        *table,
+        *([BY_SHARE, *table] if table else []),
+        *_rest(others),
         "",
         f"Trust: {quality.trust}. {' '.join(trust(explanation))}",
         *(f"Note: {note}" for note in reading.notes(explanation)),
         reading.cost(explanation),
     ]
+
+
+def _rest(lost: Sequence[float]) -> list[str]:
+    """Those that are not listed, in a line."""
+    if not lost:
+        return []
+    told = likely(max(lost, key=abs))
+    if len(lost) == 1:
+        return [f"The other source matters less: without it the answer is {told}."]
+    return [f"The other {len(lost)} matter less: without one of them it is at most {told}."]

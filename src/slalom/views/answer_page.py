@@ -14,9 +14,17 @@ from typing import Any
 import numpy as np
 
 from slalom.explanation import Explanation
-from slalom.language.citations import Citation, citation_of, sentences_of, shares_of, suffices
+from slalom.language.citations import (
+    Citation,
+    citation_of,
+    lost_without,
+    sentences_of,
+    shares_of,
+    suffices,
+    weighed,
+)
 from slalom.views import reading
-from slalom.views.answer import N_CITED, likely, lost_without, source_name, trust, verdict
+from slalom.views.answer import N_CITED, source_name, trust, verdict, without, without_all
 from slalom.views.numbers import number
 
 ROOM = 16_000  # numbers of a file's what-if
@@ -29,7 +37,7 @@ def answer_record(explanation: Explanation) -> Record:
     assert said is not None
     parts = sentences_of(explanation)
     units = range(len(explanation.units))
-    shares, lost = shares_of(explanation), lost_without(explanation, [[unit] for unit in units])
+    told = {one.source: one for one in weighed(explanation)[0]}
     measured = explanation.is_measured("removal")
     return {
         "kind": "answer",
@@ -50,8 +58,8 @@ def answer_record(explanation: Explanation) -> Record:
                 "name": source_name(explanation, unit),
                 "title": reading.label(said.names[unit]),
                 "text": reading.visible(explanation.units[unit]),
-                "share": _rounded(shares[unit]),
-                "lost": f"without it the answer is {likely(lost[unit])}",
+                "share": _rounded(told[unit].nats),
+                "lost": without(told[unit]),
                 "measured": bool(measured[unit]),
             }
             for unit in units
@@ -88,8 +96,8 @@ def _marks(sentence: Record) -> str:
 def _cited(citation: Citation) -> Record:
     cited = [one.source for one in citation.sources]
     told = "; ".join(map(suffices, citation.either))
-    if not told and cited and citation.sources[0].lost > 0:
-        told = f"{likely(citation.sources[0].lost)} without [{cited[0] + 1}]"
+    if not told and cited:
+        told = without_all(citation)
     return {"cited": cited, "told": told}
 
 

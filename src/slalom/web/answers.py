@@ -11,11 +11,10 @@ import numpy as np
 from slalom.answer import scores_of
 from slalom.explanation import Explanation
 from slalom.language.attribute import attributed
-from slalom.language.citations import sentences_of
+from slalom.language.citations import lost_without, sentences_of
 from slalom.language.scoring import AnswerScorer, Writer
 from slalom.language.sources import sources_of
 from slalom.schema import Within
-from slalom.views.answer import lost_without
 from slalom.web.jobs import Patience, Say
 from slalom.web.kept import Kept
 from slalom.web.limits import Limits, Refusal
