@@ -1,4 +1,4 @@
-"""benchmarks.context, small: stored answers, a model asked afresh, and the time it takes."""
+"""benchmarks.context, small: stored answers, and a model asked afresh with the time it takes."""
 
 import json
 import sys
@@ -53,21 +53,22 @@ def folder(tmp_path_factory):
     return made
 
 
-def test_a_model_asked_afresh(folder, monkeypatch, capsys) -> None:
+def test_a_model_asked_afresh(folder, tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.setattr(context, "CONTEXTS", {"faces": ((), "the film?")})
     monkeypatch.setattr(context, "described", lambda names, n: context.sources_of(list(FACTS)[:n]))
-    rows, told = run(
-        monkeypatch, capsys,
-        "--model", folder, "--sources", 4, "--queries", 16, "--fresh", 8,
-    )  # fmt: skip
+    kept = ("--cache", tmp_path, "--out", tmp_path / "rows")
+    asked = ("--model", folder, "--sources", 4, "--queries", 16, "--fresh", 8)
+    rows, told = run(monkeypatch, capsys, *asked, *kept)
     assert [row["method"] for row in rows] == context.METHODS.split(",")
     assert all(row["queries"] <= 16 and row["tokens"] > 0 for row in rows)
     assert "LDS half" in told
-    timed, _ = run(
-        monkeypatch, capsys, "--model", folder, "--sources", 4, "--queries", 16, "--time"
-    )
-    assert timed[0]["ratio"] > 0
-    assert 0 < timed[0]["share of tokens"] < 1
+    ours = rows[0]
+    assert ours["ratio"] > 0
+    assert 0 < ours["share of tokens"] < 1
+    again, _ = run(monkeypatch, capsys, *asked, *kept)
+    assert [row["tokens"] for row in again] == [0] * len(rows)
+    assert [row["R2 half"] for row in again] == [row["R2 half"] for row in rows]
+    assert len((tmp_path / "rows").read_text().splitlines()) == 2 * len(rows)
 
 
 def test_every_metric_measures_an_answer() -> None:
