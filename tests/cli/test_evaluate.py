@@ -58,6 +58,25 @@ def test_compare_shows_every_method_and_says_which_cannot(run):
     assert max(map(len, out.splitlines())) < 200  # no line is filled up with blanks
 
 
+def test_absent_words_may_be_replaced(run, data, tmp_path):
+    path = tmp_path / "all.jsonl"
+    line = ("compare", TEXT, "--methods", "slalom", "--absent", "_", "--json", str(path))
+    assert run(*line)[0] == 0
+    classifier = slalom.FunctionClassifier(scores, ["bad", "good"], gives="logits")
+    there = slalom.explain(classifier, TEXT, target="good", absent="_")
+    found = json.loads(path.read_text())
+    np.testing.assert_allclose(found["scores"]["removal"], there.scores["removal"])
+    assert "replaced by '_'" in " ".join(found["quality"]["notes"])
+    status, _, err = run("compare", TEXT, "--absent", "mask")
+    assert status != 0
+    assert "small has no mask token" in err
+    line = ("evaluate", "--data", str(data), "--out", str(tmp_path / "out"), "--methods", "linear")
+    assert run(*line, "--absent", "_")[0] == 0
+    status, _, err = run(*line)  # rows of another table
+    assert status != 0
+    assert "absent" in err
+
+
 def test_compare_writes_explanations(run, tmp_path):
     path = tmp_path / "all.jsonl"
     status, _, _ = run("compare", TEXT, "--methods", "lime,linear", "--json", str(path))

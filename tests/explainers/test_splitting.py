@@ -1,5 +1,7 @@
 """Long texts get coarser units unless the caller says what the units are."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -14,6 +16,16 @@ def halves(texts):
 @pytest.fixture(scope="module")
 def classifier():
     return slalom.FunctionClassifier(halves, labels=["no", "yes"])
+
+
+def test_a_hint_where_words_could_be_had(monkeypatch):
+    chinese, hint = "这部电影很好看", "pip install 'slalom-xai[words]'"
+    classifier = slalom.FunctionClassifier(lambda texts: [[0.5, 0.5]] * len(texts))
+    assert document_of(classifier, chinese, None).notes == ()
+    monkeypatch.setitem(sys.modules, "budoux", None)
+    assert hint in document_of(classifier, chinese, None).notes[0]
+    for text, units in [(chinese, "sentence"), ("a film 好", None), ("ຂ້ອຍຂ້ອຍຂ້ອຍ", None)]:
+        assert document_of(classifier, text, units).notes == ()
 
 
 def test_short_texts_are_cut_into_words(classifier):

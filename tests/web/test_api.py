@@ -54,6 +54,17 @@ def test_every_field_is_used(server):
     assert np.array(every["scores"]["shapley"]).shape[1] == 4
 
 
+def test_absent_words_may_be_replaced(server):
+    body = {"text": TEXT, "absent": "_", "n_queries": 60}
+    status, answer, _ = server.ask("/api/explain", body)
+    assert status == 200
+    here = slalom.explain(models().every[0].classifier, TEXT, n_queries=60, absent="_")
+    np.testing.assert_allclose(answer["scores"]["removal"], here.scores["removal"], atol=1e-5)
+    assert any("replaced by '_'" in note for note in answer["quality"]["notes"])
+    status, answer, _ = server.ask("/api/explain", {**body, "absent": "mask"})
+    assert (status, "has no mask token" in answer["error"]) == (422, True)
+
+
 def test_a_pair_is_a_list_of_two(server):
     status, answer, _ = server.ask("/api/explain", {"text": ["a film", "a song"], "model": "words"})
     assert status in (200, 422)  # functions of one text may refuse pairs, in a sentence

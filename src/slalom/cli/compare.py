@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from slalom.cli.typed import (
+    ABSENT,
     COUNT,
     DEVICE,
     MODEL,
@@ -57,6 +58,7 @@ COMPARED = "slalom,slalom-fast,lime,kernel-shap,leave-one-out,integrated-gradien
 @SEED
 @DEVICE
 @REVISION
+@ABSENT
 @click.option(
     "--json", "json_file", metavar="FILE", help="Write explanations with metrics, one per line."
 )
@@ -74,10 +76,12 @@ def compare(
     seed: int,
     device: str | None,
     revision: str | None,
+    absent: str,
     json_file: str | None,
     html_file: str | None,
 ) -> None:
     """Compare several methods on TEXT (if omitted, the text is read from a pipe)."""
+    from slalom.classifiers.absent import with_absent
     from slalom.classifiers.load import load
     from slalom.explainers.base import Request
     from slalom.explainers.splitting import document_of
@@ -87,7 +91,7 @@ def compare(
     content = text_typed(text, file)
     typed = None if metrics == "none" else metrics
     chosen, wanted = methods_typed(methods), names_typed(typed, METRICS, "metric")
-    classifier = load(model, device=device, revision=revision)
+    classifier = with_absent(load(model, device=device, revision=revision), absent)
     wanted_class = one_class_typed(target, classifier.labels)
     document = document_of(classifier, content, units, too_long=too_long)
     explanations = _explained(classifier, document, chosen, Request(wanted_class, queries, seed))

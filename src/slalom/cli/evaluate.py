@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from slalom.cli.typed import (
+    ABSENT,
     COUNT,
     DEVICE,
     MODEL,
@@ -59,6 +60,7 @@ MEASURED = "UNI,WIDE,REM,deletion,insertion"
 @SEED
 @DEVICE
 @REVISION
+@ABSENT
 @click.option(
     "--jobs",
     type=COUNT,
@@ -81,9 +83,11 @@ def evaluate(
     seed: int,
     device: str | None,
     revision: str | None,
+    absent: str,
     jobs: int,
 ) -> None:
     """Measure methods on many texts: Parquet, Markdown and HTML tables with cost."""
+    from slalom.classifiers.absent import REMOVE, with_absent
     from slalom.classifiers.load import load
     from slalom.evaluation.items import read_items
     from slalom.evaluation.run import Plan
@@ -98,7 +102,7 @@ def evaluate(
         raise FileError(f"cannot read {path}: {why}")
     if not out:
         raise click.UsageError("--out is empty: name a folder for the results")
-    classifier = load(model, device=device, revision=revision)
+    classifier = with_absent(load(model, device=device, revision=revision), absent)
     items, skipped = read_items(path, classifier.labels)
     plan = Plan(
         methods=chosen,
@@ -110,7 +114,9 @@ def evaluate(
         too_long=too_long,
         seed=seed,
     )
-    store = Store(Path(out), _settings(classifier, path, plan))
+    settings = _settings(classifier, path, plan)
+    settings |= {} if absent == REMOVE else {"absent": absent}
+    store = Store(Path(out), settings)
     _work(classifier, items[:documents], plan, store=store, jobs=jobs)
     _report(store, classifier, plan, data=path, skipped=skipped)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from slalom.cli.typed import COUNT, DEVICE, REVISION
+from slalom.cli.typed import ABSENT, COUNT, DEVICE, REVISION
 
 if TYPE_CHECKING:
     from slalom.classifiers.base import Classifier
@@ -29,13 +29,7 @@ OPTIONS = (
         metavar="N",
         help="Sample N answers per query, for servers without log-probabilities.",
     ),
-    click.option(
-        "--absent",
-        metavar="HOW",
-        default="remove",
-        show_default=True,
-        help="What becomes of absent words: remove, mask, or a text that replaces them.",
-    ),
+    ABSENT,
     click.option(
         "--cache", metavar="FILE", help="Keep replies in this file, so that none is paid for twice."
     ),

@@ -83,6 +83,13 @@ TOO_LONG = click.option(
     show_default=True,
     help="What to do with a text that is longer than the model can read.",
 )
+ABSENT = click.option(
+    "--absent",
+    metavar="HOW",
+    default="remove",
+    show_default=True,
+    help="What becomes of absent words: remove, mask, or a text that replaces them.",
+)
 UNITS = click.option(
     "--units",
     type=click.Choice(["token", "word", "sentence"]),

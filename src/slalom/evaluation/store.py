@@ -67,7 +67,7 @@ class Store:
             before = None
         if not isinstance(before, dict):
             raise FileError(f"{path} is damaged: name another folder, or delete this one")
-        other = [name for name in settings if before.get(name) != settings[name]]
+        other = [n for n in before | settings if before.get(n) != settings.get(n)]
         if other:
             raise FileError(
                 f"{self.folder} holds an evaluation with another {', '.join(other)}: "

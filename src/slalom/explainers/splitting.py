@@ -12,10 +12,15 @@ from itertools import groupby
 from typing import Protocol
 
 from slalom.classifiers.base import Units, checked_text
+from slalom.classifiers.text.spaceless import would_have_words
 from slalom.document import Document, Span, Text
 
 MAX_UNITS = 1000  # above it coarser units are taken
 N_RUNS = 300  # of words, about, where sentences do not serve
+NO_WORDS = (
+    "units are characters or pieces of the tokenizer, since this script puts no spaces between "
+    "words: with  pip install 'slalom-xai[words]'  they are words"
+)
 MIN_SENTENCES = 50  # fewer would make a poor explanation of a long text
 
 
@@ -31,6 +36,8 @@ def document_of(
     """The text as the classifier cuts it, with coarser units where there would be too many."""
     checked = checked_text(text)
     document = classifier.split(checked, units, too_long=too_long)
+    if units in (None, "word") and would_have_words("".join(checked)):
+        document = replace(document, notes=(*document.notes, NO_WORDS))
     if units is not None or document.n_units <= MAX_UNITS:
         return document
     what, spans = _coarser(classifier, checked, document, too_long)

@@ -4,9 +4,10 @@ The bodies are dataclasses; schema.py reads them by their annotations, openapi.p
 """
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, TypeVar
 
+from slalom.classifiers.absent import REMOVE, with_absent
 from slalom.classifiers.base import Units, checked_text
 from slalom.document import Text
 from slalom.errors import DamageError
@@ -33,6 +34,7 @@ class ExplainBody:
     n_queries: Annotated[int | None, Within(1, 10**6)] = None
     seed: Annotated[int, Within(0, 2**31 - 1)] = 0
     too_long: Literal["error", "truncate", "windows"] = "windows"
+    absent: str = REMOVE  # what becomes of absent words: remove, mask, or a text in their places
 
 
 @dataclass(frozen=True)
@@ -109,9 +111,10 @@ def explanation_request(
     asked = read(ExplainBody, record)
     if asked.n_queries is not None and asked.n_queries > limits.queries:
         raise _wrong(f"n_queries: expected a number from 1 to {limits.queries}")
+    model = models.named(asked.model)
     chosen, cut = by_phrases(method_named(asked.method), asked.units, asked.too_long)
     return ExplanationRequest(
-        model=models.named(asked.model),
+        model=replace(model, classifier=with_absent(model.classifier, asked.absent)),
         text=text_of(asked.text, limits),
         method=chosen,
         target=asked.target,

@@ -1,3 +1,4 @@
+import sys
 from time import process_time
 
 import numpy as np
@@ -34,7 +35,14 @@ def sentences(text: str) -> list[str]:
         ("'quoted' rock'n'roll - so", ["'", "quoted", "'", "rock'n'roll", "-", "so"]),
         ("user_name x2", ["user_name", "x2"]),
         ("naïve cafe\u0301", ["naïve", "cafe\u0301"]),
-        ("好电影。ไทย", ["好", "电", "影", "。", "ไ", "ท", "ย"]),
+        (
+            "很好的电影。IMDB给了8分",
+            ["很", "好", "的", "电影", "。", "IMDB", "给", "了", "8", "分"],
+        ),
+        ("這部電影很好看", ["這部", "電影", "很", "好", "看"]),
+        ("この映画は素晴らしい。", ["この", "映画は", "素晴らしい", "。"]),
+        ("หนังเรื่องนี้ สนุกมาก", ["หนัง", "เรื่อง", "นี้", "สนุก", "มาก"]),
+        ("ຂ້ອຍ", ["ຂ້", "ອ", "ຍ"]),
         ("हिन्दी मराठी", ["हिन्दी", "मराठी"]),
         ("좋은 영화", ["좋은", "영화"]),
         ("👍🏽👨‍👩‍👧❤️ 1️⃣🇩🇪🇫🇷", ["👍🏽", "👨‍👩‍👧", "❤️", "1️⃣", "🇩🇪", "🇫🇷"]),
@@ -58,11 +66,52 @@ def test_words_of_many_scripts(text: str, expected: list[str]) -> None:
         ("好看。不好看！真的", ["好看。", "不好看！", "真的"]),
         ("A title\n\nA line\nanother", ["A title", "A line", "another"]),
         ("no end", ["no end"]),
+        ("Bad.<br /><br />Dull film.</p> Yes", ["Bad.", "<br /><br />Dull film.", "</p> Yes"]),
         ("...", ["..."]),
     ],
 )
 def test_sentences(text: str, expected: list[str]) -> None:
     assert sentences(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Bad.<br /><br />\n<p>Dull", ["Bad", ".", "<br /><br />\n<p>", "Dull"]),
+        ("a <b>fine</b> film", ["a", "<b>", "fine", "</b>", "film"]),
+        ("<a href='x y' id=z>here</a>", ["<a href='x y' id=z>", "here", "</a>"]),
+        ("AT&amp;T &#39;&quot;", ["AT", "&amp;", "T", "&#39;", "&quot;"]),
+        ("<!-- no --><unk>", ["<!-- no --><unk>"]),
+        ("1 < 2 and x<y, b>a & c; <3", "1 < 2 and x < y , b > a & c ; < 3".split()),
+        ("a <b and c> d", "a < b and c > d".split()),
+    ],
+)
+def test_tags_in_a_row_are_one_unit_and_so_is_an_entity(text: str, expected: list[str]) -> None:
+    assert words(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<a" * 20_000,
+        '<a b="' * 20_000,
+        "<a" + " x=1" * 20_000,
+        "<br />" * 20_000,
+        "<!--" * 20_000,
+        ("<br>" + " " * 500) * 100,
+        "&" * 40_000,
+        "<a x" + " " * 50_000,
+    ],
+)
+def test_broken_mark_up_is_cut_in_linear_time(text: str) -> None:
+    start = process_time()
+    assert word_cuts(text)
+    assert process_time() - start < 1.0
+
+
+def test_without_budoux_characters_are_units(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "budoux", None)
+    assert words("好电影。ไทย") == ["好", "电", "影", "。", "ไ", "ท", "ย"]
 
 
 def test_a_book_is_cut_into_sentences_in_linear_time() -> None:

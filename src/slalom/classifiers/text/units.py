@@ -1,7 +1,9 @@
 """Splits a text into words, sentences or the caller's spans, and groups tokens into units.
 
 This part knows characters and token offsets, nothing of models. A unit is never blank: the
-whitespace before it, and tokens of nothing but whitespace, belong to it.
+whitespace before it, and tokens of nothing but whitespace, belong to it. HTML tags that follow
+each other are one unit, as is an entity: a classifier may well react to them, so they are scored
+like words, but nobody wants four scores for one <br />.
 """
 
 import re
@@ -13,6 +15,7 @@ from numbers import Integral
 from typing import NamedTuple
 
 from slalom.classifiers.base import UNIT_KINDS, Units
+from slalom.classifiers.text.spaceless import is_spaceless, joined_characters
 from slalom.document import Text
 from slalom.errors import InputError, UnknownNameError
 
@@ -20,33 +23,28 @@ Cut = tuple[int, int]  # start and end of some characters
 
 # Every character is mapped to the letter of its class, so that one pattern fits all scripts:
 # s space, w letter, d digit, c letter of a script without spaces, m mark or invisible sign,
-# j joins letters, p joins digits, z zero-width joiner, r half a flag, e emoji or symbol, o other.
+# j joins letters, p joins digits, z zero-width joiner, r half a flag, e emoji or symbol, o other;
+# t where mark-up begins, u the rest of it.
 WORDS = re.compile(
     "[mz]*(?:"
-    "[wd][wdmz]*(?:(?:j(?=[wd])|(?<=d)p(?=d))[wd][wdmz]*)*"
+    "tu*"
+    "|[wd][wdmz]*(?:(?:j(?=[wd])|(?<=d)p(?=d))[wd][wdmz]*)*"
     "|c[mz]*"
     "|rr[mz]*"
     "|em*(?:z+em*)*z*"
     "|[eropj][mz]*)"
     "|[mz]+"
 )
-WITHOUT_SPACES = (
-    (0x0E00, 0x0EFF),  # Thai, Lao
-    (0x1000, 0x109F),  # Myanmar
-    (0x1780, 0x17FF),  # Khmer
-    (0x3005, 0x3007),
-    (0x3040, 0x30FF),  # Hiragana, Katakana
-    (0x31F0, 0x31FF),
-    (0x3400, 0x4DBF),  # Han
-    (0x4E00, 0x9FFF),
-    (0xF900, 0xFAFF),
-    (0xFF66, 0xFF9F),
-    (0x20000, 0x3FFFF),
+TAG = (  # attributes have values, so that "a <b and c> d" is no tag
+    r"<!--[^<>]*-->|<!?/?[A-Za-z][\w:.-]*"
+    r"(?:\s+[\w:.-]+\s*=\s*(?:\"[^\"<>]*\"|'[^'<>]*'|[^\s\"'<>]+))*\s*/?>"
 )
+MARKUP = re.compile(rf"(?:{TAG})(?:\s*(?:{TAG}))*|&(?:[A-Za-z]{{2,8}}\d{{0,2}}|#\w{{1,7}});")
 JOINS_LETTERS = "'’-‐‑"
 JOINS_DIGITS = ".,"
 SENTENCE_ENDS = re.compile(
-    r"""[.!?…]+["'”’»)\]]*(?=\s)|[。！？｡]+[”’」』）]*|\s*[\n\u2028\u2029]\s*""", re.VERBOSE
+    r"""[.!?…]+["'”’»)\]]*(?=\s|</?[A-Za-z])|[。！？｡]+[”’」』）]*|\s*[\n\u2028\u2029]\s*""",
+    re.VERBOSE,
 )
 ABBREVIATION = re.compile(r"\b(?:(?i:mr|mrs|ms|dr|prof|st|vs|e\.g|i\.e|cf)|[A-Z])\.$")
 NOT_SPACE = re.compile(r"\S")
@@ -61,7 +59,7 @@ def _kind(character: str) -> str:
         return "z"
     if category[0] == "M" or category == "Cf" or 0x1F3FB <= code <= 0x1F3FF:  # skin tones
         return "m"
-    if category[0] in "LN" and any(first <= code <= last for first, last in WITHOUT_SPACES):
+    if category[0] in "LN" and is_spaceless(code):
         return "c"
     if category[0] == "N":
         return "d"
@@ -88,8 +86,18 @@ _kinds = _Kinds()
 
 def word_cuts(text: str) -> list[Cut]:
     """Words, and every other visible character on its own; only whitespace is left out."""
-    shape = text.translate(_kinds)
-    return [match.span() for match in WORDS.finditer(shape)]
+    shape = _shape(text)
+    cuts = [match.span() for match in WORDS.finditer(shape)]
+    return joined_characters(text, cuts) if "c" in shape else cuts
+
+
+def _shape(text: str) -> str:
+    """The letter of its class for every character."""
+    letters, parts, end = text.translate(_kinds), [], 0
+    for match in MARKUP.finditer(text):
+        parts += [letters[end : match.start()], "t", "u" * (len(match.group()) - 1)]
+        end = match.end()
+    return "".join([*parts, letters[end:]])
 
 
 def sentence_cuts(text: str) -> list[Cut]:

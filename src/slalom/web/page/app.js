@@ -33,8 +33,8 @@
       place.classList.remove("two");
       compare.textContent = "Compare";
     } else {
-      const { text, model, target, units, n_queries, seed } = panels[0].state();
-      const panel = add({ text, model, target, units, n_queries, seed, method: "lime" });
+      const { text, model, target, units, absent, n_queries, seed } = panels[0].state();
+      const panel = add({ text, model, target, units, absent, n_queries, seed, method: "lime" });
       if (panel.hasText()) panel.explain();
     }
     changed();

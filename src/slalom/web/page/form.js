@@ -5,6 +5,8 @@
   const { element } = slalom;
   const UNITS = [["", "automatic"], ["word", "words"], ["phrase", "phrases"], ["token", "tokens"], ["sentence", "sentences"]];
 
+  const ABSENT = [["remove", "removed"], ["mask", "masked"]];
+
   const field = (label, control) => element("label", { class: "field" }, element("span", {}, label), control);
   const select = (options, chosen, change) =>
     element("select", { change }, options.map(([value, title]) => element("option", { value, selected: value === chosen }, title)));
@@ -26,6 +28,7 @@
     const method = select(known.methods.map(({ name }) => [name, name]), given.method ?? "slalom", () => describe());
     const summary = element("p", { class: "hint" });
     const units = select(UNITS, given.units ?? "");
+    const absent = select(ABSENT, given.absent ?? "remove");
     const budget = element("input", { type: "number", min: 10, max: 5000, placeholder: "auto", "aria-label": "Queries" });
     const seed = element("input", { type: "number", min: 0, "aria-label": "Seed" });
     budget.value = given.n_queries ?? "";
@@ -75,7 +78,7 @@
       element(
         "div",
         { class: "row settings" },
-        field("model", model), field("method", method), field("explain", target), field("units", units), field("queries", budget), field("seed", seed),
+        field("model", model), field("method", method), field("explain", target), field("units", units), field("absent words", absent), field("queries", budget), field("seed", seed),
       ),
       summary,
     );
@@ -83,7 +86,7 @@
     const state = () => ({
       text: pairing.checked ? [text.value, second.value] : text.value,
       model: model.value, method: method.value,
-      target: target.value || null, units: units.value || null,
+      target: target.value || null, units: units.value || null, absent: absent.value,
       n_queries: number(budget), seed: number(seed) ?? 0,
     });
     const busy = (on) => {
