@@ -321,6 +321,22 @@ def test_every_text_is_asked_on_until_its_errors_are_small(tmp_path):
         explain_dataset(classifier(), str(data), tmp_path / "out", max_error=0)
 
 
+def test_answers_that_vary_are_averaged(data, tmp_path):
+    rows = [{"text": "a great film although the end is dull"}, {"text": "a great film"}]
+    data = write_jsonl(tmp_path / "d.jsonl", rows)
+    explain_dataset(classifier(), str(data), tmp_path / "out", n_queries=QUERIES, repeats=3)
+    for row in rows_in(tmp_path / "out"):
+        wanted = {"target": "good", "n_queries": QUERIES, "repeats": 3}
+        alone = slalom.explain(classifier(), row["text"], **wanted)
+        assert row["scores"]["shapley"] == pytest.approx(alone.scores["shapley"], abs=1e-6)
+        n_queries, n_repeats = row["quality"]["n_queries"], alone.quality.n_repeats
+        assert (n_queries, n_repeats) == (alone.quality.n_queries, 2 * n_queries // 3)
+    with pytest.raises(FileError, match=r"\(repeats was 3, now left open\)"):
+        explain_dataset(classifier(), str(data), tmp_path / "out", n_queries=QUERIES)
+    with pytest.raises(InputError, match="repeats needs a method that only asks"):
+        explain_dataset(classifier(), str(data), tmp_path / "in", "attention-mean", repeats=2)
+
+
 def test_the_vocabulary_of_a_run_knows_what_the_words_say(tmp_path):
     data = write_jsonl(tmp_path / "d.jsonl", reviews(60))
     explain_dataset(classifier(), str(data), tmp_path / "out", rows_per_file=25)

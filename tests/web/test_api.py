@@ -65,6 +65,16 @@ def test_absent_words_may_be_replaced(server):
     assert (status, "has no mask token" in answer["error"]) == (422, True)
 
 
+def test_answers_that_vary_are_averaged(server):
+    asked = {"text": "so dull a song", "model": "words", "repeats": 3}
+    _, answer, _ = server.ask("/api/explain", asked)
+    assert answer["quality"]["n_queries"] == 3 * 16
+    assert answer["quality"]["n_repeats"] == 2 * 16
+    asked = {"text": "a film", "method": "attention-mean", "repeats": 2}
+    status, answer, _ = server.ask("/api/explain", asked)
+    assert (status, "repeats needs a method that only asks" in answer["error"]) == (422, True)
+
+
 def test_a_pair_is_a_list_of_two(server):
     status, answer, _ = server.ask("/api/explain", {"text": ["a film", "a song"], "model": "words"})
     assert status in (200, 422)  # functions of one text may refuse pairs, in a sentence

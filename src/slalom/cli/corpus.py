@@ -14,6 +14,7 @@ from slalom.cli.typed import (
     MAX_ERROR,
     METHOD,
     MODEL,
+    REPEATS,
     SEED,
     STANDARD,
     TEXT_COLUMN,
@@ -85,6 +86,7 @@ def corpus() -> None:
 @UNITS
 @click.option("--queries", type=COUNT, metavar="N", help="Use at most N queries per text.")
 @MAX_ERROR
+@REPEATS
 @SEED
 @TOO_LONG
 @model_options
@@ -117,6 +119,7 @@ def explain_corpus(
     units: str | None,
     queries: int | None,
     max_error: float | None,
+    repeats: int,
     seed: int,
     too_long: str,
     device: str | None,
@@ -147,7 +150,8 @@ def explain_corpus(
             "folder, or a pattern in quotes, such as 'data/*.csv'"
         )
     check_foretold(max_error, dry_run=dry_run)
-    recipe = Recipe(with_max_error(method, max_error), 0, queries, units, too_long, seed)
+    chosen_method = with_max_error(method, max_error)
+    recipe = Recipe(chosen_method, 0, queries, units, too_long, seed, repeats)
     typed = TypedModel(
         model, device, revision, labels_typed(labels), prompt, base_url, samples, cache, absent
     )

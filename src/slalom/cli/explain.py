@@ -17,6 +17,7 @@ from slalom.cli.typed import (
     MAX_ERROR,
     METHOD,
     MODEL,
+    REPEATS,
     SEED,
     STANDARD,
     TEXT_COLUMN,
@@ -67,13 +68,7 @@ MAX_WIDTH = 100  # columns; longer lines are hard to read
 )
 @click.option("--queries", type=COUNT, metavar="N", help="Use at most N queries.")
 @MAX_ERROR
-@click.option(
-    "--repeats",
-    type=COUNT,
-    default=1,
-    metavar="K",
-    help="Ask every query K times and average, for a classifier whose answers vary.",
-)
+@REPEATS
 @SEED
 @TOO_LONG
 @model_options
@@ -151,15 +146,14 @@ def explain(
         assert file is not None
         if files or plot_file or scores or pairs or counterfactual:
             raise click.UsageError(f"{file} is a table: its results go to --out")
-        if repeats > 1:
-            raise click.UsageError(f"{file} is a table: --repeats is for one text at a time")
         if units == "phrase":
             raise click.UsageError(f"{file} is a table: --units phrase is for one text at a time")
         from slalom.corpus.explain import Dataset
         from slalom.corpus.work import Recipe
         from slalom.explainers.methods import with_max_error
 
-        recipe = Recipe(with_max_error(method, max_error), 0, queries, units, too_long, seed)
+        chosen = with_max_error(method, max_error)
+        recipe = Recipe(chosen, 0, queries, units, too_long, seed, repeats)
         dataset = Dataset(file, Path(out or f"{file}.parquet"), text_column)
         explain_table(dataset, recipe, typed, target=target, dry_run=dry_run)
         if words is not None and not dry_run:

@@ -57,6 +57,13 @@ MAX_ERROR = click.option(
     metavar="E",
     help="Query until the standard error of every Shapley value is at most E.",
 )
+REPEATS = click.option(
+    "--repeats",
+    type=COUNT,
+    default=1,
+    metavar="K",
+    help="Ask every query K times and average, for a classifier whose answers vary.",
+)
 DRY_RUN = click.option(
     "--dry-run", is_flag=True, help="Estimate the cost without running the model."
 )

@@ -10,7 +10,6 @@ from slalom.corpus.plan import Shard
 from slalom.corpus.records import Record
 from slalom.corpus.work import Recipe
 from slalom.errors import InputError, counted
-from slalom.explainers.base import Request
 from slalom.explainers.dry_run import Cost, dry_run
 from slalom.explainers.splitting import document_of
 
@@ -61,7 +60,6 @@ def cost_of(
 ) -> RunCost:
     """Rehearse documents spread over the input."""
     n_rows = sum(shard.n_rows for shard in left)
-    request = Request(recipe.target, recipe.n_queries, recipe.seed)
     costs: list[Cost] = []
     for record in _spread(left):
         try:
@@ -69,7 +67,7 @@ def cost_of(
             document = document_of(classifier, text, recipe.units, too_long=recipe.too_long)
         except InputError:
             continue
-        costs.append(dry_run(recipe.method, classifier, document, request=request))
+        costs.append(dry_run(recipe.method, classifier, document, request=recipe.request))
     n = max(1, len(costs))
     requests = [cost.n_requests for cost in costs if cost.n_requests is not None]
     return RunCost(

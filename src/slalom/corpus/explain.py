@@ -30,7 +30,7 @@ from slalom.corpus.vocabulary import write_vocabulary
 from slalom.corpus.work import Recipe
 from slalom.errors import FileError, InputError, Setting, UnknownNameError
 from slalom.explainers.base import Explainer, TargetName
-from slalom.explainers.methods import with_max_error
+from slalom.explainers.methods import checked_repeats, with_max_error
 from slalom.tables import arrow
 
 ENGINES = ("local", "ray")
@@ -92,6 +92,7 @@ def explain_dataset(
     rows_per_file: int | None = None,
     device: str | None = None,
     max_error: float | None = None,
+    repeats: int = 1,
     on_progress: OnProgress | None = None,
 ) -> Summary:
     """Explain every row of JSON lines, CSV or Parquet files into a folder of Parquet files.
@@ -99,12 +100,14 @@ def explain_dataset(
     `classifier` is what `slalom.explain` takes, or the name of a model, which every worker
     then loads itself onto `device`; None is the bundled one. The same call on the same folder
     finishes what an earlier one has left, and asks nothing again. With `max_error` every text
-    is asked on until its errors are so small, `n_queries` at most.
+    is asked on until its errors are so small, `n_queries` at most; with `repeats` every query is
+    asked so often, and answers are means.
     """
     make, on_gpu = _maker(classifier, device)
     chosen = engine_named(engine, make, workers, on_gpu=on_gpu)
     dataset = Dataset(str(input), Path(output), text_column, id_column, rows_per_file)
-    recipe = Recipe(with_max_error(method, max_error), 0, n_queries, units, too_long, seed)
+    chosen_method = with_max_error(method, max_error)
+    recipe = Recipe(chosen_method, 0, n_queries, units, too_long, seed, repeats)
     with closing(chosen):
         prepared = prepare(make, dataset, recipe, target=target, engine=chosen)
         return finish(prepared, chosen, on_progress)
@@ -142,6 +145,7 @@ def prepare(
     `each_its_own` lets the target be "predicted": each row's own class.
     """
     arrow()
+    checked_repeats(recipe.repeats, recipe.method)
     folder = RunFolder(dataset.output)
     index = Index(dataset.text_column, dataset.id_column)
     files, plan = index_input(dataset.input, index, folder=folder, engine=engine)

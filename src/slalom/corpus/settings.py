@@ -38,6 +38,7 @@ def settings_of(
         "units": recipe.units,
         "too_long": recipe.too_long,
         "seed": recipe.seed,
+        "repeats": None if recipe.repeats == 1 else recipe.repeats,
         "text column": layout.text_column,
         "id column": layout.id_column,
         "input": {str(Path(file.path).relative_to(layout.folder)): file.sha256 for file in files},

@@ -42,6 +42,11 @@ class Recipe:
     units: str | None = None
     too_long: str = "error"
     seed: int = 0
+    repeats: int = 1
+
+    @property
+    def request(self) -> Request:
+        return Request(self.target, self.n_queries, self.seed, self.repeats)
 
 
 @dataclass(frozen=True)
@@ -127,9 +132,7 @@ class Worker:
 
     def _together(self, documents: Sequence[Document]) -> list[Explanation | Failed]:
         recipe = self.recipe
-        request = Request(recipe.target, recipe.n_queries, recipe.seed)
-
-        order = Order(recipe.method, request, keep_errors=True)
+        order = Order(recipe.method, recipe.request, keep_errors=True)
         found = list(explained(self.classifier, order, documents))
         errors = [result for result in found if isinstance(result, SlalomError)]
         if not all(isinstance(error, InputError) for error in errors):

@@ -218,16 +218,20 @@ def _each(
     poor.warn()
 
 
+def checked_repeats(repeats: int, explainer: Explainer) -> int:
+    if checked_whole("repeats", repeats, 1) > 1 and not isinstance(explainer, AskingMethod):
+        raise InputError(
+            Setting("repeats"), f" needs a method that only asks, which {explainer.name!r} is not"
+        )
+    return repeats
+
+
 def _checked(classifier: Any, explainer: Explainer, wanted: Request) -> tuple[Classifier, Order]:
     """The classifier, and what is wanted of it; wrong arguments raise before anything is asked."""
     wrapped, target = as_classifier(classifier), wanted.target
     n_queries = wanted.n_queries
     allowed = None if n_queries is None else checked_whole("n_queries", n_queries, 1)
-    repeats = checked_whole("repeats", wanted.repeats, 1)
-    if repeats > 1 and not isinstance(explainer, AskingMethod):
-        raise InputError(
-            Setting("repeats"), f" needs a method that only asks, which {explainer.name!r} is not"
-        )
+    repeats = checked_repeats(wanted.repeats, explainer)
     request = Request(target, allowed, checked_whole("seed", wanted.seed, 0), repeats)
     if knows_labels(wrapped):
         labels = tuple(wrapped.labels)

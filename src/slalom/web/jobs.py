@@ -14,8 +14,8 @@ from time import monotonic
 from typing import Any, Protocol
 
 from slalom.document import Document
-from slalom.explainers.base import AskingMethod, InsideMethod, Request
-from slalom.explainers.execution.steps import in_step
+from slalom.explainers.base import AskingMethod
+from slalom.explainers.execution.steps import Order, explained_here
 from slalom.explainers.phrases import ByPhrases, InsideByPhrases
 from slalom.explainers.splitting import document_of
 from slalom.explainers.white_box import WhiteBox
@@ -143,7 +143,7 @@ class Task:
     def _starts_rough(self, n_queries: int) -> bool:
         is_fitted = not isinstance(self.wanted.method, WhiteBox)
         is_in_two_steps = isinstance(self.wanted.method, ByPhrases | InsideByPhrases)
-        if is_in_two_steps or not self.rough_first:
+        if is_in_two_steps or not self.rough_first or self.wanted.repeats > 1:
             return False
         return is_fitted and n_queries >= WORTH_A_ROUGH_ANSWER
 
@@ -151,16 +151,15 @@ class Task:
         self, watched: Watched, document: Document, n_queries: int | None
     ) -> Explanation:
         wanted = self.wanted
-        request = Request(wanted.target, n_queries, wanted.seed)
+        order = Order(wanted.method, wanted.request(n_queries))
         if isinstance(wanted.method, AskingMethod):
-            found = in_step(watched, [wanted.method.plan(document, request)])
+            (found,) = explained_here(watched, order, [document])
         else:
-            assert isinstance(wanted.method, InsideMethod)
             watched.tell(0)
             with wanted.model.lock:  # it looks inside, and must be alone with the model
-                found = wanted.method.explain(wanted.model.classifier, [document], request)
-        explanation: Explanation = found[0]
-        return explanation
+                (found,) = explained_here(wanted.model.classifier, order, [document])
+        assert isinstance(found, Explanation)  # errors are raised
+        return found
 
 
 def _made(task: Work, say: Say) -> Any:

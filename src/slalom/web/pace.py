@@ -10,7 +10,6 @@ from time import monotonic
 
 from slalom.classifiers.base import unpaid
 from slalom.document import Document
-from slalom.explainers.base import Request
 from slalom.explainers.dry_run import dry_run
 from slalom.explainers.surrogate import SurrogateExplainer
 from slalom.web.limits import Limits
@@ -35,13 +34,14 @@ class Plan:
 
 
 def plan_of(wanted: ExplanationRequest, document: Document, limits: Limits) -> Plan:
-    expected = wanted.n_queries or wanted.method.budget(document)
+    expected = wanted.n_queries or wanted.repeats * wanted.method.budget(document)
     n_queries = limits.queries if expected > limits.queries else wanted.n_queries
     pace = _pace(wanted.model, document)
     if pace is None or not isinstance(wanted.method, SurrogateExplainer):
         return Plan(document, n_queries, expected)
-    request = Request(wanted.target, n_queries, wanted.seed)
-    cost = dry_run(wanted.method, wanted.model.classifier, document, request=request)
+    cost = dry_run(
+        wanted.method, wanted.model.classifier, document, request=wanted.request(n_queries)
+    )
     plan = Plan(document, n_queries, cost.n_queries, pace * cost.n_tokens)
     return plan if wanted.n_queries else _shortened(plan, limits.soon)
 

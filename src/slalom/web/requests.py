@@ -11,8 +11,8 @@ from slalom.classifiers.absent import REMOVE, with_absent
 from slalom.classifiers.base import Units, checked_text
 from slalom.document import Text
 from slalom.errors import DamageError
-from slalom.explainers.base import Explainer
-from slalom.explainers.methods import method_named
+from slalom.explainers.base import Explainer, Request
+from slalom.explainers.methods import checked_repeats, method_named
 from slalom.explainers.phrases import by_phrases
 from slalom.schema import Within, read_as
 from slalom.web.limits import Limits, Refusal
@@ -35,6 +35,7 @@ class ExplainBody:
     seed: Annotated[int, Within(0, 2**31 - 1)] = 0
     too_long: Literal["error", "truncate", "windows"] = "windows"
     absent: str = REMOVE  # what becomes of absent words: remove, mask, or a text in their places
+    repeats: Annotated[int, Within(1, 100)] = 1  # how often each query is asked
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,10 @@ class ExplanationRequest:
     n_queries: int | None
     seed: int
     too_long: str
+    repeats: int
+
+    def request(self, n_queries: int | None) -> Request:
+        return Request(self.target, n_queries, self.seed, self.repeats)
 
 
 def parsed(body: bytes, most: int) -> dict[str, Any]:
@@ -122,6 +127,7 @@ def explanation_request(
         n_queries=asked.n_queries,
         seed=asked.seed,
         too_long=asked.too_long,
+        repeats=checked_repeats(asked.repeats, chosen),
     )
 
 
