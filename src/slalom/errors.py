@@ -65,9 +65,9 @@ class UnknownNameError(SlalomError):
     def __init__(self, what: str, given: object, known: Iterable[str], of: str = "") -> None:
         names, whose = list(known), f" of {of}" if of else ""
         near = nearest(str(given), names)
-        hint = "" if near is None else f"; did you mean {near!r}?"
+        hint = "" if near is None else f"did you mean {near!r}? "
         choice = ("one of " if len(names) > 1 else "") + ", ".join(names)
-        super().__init__(f"unknown {what} {given!r}{whose}: expected {choice}{hint}")
+        super().__init__(f"unknown {what} {given!r}{whose}: {hint}expected {choice}")
         self._arguments = (what, given, names, of)
 
     @property
@@ -78,11 +78,16 @@ class UnknownNameError(SlalomError):
         return type(self), self._arguments  # errors cross process borders on a cluster
 
 
+def grouped(n: int) -> str:
+    """ "1804", "12 345": from five digits on in groups of three, with narrow spaces."""
+    return f"{n:,}".replace(",", "\u202f") if abs(n) >= 10_000 else str(n)
+
+
 def counted(n: int, what: str) -> str:
-    """ "1 query", "2 queries", "1 unit", "3 units"."""
+    """ "1 query", "2 queries", "1 unit", "12 345 units"."""
     if n == 1:
         return f"1 {what}"
-    return f"{n} {what[:-1]}ies" if what.endswith("ry") else f"{n} {what}s"
+    return f"{grouped(n)} {what[:-1]}ies" if what.endswith("ry") else f"{grouped(n)} {what}s"
 
 
 def nearest(given: str, names: Iterable[str]) -> str | None:

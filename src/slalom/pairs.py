@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from slalom.document import Span
-from slalom.errors import counted
+from slalom.errors import grouped
 from slalom.schema import Within, plain
+
+NONE = "no two words act together"
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ class Pair:
 
 @dataclass(frozen=True, repr=False)
 class Interactions:
-    """The pairs found, strongest first, and what it took; `str()` gives one line per pair."""
+    """The pairs found, strongest first; `str()` gives a line for each, and one on how."""
 
     pairs: tuple[Pair, ...]
     n_queries: Annotated[int, Within(0)]  # asked to find and to measure them
@@ -70,13 +72,17 @@ class Interactions:
         return self.pairs[place]
 
     def __str__(self) -> str:
-        if not self.pairs:
-            return "no two words act together"
-        return "\n".join(str(pair) for pair in self.pairs)
+        return "\n".join([*(map(str, self.pairs) if self.pairs else [NONE]), f"({self.how})"])
 
     def __repr__(self) -> str:
-        how = f"measured, {counted(self.n_queries, 'query')}" if self.measured else "by the model"
-        return f"Interactions ({how}):\n{self}"
+        return f"Interactions:\n{self}"
+
+    @property
+    def how(self) -> str:
+        """Where the numbers come from, in words."""
+        if not self.measured:
+            return "estimated by the fit; with the classifier they would be measured"
+        return f"measured with {grouped(self.n_queries)} more queries"
 
     def phrases(self) -> tuple[Span, ...]:
         """All spans of the text, neighbours that act together made one: `units=` of explain."""

@@ -120,11 +120,11 @@ def test_the_plane_steps_back_where_two_scores_describe_little(show: Opened) -> 
         assert names.nth(place).get_attribute("value") == "plane"
 
 
-def test_words_in_company_have_a_sentence(show: Opened) -> None:
+def test_words_in_context_have_a_sentence(show: Opened) -> None:
     explanation = with_facts(made())
     page = show(explanation)
-    choose(page, "company")
-    told = record(explanation)["classes"][0]["company"]
+    choose(page, "context")
+    told = record(explanation)["classes"][0]["context"]
     expect(page.locator(".canvas figcaption")).to_contain_text(told)
 
 

@@ -67,7 +67,7 @@ def test_an_example_is_explained_at_once(live: Opened) -> None:
     page = live()
     examples = page.get_by_label("Examples")
     assert examples.locator("option").count() == 7
-    examples.select_option(label="One loud word")
+    examples.select_option(label="One strong word")
     finished(page)
     expect(page.locator(".text")).to_have_text("A slow start, but a wonderful film.")
 

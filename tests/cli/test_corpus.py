@@ -39,7 +39,7 @@ def test_it_explains_a_file_and_says_what_it_did(run, data, tmp_path):
     assert status == 0
     assert "6 of 7 texts in" in out
     assert "1 line without a text to explain: line 7: not valid JSON" in err
-    assert "1 text could not be explained" in err
+    assert "could not be explained" not in err  # once is enough
     table = parquet.read_table(tmp_path / "out/part-000000.parquet")
     assert table["id"].to_pylist()[:2] == ["r0", "r1"]
     status, out, _ = run("--queries", 40, "--id-column", "key", data, tmp_path / "out")
@@ -70,7 +70,8 @@ def test_a_dry_run_looks_at_rows_from_everywhere(run, tmp_path):
     _, foretold, _ = run(*options, "--dry-run")
     _, done, _ = run(*options)
     tokens = [
-        int(re.search(r"([\d ]*\d) tokens", out)[1].replace(" ", "")) for out in (foretold, done)
+        int(re.search(r"([\d\u202f]*\d) tokens", out)[1].replace("\u202f", ""))
+        for out in (foretold, done)
     ]
     assert tokens[0] == pytest.approx(tokens[1], rel=0.1)
 

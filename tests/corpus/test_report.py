@@ -43,8 +43,10 @@ def test_a_word_counts_once_per_document_and_without_regard_to_case():
     row = {"units": ["Great", "film", "great"], "identified": [True] * 3}
     row["scores"] = {"shapley": [1.0, 5.0, 3.0], "share": [0.2, 0.5, 0.3], "importance": None}
     found = pairs_of([row, row], "shapley")
-    pairs = zip(found.documents, found.word, found.effects, found.louds, strict=True)
-    effects = {(int(d), found.words[w]): (e, pytest.approx(loud)) for d, w, e, loud in pairs}
+    pairs = zip(found.documents, found.word, found.effects, found.attentions, strict=True)
+    effects = {
+        (int(d), found.words[w]): (e, pytest.approx(attention)) for d, w, e, attention in pairs
+    }
     assert effects == {
         (document, word): numbers
         for document in (0, 1)
@@ -88,7 +90,7 @@ def test_the_page_is_whole_and_escaped(folder):
     for words in (
         "speak for “good”",
         "speak for “bad”",
-        "Loud without",
+        "Much attention, little effect",
         "Where trust is low",
         "By group",
     ):

@@ -56,7 +56,8 @@ def test_the_one_pair_is_found_and_measured(method, score, pair, size):
     assert found[0].size == pytest.approx(size, abs=1e-2)
     assert len(found) == 1
     assert found.measured
-    assert repr(found) == f"Interactions (measured, {len(asked)} queries):\n{found}"
+    assert str(found).endswith(f"(measured with {len(asked)} more queries)")
+    assert repr(found) == f"Interactions:\n{found}"
 
 
 def test_together_and_apart_are_what_the_words_say():
@@ -69,7 +70,7 @@ def test_together_and_apart_are_what_the_words_say():
     alone = (pair.alone.together, pair.alone.apart)
     assert alone == pytest.approx((pair.together, pair.apart))
     line = f"not × bad: +3.00 (together {both + 1.5:+.2f}, apart {both - 1.5:+.2f})"
-    assert str(found) == line.replace("-", "−")
+    assert str(found).splitlines()[0] == line.replace("-", "−")
     assert found.to_json()["pairs"][0]["units"] == [3, 4]
 
 
@@ -85,8 +86,14 @@ def test_what_attention_does_is_no_pair():
     e = slalom.explain(oracle.classifier, TEXT, target="pos", n_queries=800)
     found = e.interactions(10, oracle.classifier)
     assert not len(found)
-    assert str(found) == "no two words act together"
-    assert repr(found).endswith("):\nno two words act together")
+    assert str(found).splitlines()[0] == "no two words act together"
+
+
+def test_pairs_that_nobody_measured_are_marked_as_estimated():
+    classifier, _ = classifier_of(negated)
+    found = slalom.explain(classifier, REVIEW, "linear", target="pos").with_pairs(2).pairs
+    assert "(estimated by the fit" in str(found)
+    assert "(estimated by the fit" in repr(found)
 
 
 def test_trees_say_which_pairs_without_being_asked():

@@ -83,15 +83,15 @@ def test_the_plane_names_its_words_without_covering_any():
         plots.plot_plane(with_one_score(made()))
 
 
-def test_words_in_company_are_those_measured_both_ways():
+def test_words_in_context_are_those_measured_both_ways():
     explanation = with_facts(made())
-    figure = plots.plot_company(explanation)
+    figure = plots.plot_context(explanation)
     both = explanation.measured["alone"] & explanation.measured["removal"]
     n_points = sum(len(points.get_offsets()) for points in figure.axes[0].collections[::2])
     assert 0 < n_points <= both.sum()
     assert figure.axes[0].get_title().startswith("“")
     with pytest.raises(slalom.SlalomError, match="measured no word both"):
-        plots.plot_company(made())
+        plots.plot_context(made())
 
 
 def test_the_text_is_all_there_line_by_line():

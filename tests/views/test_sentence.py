@@ -7,13 +7,16 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+import slalom
 from explanations import REVIEW, made, with_facts, with_one_score
 from slalom.explanation import Explanation
+from slalom.surrogates.slalom.model import Anchor
 from slalom.views import reading
 from slalom.views.html import body
 from slalom.views.record import record
 from slalom.views.sentence import (
-    company_sentence,
+    attention_sentence,
+    context_sentence,
     describe_little,
     length_sentence,
     plain,
@@ -219,30 +222,82 @@ def test_where_two_scores_describe_little_that_is_said(two: float, whole: float)
     assert not describe_little(described_by(0.8, 0.92))
 
 
-def in_company(alone: list[float], removal: list[float]) -> str:
+def in_context(alone: list[float], removal: list[float]) -> str:
     words = made("good bad dull")
     every = np.ones(3, dtype=bool)
     scores = {**words.scores, "alone": np.array(alone), "removal": np.array(removal)}
     measured = {"alone": every, "removal": every}
-    return company_sentence(replace(words, scores=scores, measured=measured), 1)
+    return context_sentence(replace(words, scores=scores, measured=measured), 1)
 
 
 @pytest.mark.parametrize(
     ("removal", "told"),
     [
-        ([0.2, -0.4, 0.1], "“good” is drowned out by its company: by itself +1.00, in this text"),
-        ([2.5, -0.4, 0.1], "“good” is lifted by its company: by itself +1.00, in this text +2.50."),
+        (
+            [0.2, -0.4, 0.1],
+            "“good” counts for less in this text than alone: +0.20 instead of +1.00.",
+        ),
+        (
+            [2.5, -0.4, 0.1],
+            "“good” counts for more in this text than alone: +2.50 instead of +1.00.",
+        ),
         (
             [-0.8, -0.4, 0.1],
-            "“good” is turned round by its company: by itself it speaks for “positive” (+1.00), "
-            "in this text against it (−0.80).",
+            "“good” changes sides: alone it speaks for “positive” (+1.00), in this text against it "
+            "(−0.80).",
         ),
-        ([1.1, -0.4, 0.1], "No word counts for much more or less here than by itself"),
+        ([1.1, -0.4, 0.1], "No word counts for much more or less in this text than alone"),
     ],
 )
-def test_the_most_striking_word_in_company_is_read_aloud(removal: list[float], told: str) -> None:
-    assert in_company([1.0, -0.5, 0.1], removal).startswith(told)
+def test_the_most_striking_word_in_context_is_read_aloud(removal: list[float], told: str) -> None:
+    assert in_context([1.0, -0.5, 0.1], removal).startswith(told)
 
 
-def test_without_measured_numbers_nothing_is_said_of_company() -> None:
-    assert company_sentence(made(), 1) == ""
+def test_without_measured_numbers_nothing_is_said_of_context() -> None:
+    assert context_sentence(made(), 1) == ""
+
+
+def attended(shares: list[float], values: list[float], removal: list[float]) -> str:
+    words = made("good bad dull fine")
+    scores = {
+        **words.scores,
+        **{"share": np.array(shares), "value": np.array(values), "removal": np.array(removal)},
+    }
+    measured = {"removal": np.ones(4, dtype=bool)}
+    anchor = Anchor(0.0, 0.0)
+    return attention_sentence(replace(words, scores=scores, measured=measured, anchor=anchor), 1)
+
+
+@pytest.mark.parametrize(
+    ("values", "removal", "told"),
+    [  # says: .3 (2 + 1 − 1) = .6 and .05 of the last value; removed, .05 (v − .6 − .05 v) / .95
+        ([2.0, 1.0, -1.0, 20.0], [0.4, 0.1, -0.4, 0.97], "its value, +20.0, is far from what the"),
+        ([2.0, 1.0, -1.0, 2.0], [0.4, 0.1, -0.4, 0.97], "by value and share alone it would be +0."),
+        ([2.0, 1.0, -1.0, 2.0], [-0.4, 0.1, -0.98, 0.97], ""),
+    ],
+)
+def test_why_the_strongest_removal_has_little_attention(
+    values: list[float], removal: list[float], told: str
+) -> None:
+    found = attended([0.3, 0.3, 0.3, 0.05], values, removal)
+    assert (told in found) if told else (found == "")
+    assert not told or found.startswith("Removing “fine” changes most (+0.97), although others")
+
+
+def test_of_an_exact_slalom_value_and_share_account_for_every_removal() -> None:
+    """Its largest removal has a far value, if it is not among the largest shares."""
+    values, importances = np.array([9.0, 1.0, 1.1, 0.9, 1.0]), np.array([-1.5, 1.0, 1.1, 0.9, 1.2])
+
+    def scores(texts: list[str]) -> np.ndarray:
+        present = np.array([[f"w{word}" in text.split() for word in range(5)] for text in texts])
+        weights = np.where(present, np.exp(importances), 0.0)
+        return np.column_stack(
+            [np.zeros(len(texts)), weights @ values / (1.0 + weights.sum(axis=1))]
+        )
+
+    classifier = slalom.FunctionClassifier(scores, labels=["no", "yes"], gives="logits")
+    found = slalom.explain(classifier, "w0 w1 w2 w3 w4", target="yes")
+    told = attention_sentence(found, 1)
+    assert told.startswith("Removing “w0” changes most")
+    assert "its value, +9.00, is far from what the text says" in told
+    assert record(found)["classes"][0]["attention"] == told

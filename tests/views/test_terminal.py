@@ -56,7 +56,7 @@ def test_details_are_there_on_request() -> None:
     for detail in (
         "R² 0.93",
         "RMSE 0.31",
-        "5 000 tokens",
+        "5000 tokens",
         "seed 0",
         "surrogate",
         "due to the length",

@@ -166,7 +166,7 @@ def explain_corpus(
         else:
             with _going_on(prepared), _bar(prepared) as show:
                 summary = finish(prepared, chosen, show)
-            _say(summary)
+            _say(summary, prepared)
 
 
 def _cost(prepared: "Prepared", typed: TypedModel) -> str:
@@ -220,7 +220,7 @@ def explain_table(
     if summary is None:
         click.echo(f"{dataset.output} already exists, with the same settings")
     else:
-        _say(summary)
+        _say(summary, prepared)
         explained = prepared.settings["target"]
         own = explained == PREDICTED and PREDICTED not in prepared.settings["labels"]
         click.echo(
@@ -252,21 +252,23 @@ def _going_on(prepared: "Prepared") -> Iterator[None]:
         raise
 
 
-def _say(summary: "Summary") -> None:
-    """What is in the folder now, in one line."""
+def _say(summary: "Summary", prepared: "Prepared") -> None:
+    """What is in the folder now, in one line; lines without a text were named before."""
     first = in_typed_words(summary.first_problem or "")
     if summary.n_failed == summary.n_rows:
         raise InputError(
             f"none of the texts could be explained, of {summary.n_rows}; the first: {first}"
         )
-    if summary.n_failed:
-        failed = counted(summary.n_failed, "text")
-        complain(f"{failed} could not be explained; the first: {first}")
+    n_broken = sum(file.n_broken for file in prepared.files)
+    if summary.n_failed > n_broken:
+        failed = counted(summary.n_failed - n_broken, "more text" if n_broken else "text")
+        why = "the rows say why" if n_broken else f"the first: {first}"
+        complain(f"{failed} could not be explained; {why}")
     rows = counted(summary.n_rows, "text")
     explained = f"{summary.n_rows - summary.n_failed} of " if summary.n_failed else ""
     click.echo(
-        f"{explained}{rows} in {summary.folder}: {summary.n_queries} queries, "
-        f"{summary.n_tokens} tokens, {summary.seconds:.1f} s of explaining"
+        f"{explained}{rows} in {summary.folder}: {counted(summary.n_queries, 'query')}, "
+        f"{counted(summary.n_tokens, 'token')}, {summary.seconds:.1f} s of explaining"
     )
 
 

@@ -238,7 +238,7 @@ def _cost(
     return (
         f"{counted(cost.n_queries, 'query')}: "
         f"at most {counted(cost.n_requests, 'request')} to {classifier.name}, "
-        f"about {cost.n_tokens} tokens"
+        f"about {counted(cost.n_tokens, 'token')}"
     )
 
 

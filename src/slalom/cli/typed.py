@@ -37,7 +37,7 @@ PLAINER = {  # for terminals and pipes that lack a sign
     **dict.fromkeys("−–—", "-"),
     **dict.fromkeys("“”", '"'),
     **{"’": "'", "±": "+-", "×": "x", "²": "2", "·": "|", "…": "...", "→": "->", "←": "<-"},
-    **{"≤": "<=", "≥": ">="},
+    **{"≤": "<=", "≥": ">=", "\u202f": " "},
 }
 STORED = re.compile(  # settings in sentences that were written down by the library
     r'\b(too_long|units|cache|n_samples)="?(\w+)"?|\b(n_queries|base_url|max_error|repeats)\b'

@@ -9,7 +9,7 @@ from slalom.corpus.layout import Layout
 from slalom.corpus.plan import Shard
 from slalom.corpus.records import Record
 from slalom.corpus.work import Recipe
-from slalom.errors import InputError, counted
+from slalom.errors import InputError, counted, grouped
 from slalom.explainers.dry_run import Cost, dry_run
 from slalom.explainers.splitting import document_of
 
@@ -43,8 +43,8 @@ class RunCost:
 
 
 def _rounded(n: float) -> str:
-    """Three digits, the others 0; thousands apart as in every view."""
-    return f"{float(f'{n:.3g}'):,.0f}".replace(",", " ")
+    """Three digits, the others 0."""
+    return grouped(round(float(f"{n:.3g}")))
 
 
 def _spread(left: Sequence[Shard]) -> Iterator[Record]:

@@ -4,7 +4,7 @@ strongest   by Σ|effect| / (n + 3) over the n documents that hold the word; wor
             three documents come after all others
 agreed      those that clearly speak for the target, the strongest first
 opposed     those that clearly speak for the other class
-loud        more attention than an even part, but next to no effect: candidates for cues that
+attended    more attention than an even part, but next to no effect: candidates for cues that
             the model listens to without using them here
 differing   words whose mean effect in one group is surely far from that in all others: the
             difference less two of its standard errors
@@ -54,7 +54,7 @@ class Findings:
     strongest: list[int]
     agreed: list[int]
     opposed: list[int]
-    loud: list[int]
+    attended: list[int]
     differing: list[Difference]
     points: dict[int, list[float]] = field(default_factory=dict)
     examples: dict[int, list[Example]] = field(default_factory=dict)
@@ -64,7 +64,7 @@ class Findings:
 def findings(survey: Survey) -> Findings:
     """Choose words by their sums, then go through the rows again for what to show of them."""
     found = choose(survey)
-    chosen = (found.strongest, found.agreed, found.opposed, found.loud)
+    chosen = (found.strongest, found.agreed, found.opposed, found.attended)
     wanted = {*chain(*chosen), *(one.word for one in found.differing)}
     _collect(survey, found, {survey.words[word]: word for word in wanted})
     return found
@@ -85,11 +85,13 @@ def choose(survey: Survey) -> Findings:
     bar = np.where(is_common, bar, np.inf)
     agreed = [word for word in order.tolist() if sums.mean[word] > bar[word]][:N_OTHERS]
     opposed = [word for word in order.tolist() if sums.mean[word] < -bar[word]][:N_OTHERS]
-    mean_loud = sums.loud / np.maximum(1, sums.n)
+    mean_attention = sums.attention / np.maximum(1, sums.n)
     quiet = sums.size / np.maximum(1, sums.n) <= QUIET * strong.max(initial=0.0)
-    candidates = np.flatnonzero(quiet & (mean_loud > 1) & is_common)
-    loud = candidates[np.argsort(-mean_loud[candidates], kind="stable")][:N_OTHERS].tolist()
-    return Findings([int(word) for word in strongest], agreed, opposed, loud, differing(survey))
+    candidates = np.flatnonzero(quiet & (mean_attention > 1) & is_common)
+    attended = candidates[np.argsort(-mean_attention[candidates], kind="stable")][
+        :N_OTHERS
+    ].tolist()
+    return Findings([int(word) for word in strongest], agreed, opposed, attended, differing(survey))
 
 
 def differing(survey: Survey) -> list[Difference]:

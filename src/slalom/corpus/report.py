@@ -50,7 +50,7 @@ def report(folder: RunFolder, by: str | None = None) -> str:
         _section(
             f"Words that speak {_other_side(survey)}", _words(survey, found, found.opposed, cards)
         ),
-        _section("Loud without saying anything", _loud(survey, found, cards)),
+        _section("Much attention, little effect", _attended(survey, found, cards)),
         _section("Where trust is low", _doubtful(survey, found, cards)),
     ]
     if by is not None:
@@ -207,22 +207,22 @@ def _links(found: Findings, word: int, cards: Cards) -> str:
     return " · ".join(cards.link(example.row) for example in found.examples.get(word, []))
 
 
-def _loud(survey: Survey, found: Findings, cards: Cards) -> str:
-    if not survey.sums.loud.any():
+def _attended(survey: Survey, found: Findings, cards: Cards) -> str:
+    if not survey.sums.attention.any():
         return "<p>The method of this run does not give importances.</p>"
-    if not found.loud:
+    if not found.attended:
         return (
-            "<p>No word in three or more documents has a high importance and next to no effect.</p>"
+            "<p>No word in three or more documents draws much attention with next to no effect.</p>"
         )
     lines = [
         (
             _word(survey, found, word, cards),
-            f"{survey.sums.loud[word] / survey.sums.n[word]:.1f} ×",
+            f"{survey.sums.attention[word] / survey.sums.n[word]:.1f} ×",
             _mean(survey.sums.mean[word], survey.sums.error[word]),
             f"{survey.sums.n[word]:.0f}",
             _links(found, word, cards),
         )
-        for word in found.loud
+        for word in found.attended
     ]
     note = (
         '<p class="small">They get more than an even part of the attention, and move the '

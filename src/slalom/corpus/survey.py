@@ -40,9 +40,11 @@ class Sums:
     effect: FloatArray = field(default_factory=lambda: np.zeros(64))
     squared: FloatArray = field(default_factory=lambda: np.zeros(64))
     size: FloatArray = field(default_factory=lambda: np.zeros(64))  # sums of |effect|
-    loud: FloatArray = field(default_factory=lambda: np.zeros(64))  # 1 in a document: an even part
+    attention: FloatArray = field(
+        default_factory=lambda: np.zeros(64)
+    )  # 1 in a document: an even part
 
-    def add(self, words: NDArray[np.intp], effects: FloatArray, louds: FloatArray) -> None:
+    def add(self, words: NDArray[np.intp], effects: FloatArray, attentions: FloatArray) -> None:
         """One entry per word and document."""
         most = int(words.max(initial=-1)) + 1
         for name, amounts in (
@@ -50,7 +52,7 @@ class Sums:
             ("effect", effects),
             ("squared", effects**2),
             ("size", np.abs(effects)),
-            ("loud", louds),
+            ("attention", attentions),
         ):
             held = getattr(self, name)
             if len(held) < most:
@@ -60,7 +62,7 @@ class Sums:
 
     def cut(self, n_words: int) -> "Sums":
         """All columns of one length, longer or shorter."""
-        columns = (self.n, self.effect, self.squared, self.size, self.loud)
+        columns = (self.n, self.effect, self.squared, self.size, self.attention)
         return Sums(*(np.pad(c[:n_words], (0, max(0, n_words - len(c)))) for c in columns))
 
     @property
@@ -127,7 +129,7 @@ class Pairs:
     words: tuple[str, ...]
     word: NDArray[np.intp]  # of each entry
     effects: FloatArray
-    louds: FloatArray
+    attentions: FloatArray
 
 
 @dataclass
@@ -153,7 +155,7 @@ class _Tally:
         known = self.numbers
         local = np.array([known.setdefault(w, len(known)) for w in pairs.words], dtype=np.intp)
         word = local[pairs.word] if len(local) else np.zeros(0, dtype=np.intp)
-        self.sums.add(word, pairs.effects, pairs.louds)
+        self.sums.add(word, pairs.effects, pairs.attentions)
         if self.by is not None:
             self._add_groups([_group(row[self.by]) for row in explained], pairs, word)
             for row in explained:
@@ -164,7 +166,7 @@ class _Tally:
         for name in dict.fromkeys(names):
             mine = of_pair == name
             sums = self.groups.setdefault(name, Sums())
-            sums.add(word[mine], pairs.effects[mine], pairs.louds[mine])
+            sums.add(word[mine], pairs.effects[mine], pairs.attentions[mine])
         if len(self.groups) > MAX_GROUPS:
             raise InputError(
                 f"the column {self.by!r} has more than {MAX_GROUPS} different values: "
@@ -235,9 +237,14 @@ def pairs_of(rows: Sequence[dict[str, Any]], effect: str) -> Pairs:
     units = [unit.casefold().strip() or unit for row in rows for unit in row["units"]]
     words, number = np.unique(np.array(units, dtype=object), return_inverse=True)
     effects = np.array([e for row in rows for e in row["scores"][effect]], dtype=np.float64)
-    louds = np.concatenate([np.zeros(0), *map(_louds, rows)])
+    attentions = np.concatenate([np.zeros(0), *map(_attentions, rows)])
     known = np.array([mark for row in rows for mark in row["identified"]], dtype=bool)
-    owners, number, effects, louds = owners[known], number[known], effects[known], louds[known]
+    owners, number, effects, attentions = (
+        owners[known],
+        number[known],
+        effects[known],
+        attentions[known],
+    )
     code, at = np.unique(owners * max(1, len(words)) + number, return_inverse=True)
     counts = np.bincount(at, minlength=len(code)).astype(np.float64)
     return Pairs(
@@ -245,19 +252,19 @@ def pairs_of(rows: Sequence[dict[str, Any]], effect: str) -> Pairs:
         words=tuple(words.tolist()),
         word=code % max(1, len(words)),
         effects=np.bincount(at, effects, len(code)) / np.maximum(1, counts),
-        louds=np.bincount(at, louds, len(code)) / np.maximum(1, counts),
+        attentions=np.bincount(at, attentions, len(code)) / np.maximum(1, counts),
     )
 
 
-def _louds(row: dict[str, Any]) -> FloatArray:
+def _attentions(row: dict[str, Any]) -> FloatArray:
     """The part of the attention, times the number of units: 1 is an even part; 0: unknown."""
     shares, importances = row["scores"]["share"], row["scores"]["importance"]
     n_units = len(row["units"])
     if shares is None and importances is None:
         return np.zeros(n_units)
     if shares is None:
-        loud = np.exp(np.array(importances) - max(importances, default=0.0))
-        shares = loud / loud.sum()
+        weights = np.exp(np.array(importances) - max(importances, default=0.0))
+        shares = weights / weights.sum()
     return n_units * np.array(shares, dtype=np.float64)
 
 

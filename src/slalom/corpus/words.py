@@ -45,8 +45,8 @@ class WordSums:
         first = first[explanation.identified[first]]
         keys = [json.dumps(document.keys[unit]) for unit in first]
         at = self._rows_of(keys, [document.units[unit] for unit in first])
-        loud = 0.0 if explanation.anchor is None else explanation.anchor.importance
-        for column, (name, zero) in enumerate(zip(QUANTITIES, (0.0, loud), strict=True)):
+        anchored = 0.0 if explanation.anchor is None else explanation.anchor.importance
+        for column, (name, zero) in enumerate(zip(QUANTITIES, (0.0, anchored), strict=True)):
             found = explanation.scores[name][first] - zero
             errors = explanation.errors.get(name)
             self._add(at, column, found, 0.0 * found if errors is None else errors[first])

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from itertools import combinations
 from math import exp
 
+from slalom.errors import grouped
 from slalom.explanation import Explanation
 from slalom.language.citations import (
     LEAST,
@@ -47,7 +48,7 @@ def factor(nats: float) -> str:
     if times < 9.95:
         return f"{times:.1f} times"
     digits = 10 ** max(0, len(str(int(times))) - 2)
-    return f"{round(times / digits) * digits:,} times".replace(",", "\u202f")
+    return f"{grouped(round(times / digits) * digits)} times"
 
 
 def source_name(explanation: Explanation, unit: int, length: int = LONGEST) -> str:

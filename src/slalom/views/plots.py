@@ -18,13 +18,13 @@ from slalom.scales import LOG_ODDS, on_scale
 from slalom.views import colours, reading
 from slalom.views.placing import apart, spread
 from slalom.views.reading import Row
-from slalom.views.sentence import company_sentence, plain, sentence
+from slalom.views.sentence import context_sentence, plain, sentence
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 N_BARS, N_WORDS, N_NAMED = 20, 20, 16
-FOR, AGAINST, STRONG, GREY = colours.FOR[1], colours.AGAINST[1], colours.LOUD[1], "#8a92a0"
+FOR, AGAINST, STRONG, GREY = colours.FOR[1], colours.AGAINST[1], colours.STRONG[1], "#8a92a0"
 FORMATS = ("png", "svg", "pdf")
 FAINT = 0.35  # of the ink, where an error is larger than words differ
 LINE = 0.34  # inches of a line of text
@@ -98,7 +98,7 @@ def plot_plane(explanation: Explanation) -> "Figure":
     return figure
 
 
-def plot_company(explanation: Explanation) -> "Figure":
+def plot_context(explanation: Explanation) -> "Figure":
     """Across what a word says by itself, up what its removal takes away: all of it measured."""
     shown, by = _looked_at(explanation, None)
     known = shown.is_measured("alone") & shown.is_measured("removal") & shown.identified
@@ -107,7 +107,7 @@ def plot_company(explanation: Explanation) -> "Figure":
     rows = [row for row in reading.rows(shown, by) if known[row.unit]]
     index = reading.shown_class(explanation)
     label = _literal(reading.label(explanation.labels[index]))
-    figure, axes = _figure(company_sentence(shown, index), size=(5.6, 5.6))
+    figure, axes = _figure(context_sentence(shown, index), size=(5.6, 5.6))
     axes.axvline(0, color="#666666", linewidth=0.8)
     axes.axhline(0, color="#666666", linewidth=0.8)
     axes.axline((0, 0), slope=1, color="#666666", linewidth=0.8, linestyle="--")

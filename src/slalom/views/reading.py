@@ -357,7 +357,7 @@ def notes(explanation: Explanation) -> list[str]:
 def cost(explanation: Explanation) -> str:
     """What the fit misses and what it took, in one line."""
     quality = explanation.quality
-    tokens = f"{quality.n_tokens:,} tokens".replace(",", " ")
+    tokens = counted(quality.n_tokens, "token")
     seed = f"seed {explanation.seed}"
     return " · ".join([*facts(explanation)[1:], tokens, f"{quality.seconds:.1f} s", seed])
 

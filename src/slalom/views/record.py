@@ -15,10 +15,11 @@ from slalom.explanation import Explanation
 from slalom.scales import PROBABILITY, WITHOUT_UNIT, has_probabilities, on_scale
 from slalom.views import reading
 from slalom.views.bridge import bridge
-from slalom.views.numbers import digits, percent
+from slalom.views.numbers import counted, digits, percent
 from slalom.views.reading import Row
 from slalom.views.sentence import (
-    company_sentence,
+    attention_sentence,
+    context_sentence,
     describe_little,
     plain,
     sentence,
@@ -152,7 +153,8 @@ def _of_class(explanation: Explanation, index: int, rows: Sequence[Row]) -> Reco
         "strengths": {
             name: _rounded(reading.strengths(shown, name)[units]) for name in shown.scores
         },
-        "company": company_sentence(shown, index),
+        "attention": attention_sentence(shown, index),
+        "context": context_sentence(shown, index),
         "bridge": [
             {**asdict(step), "start": _rounded(step.start), "end": _rounded(step.end)}
             for step in bridge(shown, rows, float(answer))
@@ -205,10 +207,9 @@ def _trust(explanation: Explanation) -> Record:
 
 def _facts(explanation: Explanation) -> list[str]:
     quality = explanation.quality
-    tokens = f"{quality.n_tokens:,} tokens".replace(",", "\u202f")
     return [
         *reading.facts(explanation),
-        tokens,
+        counted(quality.n_tokens, "token"),
         f"{quality.seconds:.1f} s",
         f"seed {explanation.seed}",
     ]

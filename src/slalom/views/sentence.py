@@ -19,6 +19,7 @@ from slalom.views.numbers import listed, margin, number, percent, probability, r
 N_NAMED = 3  # words on each side
 WORTH_NAMING = 0.2  # of the strongest
 MAX_LENGTH = 40  # characters of a unit within the sentence
+MOSTLY = 0.5  # of a removal, where value and share are said to account for it
 WORTH_TELLING = 0.1  # log-odds that the length of the text adds
 MEASURABLE = ("shapley", "removal", "alone")
 LITTLE, FAR_LESS = 0.5, 0.3  # R² of the two scores alone; less than that of the whole model
@@ -27,7 +28,7 @@ DIFFERENT, HEARD = 0.5, 0.2  # of the larger of two effects; of the largest effe
 
 @dataclass(frozen=True)
 class Part:
-    """A piece of the sentence; role is "", "label", "for", "against" or "loud"."""
+    """A piece of the sentence; role is "", "label", "for", "against" or "strong"."""
 
     text: str
     role: str = ""
@@ -73,7 +74,7 @@ def _care(explanation: Explanation) -> list[Part]:
 
 def plain(parts: Sequence[Part]) -> str:
     """The sentence without its colours; words of the text are quoted."""
-    quoted = ("for", "against", "loud")
+    quoted = ("for", "against", "strong")
     return "".join(f"“{part.text}”" if part.role in quoted else part.text for part in parts)
 
 
@@ -116,7 +117,7 @@ def _without_sides(shown: Explanation, words: Sequence[str]) -> list[Part]:
         return [Part("No part of the text stands out.")]
     return [
         Part(f"According to {shown.method}, "),
-        *_names(words, "loud"),
+        *_names(words, "strong"),
         Part(f" {'matters' if len(words) == 1 else 'matter'} most; "),
         Part("the method gives no direction."),
     ]
@@ -189,8 +190,40 @@ def describe_little(explanation: Explanation) -> bool:
     return two is not None and (two < LITTLE or (whole is not None and two < whole - FAR_LESS))
 
 
-def company_sentence(explanation: Explanation, index: int) -> str:
-    """What the text does to the word whose effect differs most from what it says by itself.
+def attention_sentence(explanation: Explanation, index: int) -> str:
+    """Why the word whose removal changes most is not among those that draw most attention.
+
+    Of one class; "" where it is among them. By value and share alone, removing a word of share s
+    and value v from a text that says f takes s (v − f) / (1 − s) away.
+    """
+    needed = {"value", "share", "removal"} <= explanation.scores.keys()
+    known = explanation.identified & explanation.is_measured("removal")
+    anchor = explanation.anchor
+    if not needed or anchor is None or not known.any():
+        return ""
+    shares, values = explanation.scores["share"], explanation.scores["value"]
+    removal = np.where(known, explanation.scores["removal"], 0.0)
+    unit = int(np.argmax(np.abs(removal)))
+    share, value, takes = float(shares[unit]), float(values[unit]), float(removal[unit])
+    if int((shares > share).sum()) < N_NAMED or takes == 0.0:
+        return ""
+    says = float(shares @ values + (1.0 - shares.sum()) * np.ravel(anchor.value)[0])
+    expected = share * (value - says) / (1.0 - share)
+    word = f"“{reading.short(reading.label(explanation.units[unit]), MAX_LENGTH)}”"
+    lead = (
+        f"Removing {word} changes most ({number(takes).strip()}), although others draw more "
+        f"attention (its share: {percent(share)}): "
+    )
+    if expected / takes >= MOSTLY:
+        return f"{lead}its value, {number(value).strip()}, is far from what the text says."
+    return (
+        f"{lead}by value and share alone it would be {number(expected).strip()}; the rest depends "
+        "on the other words, which two scores per word do not describe."
+    )
+
+
+def context_sentence(explanation: Explanation, index: int) -> str:
+    """The word whose effect in the text differs most from its effect alone.
 
     Of one class; from measured numbers alone: "" where there are none.
     """
@@ -207,18 +240,18 @@ def company_sentence(explanation: Explanation, index: int) -> str:
     larger = max(abs(one), abs(here))
     heard = HEARD * max(np.abs(alone).max(), np.abs(removal).max())
     if abs(one - here) < DIFFERENT * larger or larger == 0:
-        return "No word counts for much more or less here than by itself: this text adds up."
+        return "No word counts for much more or less in this text than alone: effects add up."
     word = f"“{reading.short(reading.label(explanation.units[unit]), MAX_LENGTH)}”"
     label = f"“{reading.label(explanation.labels[index])}”"
     by_itself, in_text = number(one).strip(), number(here).strip()
     if one * here < 0 and min(abs(one), abs(here)) >= heard:
         first, second = ("for", "against") if one > 0 else ("against", "for")
         return (
-            f"{word} is turned round by its company: by itself it speaks {first} {label} "
-            f"({by_itself}), in this text {second} it ({in_text})."
+            f"{word} changes sides: alone it speaks {first} {label} ({by_itself}), in this text "
+            f"{second} it ({in_text})."
         )
-    how = "drowned out" if abs(here) < abs(one) else "lifted"
-    return f"{word} is {how} by its company: by itself {by_itself}, in this text {in_text}."
+    how = "less" if abs(here) < abs(one) else "more"
+    return f"{word} counts for {how} in this text than alone: {in_text} instead of {by_itself}."
 
 
 def trust_lines(explanation: Explanation) -> list[str]:

@@ -15,11 +15,12 @@ from rich.text import Text
 
 from slalom.document import FloatArray
 from slalom.explanation import Explanation
-from slalom.pairs import Interactions
+from slalom.pairs import NONE, Interactions
 from slalom.scales import LOG_ODDS, on_scale
 from slalom.views import colours, reading
 from slalom.views.numbers import counted, digits, margin, number, percent
 from slalom.views.sentence import (
+    attention_sentence,
     describe_little,
     length_sentence,
     sentence,
@@ -43,7 +44,7 @@ AGAINST = (
     f"black on {colours.AGAINST[1]}",
     f"bold black on {colours.AGAINST[2]}",
 )
-LOUD = (colours.LOUD[0], f"white on {colours.LOUD[1]}", f"bold white on {colours.LOUD[2]}")
+STRONG = (colours.STRONG[0], f"white on {colours.STRONG[1]}", f"bold white on {colours.STRONG[2]}")
 STEPS = (0.1, 0.35, 0.7)
 TRUST = {"exact": "bold green", "high": "bold green", "fair": "bold yellow", "low": "bold red"}
 
@@ -103,9 +104,8 @@ def _pairs(pairs: Interactions) -> RenderableType:
     """Words that act together, a line for each two."""
     lines = [
         Text.assemble((reading.pair_label(pair), "bold"), f": {pair.in_words}") for pair in pairs
-    ] or [Text(str(pairs))]
-    queries = f"({counted(pairs.n_queries, 'more query')})"
-    return Group(Text(), *lines, Text(queries, style="dim"))
+    ] or [Text(NONE)]
+    return Group(Text(), *lines, Text(f"({pairs.how})", style="dim"))
 
 
 def _quality(explanation: Explanation, scale: str) -> RenderResult:
@@ -129,14 +129,16 @@ def _quality(explanation: Explanation, scale: str) -> RenderResult:
 
 def _details(explanation: Explanation, shown: Explanation) -> RenderResult:
     """What else there is to say about the fit and its cost."""
-    lines = [*trust_lines(explanation)[1:], length_sentence(shown), reading.cost(explanation)]
+    index = reading.shown_class(explanation)
+    lines = [*trust_lines(explanation)[1:], attention_sentence(shown, index)]
+    lines += [length_sentence(shown), reading.cost(explanation)]
     yield Text()
     yield from (Text(line, style="dim") for line in lines if line)
 
 
 def _sentence(explanation: Explanation) -> Text:
     """In colour; words of the text are quoted as well, for terminals without."""
-    styles = {"label": "bold", "for": FOR[0], "against": AGAINST[0], "loud": LOUD[0]}
+    styles = {"label": "bold", "for": FOR[0], "against": AGAINST[0], "strong": STRONG[0]}
     line = Text()
     for part in sentence(explanation):
         quoted = part.text if part.role in ("", "label") else f"“{part.text}”"
@@ -165,7 +167,7 @@ def _paint(strength: float, *, sided: bool) -> str:
     step = sum(abs(strength) >= limit for limit in STEPS)
     if step == 0:
         return ""
-    scale = LOUD if not sided else FOR if strength > 0 else AGAINST
+    scale = STRONG if not sided else FOR if strength > 0 else AGAINST
     return scale[step - 1]
 
 
@@ -305,7 +307,7 @@ def _colours(explanation: Explanation, by: str) -> Text:
     """What the colours mean."""
     legend = Text.assemble((f"Colours ({by}): ", "dim"))
     if not reading.takes_sides(explanation, by):
-        return legend.append("strong", style=LOUD[1])
+        return legend.append("strong", style=STRONG[1])
     label = reading.label(explanation.labels[reading.shown_class(explanation)])
     legend.append("for", style=FOR[1]).append(" ").append("against", style=AGAINST[1])
     return legend.append(

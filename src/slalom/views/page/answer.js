@@ -11,7 +11,8 @@
     if (times >= MOST) return "over a million times";
     if (times < 9.95) return `${times.toFixed(1)} times`;
     const digits = 10 ** Math.max(0, String(Math.floor(times)).length - 2);
-    return `${String(Math.round(times / digits) * digits).replace(/\B(?=(\d{3})+$)/g, "\u202f")} times`;
+    const rounded = Math.round(times / digits) * digits;
+    return `${rounded < 1e4 ? rounded : String(rounded).replace(/\B(?=(\d{3})+$)/g, "\u202f")} times`;
   };
   slalom.likely = (nats) => (Math.abs(nats) < ALIKE ? "as likely" : `${factor(nats)} ${nats > 0 ? "less likely" : "likelier"}`);
 

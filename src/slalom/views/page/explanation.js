@@ -23,7 +23,7 @@
     order.sort((a, b) => clear(b) - clear(a) || record.rows[b].identified - record.rows[a].identified || size(b) - size(a));
     return {
       ...{ digitsOf, inPoints: scaled(by), column, order, strength, of, errorOf, measuredOf, label: told.label, sided: column.sided },
-      ...{ bridge: told.bridge, company: told.company, anchor: told.anchor, length: told.length, lengthErrors: told.length_errors },
+      ...{ bridge: told.bridge, context: told.context, attention: told.attention, anchor: told.anchor, length: told.length, lengthErrors: told.length_errors },
       has: (name) => name in told.scores,
       score: (row) => of(by, row),
       error: (row) => errorOf(by, row),
@@ -88,7 +88,7 @@
         view.bridge.some(({ kind }) => kind === "open") ? " Unexplained: what these values do not account for." : "",
       ].join(""),
     plane: slalom.planeCaption,
-    company: slalom.companyCaption,
+    context: slalom.contextCaption,
   };
 
   slalom.show = (root, record, options = {}) => {
@@ -106,7 +106,7 @@
       ["bars", record.units],
       ...(slalom.hasPlane(view) && !record.two_scores.little ? [["plane", "two scores"]] : []),
       ...(record.classes.some(({ bridge }) => bridge.length) ? [["bridge", "step by step"]] : []),
-      ...(record.classes.some(({ company }) => company) ? [["company", "in company"]] : []),
+      ...(record.classes.some(({ context }) => context) ? [["context", "in context"]] : []),
       ...(slalom.hasPlane(view) && record.two_scores.little ? [["plane", "two scores"]] : []),
     ];
     if (!tabs.some(([name]) => name === state.tab)) state.tab = "bars";

@@ -1,10 +1,10 @@
-// Two pictures of words as points: what each says against how loud it is, and what each says by
-// itself against what removing it from the text changes.
+// Two pictures of words as points: value against importance, and the score of a word alone
+// against what removing it from the text changes.
 (function (slalom) {
   "use strict";
   const { drawn, number } = slalom;
   const [LEFT, RIGHT, TOP, BOTTOM] = [46, 14, 14, 50];
-  const [N_LABELS, N_LOUDEST, LETTER, ROW, SURE] = [24, 3, 6.8, 13, 1.645];
+  const [N_LABELS, N_STRONGEST, LETTER, ROW, SURE] = [24, 3, 6.8, 13, 1.645];
   const SPOTS = [ // where a label may stand beside its point: anchor and offset, the best first
     ["", 1, 0], ["end", -1, 0], ["mid", 0, -1], ["mid", 0, 1], ["", 0.7, -0.8], ["end", -0.7, -0.8], ["", 0.7, 0.8], ["end", -0.7, 0.8],
   ];
@@ -127,12 +127,12 @@
     const empty = view.anchor ? view.anchor.value : 0;
     const across = slalom.axis(...range(values, [empty]), LEFT, frame.right);
     const up = slalom.axis(...range(importances, []), frame.bottom, TOP);
-    const loudest = [...rows].sort((a, b) => view.of("importance", b) - view.of("importance", a)).slice(0, N_LOUDEST);
+    const strongest = [...rows].sort((a, b) => view.of("importance", b) - view.of("importance", a)).slice(0, N_STRONGEST);
     const always = view.anchor && up.holds(view.anchor.importance) && up(view.anchor.importance);
     return scatter(record, view, {
       ...{ rows, frame, names: ["value", "importance"], axes: [across, up] },
       radius: (row) => 3 + 7 * Math.sqrt((record.rows[row].share ?? 0) / most),
-      worth: new Set([...strong(view, rows), ...loudest]),
+      worth: new Set([...strong(view, rows), ...strongest]),
       titles: [...sideTitles(view.label), "more attention →"],
       behind: [
         drawn("line", { class: "zero", x1: across(empty), x2: across(empty), y1: TOP, y2: frame.bottom }),
@@ -148,12 +148,13 @@
   slalom.planeCaption = (record, view) =>
     [
       record.two_scores.told,
+      view.attention,
       "Across: value, what the text would say if attention rested on this alone; the line marks the empty text. Up: importance. Size: its share of the attention in the full text.",
       view.has("value") && record.rows.some((_, row) => view.errorOf("value", row) > 0) ? "Crosses: 90 % intervals. Faint: known less well than words differ." : "",
       view.anchor ? `What is always there (special tokens, a prompt) has importance ${number(view.anchor.importance)}.` : "",
     ].filter(Boolean).join(" ");
 
-  slalom.company = (record, view, width) => {
+  slalom.context = (record, view, width) => {
     const side = Math.min(width, 480);
     const frame = frameOf(side, side - RIGHT - TOP);
     const rows = view.order.filter((row) => record.rows[row].identified && view.measuredOf("alone", row) && view.measuredOf("removal", row));
@@ -161,7 +162,7 @@
     const across = slalom.axis(...ends, LEFT, frame.right);
     const up = slalom.axis(...ends, frame.bottom, TOP);
     const apart = (row) => Math.abs(view.of("alone", row) - view.of("removal", row));
-    const striking = [...rows].sort((a, b) => apart(b) - apart(a)).slice(0, N_LOUDEST);
+    const striking = [...rows].sort((a, b) => apart(b) - apart(a)).slice(0, N_STRONGEST);
     const line = (kind, x1, y1, x2, y2) => drawn("line", { class: kind, x1: across(x1), y1: up(y1), x2: across(x2), y2: up(y2) });
     return scatter(record, view, {
       ...{ rows, frame, names: ["alone", "removal"], axes: [across, up] },
@@ -173,6 +174,6 @@
     });
   };
 
-  slalom.companyCaption = (record, view) =>
-    `${view.company} Across: what it says by itself. Up: what removing it takes away. On the dashed line words add up; off it they are drowned out, lifted or turned round by the others. All measured on the classifier itself.`;
+  slalom.contextCaption = (record, view) =>
+    `${view.context} Across: the score of the word alone. Up: what removing it takes away. On the dashed line both are equal and effects add up; elsewhere the other words change what a word does. All measured on the classifier itself.`;
 })((window.slalom = window.slalom || {}));

@@ -20,7 +20,7 @@
   // The six texts that can be tried at once.
   live.EXAMPLES = [
     ["A mixed review", "The first half hour drags, and one of the songs is awful. Then the story finds its feet: the two leads are wonderful together, the camera loves every street of the old town, the last scene is beautiful, and I left the cinema smiling. Not a perfect film, but a great one, and I will see it again."],
-    ["One loud word", "A slow start, but a wonderful film."],
+    ["One strong word", "A slow start, but a wonderful film."],
     ["A negation", "This is not a good film, and I do not recommend it to anybody."],
     ["Irony", "Oh, great, another sequel. Just what the world was waiting for. I loved every one of the two minutes before I fell asleep."],
     ["A disappointment", "The cast is excellent and the music is lovely, which makes it all the sadder that the script is dull, the jokes are stale and the ending makes no sense at all."],
