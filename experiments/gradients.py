@@ -22,7 +22,7 @@ import slalom
 from experiments.bench import Bench, Part, Record
 from experiments.classifiers import classifier_of, needs, trained_on
 from experiments.reviews import documents
-from experiments.table import Number, Table, mean_of
+from experiments.table import Number, Table, mean_of, rounded
 from slalom.metrics.agreement import spearman
 from slalom.metrics.faithfulness import deletion, insertion
 from slalom.metrics.subject import subject_of
@@ -73,7 +73,7 @@ def readings(classifier: Any, text: str) -> dict[str, list[float]]:
     return {
         name: [
             *curves(classifier, replace(whole, scores={"score": np.asarray(score, float)})),
-            _short(spearman(score, whole.scores["score"])),
+            *rounded(spearman(score, whole.scores["score"])),
         ]
         for name, score in scores.items()
     }
@@ -81,7 +81,7 @@ def readings(classifier: Any, text: str) -> dict[str, list[float]]:
 
 def curves(classifier: Any, explanation: Any) -> list[float]:
     subject = subject_of(classifier, explanation)
-    return [_short(curve(subject, score="score").aopc) for curve in (deletion, insertion)]
+    return rounded([curve(subject, score="score").aopc for curve in (deletion, insertion)])
 
 
 def normed(classifier: Any, document: Any, target: int) -> dict[str, FloatArray]:
@@ -223,7 +223,3 @@ def _told(records: Sequence[Record]) -> list[str]:
             "is worse than random. Behind the norm (state 0) it is not."
         )
     return told
-
-
-def _short(value: float) -> float:
-    return float(f"{value:.5g}")

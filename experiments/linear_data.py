@@ -28,6 +28,7 @@ from training.synthetic import (
 
 import slalom
 from experiments.bench import Bench, Part, Record
+from experiments.table import rounded
 from slalom.surrogates.base import Observations
 
 Floats = NDArray[np.float64]
@@ -38,7 +39,6 @@ EXPLAINED = (1, 2, 3, 4, 6, 8, 10, 12, 14)  # of one word in figure 6, where all
 SHOWN = 150  # points of a scatter that are kept
 COLLAPSED = 0.25  # spread of the log-odds below which a model has learned nothing
 MAX_ATTEMPTS = 3
-PAIR = ("perfect", "good")  # figure 1
 NOTHING = np.full((1, MAX_LENGTH), END)
 
 
@@ -76,7 +76,6 @@ def measured(bench: Bench, *, kind: str, depth: int, number: int) -> Record:
         "seed": seed,
         "collapsed": collapsed,
         "repeated": repeated(answer),
-        "pair": pair(answer),
         "shapley": shapley(answer, empty=0.0 if kind == "gpt2" else float(answer(NOTHING)[0])),
         **surrogates(answer, bench.scale.n_new, seed),
     }
@@ -101,7 +100,6 @@ def measured_net(bench: Bench, *, width: int, number: int) -> Record:
         "seed": seed,
         "collapsed": [],
         "repeated": repeated(answer),
-        "pair": pair(answer),
         "shapley": shapley(answer, empty=float(answer(NOTHING)[0])),
     }
 
@@ -117,15 +115,7 @@ def repeated(answer: Answer) -> list[float]:
     place = Linear().words.index(WORD)
     columns = np.arange(MAX_LENGTH)
     rows = np.where(columns < np.array(TIMES)[:, None], place, END)
-    return _short(answer(rows))
-
-
-def pair(answer: Answer) -> list[float]:
-    """The log-odds of two words, each alone and both together."""
-    one, other = (Linear().words.index(word) for word in PAIR)
-    rows = np.full((3, MAX_LENGTH), END)
-    rows[0, 0], rows[1, 0], rows[2, :2] = one, other, (one, other)
-    return _short(answer(rows))
+    return rounded(answer(rows))
 
 
 def shapley(answer: Answer, *, empty: float) -> list[float]:
@@ -150,7 +140,7 @@ def shapley(answer: Answer, *, empty: float) -> list[float]:
         text = " ".join([WORD] * times)
         explanation = slalom.explain(classifier, text, "exact-shapley", target=1, n_queries=2**14)
         found.append(explanation.scores["score"].mean())
-    return _short(np.array(found))
+    return rounded(found)
 
 
 def surrogates(answer: Answer, n_new: int, seed: int) -> Record:
@@ -158,14 +148,14 @@ def surrogates(answer: Answer, n_new: int, seed: int) -> Record:
     rng = np.random.default_rng(10_000 + seed)
     fitted, fresh = Linear().draw(n_new, rng), Linear().draw(n_new, rng)
     wanted, truth = answer(fitted), answer(fresh)
-    errors, curves, scatter = {}, {}, {"model": _short(truth[:SHOWN])}
+    errors, curves, scatter = {}, {}, {"model": rounded(truth[:SHOWN])}
     for name, fit in (("linear", _linear), ("GAM", _gam), ("SLALOM", _slalom)):
         predict = fit(fitted, wanted)
         errors[name] = [
             float(np.mean((predict(fitted) - wanted) ** 2)),
             float(np.mean((predict(fresh) - truth) ** 2)),
         ]
-        scatter[name] = _short(predict(fresh)[:SHOWN])
+        scatter[name] = rounded(predict(fresh)[:SHOWN])
         curves[name] = repeated(predict)
     return {"errors": errors, "curves": curves, "scatter": scatter, "variance": float(truth.var())}
 
@@ -201,7 +191,3 @@ def fitted_slalom(counts: Floats, scores: Floats) -> Any:
     surrogate: Any = slalom.METHODS["slalom-eff"].surrogate  # type: ignore[attr-defined]
     weights, document = np.ones(len(counts)), np.ones(counts.shape[1])
     return surrogate.fit(Observations(counts, scores, weights, document)).model
-
-
-def _short(values: Floats) -> list[float]:
-    return [float(f"{value:.5g}") for value in values]

@@ -12,7 +12,7 @@ from experiments.bench import Bench, Part, Record
 from experiments.classifiers import classifier_of, data_of, needs
 from experiments.people import marked_reviews
 from experiments.reviews import documents
-from experiments.table import Cell, Number, Panel, Series, Table, points
+from experiments.table import Cell, Number, Panel, Series, Table, points, rounded
 
 Records = Mapping[str, Record]
 PAIRS = (("perfect", "funny"), ("wonderful", "boring"), ("awful", "weak"))
@@ -40,7 +40,7 @@ def pairs(bench: Bench, *, model: str) -> Record:
     found = []
     for one, other in PAIRS:
         logits = np.asarray(answer([one, other, f"{one} {other}"]))
-        found.append([float(f"{score:.5g}") for score in logits[:, 1] - logits[:, 0]])
+        found.append(rounded(logits[:, 1] - logits[:, 0]))
     return {"model": model, "log_odds": found}
 
 
@@ -107,11 +107,7 @@ def pictures(
                 "units": list(e.units),
                 "marked": inside,
                 "target": e.target,
-                "scores": {
-                    n: [float(f"{v:.4g}") for v in e.scores[n]]
-                    for n in ("value", "importance", "removal")
-                    if n in e.scores
-                },
+                "scores": {n: rounded(e.scores[n]) for n in ("value", "importance", "removal")},
             }
         )
     return {"people": people, "model": model, "reviews": found}
@@ -142,19 +138,37 @@ def _pictured(title: str, records: Records, differs: str) -> Table:
             where = f"{'restaurant' if record['people'] else 'film'} review {number}"
             if (model := record.get("model", "bundled")) != "bundled":
                 where = f"{model}, {where}"
-            rows.append((where, review["target"], _text(review, record["people"])))
+            told = (review["target"], _text(review, record["people"]))
+            rows.append((where, *told, *_of_strong_words(review["scores"])))
             panels.append(_plane(f"{where}: {review['target']}", review, record["people"]))
     return Table(
         title=title,
-        columns=("review", "predicted", "text: **loud** words, _marked_ by all annotators"),
+        columns=(
+            "review",
+            "predicted",
+            "text: **loud** words, _marked_ by all annotators",
+            "importance of words that change most, less that of others",
+            "share of them whose value has the sign of the change",
+        ),
         rows=tuple(rows),
         differs=(differs,),
         notes=(
             "Bold is the eighth of the words with the highest importance. Values are log-odds of "
-            "the predicted class.",
+            "the predicted class. The words that change most are the eighth whose removal moves "
+            "the log-odds most, by the fit.",
         ),
         panels=tuple(panels),
     )
+
+
+def _of_strong_words(scores: Mapping[str, list[float]]) -> tuple[Number, Number]:
+    """How loud the words with large effects are, and how often their values have the right sign."""
+    value, importance, removal = (np.array(scores[n]) for n in ("value", "importance", "removal"))
+    n_strong = max(1, len(removal) // 8)
+    strong, rest = np.split(np.argsort(-np.abs(removal), kind="stable"), [n_strong])
+    louder = importance[strong].mean() - importance[rest].mean()
+    alike = (value * removal)[strong] > 0
+    return Number(float(louder), digits=2), Number(float(alike.mean()), digits=2)
 
 
 def _text(review: Record, people: bool) -> str:

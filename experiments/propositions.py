@@ -37,11 +37,11 @@ def counting_parts(bench: Bench) -> dict[str, Part]:
 
 def counted(bench: Bench, *, stack: str, n_layers: int, n_seeds: int) -> Record:
     """Log-odds of a token shown 1 to 30 times, less those of one: (n_seeds, 30) for each case."""
-    from slalom.theory.propositions import STACKS, repeated_logits, without_positions
+    from slalom.theory.propositions import random_stack, repeated_logits, without_positions
 
     curves: dict[str, list[list[float]]] = {case: [] for case in CASES}
     for seed in range(bench.seed, bench.seed + n_seeds):
-        whole = STACKS[stack](n_layers, seed)
+        whole = random_stack(stack, n_layers, seed)
         bare = without_positions(whole)
         shown = ((bare, ()), (bare, (CLS,)), (whole, ()))
         for case, (model, prefix) in zip(CASES, shown, strict=True):

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 import slalom
 from experiments.bench import Bench, Part, Record
 from experiments.classifiers import classifier_of, data_of, needs, trained_on
-from experiments.table import Cell, Number, Panel, Table, mean_of, points
+from experiments.table import Cell, Number, Panel, Table, mean_of, points, rounded
 from slalom.metrics.faithfulness import random_removals
 from slalom.metrics.subject import Subject, subject_of
 from training import data
@@ -79,10 +79,7 @@ def errors(classifier: Any, text: str, bench: Bench) -> dict[str, list[float]]:
         predictions[method] = found.predict(masks) - found.predict(np.ones_like(masks[:1]))
     predictions["no change"] = np.zeros(len(masks))
     return {
-        name: [
-            float(f"{error:.5g}")
-            for error in ((said - true) ** 2).reshape(-1, bench.scale.n_each).mean(axis=1)
-        ]
+        name: rounded(((said - true) ** 2).reshape(-1, bench.scale.n_each).mean(axis=1))
         for name, said in predictions.items()
     }
 

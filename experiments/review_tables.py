@@ -21,6 +21,7 @@ NAMES = {
     "gradient-input": "Grad",
     "attention-lrp": "LRP",
 }
+CURVE_RIVALS = ("lime", "kernel-shap", "integrated-gradients", "gradient-input")
 DIFFERS = (
     "Models of our own training from random weights, 128 wide, the bundled vocabulary "
     "(docs/models.md); the paper starts from published ones.",
@@ -137,22 +138,17 @@ def _curves(
     title: str, records: Records, metric: str, paper: Mapping[str, tuple[float, ...]]
 ) -> Table:
     rows: list[tuple[Cell, ...]] = []
-    methods = ("lime", "kernel-shap", "integrated-gradients", "gradient-input")
     for model in models_of(records):
-        beside = paper.get(model, (None,) * 7)
-        eff = found_in(records, model, "slalom-eff")
-        cells = [
-            mean_of(column(eff, metric, score), paper=theirs)
-            for score, theirs in zip(FACES, beside, strict=False)
-        ]
-        for method, theirs in zip(methods, beside[3:], strict=True):
-            record = found_in(records, model, method)
-            cells.append(mean_of(column(record, metric, "score"), paper=theirs))
         default = mean_of(column(found_in(records, model, "slalom"), metric, "best"))
-        rows.append((model, *cells, default))
+        rows.append((model, *_beside_rivals(records, model, metric, paper), default))
     return Table(
         title=title,
-        columns=("model", *FACES.values(), "LIME", "SHAP", "IG", "Grad", "slalom, best order"),
+        columns=(
+            "model",
+            *FACES.values(),
+            *(NAMES[method] for method in CURVE_RIVALS),
+            "slalom, best order",
+        ),
         rows=tuple(rows),
         differs=(
             *DIFFERS,
@@ -162,22 +158,25 @@ def _curves(
     )
 
 
+def _beside_rivals(
+    records: Records, model: str, metric: str, paper: Mapping[str, tuple[float, ...]]
+) -> list[Cell]:
+    """The three faces of SLALOM-eff, then the rivals, with the paper's numbers."""
+    asked = [("slalom-eff", face) for face in FACES] + [(one, "score") for one in CURVE_RIVALS]
+    return [
+        mean_of(column(found_in(records, model, method), metric, score), paper=theirs)
+        for (method, score), theirs in zip(asked, paper.get(model, (None,) * 7), strict=True)
+    ]
+
+
 def table_2c_9(records: Records, gradients: Records) -> Table:
     """Deletion and insertion with the paper's number of queries."""
     rows: list[tuple[Cell, ...]] = []
-    methods = ("lime", "kernel-shap", "integrated-gradients", "gradient-input")
     for model in models_of(records):
-        eff = found_in(records, model, "slalom-eff")
         inside = [r for r in gradients.values() if r["model"] == model]
         for place, metric, paper in ((0, "deletion", PAPER_2C), (1, "insertion", PAPER_9)):
+            cells = _beside_rivals(records, model, metric, paper)
             beside = paper.get(model, (None,) * 7)
-            cells = [
-                mean_of(column(eff, metric, score), paper=theirs)
-                for score, theirs in zip(FACES, beside, strict=False)
-            ]
-            for method, theirs in zip(methods, beside[3:], strict=True):
-                record = found_in(records, model, method)
-                cells.append(mean_of(column(record, metric, "score"), paper=theirs))
             for name, theirs in zip((PATH_NORM, NORM), beside[5:], strict=True):
                 found = [d[name][place] for r in inside for d in r["documents"]]
                 cells.append(mean_of(found, paper=theirs))
@@ -189,10 +188,7 @@ def table_2c_9(records: Records, gradients: Records) -> Table:
             "model",
             "metric",
             *FACES.values(),
-            "LIME",
-            "SHAP",
-            "IG",
-            "Grad",
+            *(NAMES[method] for method in CURVE_RIVALS),
             "IG, norm × sign",
             "Grad, norm × sign",
         ),

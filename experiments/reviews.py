@@ -88,8 +88,6 @@ def measured(
         "method": method,
         "budget": budget,
         "documents": [_numbers(bench, model, explanation) for explanation in found],
-        "n_queries": [explanation.quality.n_queries for explanation in found],
-        "taken": [explanation.quality.seconds for explanation in found],
     }
 
 
@@ -156,7 +154,6 @@ def _numbers(bench: Bench, model: str, explanation: Any) -> Record:
         "deletion": {"best": _short(deletion(subject).aopc)},
         "insertion": {"best": _short(insertion(subject).aopc)},
         "bayes": {},
-        "r2": explanation.quality.r2,
     }
     for score in SCORES:
         if score in explanation.scores:

@@ -31,6 +31,7 @@ from training.synthetic import (
 import slalom
 from experiments.bench import Bench, Part, Record
 from experiments.linear_data import SHOWN, fitted_slalom
+from experiments.table import rounded
 
 Floats = NDArray[np.float64]
 CONTEXTS = (2, 5, 10, 15, 20, 25, 30)
@@ -53,7 +54,7 @@ def told(_: Bench, *, file: str) -> Record:
     """A truth as it stands in its file, importances centred."""
     found = truth(10**6, file)
     importances = found.importances - found.importances.mean()
-    return {"values": _short(found.values), "importances": _short(importances)}
+    return {"values": rounded(found.values), "importances": rounded(importances)}
 
 
 def parts(bench: Bench) -> dict[str, Part]:
@@ -142,14 +143,13 @@ def _recovered(
     found = fitted_slalom(word_counts(asked, n_words), scores)
     fresh = source.draw(2000, rng)
     answered = _answers(classifier, source, fresh)
-    predicted = found.predict(word_counts(fresh, n_words))
     record = {
         "kind": kind,
         "seed": seed,
         "n_words": n_words,
         "model": _missed(answered, source.log_odds(fresh)),
-        "fit": {**_compared(found, source, fresh, bench), "to_model": _missed(predicted, answered)},
-        "scatter": _scatter(found, source, fresh) | {"model's log-odds": _short(answered[:SHOWN])},
+        "fit": _compared(found, source, fresh, bench),
+        "scatter": _scatter(found, source, fresh) | {"model's log-odds": rounded(answered[:SHOWN])},
     }
     if closed_form:
         record["analytic"] = _compared(_closed_form(classifier, source), source, fresh, bench)
@@ -203,7 +203,6 @@ def _compared(found: Any, source: Slalom, fresh: Ids, bench: Bench) -> Record:
         "log_odds": _missed(found.predict(counts), source.log_odds(fresh)),
         "values": _missed(found.values, source.values),
         "importances": _missed(centred, true),
-        "mean": float(np.mean([*(found.values - source.values), *(centred - true)])),
         "by_context": by_context,
     }
 
@@ -218,11 +217,7 @@ def _scatter(found: Any, source: Slalom, fresh: Ids) -> dict[str, list[float]]:
         "true importances": source.importances - source.importances.mean(),
         "importances": found.importances - found.importances.mean(),
     }
-    return {name: _short(column) for name, column in columns.items()}
-
-
-def _short(column: Floats) -> list[float]:
-    return [float(f"{value:.5g}") for value in column]
+    return {name: rounded(column) for name, column in columns.items()}
 
 
 def _missed(said: Floats, true: Floats) -> float:

@@ -303,7 +303,7 @@ def fig_7(records: Records) -> Table:
     rows.append(("the paper's file", "200", "0.16", "1.91", "11.80"))
     return Table(
         title="Fig. 7: the SLALOMs that tables 7 and 8 and figure 9 recover",
-        columns=("truth", "words", "median |value|", "largest |value|", "largest importance"),
+        columns=("truth", "words", "median size of a value", "largest", "largest importance"),
         rows=tuple(rows),
         notes=(
             "Values are twice the Naive-Bayes scores of words of IMDB, importances 5|v|^{3/2} and "

@@ -117,9 +117,9 @@ def mean_of(
 
 
 def points(label: str, x: Any, y: Any, *, joined: bool = True) -> Series:
-    """A series of numbers, short enough to be kept in a file."""
-    return Series(label, _rounded(x), _rounded(y), joined)
+    return Series(label, tuple(rounded(x)), tuple(rounded(y)), joined)
 
 
-def _rounded(values: Any) -> tuple[float, ...]:
-    return tuple(float(f"{value:.5g}") for value in np.asarray(values, dtype=float).ravel())
+def rounded(values: Any) -> list[float]:
+    """Numbers short enough to be kept in a file."""
+    return [float(f"{value:.5g}") for value in np.asarray(values, dtype=float).ravel()]

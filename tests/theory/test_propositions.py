@@ -10,6 +10,7 @@ from slalom.theory.propositions import (
     doubling_bound,
     misfit_bound,
     movement,
+    random_stack,
     repeated_logits,
     without_positions,
 )
@@ -22,7 +23,7 @@ ENCODERS = ["BERT", "DistilBERT"]
 @pytest.mark.parametrize("n_layers", [1, 3])
 @pytest.mark.parametrize("stack", STACKS)
 def test_repetitions_are_not_counted(stack, n_layers):
-    model = without_positions(STACKS[stack](n_layers, 0))
+    model = without_positions(random_stack(stack, n_layers, 0))
     for token in (3, 7, 20):
         assert movement(repeated_logits(model, [token], LENGTHS)) < 1e-12
     tokens = np.concatenate([repeated_logits(model, [token], [1]) for token in range(20)])
@@ -41,26 +42,26 @@ def test_nor_by_the_papers_own_transformer(causal, n_layers):
 @pytest.mark.parametrize("n_layers", [1, 3])
 @pytest.mark.parametrize("stack", ENCODERS)
 def test_encoders_do_not_count_repeated_sequences_either(stack, n_layers):
-    model = without_positions(STACKS[stack](n_layers, 1))
+    model = without_positions(random_stack(stack, n_layers, 1))
     assert movement(repeated_logits(model, [5, 9, 9, 2], [1, 2, 5, 10])) < 1e-12
 
 
 def test_deep_decoders_do():
     """Its later tokens see other shares than its early ones."""
-    model = without_positions(STACKS["GPT-2"](3, 1))
+    model = without_positions(random_stack("GPT-2", 3, 1))
     assert movement(repeated_logits(model, [5, 9, 9, 2], [1, 2, 5, 10])) > 1e-3
 
 
 @pytest.mark.parametrize("n_layers", [1, 3])
 @pytest.mark.parametrize("stack", STACKS)
 def test_positions_lift_the_theorem(stack, n_layers):
-    model = STACKS[stack](n_layers, 0)
+    model = random_stack(stack, n_layers, 0)
     assert movement(repeated_logits(model, [7], LENGTHS)) > 0.05
 
 
 def test_a_cls_token_lifts_it_and_the_effect_fades():
     """Ever more of the attention rests on the token: the first repetitions move the most."""
-    model = without_positions(STACKS["BERT"](1, 0))
+    model = without_positions(random_stack("BERT", 1, 0))
     logits = repeated_logits(model, [7], LENGTHS, prefix=[2])
     steps = np.abs(np.diff(logits[:, 1] - logits[:, 0]))
     assert steps[0] > 0.01
@@ -80,7 +81,7 @@ def test_no_random_model_beats_the_bound_and_the_mean_attains_it(stack):
     wanted = 0.2 + np.cumsum(np.full(30, 0.7))
     bound = misfit_bound(np.full(30, 0.7))
     for seed in range(3):
-        logits = repeated_logits(without_positions(STACKS[stack](2, seed)), [4], LENGTHS)
+        logits = repeated_logits(without_positions(random_stack(stack, 2, seed)), [4], LENGTHS)
         found = logits[:, 1] - logits[:, 0]
         assert ((found - wanted) ** 2).mean() >= bound - 1e-9
         shifted = found - found.mean() + wanted.mean()  # a bias of the head can do that
@@ -88,7 +89,7 @@ def test_no_random_model_beats_the_bound_and_the_mean_attains_it(stack):
 
 
 def test_switching_off_leaves_the_model_alone():
-    model = STACKS["BERT"](1, 0)
+    model = random_stack("BERT", 1, 0)
     table = model.bert.embeddings.position_embeddings.weight
     before = table.clone()
     without_positions(model)

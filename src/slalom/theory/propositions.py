@@ -16,7 +16,7 @@ positions; how much they move the output is measured with the same functions.
 """
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -92,66 +92,32 @@ def without_positions(model: "nn.Module") -> "nn.Module":
     return bare
 
 
-def random_bert(n_layers: int, seed: int) -> "nn.Module":
-    """BERT's encoder and head with random weights."""
-    from transformers import BertConfig, BertForSequenceClassification
+STACKS = {  # the family, and its own words for layers, width, heads, width of the net, positions
+    "BERT": "Bert num_hidden_layers hidden_size num_attention_heads intermediate_size "
+    "max_position_embeddings",
+    "DistilBERT": "DistilBert n_layers dim n_heads hidden_dim max_position_embeddings",
+    "GPT-2": "GPT2 n_layer n_embd n_head n_inner n_positions",
+}
 
-    config = BertConfig(
+
+def random_stack(name: str, n_layers: int, seed: int) -> "nn.Module":
+    """A real encoder or decoder with its head, in double precision and evaluation mode.
+
+    The caller's random state is left alone.
+    """
+    import torch
+    import transformers
+
+    family, *words = STACKS[name].split()
+    sizes = dict(zip(words, (n_layers, WIDTH, N_HEADS, 2 * WIDTH, N_POSITIONS), strict=True))
+    config = getattr(transformers, f"{family}Config")(
         vocab_size=N_TOKENS,
-        hidden_size=WIDTH,
-        num_hidden_layers=n_layers,
-        num_attention_heads=N_HEADS,
-        intermediate_size=2 * WIDTH,
-        max_position_embeddings=N_POSITIONS,
-        initializer_range=WEIGHT_STD,
-    )
-    return _random(BertForSequenceClassification, config, seed)
-
-
-def random_distilbert(n_layers: int, seed: int) -> "nn.Module":
-    """DistilBERT's encoder and head with random weights."""
-    from transformers import DistilBertConfig, DistilBertForSequenceClassification
-
-    config = DistilBertConfig(
-        vocab_size=N_TOKENS,
-        dim=WIDTH,
-        n_layers=n_layers,
-        n_heads=N_HEADS,
-        hidden_dim=2 * WIDTH,
-        max_position_embeddings=N_POSITIONS,
-        initializer_range=WEIGHT_STD,
-    )
-    return _random(DistilBertForSequenceClassification, config, seed)
-
-
-def random_gpt2(n_layers: int, seed: int) -> "nn.Module":
-    """GPT-2's decoder and head with random weights."""
-    from transformers import GPT2Config, GPT2ForSequenceClassification
-
-    config = GPT2Config(
-        vocab_size=N_TOKENS,
-        n_embd=WIDTH,
-        n_layer=n_layers,
-        n_head=N_HEADS,
-        n_positions=N_POSITIONS,
         initializer_range=WEIGHT_STD,
         bos_token_id=None,
         eos_token_id=None,
+        **sizes,
     )
-    return _random(GPT2ForSequenceClassification, config, seed)
-
-
-def _random(kind: Any, config: Any, seed: int) -> "nn.Module":
-    """In double precision and evaluation mode; the caller's random state is left alone."""
-    import torch
-
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return kind(config).double().eval()  # type: ignore[no-any-return]
-
-
-STACKS: dict[str, Callable[[int, int], "nn.Module"]] = {  # name → (n_layers, seed) → a real stack
-    "BERT": random_bert,
-    "DistilBERT": random_distilbert,
-    "GPT-2": random_gpt2,
-}
+        made = getattr(transformers, f"{family}ForSequenceClassification")(config)
+    return made.double().eval()  # type: ignore[no-any-return]
