@@ -476,10 +476,11 @@ def fig_9(records: Records) -> Table:
             "grows with the context. Its parameters are measured by the size of the mean "
             "difference (table 7), of which centred importances are no part; what is left are "
             "values, which the closed form reads off single words. As mean squared errors the "
-            "closed form is behind, by its importances. It holds every word against one reference "
+            "closed form is behind, by its importances. It held every word against one reference "
             "word, and of a pair in which one word is heard 10 000 times as loudly as the other, "
             "what the model misses is all that is left to read. Larger vocabularies hold such "
-            "words (terrific, dreadful); where nothing can be read, a value of 0 is counted.",
+            "words (terrific, dreadful); where nothing can be read, a value of 0 is counted. "
+            "Since 2026-11-18 it has two references, far apart; rows of that need a GPU.",
         ),
         panels=(
             Panel(
