@@ -180,6 +180,13 @@ def test_it_pickles_and_has_a_name() -> None:
 # ── bad input ────────────────────────────────────────────────────────────────────────────────
 
 
+class Elsewhere:
+    """Numbers that cannot be had."""
+
+    def __array__(self, *_: object, **__: object) -> np.ndarray:
+        raise RuntimeError("it lives on another device")
+
+
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
@@ -190,6 +197,10 @@ def test_it_pickles_and_has_a_name() -> None:
         ([["a", "b"]], "an array of numbers"),
         ([{"label": "x"}], "an array of numbers"),
         (None, "."),
+        ([[]], r"shape \(1, 0\) for 1 texts"),
+        ([[0.5 + 1j, 0.5]], "an array of numbers: these are complex128"),
+        (np.array([[1, 2]], "m8[s]"), "an array of numbers: these are timedelta"),
+        (Elsewhere(), "an array of numbers: it lives on another device"),
         ([[2.0, -1.0]], r'not probabilities: .*FunctionClassifier\(f, gives="logits"\)'),
         ([[0.9, 0.9]], "sum to 1.8, not 1"),
         ([[0.2, 0.3, 0.5]], r"expected \(1, 2\)"),

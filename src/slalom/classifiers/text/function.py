@@ -187,12 +187,15 @@ def _table(answer: Any, *, texts: list[Text], name: str) -> FloatArray:
     if hasattr(answer, "detach"):  # a torch tensor, wherever it lives
         answer = answer.detach().cpu().double()
     try:
-        table = np.asarray(answer, dtype=np.float64)
-    except (TypeError, ValueError) as problem:
+        table = np.asarray(answer)
+        if table.dtype.kind in "cmM":
+            raise TypeError(f"these are {table.dtype}")
+        table = table.astype(np.float64)
+    except Exception as problem:  # whatever the caller's own types raise
         raise ClassifierError(f"{name} did not return an array of numbers: {problem}") from problem
     if table.ndim == 1:
         table = table[:, None]
-    if table.ndim != 2 or len(table) != n_texts:
+    if table.ndim != 2 or len(table) != n_texts or not table.size:
         raise ClassifierError(
             f"{name} returned shape {np.shape(answer)} for {n_texts} texts: "
             f"expected ({n_texts}, n_classes), one row per text and one column per class"
