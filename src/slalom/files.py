@@ -63,7 +63,7 @@ def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
     """Replace a file by this content in one step; a device or a pipe is written to as it is."""
     data = content.encode() if isinstance(content, str) else content
     try:
-        place = Path(path).resolve()
+        place = resolved(path)
         if is_device(place):
             place.write_bytes(data)
         else:
@@ -76,10 +76,15 @@ def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
 def write_by(path: Path, fill: Callable[[IO[bytes]], None]) -> None:
     """As `write_whole`, for content that is written piece by piece."""
     try:
-        _replace(path.resolve(), fill)
+        _replace(resolved(path), fill)
     except (OSError, ValueError) as problem:
         why = getattr(problem, "strerror", None) or problem
         raise FileError(f"cannot write {path}: {why}") from problem
+
+
+def resolved(path: str | os.PathLike[str]) -> Path:
+    """Where it leads; a link to itself stays one, where `Path.resolve` raises a RuntimeError."""
+    return Path(os.path.realpath(path))
 
 
 def is_device(path: Path) -> bool:

@@ -289,6 +289,13 @@ def test_what_would_turn_it_fits(run: Run, monkeypatch: pytest.MonkeyPatch) -> N
     assert max(map(len, told)) <= 40
 
 
+def test_a_link_to_itself_is_replaced_by_the_result(run: Run, tmp_path: Path) -> None:
+    place = tmp_path / "loop.json"
+    place.symlink_to(place)
+    assert run("explain", "fine film", "--json", str(place))[0] == 0
+    assert slalom.read(place).units == ("fine", "film")
+
+
 def test_a_device_is_written_to_never_replaced(run: Run) -> None:
     status, _, _ = run("explain", TEXT, "--json", os.devnull)
     assert status == 0

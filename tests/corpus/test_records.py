@@ -176,6 +176,9 @@ def test_a_missing_column_names_those_there_are(tmp_path):
     path = write_jsonl(tmp_path / "rows.jsonl", [{"review": "a", "stars": 1}])
     with pytest.raises(FileError, match="no column 'text': its columns are review, stars"):
         index_file(path, "text", None)
+    path.write_text("[1]\n" + "[" * 100_000 + "\n")
+    with pytest.raises(FileError, match=r"rows.jsonl holds no row that can be read"):
+        index_file(path, "text", None)
     table = tmp_path / "rows.csv"
     table.write_text("review,stars\na,1\n")
     with pytest.raises(FileError, match="no column 'name': its columns are review, stars"):

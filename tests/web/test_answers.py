@@ -86,6 +86,12 @@ def test_too_many_sources_are_refused() -> None:
         assert server.ask("/api/attribute", ASKED)[0] == 413
 
 
+def test_long_sources_are_refused(server) -> None:
+    long = {**ASKED, "question": "x" * 200_000}
+    status, told, _ = server.ask("/api/attribute", long)
+    assert (status, "at most 200000 are read" in told["error"]) == (413, True)
+
+
 def test_a_server_without_a_language_model_has_no_such_address() -> None:
     with served() as server:
         assert server.ask("/api/attribute", ASKED)[0] == 404

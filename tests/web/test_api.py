@@ -63,6 +63,8 @@ def test_absent_words_may_be_replaced(server):
     assert any("replaced by '_'" in note for note in answer["quality"]["notes"])
     status, answer, _ = server.ask("/api/explain", {**body, "absent": "mask"})
     assert (status, "has no mask token" in answer["error"]) == (422, True)
+    status, answer, _ = server.ask("/api/explain", {**body, "absent": "x " * 51})
+    assert (status, answer["error"]) == (400, "absent: expected at most 100 characters")
 
 
 def test_answers_that_vary_are_averaged(server):

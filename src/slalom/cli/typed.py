@@ -24,7 +24,7 @@ from slalom.errors import (
     SlalomWarning,
     UnknownNameError,
 )
-from slalom.files import is_device, write_whole
+from slalom.files import is_device, resolved, write_whole
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -182,7 +182,7 @@ def files_typed(json_file: str | None, html_file: str | None) -> list[str]:
     files = [name for name in (json_file, html_file) if name is not None]
     if files.count(STANDARD) > 1:
         raise click.UsageError("only one of --json and --html can go to standard output")
-    places = [Path(name).resolve() for name in files]
+    places = [resolved(name) for name in files]
     if len(set(places)) < len(places) and not is_device(places[0]):
         raise click.UsageError("--json and --html name the same file: give each its own")
     for name in files:
@@ -206,7 +206,7 @@ def check_writable(name: str) -> None:
     if path.is_dir():
         raise FileError(f"cannot write {path}: it is a folder, name a file in it")
     try:
-        tempfile.TemporaryFile(dir=path.resolve().parent).close()
+        tempfile.TemporaryFile(dir=resolved(path).parent).close()
     except OSError as problem:
         raise FileError(f"cannot write {path}: {problem.strerror or problem}") from problem
 

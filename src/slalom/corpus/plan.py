@@ -27,6 +27,7 @@ from slalom.corpus.records import (
     read_records,
 )
 from slalom.errors import FileError, Setting
+from slalom.files import resolved
 
 MAX_MARKS = 256  # places remembered per file; beyond, every second one is forgotten
 MAX_STEP = 512  # rows between two places: shards of large files are cut there and nowhere else
@@ -93,7 +94,7 @@ def find_files(given: str, output: Path) -> list[Path]:
         missing = "nothing matches" if glob.has_magic(given) else "no such file or folder"
     if not found:
         raise FileError(f"cannot read {given}: {missing}")
-    own = output.resolve()
+    own = resolved(output)
     outside = [path for path in found if own not in path.resolve().parents]
     if not outside:
         raise FileError(
@@ -207,6 +208,8 @@ def _check_columns(
         and text_column not in columns
     ):
         raise FileError(f"{path} has one column, {columns[0]!r}: put commas between its cells")
+    if not columns:
+        raise FileError(f"{path} holds no row that can be read")
     for option, name in (("text_column", text_column), ("id_column", id_column)):
         if name is not None and name not in columns:
             raise FileError(

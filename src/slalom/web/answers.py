@@ -83,6 +83,10 @@ class Attributing:
         wanted = self.wanted
         self.patience.begin()
         documents: list[Any] = [(one.title, one.text) for one in wanted.sources]
+        shown = (wanted.question, wanted.answer or "", *(part for one in documents for part in one))
+        if (length := sum(map(len, shown))) > (most := self.limits.sources):
+            sentence = f"these are {length} characters: at most {most} are read"
+            raise Refusal(413, "too-long", sentence)
         given = wanted.sources[0].text if len(documents) == 1 else documents
         sources = sources_of(given, wanted.by)
         if len(sources.spans) > self.limits.units:

@@ -16,6 +16,8 @@ class Limits:
     units: int = 5_000  # of a text
     queries: int = 5_000  # of one explanation
     texts: int = 100  # of one prediction
+    absent: int = 100  # characters of a text in the place of every absent word
+    sources: int = 200_000  # characters that a language model is shown, the answer included
     running: int = 2  # explanations at the same time
     waiting: int = 8  # explanations in line behind them
     kept: int = 64  # explanations that what-if can be asked about

@@ -116,6 +116,8 @@ def explanation_request(
     asked = read(ExplainBody, record)
     if asked.n_queries is not None and asked.n_queries > limits.queries:
         raise _wrong(f"n_queries: expected a number from 1 to {limits.queries}")
+    if len(asked.absent) > limits.absent:
+        raise _wrong(f"absent: expected at most {limits.absent} characters")
     model = models.named(asked.model)
     chosen, cut = by_phrases(method_named(asked.method), asked.units, asked.too_long)
     return ExplanationRequest(
