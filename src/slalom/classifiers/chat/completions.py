@@ -16,7 +16,7 @@ import numpy as np
 
 from slalom.classifiers.chat.budget import Budget
 from slalom.classifiers.chat.classifier import BYTES_PER_TOKEN
-from slalom.classifiers.chat.server import ChatServer, Key, Session, client_library
+from slalom.classifiers.chat.server import ChatServer, Key, RefusedError, Session, client_library
 from slalom.classifiers.disk_cache import key_of
 from slalom.document import FloatArray
 from slalom.errors import ClassifierError, InputError
@@ -24,9 +24,9 @@ from slalom.errors import ClassifierError, InputError
 PLAIN_END = "\n\nAnswer:"  # where no template says that it is the model's turn
 MAX_NEW = 256  # tokens of an answer that the model writes itself
 CERTAIN = -1e-9  # a log-probability is at most this: servers round
-NEEDS = (
-    "it does not say how likely a given text is: a server is needed whose completions take echo "
-    "or prompt_logprobs, such as vLLM or llama-cpp-python, or a model on this machine"
+NEEDED = (
+    "what is needed are completions that take echo or prompt_logprobs, as those of vLLM and "
+    "llama-cpp-python do, or a model on this machine"
 )
 Tell = Callable[[int], None]
 Span = tuple[int, int]
@@ -124,18 +124,18 @@ class CompletionServer:
         """The answer's tokens after one prompt, by whatever the server has for it."""
         before = prompt + ("" if not prompt or prompt[-1].isspace() or prompt[-1] in ">]|" else " ")
         whole, limits = before + answer, (len(prompt), len(before))
-        problem: ClassifierError | None = None
+        where = f"{self.name} at {self.server.address}"
+        problem = f"{where} does not say how likely a given text is"
         for wanted, read in ((ECHO, _echoed), (PROMPT_LOGPROBS, _listed)):
             try:
                 reply = session.continued(whole, {"max_tokens": 1, "temperature": 0, **wanted})
-            except ClassifierError as refused:
-                problem = refused
+            except RefusedError as refused:
+                problem = str(refused)
                 continue
             tokens = read(reply["choices"][0], whole, limits)
             if tokens is not None:
                 return tokens
-        why = f" ({problem})" if problem is not None else ""
-        raise ClassifierError(f"{self.name} at {self.server.address}: {NEEDS}{why}") from None
+        raise ClassifierError(f"{problem}: {NEEDED}")
 
 
 ECHO = {"echo": True, "logprobs": 1}

@@ -207,7 +207,8 @@ class Session:
             return
         tries = f" (asked {failures} times)" if failures > 1 else ""
         sentence = server.key.removed_from(failure.sentence)
-        raise ClassifierError(f"{server.model} at {server.address} {sentence}{tries}")
+        kind = ClassifierError if failure.billed else RefusedError
+        raise kind(f"{server.model} at {server.address} {sentence}{tries}")
 
     def _wait_for(self, failure: RequestFailure, failures: int) -> None:
         """Exponential back-off with jitter, and at least as long as the server asks for."""
@@ -226,6 +227,10 @@ class Session:
                 raise Stopped
         if self.stop.is_set():
             raise Stopped
+
+
+class RefusedError(ClassifierError):
+    """The server is there, and would not."""
 
 
 def token_bound(prompt: str, body: dict[str, Any]) -> int:
