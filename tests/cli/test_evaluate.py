@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import slalom
+from chat_models import make_chat_model
 from slalom.cli import main as cli
 from slalom.evaluation.run import evaluate
 
@@ -213,3 +214,81 @@ def test_the_table_of_evaluate_fits_where_a_width_is_known(run, data, tmp_path, 
     assert table.strip()
     assert all(len(row) <= 80 for row in table.splitlines())
     assert "no room for" in table
+
+
+@pytest.fixture(scope="module")
+def writer(tmp_path_factory):
+    made = tmp_path_factory.mktemp("model")
+    make_chat_model(made, "Say 0 or 1: <{text}>")
+    return str(made)
+
+
+SOURCES = ("A great film.", "The music is slow.", "One bad joke.", "The start is fine.")
+
+
+def test_compare_of_an_answer(run, writer, tmp_path):
+    given = []
+    for number, source in enumerate(SOURCES):
+        (tmp_path / f"{number}.txt").write_text(source)
+        given += ["--source", str(tmp_path / f"{number}.txt")]
+    page, out = tmp_path / "all.html", tmp_path / "all.jsonl"
+    status, told, err = run(
+        "compare", "--language-model", writer, *given, "--question", "the film?",
+        "--answer", "a great film", "--html", str(page), "--json", str(out),
+        "--methods", "slalom-sources,context-cite,gradient-mean",
+    )  # fmt: skip
+    assert status == 0
+    assert told.startswith("the answer “a great film”  nats of “the answer”")
+    assert "gradient-mean: " in err
+    lines = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [line["method"] for line in lines] == ["slalom-sources", "context-cite"]
+    assert lines[0]["metrics"]["LDS"] > 0.99
+    assert set(lines[1]["metrics"]) == {"LDS", "top-3 drop"}
+    out.write_text(json.dumps(lines[1]))
+    again = slalom.read(out)
+    assert again.answer == "a great film"
+    assert len(again.said.present) == again.quality.n_queries
+    assert "A great film." in page.read_text()
+
+
+def test_evaluate_of_answers(run, writer, tmp_path):
+    data, out = tmp_path / "asked.jsonl", tmp_path / "out"
+    asked = {"sources": SOURCES, "question": "the film?", "answer": "a great film"}
+    titled = [{"title": "music", "text": "slow"}, "a joke", "a film"]
+    lines = [asked, {"sources": titled}, {"sources": ["alone"]}, {"text": "no sources"}]
+    data.write_text("\n".join(map(json.dumps, lines)))
+    line = ("evaluate", "--language-model", writer, "--data", str(data), "--out", str(out))
+    status, told, err = run(*line, "--methods", "slalom-sources,context-cite")
+    assert status == 0
+    assert "3 answers of asked.jsonl" in told
+    assert "left out line 4: has no 'sources'" in err
+    assert "the first is line 3: there is one source only" in told
+    rows = [json.loads(line) for line in (out / "rows.jsonl").read_text().splitlines()]
+    assert [(r["document"], r["method"]) for r in rows if r["values"]] == [
+        (number, method) for number in (1, 2) for method in ("slalom-sources", "context-cite")
+    ]
+    assert rows[0]["values"]["LDS"] > 0.99
+    assert run(*line)[0] == 0
+    again = [json.loads(line) for line in (out / "rows.jsonl").read_text().splitlines()]
+    assert again[: len(rows)] == rows
+    made = [(row["document"], row["method"]) for row in again[len(rows) :] if row["values"]]
+    assert made == [(n, m) for n in (1, 2) for m in ("kernel-shap", "leave-one-out")]
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        (("compare", TEXT, "--source", "a.txt"), "--source is for answers: give --language-model"),
+        (("compare", TEXT, "--language-model", "m"), "TEXT is for texts: leave out --language"),
+        (("compare", "--language-model", "m"), "there are no sources"),
+        (
+            ("evaluate", "--language-model", "m", "--data", "a", "--out", "b", "--jobs", "2"),
+            "--jobs is",
+        ),
+    ],
+)
+def test_options_of_texts_and_of_answers_are_kept_apart(run, line, says):
+    status, out, err = run(*line)
+    assert status != 0
+    assert says in err
+    assert out == ""

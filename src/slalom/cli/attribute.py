@@ -1,38 +1,33 @@
 """`slalom attribute`: which sources made a language model say that."""
 
 import json
-from pathlib import Path
 
 import click
 
 from slalom.cli.typed import (
+    ANSWER,
     COUNT,
     DEVICE,
+    QUESTION,
     REVISION,
     SEED,
+    SOURCE,
     STANDARD,
     check_writable,
     console_for_results,
     files_typed,
     sentences_for_warnings,
-    text_typed,
+    sources_typed,
     write,
 )
-from slalom.errors import InputError
 
 
 @click.command(short_help="Find the sources behind a language model's answer.")
 @click.argument("files", nargs=-1, metavar="[FILE]...")
 @click.option("--model", required=True, metavar="NAME", help="A language model's name or folder.")
-@click.option(
-    "--source",
-    "sources",
-    multiple=True,
-    metavar="FILE",
-    help="A text file; give one option for each document. One alone is cut into sentences.",
-)
-@click.option("--question", default="", help="What the model is asked.  [default: to summarize]")
-@click.option("--answer", help="What is to be explained.  [default: what the model says]")
+@SOURCE
+@QUESTION
+@ANSWER
 @click.option(
     "--by",
     type=click.Choice(["sentence", "paragraph", "word"]),
@@ -79,13 +74,9 @@ def attribute(
 ) -> None:
     """Find the sources behind a language model's answer: text FILEs, or one per --source."""
     written = files_typed(json_file, html_file)
-    names = (*sources, *files)
-    if not names:
-        raise InputError("there are no sources: give a text file for each, with --source")
+    given = sources_typed((*sources, *files))
     if cache is not None:
         check_writable(cache)
-    texts = [(Path(name).name, text_typed(None, name)) for name in names]
-    given = texts[0][1] if len(texts) == 1 else texts
     with sentences_for_warnings():
         from slalom.classifiers.chat.completions import CompletionServer
         from slalom.language import attribute as language

@@ -1,4 +1,4 @@
-"""`slalom compare`: one text, several methods side by side."""
+"""`slalom compare`: one text, or one answer of a language model, several methods side by side."""
 
 import json
 from collections.abc import Sequence
@@ -9,21 +9,29 @@ import click
 
 from slalom.cli.typed import (
     ABSENT,
+    ANSWER,
+    ANSWERS_BY,
+    ANSWERS_MEASURED,
     COUNT,
     DEVICE,
+    LANGUAGE_MODEL,
     MODEL,
+    QUESTION,
     REVISION,
     SEED,
+    SOURCE,
     STANDARD,
     TARGET,
     TOO_LONG,
     UNITS,
+    check_language_model,
     complain,
     console_for_results,
     files_typed,
     methods_typed,
     names_typed,
     one_class_typed,
+    sources_typed,
     text_typed,
     write,
 )
@@ -34,23 +42,27 @@ if TYPE_CHECKING:
     from slalom.document import Document
     from slalom.explainers.base import Explainer, Request
     from slalom.explanation import Explanation
+    from slalom.language.scoring import AnswerScorer
 
 Measured = dict[str, dict[str, float | None]]  # method → metric → number
 MEASURED = "UNI,REM"
 COMPARED = "slalom,slalom-fast,lime,kernel-shap,leave-one-out,integrated-gradients,attention-lrp"
 
 
-@click.command(short_help="Compare several methods on one text.")
+@click.command(short_help="Compare several methods on one text or answer.")
 @click.argument("text", required=False)
 @click.option("--file", metavar="FILE", help="Read the text from a file.")
 @MODEL
-@click.option("--methods", default=COMPARED, show_default=True, help="Names, or all.")
+@LANGUAGE_MODEL
+@SOURCE
+@QUESTION
+@ANSWER
+@click.option("--methods", help=f"Names, or all.  [default: {COMPARED}; of answers {ANSWERS_BY}]")
 @click.option("--queries", type=COUNT, metavar="N", help="Use at most N queries per method.")
 @click.option(
     "--metrics",
-    default=MEASURED,
-    show_default=True,
-    help="Metrics to compare them by: names, all or none.",
+    help="Metrics to compare them by: names, all or none.  "
+    f"[default: {MEASURED}; of answers {ANSWERS_MEASURED}]",
 )
 @TARGET
 @UNITS
@@ -67,9 +79,13 @@ def compare(
     text: str | None,
     file: str | None,
     model: str | None,
-    methods: str,
+    language_model: str | None,
+    sources: tuple[str, ...],
+    question: str,
+    answer: str | None,
+    methods: str | None,
     queries: int | None,
-    metrics: str,
+    metrics: str | None,
     target: str | None,
     units: str | None,
     too_long: str,
@@ -82,21 +98,41 @@ def compare(
 ) -> None:
     """Compare several methods on TEXT (if omitted, the text is read from a pipe)."""
     from slalom.classifiers.absent import with_absent
+    from slalom.classifiers.load import language_model as loaded_writer
     from slalom.classifiers.load import load
     from slalom.explainers.base import Request
     from slalom.explainers.splitting import document_of
+    from slalom.language.scoring import AnswerScorer
+    from slalom.language.sources import sources_of
     from slalom.metrics.table import METRICS
 
+    check_language_model(
+        language_model,
+        {"--source": sources, "--question": question, "--answer": answer},
+        {"TEXT": text, "--file": file, "--model": model, "--target": target, "--units": units},
+    )
     files = files_typed(json_file, html_file)
-    content = text_typed(text, file)
-    typed = None if metrics == "none" else metrics
-    chosen, wanted = methods_typed(methods), names_typed(typed, METRICS, "metric")
-    classifier = with_absent(load(model, device=device, revision=revision), absent)
-    wanted_class = one_class_typed(target, classifier.labels)
-    document = document_of(classifier, content, units, too_long=too_long)
-    explanations = _explained(classifier, document, chosen, Request(wanted_class, queries, seed))
+    of_text = language_model is None
+    if methods is None:
+        methods = COMPARED if of_text else ANSWERS_BY
+    if metrics is None:
+        metrics = MEASURED if of_text else ANSWERS_MEASURED
+    chosen = methods_typed(methods)
+    wanted = names_typed(None if metrics == "none" else metrics, METRICS, "metric")
+    classifier: Classifier
+    if language_model is not None:
+        given = sources_typed(sources)
+        writer = loaded_writer(language_model, device=device, revision=revision)
+        scorer = AnswerScorer(writer, sources_of(given), question, answer)
+        classifier, explanations = scorer, _attributed(scorer, chosen, queries, seed)
+    else:
+        content = text_typed(text, file)
+        classifier = with_absent(load(model, device=device, revision=revision), absent)
+        request = Request(one_class_typed(target, classifier.labels), queries, seed)
+        document = document_of(classifier, content, units, too_long=too_long)
+        explanations = _explained(classifier, document, chosen, request)
     if not explanations:
-        raise InputError("none of these methods can explain this text with this classifier")
+        raise InputError("none of these methods can explain this")
     measured = _measured(classifier, explanations, wanted)
     if json_file is not None:
         write(json_file, _json(explanations, measured))
@@ -108,6 +144,22 @@ def compare(
         from slalom.views.side_by_side import SideBySide
 
         console_for_results().print(SideBySide(explanations, _by_title(measured)))
+
+
+def _attributed(
+    scorer: "AnswerScorer", methods: "Sequence[Explainer]", n_queries: int | None, seed: int
+) -> "list[Explanation]":
+    """The sources of an answer by every method that can; none profits from what others asked."""
+    from slalom.language.attribute import attributed
+
+    found: list[Explanation] = []
+    for method in methods:
+        try:
+            alone = scorer.unrecorded(cached=False)
+            found.append(attributed(alone, method, n_queries=n_queries, seed=seed, progress=True))
+        except SlalomError as problem:
+            complain(SlalomError(f"{method.name}: ", *problem.args))
+    return found
 
 
 def _explained(

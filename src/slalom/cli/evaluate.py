@@ -1,9 +1,10 @@
-"""`slalom evaluate`: methods measured on many texts, into tables with their cost."""
+"""`slalom evaluate`: methods measured on many texts or answers, into tables with their cost."""
 
 import hashlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,14 +12,18 @@ import click
 
 from slalom.cli.typed import (
     ABSENT,
+    ANSWERS_BY,
+    ANSWERS_MEASURED,
     COUNT,
     DEVICE,
+    LANGUAGE_MODEL,
     MODEL,
     REVISION,
     SEED,
     TARGET,
     TOO_LONG,
     UNITS,
+    check_language_model,
     complain,
     methods_typed,
     names_typed,
@@ -29,10 +34,11 @@ from slalom.errors import FileError, InputError, MissingExtraError
 
 if TYPE_CHECKING:
     from slalom.classifiers.base import Classifier
-    from slalom.evaluation.items import Item, SkippedLine
-    from slalom.evaluation.rows import Row
+    from slalom.evaluation.items import SkippedLine
+    from slalom.evaluation.rows import Key, Row
     from slalom.evaluation.run import Plan
     from slalom.evaluation.store import Store
+    from slalom.language.scoring import Writer
 
 EVALUATED = "slalom,slalom-local,slalom-fast,lime,kernel-shap,linear"
 MEASURED = "UNI,WIDE,REM,deletion,insertion"
@@ -44,7 +50,8 @@ MEASURED = "UNI,WIDE,REM,deletion,insertion"
     "--out", required=True, metavar="DIR", help="Folder for results; an interrupted run is resumed."
 )
 @MODEL
-@click.option("--methods", default=EVALUATED, show_default=True, help="Names, or all.")
+@LANGUAGE_MODEL
+@click.option("--methods", help=f"Names, or all.  [default: {EVALUATED}; of answers {ANSWERS_BY}]")
 @click.option(
     "--queries",
     default="auto",
@@ -52,7 +59,9 @@ MEASURED = "UNI,WIDE,REM,deletion,insertion"
     metavar="N,M",
     help="Queries per text, one run for each.",
 )
-@click.option("--metrics", default=MEASURED, show_default=True, help="Names, or all.")
+@click.option(
+    "--metrics", help=f"Names, or all.  [default: {MEASURED}; of answers {ANSWERS_MEASURED}]"
+)
 @click.option("--documents", type=COUNT, metavar="N", help="Only the first N texts.")
 @TARGET
 @UNITS
@@ -73,9 +82,10 @@ def evaluate(
     data: str,
     out: str,
     model: str | None,
-    methods: str,
+    language_model: str | None,
+    methods: str | None,
     queries: str,
-    metrics: str,
+    metrics: str | None,
     documents: int | None,
     target: str | None,
     units: str | None,
@@ -88,12 +98,19 @@ def evaluate(
 ) -> None:
     """Measure methods on many texts: Parquet, Markdown and HTML tables with cost."""
     from slalom.classifiers.absent import REMOVE, with_absent
+    from slalom.classifiers.load import language_model as loaded_writer
     from slalom.classifiers.load import load
-    from slalom.evaluation.items import read_items
     from slalom.evaluation.run import Plan
     from slalom.evaluation.store import Store
     from slalom.metrics.table import CURVES, METRICS
 
+    of_texts = {"--model": model, "--target": target, "--units": units}
+    switched = {"--absent": absent != REMOVE, "--jobs": jobs > 1}
+    check_language_model(language_model, {}, {**of_texts, **switched})
+    if methods is None:
+        methods = ANSWERS_BY if language_model else EVALUATED
+    if metrics is None:
+        metrics = ANSWERS_MEASURED if language_model else MEASURED
     chosen, budgets = methods_typed(methods), _budgets(queries)
     wanted = names_typed(metrics, METRICS, "metric")
     path = Path(data)
@@ -102,31 +119,66 @@ def evaluate(
         raise FileError(f"cannot read {path}: {why}")
     if not out:
         raise click.UsageError("--out is empty: name a folder for the results")
-    classifier = with_absent(load(model, device=device, revision=revision), absent)
-    items, skipped = read_items(path, classifier.labels)
     plan = Plan(
         methods=chosen,
         budgets=budgets,
         metrics=tuple(METRICS[name] for name in wanted),
-        curves=tuple(CURVES),
-        target=one_class_typed(target, classifier.labels),
         units=units,
         too_long=too_long,
         seed=seed,
     )
-    settings = _settings(classifier, path, plan)
+    if language_model is not None:
+        writer = loaded_writer(language_model, device=device, revision=revision)
+        work = _of_answers(writer, path, plan, documents)
+    else:
+        classifier = with_absent(load(model, device=device, revision=revision), absent)
+        one_class = one_class_typed(target, classifier.labels)
+        plan = replace(plan, target=one_class, curves=tuple(CURVES))
+        work = _of_texts(classifier, path, plan, documents=documents, jobs=jobs)
+    settings = _settings(work, path, plan)
     settings |= {} if absent == REMOVE else {"absent": absent}
     store = Store(Path(out), settings)
-    _work(classifier, items[:documents], plan, store=store, jobs=jobs)
-    _report(store, classifier, plan, data=path, skipped=skipped)
+    _done(work, plan, store)
+    _report(store, work, plan, data=path)
 
 
-def _settings(classifier: "Classifier", data: Path, plan: "Plan") -> dict[str, Any]:
+@dataclass(frozen=True)
+class Work:
+    """What is measured: the lines of a file, by a model."""
+
+    model: "Classifier | Writer"
+    numbers: tuple[int, ...]  # of the lines
+    called: str  # "texts" or "answers"
+    skipped: "Sequence[SkippedLine]"
+    rows: "Callable[[Collection[Key]], Iterator[Row]]"  # all but those that are done
+
+
+def _of_texts(
+    classifier: "Classifier", path: Path, plan: "Plan", *, documents: int | None, jobs: int
+) -> Work:
+    from slalom.evaluation.items import read_items
+    from slalom.evaluation.run import evaluate
+
+    items, skipped = read_items(path, classifier.labels)
+    items = items[:documents]
+    rows = lambda done: evaluate(classifier, items, plan, done=done, jobs=jobs)  # noqa: E731
+    return Work(classifier, tuple(item.number for item in items), "texts", skipped, rows)
+
+
+def _of_answers(writer: "Writer", path: Path, plan: "Plan", documents: int | None) -> Work:
+    from slalom.evaluation.items import read_answer_items
+    from slalom.evaluation.run import evaluate_answers
+
+    items, skipped = read_answer_items(path)
+    items = items[:documents]
+    rows = lambda done: evaluate_answers(writer, items, plan, done=done)  # noqa: E731
+    return Work(writer, tuple(item.number for item in items), "answers", skipped, rows)
+
+
+def _settings(work: Work, data: Path, plan: "Plan") -> dict[str, Any]:
     """What rows of one table must have in common; more methods or documents may come later."""
-    from slalom.classifiers.base import fingerprint_of
-
     return {
-        "model": [classifier.name, fingerprint_of(classifier)],
+        "model": [work.model.name, getattr(work.model, "fingerprint", None)],
         "data": hashlib.sha256(data.read_bytes()).hexdigest(),
         "metrics": [metric.name for metric in plan.metrics],
         "target": plan.target,
@@ -136,17 +188,12 @@ def _settings(classifier: "Classifier", data: Path, plan: "Plan") -> dict[str, A
     }
 
 
-def _work(
-    classifier: "Classifier", items: "Sequence[Item]", plan: "Plan", *, store: "Store", jobs: int
-) -> None:
-    from slalom.evaluation.run import evaluate
-
+def _done(work: Work, plan: "Plan", store: "Store") -> None:
     done = {row.key for row in store.rows if row.problem is None}  # what failed is tried again
-    total = len(items) * len(plan.methods) * len(plan.budgets)
+    keys = {(n, m.name, b) for n in work.numbers for m in plan.methods for b in plan.budgets}
     try:
-        keys = {(i.number, m.name, b) for i in items for m in plan.methods for b in plan.budgets}
-        with progress_bar(total, len(keys & done)) as advance:
-            for row in evaluate(classifier, items, plan, done=done, jobs=jobs):
+        with progress_bar(len(keys), len(keys & done)) as advance:
+            for row in work.rows(done):
                 store.add(row)
                 advance()
     except KeyboardInterrupt:
@@ -155,14 +202,7 @@ def _work(
         raise
 
 
-def _report(
-    store: "Store",
-    classifier: "Classifier",
-    plan: "Plan",
-    *,
-    data: Path,
-    skipped: "Sequence[SkippedLine]",
-) -> None:
+def _report(store: "Store", work: Work, plan: "Plan", *, data: Path) -> None:
     from slalom.evaluation.items import summary_of
     from slalom.evaluation.report import Report
     from slalom.evaluation.rows import groups
@@ -176,12 +216,14 @@ def _report(
     measured = [name for row in rows for name in row.values]
     metrics = tuple(dict.fromkeys([*(metric.name for metric in plan.metrics), *measured]))
     right = {row.document: row.correct for row in rows if row.correct is not None}
-    facts = [f"{classifier.name}, {len({row.document for row in rows})} texts of {data.name}"]
+    facts = [
+        f"{work.model.name}, {len({row.document for row in rows})} {work.called} of {data.name}"
+    ]
     if right:
         facts.append(f"the classifier is right about {sum(right.values())} of {len(right)}")
     if len({len(members) for members in groups(rows).values()}) > 1:
         facts.append("not all methods were given the same texts: compare those that were")
-    facts += summary_of(skipped)
+    facts += summary_of(work.skipped)
     report = Report("Methods compared", tuple(rows), metrics, tuple(facts))
     text = report.markdown()
     store.write("report.md", text)
@@ -190,14 +232,14 @@ def _report(
         store.write("table.parquet", parquet(rows, metrics))
     except MissingExtraError as problem:
         complain(f"no table.parquet: {problem}")
-    for sentence in summary_of(skipped):
+    for sentence in summary_of(work.skipped):
         complain(sentence)
     if sys.stdout.isatty() or "COLUMNS" in os.environ:
         _show_table(rows, metrics, store.folder)
     else:
         click.echo(text, nl=False)
     if all(row.problem is not None for row in rows):
-        raise InputError(f"no text could be measured: {rows[0].problem}")
+        raise InputError(f"none of the {work.called} could be measured: {rows[0].problem}")
 
 
 def _show_table(rows: "Sequence[Row]", metrics: Sequence[str], folder: Path) -> None:

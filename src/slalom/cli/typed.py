@@ -9,7 +9,7 @@ import re
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -70,6 +70,24 @@ DRY_RUN = click.option(
 TEXT_COLUMN = click.option(
     "--text-column", default="text", show_default=True, help="The column that holds the texts."
 )
+LANGUAGE_MODEL = click.option(
+    "--language-model",
+    metavar="NAME",
+    help="Explain a language model's answers instead: which sources they rest on.",
+)
+ANSWERS_BY = "slalom-sources,context-cite,kernel-shap,leave-one-out"
+ANSWERS_MEASURED = "LDS,top-3 drop"
+SOURCE = click.option(
+    "--source",
+    "sources",
+    multiple=True,
+    metavar="FILE",
+    help="A text file; give one option for each document. One alone is cut into sentences.",
+)
+QUESTION = click.option(
+    "--question", default="", help="What the model is asked.  [default: to summarize]"
+)
+ANSWER = click.option("--answer", help="What is to be explained.  [default: what the model says]")
 DEVICE = click.option("--device", help="Device for the model, such as cpu or cuda.")
 REVISION = click.option(
     "--revision", metavar="NAME", help="Branch, tag or commit of a model of the Hugging Face hub."
@@ -149,6 +167,14 @@ def text_typed(text: str | None, file: str | None) -> str:
         return _decoded(str(text).encode("utf-8", "surrogateescape"))
     content = _file_bytes(Path(file)) if file is not None and text is None else _piped(text, file)
     return re.sub(r"\r?\n\Z", "", _decoded(content))
+
+
+def sources_typed(names: Sequence[str]) -> str | list[tuple[str, str]]:
+    """One text, or a document for each of several files."""
+    if not names:
+        raise InputError("there are no sources: give a text file for each, with --source")
+    texts = [(Path(name).name, text_typed(None, name)) for name in names]
+    return texts[0][1] if len(texts) == 1 else texts
 
 
 def _piped(text: str | None, file: str | None) -> bytes:
@@ -266,6 +292,15 @@ def methods_typed(typed: str) -> "tuple[Explainer, ...]":
     from slalom.explainers.methods import METHODS
 
     return tuple(METHODS[name] for name in names_typed(typed, METHODS, "method"))
+
+
+def check_language_model(
+    name: str | None, answers: Mapping[str, object], texts: Mapping[str, object]
+) -> None:
+    """Options of answers come with --language-model, those of texts without."""
+    for option in [option for option, value in (texts if name else answers).items() if value]:
+        one, other = ("texts", "leave out") if name else ("answers", "give")
+        raise click.UsageError(f"{option} is for {one}: {other} --language-model")
 
 
 def one_class_typed(target: str | None, labels: Sequence[str]) -> str | int | None:

@@ -3,6 +3,8 @@
 JSON lines (`.jsonl`) or a table (`.csv`), also compressed (`.gz`). A line has `text` (for a
 pair, a list of two) and may have `label`, one of the model's labels or its number, and
 `rationales`, the spans people marked: [[start, end], …], for a pair [[side, start, end], …].
+For the answers of language models a JSON line has `sources`, a list of documents or one text, and
+may have `question` and `answer`.
 """
 
 import csv
@@ -11,14 +13,16 @@ import io
 import json
 import operator
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from slalom.classifiers.base import checked_text
 from slalom.document import Span, Text
 from slalom.errors import FileError, InputError
+
+Line = TypeVar("Line")
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,16 @@ class Item:
 
 
 @dataclass(frozen=True)
+class AnswerItem:
+    """One question about sources."""
+
+    number: int
+    sources: Any  # as slalom.attribute takes them
+    question: Any = ""
+    answer: Any = None
+
+
+@dataclass(frozen=True)
 class SkippedLine:
     """A line that was skipped, and why."""
 
@@ -41,11 +55,22 @@ class SkippedLine:
 
 def read_items(path: Path, labels: Sequence[str]) -> tuple[list[Item], list[SkippedLine]]:
     """The usable lines of a file, and the skipped ones with their reasons."""
-    items: list[Item] = []
+    return _read(path, lambda number, record: _item(number, record, labels))
+
+
+def read_answer_items(path: Path) -> tuple[list[AnswerItem], list[SkippedLine]]:
+    """The same of questions about sources; what is wrong with one is found when it is asked."""
+    if ".csv" in path.suffixes:
+        raise FileError(f"questions about sources come as JSON lines (.jsonl), not as {path}")
+    return _read(path, _answer_item)
+
+
+def _read(path: Path, made: Callable[[int, Any], Line]) -> tuple[list[Line], list[SkippedLine]]:
+    items: list[Line] = []
     skipped: list[SkippedLine] = []
     for number, record in _records(path):
         try:
-            items.append(_item(number, record, labels))
+            items.append(made(number, record))
         except InputError as problem:
             skipped.append(SkippedLine(number, str(problem)))
     if not items:
@@ -135,6 +160,14 @@ def _is_text(record: dict[Any, Any]) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def _answer_item(number: int, record: Any) -> AnswerItem:
+    if isinstance(record, InputError):
+        raise record
+    if not isinstance(record, dict) or "sources" not in record:
+        raise InputError("has no 'sources'")
+    return AnswerItem(number, record["sources"], record.get("question", ""), record.get("answer"))
 
 
 def _item(number: int, record: Any, labels: Sequence[str]) -> Item:

@@ -6,8 +6,8 @@ methods; metrics share one cache, since most of their queries are the same for e
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
-from itertools import islice
+from dataclasses import dataclass, field, replace
+from itertools import islice, product
 from queue import SimpleQueue
 from threading import Event
 
@@ -17,13 +17,16 @@ from slalom.classifiers.base import Classifier, Units
 from slalom.classifiers.cached import CachedClassifier
 from slalom.document import Document
 from slalom.errors import NoModelError, SlalomError
-from slalom.evaluation.items import Item
+from slalom.evaluation.items import AnswerItem, Item
 from slalom.evaluation.rows import GRID, Key, Row
 from slalom.explainers.base import Explainer, Request, Result, TargetName
 from slalom.explainers.execution.driver import explained
 from slalom.explainers.execution.steps import Order
 from slalom.explainers.splitting import document_of
 from slalom.explanation import Explanation
+from slalom.language.citations import per_token
+from slalom.language.scoring import AnswerScorer, Writer
+from slalom.language.sources import sources_of
 from slalom.metrics.agreement import auprc, auroc, rationale_marks, token_f1
 from slalom.metrics.faithfulness import Curve
 from slalom.metrics.subject import Subject, subject_of, unit_scores
@@ -89,6 +92,25 @@ def evaluate(
         pool.shutdown(cancel_futures=True)  # an interrupt waits only for the rows being made
 
 
+def evaluate_answers(
+    writer: Writer, items: Iterable[AnswerItem], plan: Plan, *, done: Collection[Key] = ()
+) -> Iterator[Row]:
+    """The same of what a language model says, one question after the other."""
+    for item in items:
+        keys = [(item.number, m.name, b) for m in plan.methods for b in plan.budgets]
+        if set(keys) <= set(done):
+            continue
+        try:
+            scorer = AnswerScorer(writer, sources_of(item.sources), item.question, item.answer)
+        except SlalomError as problem:
+            yield from (Row(*key, problem=str(problem)) for key in keys if key not in done)
+            continue
+        judge, text = CachedClassifier(scorer), Item(item.number, scorer.text)
+        for method, budget in product(plan.methods, plan.budgets):
+            own = replace(plan, methods=(per_token(method, len(scorer.spans)),), budgets=(budget,))
+            yield from _rows(scorer.unrecorded(cached=False), [text], own, done, judge=judge)
+
+
 def batched(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
     """Lists of up to `size` consecutive items."""
     remaining = iter(items)
@@ -97,11 +119,16 @@ def batched(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
 
 
 def _rows(
-    classifier: Classifier, items: Sequence[Item], plan: Plan, done: Collection[Key]
+    classifier: Classifier,
+    items: Sequence[Item],
+    plan: Plan,
+    done: Collection[Key],
+    *,
+    judge: CachedClassifier | None = None,
 ) -> Iterator[Row]:
     """Every method at every budget on a chunk of texts, each of which is split once."""
     texts = [_Text(item, _split(classifier, item, plan)) for item in items]
-    cached = CachedClassifier(classifier)
+    cached = CachedClassifier(classifier) if judge is None else judge
     for method in plan.methods:
         for budget in plan.budgets:
             wanted = [text for text in texts if (text.item.number, method.name, budget) not in done]

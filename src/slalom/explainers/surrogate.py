@@ -196,7 +196,8 @@ def _out_of_reach(one: Fitted) -> tuple[str, ...]:
         if np.isclose(predicted, scores[0]):  # a constraint: it was not fitted, but it holds
             return ()
         return (
-            "fitted and judged on short sequences only: for the full text the surrogate says "
+            f"fitted and judged on at most {fitted.max()} of {document.n_units} units: "
+            "for the full text the surrogate says "
             + f"{predicted:+.2f}, the classifier {scores[0]:+.2f}".replace("-", "−"),
         )
     most = document.n_units - int(fitted.min())

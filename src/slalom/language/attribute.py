@@ -78,6 +78,7 @@ def attributed(
     progress: Progress = False,
 ) -> Explanation:
     """The same for a scorer that is there already."""
+    scorer = scorer.unrecorded()
     chosen = per_token(method_named(method), len(scorer.spans))
     document = scorer.split(scorer.text)
     if n_queries is None:

@@ -155,6 +155,13 @@ class AnswerScorer:
         again._again = (f"again {number}",)
         return again
 
+    def unrecorded(self, *, cached: bool = True) -> "AnswerScorer":
+        """The same that has recorded nothing yet; what is in its cache it need not ask."""
+        fresh = copy(self)
+        fresh._present = {}
+        fresh.cache = self.cache if cached else DiskCache()
+        return fresh
+
     def __call__(self, texts: Sequence[str]) -> FloatArray:
         """(n, 1): the log-odds of the answer after n texts in the place of the sources."""
         found = self._asked([str(text) for text in texts])

@@ -33,10 +33,10 @@ class SideBySide:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         first = self.explanations[0]
-        label = reading.label(first.target)
+        of = f"{reading.explained(first)[0]} of “{reading.label(first.target)}”"
         yield Text.assemble(
             (reading.prediction(first), "bold"),
-            (f"  log-odds of “{label}” · {reading.label(first.classifier)}", "dim"),
+            (f"  {of} · {reading.label(first.classifier)}", "dim"),
         )
         for explanation in self.explanations:
             yield Text()
