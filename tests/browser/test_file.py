@@ -110,6 +110,12 @@ def test_the_plane_shows_how_sure_it_is(show: Opened) -> None:
     assert page.locator(".plane .cross").count() > 3
     faint = page.locator(".plane .p.faint").count()
     assert 0 < faint < page.locator(".plane .p").count()
+    shown = "(cross) => getComputedStyle(cross).strokeOpacity"
+    unnamed = page.locator(".plane .p:not(.named) .cross").first
+    assert unnamed.evaluate(shown) == "0"  # crosses of all words would crowd the picture
+    assert page.locator(".plane .named .cross").first.evaluate(shown) != "0"
+    unnamed.locator("xpath=..").locator("circle").hover()
+    assert unnamed.evaluate(shown) != "0"
 
 
 def test_the_plane_steps_back_where_two_scores_describe_little(show: Opened) -> None:

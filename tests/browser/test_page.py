@@ -130,6 +130,10 @@ def test_two_side_by_side_at_once(live: Opened) -> None:
     page.get_by_role("button", name="Compare").click()
     finished(page, panel=1)
     methods = [page.locator(".panel").nth(n).locator("header .small").first for n in (0, 1)]
+    page.set_viewport_size({"width": 1900, "height": 900})
+    title, panel = page.locator(".top h1").bounding_box(), page.locator("#panels > *").first
+    assert title is not None
+    assert title["x"] == pytest.approx((panel.bounding_box() or {})["x"], abs=6)
     expect(methods[0]).to_contain_text("slalom")
     expect(methods[1]).to_contain_text("lime")
     explain(page, "A wonderful song.", panel=1, done=False)
@@ -150,7 +154,9 @@ def test_where_two_differ_is_shown_for_the_same_words(live: Opened) -> None:
     explain(page, panel=1)
     apart = page.get_by_role("region", name="Where the two differ")
     expect(apart.locator(".text")).to_have_text(TEXT)
-    expect(apart.locator("figcaption")).to_contain_text("slalom than for random")
+    expect(apart.locator("figcaption")).to_contain_text(
+        "slalom gives the word a higher score than random"
+    )
     explain(page, "A wonderful song.", panel=1)
     expect(apart).to_be_hidden()
 
@@ -287,9 +293,12 @@ def test_a_rough_answer_comes_first(live: Opened) -> None:
 
 def test_a_model_that_fails_is_said_in_a_sentence(live: Opened) -> None:
     page = live()
+    explain(page)
+    expect(page.locator(".sentence")).to_be_visible()
     page.locator("label:has-text('model') select").select_option("broken")
     explain(page, done=False)
     expect(page.locator(".status.error")).to_be_visible()
+    expect(page.locator(".sentence")).to_be_hidden()  # it answered another request
     assert "Traceback" not in (page.locator("body").text_content() or "")
 
 

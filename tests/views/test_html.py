@@ -149,7 +149,7 @@ def test_one_pair_of_colours_in_terminal_and_page() -> None:
     for name, shades in (
         ("for", colours.FOR),
         ("against", colours.AGAINST),
-        ("strong", colours.STRONG),
+        ("unsigned", colours.UNSIGNED),
     ):
         assert f"--{name}:{colours.channels(shades[1])}" in html.style()
 
@@ -244,7 +244,7 @@ def test_labels_names_notes_and_sentences_are_text() -> None:
             "label",
             "for",
             "against",
-            "strong",
+            "unsigned",
         }
         assert found.texts["p.text"] == text
         assert "onerror" in source

@@ -128,7 +128,7 @@ def test_it_is_the_same_in_terminal_page_and_notebook() -> None:
 
 def test_trust_tells_what_was_measured_what_is_open_and_both_answers() -> None:
     lines = trust_lines(with_facts(made()))
-    assert lines[0].startswith("It accounts for 93 %")
+    assert lines[0].startswith("The explanation accounts for 93 %")
     assert lines[1].startswith("Full text, positive: surrogate +")
     assert "Measured, not estimated: alone." in lines
     n_units = len(made().units)

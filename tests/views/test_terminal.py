@@ -45,7 +45,7 @@ def test_the_verdict_comes_first_then_text_bars_and_two_lines_of_quality() -> No
     assert text == made().text
     assert table.startswith("unit ")
     trust, scores, note = quality.splitlines()
-    assert trust.startswith("Trust: high. It accounts for 93 %")
+    assert trust.startswith("Trust: high. The explanation accounts for 93 %")
     for part in ("log-odds of “positive”", "method slalom", "300 queries", "made by hand"):
         assert part in scores
     assert note == "Note: a note"

@@ -103,7 +103,7 @@ def trust(explanation: Explanation) -> list[str]:
         first = "This describes the model no better than a constant: do not rely on it."
     else:
         first = (
-            f"It accounts for {r2_percent(quality.r2)} of how likely the answer is "
+            f"The explanation accounts for {r2_percent(quality.r2)} of how likely the answer is "
             "as sources are left out."
         )
     if not measured:

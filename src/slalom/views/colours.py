@@ -6,7 +6,7 @@ Each comes in three strengths for a terminal; a page mixes its own from the midd
 
 FOR = ("#3b8eea", "#2c7cde", "#0b4f9e")  # faint, clear, strong
 AGAINST = ("#d9822b", "#f08c1e", "#ff9d2e")
-STRONG = ("#9a86d8", "#7c5ccc", "#5b3fb0")
+UNSIGNED = ("#9a86d8", "#7c5ccc", "#5b3fb0")
 
 
 def channels(colour: str) -> str:

@@ -140,7 +140,7 @@ def painted_text(shown: Explanation, by: str) -> str:
 def _shade(strength: float, *, sided: bool) -> str:
     if abs(strength) < reading.FAINTEST:
         return ""
-    side = "strong" if not sided else "for" if strength > 0 else "against"
+    side = "unsigned" if not sided else "for" if strength > 0 else "against"
     return f" {side} s{max(1, round(abs(strength) * N_SHADES))}"
 
 

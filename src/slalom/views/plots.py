@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 N_BARS, N_WORDS, N_NAMED = 20, 20, 16
-FOR, AGAINST, STRONG, GREY = colours.FOR[1], colours.AGAINST[1], colours.STRONG[1], "#8a92a0"
+FOR, AGAINST, STRONG, GREY = colours.FOR[1], colours.AGAINST[1], colours.UNSIGNED[1], "#8a92a0"
 FORMATS = ("png", "svg", "pdf")
 FAINT = 0.35  # of the ink, where an error is larger than words differ
 LINE = 0.34  # inches of a line of text
@@ -99,11 +99,11 @@ def plot_plane(explanation: Explanation) -> "Figure":
 
 
 def plot_context(explanation: Explanation) -> "Figure":
-    """Across what a word says by itself, up what its removal takes away: all of it measured."""
+    """Across the score of a word alone, up what its removal takes away: all of it measured."""
     shown, by = _looked_at(explanation, None)
     known = shown.is_measured("alone") & shown.is_measured("removal") & shown.identified
     if not known.any():
-        raise InputError(f"{explanation.method} measured no word both by itself and in the text")
+        raise InputError(f"{explanation.method} measured no word both alone and in the text")
     rows = [row for row in reading.rows(shown, by) if known[row.unit]]
     index = reading.shown_class(explanation)
     label = _literal(reading.label(explanation.labels[index]))
@@ -111,7 +111,7 @@ def plot_context(explanation: Explanation) -> "Figure":
     axes.axvline(0, color="#666666", linewidth=0.8)
     axes.axhline(0, color="#666666", linewidth=0.8)
     axes.axline((0, 0), slope=1, color="#666666", linewidth=0.8, linestyle="--")
-    axes.set_xlabel(f"← against   by itself (alone)   for “{label}” →")
+    axes.set_xlabel(f"← against   alone   for “{label}” →")
     axes.set_ylabel("in the text (removal) →")
     _scatter(figure, axes, shown, rows, ("alone", "removal"), np.full(len(rows), 40.0))
     return figure

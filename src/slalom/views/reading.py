@@ -28,7 +28,7 @@ MEANINGS = {  # in the order in which views offer them
     "gradient": "how the score changes with a little more attention to it",
     "linearised": "value times exp(importance)",
 }
-TITLES = {"shapley": "Shapley value", "removal": "if removed", "alone": "by itself"}
+TITLES = {"shapley": "Shapley value"}
 EVERY_SUBSET = "subsets were evaluated"  # a note of explanations that are exact
 CANCELLING = -0.05  # of the variation: a part below works against the others
 ADVANCED = ("linearised",)  # folded away where there is more to read

@@ -28,7 +28,7 @@ DIFFERENT, HEARD = 0.5, 0.2  # of the larger of two effects; of the largest effe
 
 @dataclass(frozen=True)
 class Part:
-    """A piece of the sentence; role is "", "label", "for", "against" or "strong"."""
+    """A piece of the sentence; role is "", "label", "for", "against" or "unsigned"."""
 
     text: str
     role: str = ""
@@ -74,7 +74,7 @@ def _care(explanation: Explanation) -> list[Part]:
 
 def plain(parts: Sequence[Part]) -> str:
     """The sentence without its colours; words of the text are quoted."""
-    quoted = ("for", "against", "strong")
+    quoted = ("for", "against", "unsigned")
     return "".join(f"“{part.text}”" if part.role in quoted else part.text for part in parts)
 
 
@@ -117,7 +117,7 @@ def _without_sides(shown: Explanation, words: Sequence[str]) -> list[Part]:
         return [Part("No part of the text stands out.")]
     return [
         Part(f"According to {shown.method}, "),
-        *_names(words, "strong"),
+        *_names(words, "unsigned"),
         Part(f" {'matters' if len(words) == 1 else 'matter'} most; "),
         Part("the method gives no direction."),
     ]
@@ -166,9 +166,14 @@ def trust_sentence(explanation: Explanation) -> str:
     if quality.r2 is None:
         return "How well this describes the classifier is unknown."
     if quality.r2 <= 0:
-        return "It describes the classifier no better than a constant would: do not rely on it."
+        return (
+            "The explanation describes the classifier no better than a constant would: "
+            "do not rely on it."
+        )
     share = r2_percent(quality.r2)
-    return f"It accounts for {share} of how the classifier reacts when words are removed."
+    return (
+        f"The explanation accounts for {share} of how the classifier reacts when words are removed."
+    )
 
 
 def two_scores_sentence(explanation: Explanation) -> str:

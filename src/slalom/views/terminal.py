@@ -44,7 +44,11 @@ AGAINST = (
     f"black on {colours.AGAINST[1]}",
     f"bold black on {colours.AGAINST[2]}",
 )
-STRONG = (colours.STRONG[0], f"white on {colours.STRONG[1]}", f"bold white on {colours.STRONG[2]}")
+UNSIGNED = (
+    colours.UNSIGNED[0],
+    f"white on {colours.UNSIGNED[1]}",
+    f"bold white on {colours.UNSIGNED[2]}",
+)
 STEPS = (0.1, 0.35, 0.7)
 TRUST = {"exact": "bold green", "high": "bold green", "fair": "bold yellow", "low": "bold red"}
 
@@ -138,7 +142,7 @@ def _details(explanation: Explanation, shown: Explanation) -> RenderResult:
 
 def _sentence(explanation: Explanation) -> Text:
     """In colour; words of the text are quoted as well, for terminals without."""
-    styles = {"label": "bold", "for": FOR[0], "against": AGAINST[0], "strong": STRONG[0]}
+    styles = {"label": "bold", "for": FOR[0], "against": AGAINST[0], "unsigned": UNSIGNED[0]}
     line = Text()
     for part in sentence(explanation):
         quoted = part.text if part.role in ("", "label") else f"“{part.text}”"
@@ -167,7 +171,7 @@ def _paint(strength: float, *, sided: bool) -> str:
     step = sum(abs(strength) >= limit for limit in STEPS)
     if step == 0:
         return ""
-    scale = STRONG if not sided else FOR if strength > 0 else AGAINST
+    scale = UNSIGNED if not sided else FOR if strength > 0 else AGAINST
     return scale[step - 1]
 
 
@@ -307,7 +311,7 @@ def _colours(explanation: Explanation, by: str) -> Text:
     """What the colours mean."""
     legend = Text.assemble((f"Colours ({by}): ", "dim"))
     if not reading.takes_sides(explanation, by):
-        return legend.append("strong", style=STRONG[1])
+        return legend.append("strong", style=UNSIGNED[1])
     label = reading.label(explanation.labels[reading.shown_class(explanation)])
     legend.append("for", style=FOR[1]).append(" ").append("against", style=AGAINST[1])
     return legend.append(

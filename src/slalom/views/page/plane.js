@@ -150,7 +150,7 @@
       record.two_scores.told,
       view.attention,
       "Across: value, what the text would say if attention rested on this alone; the line marks the empty text. Up: importance. Size: its share of the attention in the full text.",
-      view.has("value") && record.rows.some((_, row) => view.errorOf("value", row) > 0) ? "Crosses: 90 % intervals. Faint: known less well than words differ." : "",
+      view.has("value") && record.rows.some((_, row) => view.errorOf("value", row) > 0) ? "Crosses: 90 % intervals (point at a word without a name for its own). Faint: uncertain." : "",
       view.anchor ? `What is always there (special tokens, a prompt) has importance ${number(view.anchor.importance)}.` : "",
     ].filter(Boolean).join(" ");
 
@@ -168,9 +168,9 @@
       ...{ rows, frame, names: ["alone", "removal"], axes: [across, up] },
       radius: () => 5,
       worth: new Set([...striking, ...strong(view, rows)]),
-      titles: [...sideTitles(view.label), "in the text →"],
+      titles: [...sideTitles(view.label), "removed from the text →"],
       behind: [line("zero", 0, ends[0], 0, ends[1]), line("zero", ends[0], 0, ends[1], 0), line("always", ends[0], ends[0], ends[1], ends[1])],
-      told: "Across: what each unit says by itself. Up: what removing it from the text takes away.",
+      told: "Across: the score of each unit alone. Up: what removing it from the text takes away.",
     });
   };
 

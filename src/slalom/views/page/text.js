@@ -8,7 +8,7 @@
 
   slalom.side = (strength, sided) => {
     if (Math.abs(strength) < FAINTEST) return "";
-    return !sided ? "strong s7" : strength > 0 ? "for s7" : "against s7";
+    return !sided ? "unsigned s7" : strength > 0 ? "for s7" : "against s7";
   };
   slalom.shade = (strength, sided) => slalom.side(strength, sided).replace("7", Math.max(1, Math.round(Math.abs(strength) * SHADES)));
 

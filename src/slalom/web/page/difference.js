@@ -45,7 +45,7 @@
         element("ul", { class: "pairs" }, apart.map(({ text: word, scores }) =>
           element("li", {}, element("b", {}, word), element("span", {}, `${names[0]} ${number(scores[0])}`), element("span", {}, `${names[1]} ${number(scores[1])}`)))),
         element("figcaption", {}, apart.length
-          ? `Blue words count more in favour for ${names[0]} than for ${names[1]}, orange ones less, each relative to the strongest word of its explanation.`
+          ? `Blue: ${names[0]} gives the word a higher score than ${names[1]} does; orange: a lower one. Scores are compared relative to the strongest word of each explanation.`
           : "The two agree on every word.")),
     );
   };

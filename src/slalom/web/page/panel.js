@@ -53,7 +53,10 @@
       } catch (problem) {
         if (mine !== running && problem.name === "AbortError") return;
         if (problem.name === "AbortError") say("cancelled");
-        else fail(problem);
+        else {
+          fail(problem);
+          shown.hidden = tools.hidden = true; // what stood there answered another request
+        }
       } finally {
         if (mine === running) ended();
       }
