@@ -161,7 +161,9 @@ def weighed(explanation: Explanation) -> tuple[list[Cited], list[Set]]:
     said, shares = said_by(explanation), shares_of(explanation)
     lost = _losses(explanation, shares)
     either = _either(lost, len(shares))
-    stand_ins = [_stand_ins(unit, lost, either) for unit in range(len(shares))]
+    stand_ins = [
+        _stand_ins(unit, lost, either) if share > 0 else () for unit, share in enumerate(shares)
+    ]
     backed = np.array([bool(others) for others in stand_ins])
     sides = _sides(explanation, np.array([lost[unit,] for unit in range(len(shares))]), backed)
     sides[[unit for one in either for unit in one]] = 1

@@ -120,7 +120,7 @@
     };
     status.append(NOTHING_OUT);
 
-    const either = record.sentences.filter(({ told }) => told);
+    const either = record.sentences.length > 1 ? record.sentences.filter(({ told }) => told) : []; // the verdict says it of one
     root.replaceChildren(
       element(
         "header",
