@@ -147,7 +147,7 @@ def index_file(path: Path, text_column: str, id_column: str | None) -> Indexed:
             broken += [(record.line, problem)][: MAX_NAMED - len(broken)]
         for name, cell in record.cells.items():
             columns[name] = _common(columns.get(name), cell)
-    if not table and n_rows:  # JSON lines have the columns that their rows have
+    if not table and columns:  # JSON lines have the columns that their rows have
         _check_columns(path, tuple(columns), text_column, id_column)
     names = {name: columns.get(name) or "string" for name in (table or columns)}
     with bytes_of(path) as file:
@@ -208,8 +208,6 @@ def _check_columns(
         and text_column not in columns
     ):
         raise FileError(f"{path} has one column, {columns[0]!r}: put commas between its cells")
-    if not columns:
-        raise FileError(f"{path} holds no row that can be read")
     for option, name in (("text_column", text_column), ("id_column", id_column)):
         if name is not None and name not in columns:
             raise FileError(
