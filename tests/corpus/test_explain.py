@@ -245,6 +245,21 @@ def test_a_classifier_that_is_gone_ends_the_run_instead_of_failing_every_row(dat
     assert summary.n_failed == 2
 
 
+def test_rows_that_met_a_classifier_while_it_was_away_are_asked_again(data, tmp_path):
+    plain, n_calls = classifier(), 0
+
+    def away_at_first(texts):
+        nonlocal n_calls
+        n_calls += 1
+        if n_calls < 6:
+            raise OSError("no route to host")
+        return plain(texts)
+
+    asked = slalom.FunctionClassifier(away_at_first, ["bad", "good"], gives="logits", name="small")
+    summary = explain_dataset(asked, str(data), tmp_path / "out", n_queries=QUERIES)
+    assert summary.n_failed == 2
+
+
 def test_an_edited_function_is_another_one_once_a_row_is_explained(data, tmp_path):
     def run(f):
         asked = slalom.FunctionClassifier(f, ["bad", "good"], gives="logits", name="mine")

@@ -4,9 +4,14 @@ import os
 import random
 import signal
 import time
+from collections import Counter
 
 import pytest
 from benchmarks.kills import ROWS_PER_FILE, Case, workers_of
+
+from chat_servers import ChatDouble, chat, hang_up, polite
+from slalom.corpus.explain import explain_dataset
+from slalom.errors import ClassifierError
 
 PATIENCE = 240  # seconds, on a machine with other work to do
 
@@ -49,6 +54,28 @@ def test_a_killed_run_is_finished_by_the_same_command(case):
         time.sleep(rng.uniform(0, 0.3))
         kill(process)
     check_finished(case, n_killed=n_kills)
+
+
+def test_a_chat_server_that_is_lost_in_the_midst_of_it_and_found_again(case, tmp_path):
+    """What is finished is kept; what was answered is in the cache, and not asked again."""
+
+    def goes(request):
+        (hang_up if request.number >= 150 else polite)(request)
+
+    def run():
+        asked = chat(double, cache=tmp_path / "cache", retries=0)
+        return explain_dataset(
+            asked, str(case.data), case.out, "leave-one-out", id_column="key", rows_per_file=10
+        )
+
+    with ChatDouble(goes) as double:
+        with pytest.raises(ClassifierError, match="cannot be reached"):
+            run()
+        assert 0 < case.n_done() < case.n_rows
+        double.manner = polite
+        assert run().n_failed == 0
+    assert case.faults() == []
+    assert max(Counter(double.answered).values()) == 2  # once more to see whether it repeats itself
 
 
 def test_a_killed_worker_and_a_killed_driver_on_a_real_cluster(tmp_path):

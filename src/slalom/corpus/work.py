@@ -134,9 +134,12 @@ class Worker:
         recipe = self.recipe
         order = Order(recipe.method, recipe.request, keep_errors=True)
         found = list(explained(self.classifier, order, documents))
-        errors = [result for result in found if isinstance(result, SlalomError)]
-        if not all(isinstance(error, InputError) for error in errors):
+        unasked = [at for at, result in enumerate(found) if _is_of_the_classifier(result)]
+        if unasked:
             text_logits(self.classifier, ["a"])  # raises where nothing is answered any more
+            again = explained(self.classifier, order, [documents[at] for at in unasked])
+            for at, result in zip(unasked, again, strict=True):  # it was away for a moment, perhaps
+                found[at] = result
         return [
             result if isinstance(result, Explanation) else Failed(document.text, str(result))
             for document, result in zip(documents, found, strict=True)
@@ -158,6 +161,10 @@ class Worker:
         )
         self.folder.drop_pieces(shard.name)
         return receipt
+
+
+def _is_of_the_classifier(result: Explanation | SlalomError) -> bool:
+    return isinstance(result, SlalomError) and not isinstance(result, InputError)
 
 
 def receipt_of(folder: RunFolder, name: str) -> Receipt:
