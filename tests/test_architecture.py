@@ -33,6 +33,7 @@ UPWARDS = {  # methods that show an explanation or ask on, imported when they ar
     ("explanation", "slalom.views.brief"),
     ("explanation", "slalom.views.reading"),
     ("explanation", "slalom.views.plots"),
+    ("explanation", "slalom.views.without"),
     ("explanation", "slalom.tables"),
     ("explanation", "slalom.metrics.counterfactual"),
     ("explanation", "slalom.metrics.interactions"),

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from slalom.language.citations import Citation
     from slalom.metrics.counterfactual import Counterfactual
+    from slalom.views.without import WhatIf
 
 AnyModel = SlalomModel | ProcessModel | LinearModel | GamModel | TreesModel
 LOST_MODEL = "saved by an earlier version: what the fit would predict of a subset is not known"
@@ -138,7 +139,7 @@ class Explanation:
         return ((unit, self._scores_of(at)) for at, unit in enumerate(self.units))
 
     def __contains__(self, word: object) -> bool:
-        return isinstance(word, str) and bool(self._places(word))
+        return isinstance(word, str) and word.strip() in map(str.strip, self.units)
 
     def __getitem__(self, which: str | int) -> Scores:
         """The scores of a unit by name: given its number, or the word where its scores are one."""
@@ -146,9 +147,7 @@ class Explanation:
             if not -len(self) <= which < len(self):
                 raise InputError(f"unit {which} is out of range: there are {len(self)} units")
             return self._scores_of(which)
-        places = self._places(which)
-        if not places:
-            raise UnknownNameError("unit", which, dict.fromkeys(map(str.strip, self.units)))
+        places = self.places(which)
         first = self._scores_of(places[0])
         if any(_differ(first, self._scores_of(at)) for at in places[1:]):
             numbers = ", ".join(map(str, places))
@@ -164,8 +163,12 @@ class Explanation:
             for name, score in self.scores.items()
         }
 
-    def _places(self, word: str) -> list[int]:
-        return [at for at, unit in enumerate(self.units) if unit.strip() == word.strip()]
+    def places(self, word: str) -> list[int]:
+        """The numbers of all units that are spelled so."""
+        found = [at for at, unit in enumerate(self.units) if unit.strip() == word.strip()]
+        if not found:
+            raise UnknownNameError("unit", word, dict.fromkeys(map(str.strip, self.units)))
+        return found
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write versioned JSON, or a page where the name ends in .html; complete or not at all."""
@@ -239,6 +242,12 @@ class Explanation:
         from slalom.views.plots import plot_units
 
         return plot_units(self, score, scale)
+
+    def without(self, *which: str | int) -> "WhatIf":
+        """The answer without these words or units, nothing asked: measured, or estimated."""
+        from slalom.views.without import without
+
+        return without(self, which)
 
     def counterfactual(self, classifier: Any = None) -> "Counterfactual":
         """The words to remove so that the prediction turns; without a classifier it is a guess."""

@@ -1,0 +1,89 @@
+"""What if some words were not there: the surrogate's answer, in a sentence and as struck-out text.
+
+Nothing is asked, so it works from a saved explanation too. The classifier's answer for the full
+text is known; what the surrogate predicts is how far it moves. The removal of a single word may
+have been measured, and then that is the answer.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+import numpy as np
+
+from slalom.document import FloatArray
+from slalom.errors import InputError
+from slalom.explanation import Explanation
+from slalom.views import reading
+from slalom.views.numbers import listed, number, percent, probability
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class WhatIf:
+    """The answer without some units; `str()` gives a sentence, notebooks add the text."""
+
+    explanation: Explanation
+    removed: tuple[int, ...]  # units
+    score: FloatArray  # (1,) of the target, or (n_classes,), as the explanation's scores
+    measured: bool  # False: the surrogate's estimate
+
+    @property
+    def sentence(self) -> str:
+        """ "Without “awful”: positive 98 % (estimated); full text: 67 %."."""
+        shown = reading.shown_class(self.explanation)
+        words = [f"“{reading.label(self.explanation.units[unit])}”" for unit in self.removed]
+        label = reading.label(self.explanation.labels[shown])
+        how = "measured" if self.measured else "estimated"
+        after = _told(self.explanation, self.score)
+        before = _told(self.explanation, reading.answer(self.explanation))
+        return f"Without {listed(words)}: {label} {after} ({how}); full text: {before}."
+
+    def __repr__(self) -> str:
+        return self.sentence
+
+    def _repr_html_(self) -> str:
+        sides = [
+            "".join(
+                f"<del>{escape(piece.text)}</del>"
+                if piece.unit in self.removed
+                else escape(piece.text)
+                for piece in side
+            )
+            for side in reading.segments(self.explanation)
+        ]
+        return f"<p>{escape(self.sentence)}</p>" + "".join(f"<p>{side}</p>" for side in sides)
+
+
+def without(explanation: Explanation, which: Sequence[str | int]) -> WhatIf:
+    """Words stand for every unit that is spelled so, numbers for one unit."""
+    removed = sorted({unit for one in which for unit in _units(explanation, one)})
+    if not removed:
+        raise InputError("name the words to leave out, or their numbers: e.without('awful', 3)")
+    answer = reading.answer(explanation)
+    if len(removed) == 1 and explanation.is_measured("removal")[removed[0]]:
+        falls = np.atleast_1d(explanation.scores["removal"][removed[0]])
+        return WhatIf(explanation, tuple(removed), answer - falls, measured=True)
+    present = np.ones((2, len(explanation.units)))
+    present[0, removed] = 0.0
+    left, whole = explanation.predict(present)
+    exact = explanation.quality.trust == "exact"
+    return WhatIf(explanation, tuple(removed), answer + np.atleast_1d(left - whole), measured=exact)
+
+
+def _units(explanation: Explanation, one: str | int) -> list[int]:
+    if not isinstance(one, str):
+        if not 0 <= one < len(explanation):
+            raise InputError(f"unit {one} is out of range: there are {len(explanation)} units")
+        return [one]
+    return explanation.places(one)
+
+
+def _told(explanation: Explanation, score: FloatArray) -> str:
+    """The probability of the class shown, or the number of a single output."""
+    if explanation.independent and len(explanation.labels) == 1:
+        return number(float(score[0])).strip()
+    at = reading.shown_class(explanation) if len(score) > 1 else 0
+    if len(score) > 1 and not explanation.independent:
+        odds = np.exp(score - score.max())
+        return percent(float(odds[at] / odds.sum()))
+    return percent(probability(float(score[at])))
