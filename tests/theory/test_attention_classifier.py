@@ -6,10 +6,10 @@ import pytest
 import slalom
 from slalom.document import END
 from slalom.theory.attention_classifier import AttentionClassifier
-from slalom.theory.attention_inputs import input_ids
 from slalom.theory.attention_model import (
     attention_scores,
     gradient_scores,
+    input_ids,
     random_attention_model,
 )
 

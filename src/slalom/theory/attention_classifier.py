@@ -1,7 +1,7 @@
 """The single-layer attention model as a classifier that every method can explain.
 
 Two classes: the log-odds of "positive" are f. Absence is replacement by the unknown word
-(attention_inputs.py), so every query costs the same T_max positions.
+(attention_model.py), so every query costs the same T_max positions.
 """
 
 from collections.abc import Hashable, Sequence
@@ -13,11 +13,10 @@ from slalom.classifiers.base import TOO_LONG, Units, checked_text
 from slalom.classifiers.text.units import Cut, cuts_of
 from slalom.document import Document, FloatArray, Queries, Text, features_of
 from slalom.errors import InputError, Setting, UnknownNameError
-from slalom.theory.attention_inputs import EncodedText, input_ids
-from slalom.theory.attention_model import AttentionModel
+from slalom.theory.attention_model import AttentionModel, EncodedText, input_ids
 
 if TYPE_CHECKING:
-    from slalom.theory.attention_internals import AttentionInternals
+    from slalom.theory.attention_torch import AttentionInternals
 
 
 def words_of(text: str) -> list[str]:
@@ -103,7 +102,7 @@ class AttentionClassifier:
 
     def internals(self) -> "AttentionInternals":
         """What gradient and attention methods ask for."""
-        from slalom.theory.attention_internals import AttentionInternals
+        from slalom.theory.attention_torch import AttentionInternals
 
         return AttentionInternals(self.model)
 
