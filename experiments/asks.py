@@ -87,10 +87,12 @@ def paper_parts(bench: Bench) -> dict[str, Part]:
 
 
 def many_parts(bench: Bench) -> dict[str, Part]:
-    """Tables 2c and 9 with the paper's number of queries, on models of their own."""
+    """Tables 2a, 2c and 9 with the paper's number of queries, on models of their own."""
     methods = ("slalom-eff", "lime", "kernel-shap", "integrated-gradients", "gradient-input")
-    many = bench.scale.many_queries
-    return many_review_parts([a for m in bench.scale.models for a in asked(m, methods, many)])
+    scale, found = bench.scale, []
+    for model in scale.models:
+        found += [*asked(model, methods, scale.many_queries), (model, "slalom", scale.budget)]
+    return many_review_parts(found)
 
 
 def fidelity_parts(bench: Bench) -> dict[str, Part]:

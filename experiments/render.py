@@ -92,10 +92,9 @@ The paper is Leemann et al., arXiv 2405.13536 (TMLR 2025); lime-limit, seven-exp
 attention-maps and histogram are figures of Lopardo et al., ICML 2024. Our models are of our
 own training, so numbers need not agree; what they are about should. ± is one standard error.
 
-In short (numbers and verdicts are read off the tables below). “Agrees” is about order and effect,
-not about sizes; “within the set-up” says that models, sizes or data differ from the paper's as told
-under the table. Where a table differs from the paper, a cause that was tested stands here; “open”
-says that none is known, or how it could be settled.
+The overview is computed from the tables below it. “Agrees” is about order and effect, not about
+sizes; “within the set-up” means that models, sizes or data differ from the paper's, as told under
+the table. “Differs because” gives a cause that was tested, “open” what would settle it.
 """
 
 

@@ -78,26 +78,32 @@ def models_of(records: Records) -> list[str]:
     return list(dict.fromkeys(record["model"] for record in records.values()))
 
 
-def table_2a(records: Records) -> Table:
+def table_2a(records: Records, many: Records) -> Table:
     """Rank correlation with Naive Bayes."""
     rows: list[tuple[Cell, ...]] = []
-    for model in models_of(records):
-        for method in ("slalom-eff", "slalom-fidel", "slalom"):
-            record = found_in(records, model, method)
-            beside = PAPER_2A.get(model, (None,) * 3) if method == "slalom-eff" else (None,) * 3
-            cells = [
-                mean_of(column(record, "bayes", score), paper=paper)
-                for score, paper in zip(FACES, beside, strict=True)
-            ]
-            rows.append((model, NAMES.get(method, method), *cells))
-        for method in ("kernel-shap", "lime", "attention-lrp"):
-            single = mean_of(column(found_in(records, model, method), "bayes", "score"))
-            rows.append((model, NAMES[method], "–", "–", single))
+    for found, told in ((records, ""), (many, ", fewer reviews")):
+        for model in models_of(found):
+            for method in ("slalom-eff", "slalom-fidel", "slalom"):
+                if (record := found_in(found, model, method)) is not None:
+                    paper = PAPER_2A.get(model) if method == "slalom-eff" else None
+                    cells = [
+                        mean_of(column(record, "bayes", score), paper=beside)
+                        for score, beside in zip(FACES, paper or (None,) * 3, strict=True)
+                    ]
+                    rows.append((model + told, _with_queries(record), *cells))
+            for method in ("kernel-shap", "lime", "attention-lrp"):
+                if (record := found_in(found, model, method)) is not None:
+                    single = mean_of(column(record, "bayes", "score"))
+                    rows.append((model + told, _with_queries(record), "–", "–", single))
     return Table(
         title="Table 2a: rank correlation with Naive Bayes",
         columns=("model", "method", "v", "s", "exp(s)·v, or the score"),
         rows=tuple(rows),
-        differs=(*DIFFERS, "Naive Bayes over 8000 reviews, smoothing 40."),
+        differs=(
+            *DIFFERS,
+            "Naive Bayes over 8000 reviews, smoothing 40.",
+            *_fewer(many),
+        ),
         notes=(
             "Importances are held against the absolute weights of Naive Bayes. The later "
             "version gives for BERT: eff .619/.349/.626, fidel .475/.031/.474, SHAP .616, "
@@ -205,6 +211,21 @@ def table_2c_9(records: Records, gradients: Records) -> Table:
             "width, times the sign of the class.",
         ),
     )
+
+
+def _with_queries(record: Record) -> str:
+    name, queries = NAMES.get(record["method"], record["method"]), record["budget"]
+    return name if queries is None else f"{name}, {queries} queries"
+
+
+def _fewer(records: Records) -> list[str]:
+    """Where some models are not those of the other rows."""
+    if not records:
+        return []
+    n_reviews = max(len(record["documents"]) for record in records.values())
+    return [
+        f"Fewer reviews: {n_reviews}, of models of their own ({'; '.join(_training(records))})."
+    ]
 
 
 def _training(records: Records) -> list[str]:

@@ -56,9 +56,9 @@ SLALOM_DIFFERS = (
     "label for each of 400 000 (batch 20).",
     "True mean squared errors, importances centred; parameters are values and importances "
     "together. The paper's: see what is said of table 7.",
-    "The truth of tables 7, 8 and figure 9 is louder than the paper's (median |v| .52, largest "
-    "importance 16; in its published file .16 and 11.8) but where it is said to be drawn as the "
-    "paper's (.21 and 12.7): then from 5000 reviews, all but the rarest words, smoothing 20.",
+    "The truth of tables 7, 8 and figure 9 is louder than the paper's: median |v| .52 and largest "
+    "importance 16, against .16 and 11.8 in its published file. Where it is said to be drawn as "
+    "the paper's (.21 and 12.7), it is from 5000 reviews, all but the rarest words, smoothing 20.",
 )
 
 
@@ -474,13 +474,13 @@ def fig_9(records: Records) -> Table:
         notes=(
             "The paper, over 15 runs: equal in parameters; in log-odds the closed form's error "
             "grows with the context. Its parameters are measured by the size of the mean "
-            "difference (table 7), of which centred importances are no part; what is left are "
-            "values, which the closed form reads off single words. As mean squared errors the "
-            "closed form is behind, by its importances. It held every word against one reference "
-            "word, and of a pair in which one word is heard 10 000 times as loudly as the other, "
-            "what the model misses is all that is left to read. Larger vocabularies hold such "
-            "words (terrific, dreadful); where nothing can be read, a value of 0 is counted. "
-            "Since 2026-11-18 it has two references, far apart; rows of that need a GPU.",
+            "difference (table 7): centred importances drop out of that, and what is left are "
+            "values, which the closed form reads off single words. By mean squared error the "
+            "closed form is behind, through its importances: it held every word against one "
+            "reference, and where one word of a pair is heard 10 000 times as loudly as the other, "
+            "only the model's own error is left to read. Larger vocabularies hold such words "
+            "(terrific, dreadful); where nothing can be read, a value of 0 is counted. Since "
+            "2026-11-18 it uses two references, far apart; rows of that need a GPU.",
         ),
         panels=(
             Panel(
