@@ -59,24 +59,19 @@ class Bench:
     def key(self, part: str) -> str:
         return f"{self.scale.name}/{self.seed}/{part}"
 
-    def finished(self, parts: Mapping[str, Part]) -> dict[str, Record]:
-        """Run the parts that are missing; the records of all but those that failed."""
-        self.run(parts)
-        return self.found(parts)
-
     def found(self, parts: Iterable[str]) -> dict[str, Record]:
         """The records of those parts that are stored."""
         done = self.kept()
         return {name: done[self.key(name)] for name in parts if self.key(name) in done}
 
-    def run(self, parts: Mapping[str, Part]) -> None:
-        """Run the parts that are missing and store their records."""
+    def run(self, parts: Mapping[str, Part]) -> dict[str, Record]:
+        """Run and store the parts that are missing; the records of all but those that failed."""
         done = self.kept()
         ranked = sorted(parts.items(), key=lambda item: item[1].rank)
         left = {name: part for name, part in ranked if self.key(name) not in done}
         if left and time.time() > self.deadline:
             print(f"no time was left for {len(left)} of {len(parts)} parts", flush=True)
-            return
+            left = {}
         for n_done, (name, made) in enumerate(_made(self, left), start=1):
             where = f"{n_done} of {len(left)} parts: {name}"
             if isinstance(made, str):
@@ -84,6 +79,7 @@ class Bench:
             else:
                 self.keep(name, made)
                 print(f"{where}, {made['seconds']:.1f} s", flush=True)
+        return self.found(parts)
 
     def kept(self) -> dict[str, Record]:
         return {key: line["record"] for key, line in self._lines().items()}

@@ -395,9 +395,8 @@ def construction(table: Table) -> Finding:
 
 METRIC = "its notebook computes the size of the mean difference, in which errors cancel"
 NORMS = (
-    "its published code ranks by norms × the label's sign; ranked like that, on three reviews and "
-    "a BERT of two layers, deletion is .06 for IG and .05 for Grad (docs/log/papers.md; more: "
-    "`python -m experiments gradients table-2c-9 --scale paper --data DATA`)"
+    "its published code ranks by norms × the label's sign; ranked like that, IG and Grad are as "
+    "poor here (`gradients`, `table-2c-9`)"
 )
 CLAIMS: dict[str, Claim] = {
     "fig-1": Claim("Naive Bayes adds up, transformers do not", fig_1),

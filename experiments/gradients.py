@@ -203,8 +203,16 @@ def gradients(records: Records) -> Table:
             "For one class that ranks the loudest words first, for the other last.",
             *_told(list(records.values())),
         ),
-        differs=("Our models; the sign is that of the predicted class, the paper's the label's.",),
+        differs=(
+            f"Our models, {_n_reviews(records)} reviews; the sign is that of the predicted class, "
+            "the paper's the label's.",
+        ),
     )
+
+
+def _n_reviews(records: Records) -> str:
+    counts = sorted({len(record["documents"]) for record in records.values()})
+    return " or ".join(map(str, counts))
 
 
 def _told(records: Sequence[Record]) -> list[str]:

@@ -46,7 +46,7 @@ def lime_limit(records: Records) -> Table:
         notes=(
             f"Numbers are distances to the mean of {N_RUNS} LIME runs, relative to its length; "
             "0.5 is what a factor of 3/2 alone costs. Loudness is the spread of q·k/√d.",
-            "one run: the distance of one run to the mean of the others, so what noise alone is.",
+            "One run: the distance of one run to the mean of the others, what noise alone makes.",
             "The slides draw the printed form through boxplots of five runs. Nearest to the runs "
             f"here: {_nearest(records)}.",
         ),

@@ -47,7 +47,7 @@ def table_13(records: Records) -> Table:
         "Table 13: AU-ROC with people, a BLOOM and a Mamba",
         records,
         "One layer, 128 wide, of our own training instead of BLOOM-7B and Mamba-2.8B, whose "
-        "weights are not to be had here.",
+        "weights are not available here.",
     )
 
 
@@ -74,7 +74,7 @@ def _people(title: str, records: Records, *differs: str) -> Table:
             *DIFFERS,
             *differs,
             "Trained on IMDB and on the restaurant reviews of Yelp-HAT "
-            "that are not explained: the Yelp training set is not to be had here.",
+            "that are not explained: the Yelp training set is not available here.",
         ),
         notes=(
             "Absolute scores, importances as they are; words marked by all annotators; reviews "
@@ -101,7 +101,7 @@ def human(records: Records) -> Table:
         title="Yelp-HAT: where methods and people point (bundled classifier)",
         columns=("method", "score", "AU-ROC", "AUPRC", "token F1"),
         rows=tuple(rows),
-        differs=("A classifier of films reads about restaurants.",),
+        differs=("A classifier of film reviews reads about restaurants.",),
         notes=(
             "Words marked by all annotators against absolute scores (importances as they are); "
             "0.5 is chance in AU-ROC. Reviews of about 50 words, 500 queries each at most. "

@@ -104,7 +104,7 @@ def table_11(records: Records) -> Table:
         differs=(
             "Random weights of the same size; all methods through one classifier and its "
             "batches (the paper's SHAP and LIME use their packages' small ones); BLOOM-7B "
-            "is not to be had here. The paper: one A100.",
+            "is not available here. The paper: one A100.",
         ),
     )
 

@@ -46,8 +46,8 @@ LINEAR_DIFFERS = (
     "Samples are fresh at every step, as there.",
     "Our ReLU nets read word counts. In the published code they read the frozen pretrained "
     "embeddings of 32 places one after the other, places after the text filled with “the”, and "
-    "see 20 epochs of samples instead of our 100 000 (widths, rate and samples chosen after a look "
-    "at the slopes of others, docs/log/papers.md); its SHAP imputes “the” where ours "
+    "see 20 epochs of samples, ours 100 000 samples (widths, rate and samples chosen after a look "
+    "at the slopes of other nets, docs/log/papers.md); its SHAP imputes “the” where ours "
     "removes.",
 )
 SLALOM_DIFFERS = (
@@ -388,7 +388,7 @@ def _recovery(
         differs=(*SLALOM_DIFFERS, f"{largest} words."),
         notes=(
             "Being told the truth is easier than drawn labels: those rows show that models can "
-            "follow a SLALOM and that it is read back, not that labels suffice.",
+            "follow a SLALOM and that it can be read back, not that labels suffice.",
             *_not_learned(full),
             *_from_labels([*drawn.values()]),
         ),

@@ -86,7 +86,7 @@ def black_box(records: Records) -> Table:
             "SLALOM_CHAT_MODEL.",
         ),
         notes=(
-            "What the way through an API costs: a chat model is sent text without the words that "
+            "What going through an API costs: a chat model is sent text without the words that "
             "are left out, a classifier asked directly gets tokens; beyond that both are asked "
             "the same.",
         ),

@@ -25,4 +25,4 @@ if __name__ == "__main__":
     from bench_parts import asleep as importable  # workers cannot import from __main__
 
     parts = {str(number): Part(importable) for number in range(5)}
-    Bench(TINY, out=Path(sys.argv[1]), jobs=2).finished(parts)
+    Bench(TINY, out=Path(sys.argv[1]), jobs=2).run(parts)

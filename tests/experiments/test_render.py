@@ -67,23 +67,23 @@ def broken(bench):
 def test_parts_are_made_in_their_turn_and_once(tmp_path, capsys):
     bench = Bench(TINY, out=tmp_path)
     parts = {"late": Part(quick, 2), "early": Part(quick, 1)}
-    assert bench.finished(parts)["late"]["n"] == 1
+    assert bench.run(parts)["late"]["n"] == 1
     told = capsys.readouterr().out
     assert told.index("early") < told.index("late")
-    bench.finished(parts)
+    bench.run(parts)
     assert not capsys.readouterr().out
 
 
 def test_a_part_that_fails_is_told_and_the_others_go_on(tmp_path, capsys):
     bench = Bench(TINY, out=tmp_path, deadline=4e9)
-    assert set(bench.finished({"bad": Part(broken), "good": Part(quick, 1)})) == {"good"}
+    assert set(bench.run({"bad": Part(broken), "good": Part(quick, 1)})) == {"good"}
     assert "bad failed: ValueError('broken')" in capsys.readouterr().out
 
 
 def test_after_its_time_only_what_is_there_counts(tmp_path, capsys):
-    Bench(TINY, out=tmp_path).finished({"one": Part(quick)})
+    Bench(TINY, out=tmp_path).run({"one": Part(quick)})
     late = Bench(TINY, out=tmp_path, deadline=0.0)
-    assert set(late.finished({"one": Part(quick), "two": Part(quick)})) == {"one"}
+    assert set(late.run({"one": Part(quick), "two": Part(quick)})) == {"one"}
     assert "no time was left for 1 of 2 parts" in capsys.readouterr().out
 
 
@@ -103,7 +103,7 @@ def errors_kept(bench):
 def test_work_that_keeps_errors_and_goes_on_is_stopped_in_time(tmp_path, capsys):
     started = time.time()
     bench = Bench(TINY, out=tmp_path, deadline=started + 1)
-    assert not bench.finished({"long": Part(errors_kept)})
+    assert not bench.run({"long": Part(errors_kept)})
     assert "long failed: time was up" in capsys.readouterr().out
     assert time.time() - started < 10
 
@@ -111,7 +111,7 @@ def test_work_that_keeps_errors_and_goes_on_is_stopped_in_time(tmp_path, capsys)
 def test_what_waits_for_a_part_that_failed_is_not_tried(tmp_path, capsys):
     bench = Bench(TINY, out=tmp_path, deadline=4e9)
     parts = {"model": Part(broken), "asks": Part(quick, 1, after=("model", "kept long ago"))}
-    assert not bench.finished(parts)
+    assert not bench.run(parts)
     assert "asks failed: it needs model, which failed" in capsys.readouterr().out
 
 
@@ -121,6 +121,6 @@ def test_processes_wait_for_what_comes_before(tmp_path, capsys):
         "first": Part(quick, 1),
         "free": Part(quick),
     }
-    assert set(Bench(TINY, out=tmp_path, jobs=2).finished(parts)) == set(parts)
+    assert set(Bench(TINY, out=tmp_path, jobs=2).run(parts)) == set(parts)
     told = capsys.readouterr().out
     assert told.index("first") < told.index("second")
