@@ -22,7 +22,7 @@ from slalom.explainers import follow_up, phrases, splitting, vocabulary_fit
 from slalom.explanation import FAIR_TRUST, HIGH_TRUST
 from slalom.metrics import faithfulness, interactions, shapley
 from slalom.surrogates import gp
-from slalom.surrogates.slalom import folds
+from slalom.surrogates.slalom import fit
 from slalom.tables import SCHEMA_VERSION, document_schema
 from slalom.views import reading
 from slalom.web import jobs, models, server
@@ -53,10 +53,10 @@ CLAIMS = [
         f"a {IN_WORDS[FACTS.max_removals]}, or {FACTS.min_removals} where queries are few",
     ),
     ("docs/trust.md", f"*high* from {HIGH_TRUST}, *fair* from {FAIR_TRUST}, else *low*"),
-    ("docs/trust.md", f"a fit to {IN_WORDS[folds.N_FOLDS - 1]} quarters of them"),
+    ("docs/trust.md", f"a fit to {IN_WORDS[fit.N_FOLDS - 1]} quarters of them"),
     (
         "docs/trust.md",
-        f"to {IN_WORDS[folds.N_FOLDS_OF_FEW - 1]} eighths where there are at most {folds.FEW}",
+        f"to {IN_WORDS[fit.N_FOLDS_OF_FEW - 1]} eighths where there are at most {fit.FEW}",
     ),
     ("docs/reading.md", f"*high* from {HIGH_TRUST}, *fair* from {FAIR_TRUST}, else *low*"),
     ("docs/reading.md", f"measured for the strongest {IN_WORDS[FACTS.max_removals]} words"),

@@ -348,7 +348,7 @@ def test_removals_beyond_the_hundred_strongest_are_estimates_with_errors():
     assert measured.sum() == 100
     assert found.measured["alone"].all()
     strength = np.abs([int(word[1:]) % 7 - 3 for word in words])
-    assert strength[~measured].max() <= strength[measured].min() + 1
+    assert strength[~measured].mean() < 0.5 * strength[measured].mean()
     assert (found.errors["removal"][~measured] > 0).all()
     np.testing.assert_allclose(
         found.scores["removal"], [0.1 * (int(w[1:]) % 7 - 3) for w in words], atol=0.02

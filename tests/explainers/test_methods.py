@@ -9,9 +9,6 @@ import slalom
 from oracles import TEXT, WORDS, NeverEmpty, slalom_oracle
 from slalom.classifiers.base import Delegating
 from slalom.document import queries_from_masks
-from slalom.surrogates.base import Observations
-from slalom.surrogates.slalom.fit import SlalomSurrogate
-from slalom.surrogates.slalom.solvers import LevenbergMarquardt
 
 FIRST = [WORDS.index(word) for word in dict.fromkeys(WORDS)]  # one position a distinct word
 
@@ -36,22 +33,6 @@ def test_an_exact_slalom_without_anchor_comes_back(method):
     np.testing.assert_allclose(
         found.scores["importance"][FIRST], oracle.model.importances, atol=1e-2
     )
-
-
-@pytest.mark.parametrize("method", ["slalom-eff", "slalom-fidel"])
-def test_the_papers_models_are_fitted_as_the_data_say(method):
-    """By evidence, and with no bound on values: noise tells that from the ridges of `slalom`."""
-    oracle = slalom_oracle(anchored=False)
-    document = oracle.classifier.split(TEXT)
-    drawn = slalom.METHODS[method].sampler.sample(document, 300, np.random.default_rng(0))
-    counts, whole = document.count(drawn.queries), document.count(document.full())[0]
-    scores = oracle.model.predict(counts) + np.random.default_rng(1).normal(size=len(counts))
-    plain = SlalomSurrogate(anchored=False, solver=LevenbergMarquardt(bounded=False))
-    found, expected = (
-        surrogate.fit(Observations(counts, scores, weights=drawn.weights, document_counts=whole))
-        for surrogate in (slalom.METHODS[method].surrogate, plain)
-    )
-    np.testing.assert_allclose(found.scores["value"], expected.scores["value"], rtol=1e-9)
 
 
 def test_predict_is_the_classifier_where_the_model_is_exact():

@@ -148,7 +148,7 @@ class SurrogateExplainer:
             measured=scored.measured,
             length_curve=_length_curve(model, document.n_units),
             length_errors=fit.length_errors,
-            parts=fit.parts if whole is None else whole.parts,
+            parts={} if whole is None else whole.parts,
             exact=exact,
         )
 

@@ -19,13 +19,9 @@ from slalom.surrogates.gam import GamSurrogate
 from slalom.surrogates.lasso import LassoSurrogate
 from slalom.surrogates.linear import LinearSurrogate
 from slalom.surrogates.shapley_estimates import MarginalContributions, Occlusion, ShapleyRegression
+from slalom.surrogates.slalom.adam import Adam
 from slalom.surrogates.slalom.closed_form import ClosedForm
-from slalom.surrogates.slalom.fit import SlalomSurrogate
-from slalom.surrogates.slalom.path import ByLeaveOneOut, Strengths
-from slalom.surrogates.slalom.solvers import Adam, LevenbergMarquardt
-
-UNBOUNDED_RIDGES = LevenbergMarquardt(bounded=False)  # of the paper's own models
-FOR_SHORT = ByLeaveOneOut(Strengths(value=0.4), forecast_threshold=0.88)  # few units at a time
+from slalom.surrogates.slalom.fit import PlainSlalom, SlalomSurrogate
 
 METHODS: dict[str, Explainer] = {
     method.name: method
@@ -34,7 +30,7 @@ METHODS: dict[str, Explainer] = {
             "slalom",
             "Default: fits SLALOM to random subsets of all sizes",
             SubsetSizes(),
-            SlalomSurrogate(by_folds=True),
+            SlalomSurrogate(),
             QueryBudget(minimum=300, per_unit=5, maximum=2000),
             follow_up=FollowUpPlan(),
         ),
@@ -42,7 +38,7 @@ METHODS: dict[str, Explainer] = {
             "slalom-sources",
             "SLALOM on subsets of uniform sizes, a score per position: for sources of an answer",
             SubsetSizes(log_uniform=0.0, singles=0.0),
-            SlalomSurrogate(by_folds=True),
+            SlalomSurrogate(),
             QueryBudget(minimum=48, per_unit=5, maximum=400),
             tied=False,
             follow_up=FollowUpPlan(),
@@ -51,7 +47,7 @@ METHODS: dict[str, Explainer] = {
             "slalom-local",
             "Fits SLALOM to the text with up to 10 units removed, one score per position",
             Deletions(10),
-            SlalomSurrogate(by_folds=True),
+            SlalomSurrogate(),
             QueryBudget(minimum=300, per_unit=5, maximum=3000),
             tied=False,
             primary_score="removal",
@@ -61,7 +57,7 @@ METHODS: dict[str, Explainer] = {
             "slalom-fast",
             "Fits SLALOM to single units and short sequences: the cheapest",
             ShortSequences(singletons=True),
-            SlalomSurrogate(parts=False, solver=FOR_SHORT, by_folds=True),
+            SlalomSurrogate(length=False),
             QueryBudget(minimum=200, per_unit=8, maximum=5000),
             follow_up=FollowUpPlan(max_removals=0),
         ),
@@ -69,21 +65,21 @@ METHODS: dict[str, Explainer] = {
             "slalom-eff",
             "The paper's SLALOM-eff: short sequences, no anchor",
             ShortSequences(),
-            SlalomSurrogate(anchored=False, solver=UNBOUNDED_RIDGES),
+            PlainSlalom(),
             QueryBudget(minimum=500, per_unit=20, maximum=5000),
         ),
         SurrogateExplainer(
             "slalom-fidel",
             "The paper's SLALOM-fidel: up to 5 units removed, no anchor",
             Deletions(5),
-            SlalomSurrogate(anchored=False, solver=UNBOUNDED_RIDGES),
+            PlainSlalom(),
             QueryBudget(minimum=500, per_unit=20, maximum=5000),
         ),
         SurrogateExplainer(
             "slalom-adam",
             "The paper's algorithm 1: slalom-eff fitted with Adam, for comparison",
             ShortSequences(),
-            SlalomSurrogate(anchored=False, solver=Adam()),
+            PlainSlalom(Adam()),
             QueryBudget(minimum=500, per_unit=20, maximum=5000),
         ),
         SurrogateExplainer(

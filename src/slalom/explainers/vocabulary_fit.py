@@ -29,15 +29,9 @@ from slalom.samplers.subsets import SubsetSizes
 from slalom.surrogates.quality import UNKNOWN, Judged, judged
 from slalom.surrogates.rows import SPARSE_BELOW, Cells, Rows
 from slalom.surrogates.slalom.model import Anchor
-from slalom.surrogates.slalom.problem import attention_of
+from slalom.surrogates.slalom.newton import Place, Problem, attention_of, descend
 from slalom.surrogates.slalom.recovery import recovered
-from slalom.surrogates.slalom.two_scores import (
-    Description,
-    Place,
-    Range,
-    descend,
-    grouped_errors,
-)
+from slalom.surrogates.slalom.two_scores import description, grouped_errors, range_of
 
 MAX_ENTRIES = 2000  # tokens with an entry of their own
 QUERIES_PER_DOCUMENT = 20  # few queries of many documents tell more than many of few
@@ -116,7 +110,7 @@ class Fitted:
 
     values: FloatArray  # (k,)
     importances: FloatArray  # (k,)
-    described: tuple[Description, Place] | None  # None: the answers are exactly these
+    described: tuple[Problem, Place] | None  # None: the answers are exactly these
 
     def predict(self, rows: Rows) -> FloatArray:
         return attention_of(rows, self.importances).apply(self.values)
@@ -149,8 +143,8 @@ class CorpusAnswers:
         exact = _exact(rows, scores, empty)
         if exact is not None:
             return exact
-        values = Range.of(scores, sizes <= 1)
-        problem = Description.of(rows, scores, np.ones(len(scores)), values, empty)
+        values = range_of(scores, sizes <= 1)
+        problem = description(rows, scores, np.ones(len(scores)), values, empty)
         place = descend(problem, problem.start(), TOLERANCE)
         return Fitted(place.values[:, 0], place.importances, (problem, place))
 
@@ -181,7 +175,7 @@ def _exact(rows: Rows, scores: FloatArray, empty: FloatArray | None) -> Fitted |
         return None
     counts = rows.dense()[:, :-1]
     there = np.append(counts.any(axis=0), True)  # there may be no other tokens
-    found = recovered(counts[:, there[:-1]], scores, empty)
+    found = recovered(counts[:, there[:-1]], scores, anchored=True, empty=empty)
     if found is None:
         return None
     values, importances = np.full(k, scores.mean()), np.zeros(k)

@@ -38,7 +38,6 @@ class Fit:
     rmse: float | None
     notes: tuple[str, ...] = field(default=())
     held_out: FloatArray | None = None  # like the scores: each row as predicted from the others
-    parts: dict[str, float] = field(default_factory=dict)  # share of the variation, by part
     r2_error: float | None = None  # how far R² itself is luck: its standard error
     length_errors: FloatArray | None = None  # (n_units + 1,) of the length curve; None: none
     judged: BoolArray | None = None  # (n_queries,) the rows that R² is judged by; None: unknown
@@ -63,6 +62,19 @@ class Surrogate(Protocol):
     """
 
     def fit(self, observed: Observations) -> Fit: ...
+
+
+def contrasts_of(scores: FloatArray) -> FloatArray:
+    """(n_classes, n_columns) what of the scores to fit, orthonormal.
+
+    Scores of all classes that sum to 0 say one thing less than there are classes; fitted as
+    they are, every answer would count for more than it tells.
+    """
+    n_classes = scores.shape[1]
+    if n_classes == 1 or np.abs(scores.sum(axis=1)).max() > 1e-9 * np.abs(scores).max():
+        return np.eye(n_classes)
+    steps = np.eye(n_classes)[:, 1:] - 1 / n_classes
+    return np.asarray(np.linalg.qr(steps)[0])
 
 
 def no_quality_reason(counts: FloatArray, scores: FloatArray, document_counts: FloatArray) -> str:

@@ -40,6 +40,7 @@ from slalom.document import BoolArray, FloatArray, IntArray, row_keys
 from slalom.errors import ClassifierError
 from slalom.schema import Within
 from slalom.surrogates import kernel
+from slalom.surrogates.base import contrasts_of
 from slalom.surrogates.kernel import Scales, Subsets
 from slalom.surrogates.slalom.cholesky import (
     cholesky,
@@ -109,7 +110,7 @@ class Frame:
     @classmethod
     def of(cls, asked: Asked) -> "Frame":
         inner = asked.inner
-        contrasts = _contrasts(asked.scores)
+        contrasts = contrasts_of(asked.scores)
         scores, levels = asked.scores[inner], asked.held_out[inner]
         return cls(
             contrasts,
@@ -133,15 +134,6 @@ class Frame:
     def levels(self, predicted: FloatArray) -> FloatArray:
         """(…, n_classes) of A → (…, n_columns) p."""
         return np.asarray((predicted - self.level_centre) @ self.to_levels)
-
-
-def _contrasts(scores: FloatArray) -> FloatArray:
-    """Scores of all classes that sum to 0 say one thing less than there are classes."""
-    n_classes = scores.shape[1]
-    if n_classes == 1 or np.abs(scores.sum(axis=1)).max() > 1e-9 * np.abs(scores).max():
-        return np.eye(n_classes)
-    steps = np.eye(n_classes)[:, 1:] - 1 / n_classes
-    return np.asarray(np.linalg.qr(steps)[0])
 
 
 def _spread(columns: FloatArray) -> float:

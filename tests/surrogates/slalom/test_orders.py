@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from slalom.errors import InputError
-from slalom.surrogates.slalom.length import LengthCurve
-from slalom.surrogates.slalom.model import Anchor, SlalomModel
+from slalom.surrogates.slalom.model import Anchor, LengthCurve, SlalomModel
 from slalom.surrogates.slalom.orders import _greedy, insertion_order, removal_order
 
 

@@ -132,7 +132,7 @@ def test_what_says_of_few_rows_was_searched_without_them():
     masks = np.unique(masks[(masks.sum(axis=1) > 1) & (masks.sum(axis=1) < 12)], axis=0)
     rows, ones = np.arange(len(masks), dtype=np.int32), np.ones(len(masks))
     observed = Observations(masks * 1.0, scores_at(masks), ones, np.ones(12))
-    fit = SlalomSurrogate(by_folds=True).fit(observed)
+    fit = SlalomSurrogate().fit(observed)
     assert isinstance(fit.model, SlalomModel)
     assert fit.folds is not None
     assert fit.held_out is not None

@@ -51,7 +51,12 @@ def found(n_units, n_classes, seed, *, tied=False, single=False, empty=True):
     scores = answers(counts, importances, values)
     scores = scores.astype(np.float32).astype(float) if single else scores
     nothing = ~counts.any(axis=1)
-    back = recovered(counts[~nothing], scores[~nothing], scores[nothing][0] if empty else None)
+    back = recovered(
+        counts[~nothing],
+        scores[~nothing],
+        anchored=True,
+        empty=scores[nothing][0] if empty else None,
+    )
     if back is None:
         return None
     off_by = np.abs(back.values - values).max(), np.abs(back.importances - importances).max()
@@ -84,7 +89,7 @@ def test_values_far_beyond_the_answers_come_back():
     importances = np.append(np.zeros(5), np.log(30.0))
     values = np.array([[20.0], [-3.0], [1.0], [2.0], [-1.0], [0.0]])
     counts = asked(5, np.arange(5), 0)
-    back = recovered(counts, answers(counts, importances, values), np.zeros(1))
+    back = recovered(counts, answers(counts, importances, values), anchored=True, empty=np.zeros(1))
     np.testing.assert_allclose(back.values, values, atol=1e-9)
 
 
@@ -99,4 +104,4 @@ def test_what_is_no_slalom_is_not_taken_for_one():
         np.tanh(exact - nothing) + nothing,
         np.zeros_like(exact) + nothing,  # nothing to be told
     ):
-        assert recovered(counts, wrong, nothing) is None
+        assert recovered(counts, wrong, anchored=True, empty=nothing) is None

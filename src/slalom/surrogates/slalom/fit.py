@@ -1,28 +1,51 @@
-"""SLALOM as a surrogate: from counts and scores to a model, its read-outs and their errors."""
+"""SLALOM as a surrogate: from counts and scores to a model and its read-outs.
 
+`SlalomSurrogate` is what a process is built around: attention with an anchor, and a length curve.
+What words add in any company is left to the process. Scores enter in units of their spread, n rows
+weigh n together, and the ridges are those of a prior, so that more queries count for more:
+
+    values, length curve      strength × the summed variance of the part's columns
+    importances               strength
+
+`PlainSlalom` is the paper's: no anchor, and an optimizer that chooses its own ridges.
+Answers of an exact SLALOM come back as it is.
+"""
+
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
-from slalom.document import BoolArray, FloatArray
-from slalom.surrogates.base import Fit, Observations, no_quality_reason
-from slalom.surrogates.quality import sampled_rows
+from slalom.document import BoolArray, FloatArray, IntArray
+from slalom.surrogates.base import Fit, Observations, contrasts_of, no_quality_reason
+from slalom.surrogates.quality import UNKNOWN, Judged, loo_quality, sampled_rows
 from slalom.surrogates.rows import Rows
-from slalom.surrogates.slalom.certainty import certainty
-from slalom.surrogates.slalom.described import described
-from slalom.surrogates.slalom.folds import folds_of, said_of_all, without_folds
-from slalom.surrogates.slalom.left_out import judge, left_out
-from slalom.surrogates.slalom.length import LengthCurve, knots_of, ramps
-from slalom.surrogates.slalom.model import Anchor, SlalomModel
-from slalom.surrogates.slalom.path import ByLeaveOneOut
-from slalom.surrogates.slalom.problem import Parts, Problem, Solution, State
-from slalom.surrogates.slalom.readouts import length_errors, read_outs, standard_errors
-from slalom.surrogates.slalom.solvers import Solver
+from slalom.surrogates.slalom.evidence import by_evidence
+from slalom.surrogates.slalom.model import Anchor, LengthCurve, SlalomModel, knots_of, ramps
+from slalom.surrogates.slalom.newton import (
+    Free,
+    Place,
+    Problem,
+    Ridges,
+    attention_of,
+    descend,
+    gauss_newton,
+)
+from slalom.surrogates.slalom.readouts import read_outs, standard_errors
+from slalom.surrogates.slalom.recovery import Recovered, recovered
+from slalom.surrogates.slalom.uncertainty import left_out, moves_of, unasked
 
-DEFAULT_SOLVER = ByLeaveOneOut()
-FEW_ROWS = 120  # at most: what is built on the fit is held out by folds of all of it
+VALUE, IMPORTANCE, LENGTH = 0.25, 0.4, 10.0  # strengths
+ANCHOR_VALUE, FIRST_STEP = 0.03, 1e-3  # ridges of what all texts share
 ANCHOR_PRIOR = 2.0  # what is always present is expected to outweigh seven units
+N_FOLDS, N_FOLDS_OF_FEW = 4, 8
+FEW = 600  # rows at most: a fit without a quarter of them would be too poor to judge by
+FEW_ROWS = 120  # at most: what is built on the fit is held out by folds of all of it
+TOLERANCE = 1e-7  # relative fall of the objective that ends a descent
+N_STEPS = 3  # from a fit to that without a fold of its rows
+
+Optimizer = Callable[[Problem], tuple[Problem, Place]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,257 +54,314 @@ class Prior:
 
     values: FloatArray  # (n_features,)
     importances: FloatArray  # (n_features,)
-    anchor: float = 0.0  # its importance beside theirs: it is not pulled there, it begins there
+    anchor: float = 0.0  # its importance beside theirs
 
 
 @dataclass(frozen=True, eq=False)
-class Solved:
-    """A problem and its solution, and the way back to scores."""
+class Frame:
+    """The rows that are fitted, in units of the scores' spread."""
 
-    problem: Problem
-    solution: Solution
-    back: FloatArray  # (n_classes, n_columns) takes the problem's columns to the classes
-    used: BoolArray  # (n_queries,) the rows of the problem
+    observed: Observations
+    used: BoolArray  # (n_queries,) the rows that are fitted
+    inner: BoolArray  # (n,) of them: those that show neither nothing nor everything
+    contrasts: FloatArray  # (n_classes, n_columns)
+    unit: float
+
+    @classmethod
+    def of(cls, observed: Observations, used: BoolArray) -> "Frame":
+        counts, columns = observed.counts[used], observed.scores.reshape(len(used), -1)[used]
+        whole = (counts == observed.document_counts).all(axis=1)
+        inner: BoolArray = counts.any(axis=1) & ~whole
+        contrasts = contrasts_of(columns)
+        return cls(observed, used, inner, contrasts, _unit(columns @ contrasts, inner))
 
     @property
-    def unit(self) -> float:
-        """The spread of the scores, in which the problem is posed."""
-        return float(np.linalg.norm(self.back[:, 0]))
+    def counts(self) -> FloatArray:
+        return self.observed.counts[self.used]
+
+    @property
+    def scores(self) -> FloatArray:
+        """(n, n_classes)"""
+        return self.observed.scores[self.used].reshape(len(self.inner), -1)
+
+    @property
+    def weights(self) -> FloatArray:
+        weights = self.observed.weights[self.used]
+        return np.asarray(weights / weights.mean())
+
+    @property
+    def n_units(self) -> float:
+        return float(self.observed.document_counts.sum())
+
+    def columns(self, scores: FloatArray) -> FloatArray:
+        return np.asarray(scores @ self.contrasts / self.unit)
+
+    def classes(self, columns: FloatArray) -> FloatArray:
+        return np.asarray(columns @ self.contrasts.T * self.unit)
+
+    def of_queries(self, rows: IntArray) -> IntArray:
+        """(n,) of the rows that are fitted → (n_queries,), −1 elsewhere."""
+        placed = np.full(len(self.used), -1, np.int32)
+        placed[self.used] = rows
+        return placed
 
 
 @dataclass(frozen=True)
 class SlalomSurrogate:
-    """Fits by least squares; `anchored` adds what is always present, the paper's model has none.
+    """Held-out rows and R² are those of refits without a fold of the rows."""
 
-    `parts` adds direct effects and the length curve, which need an anchor to stand beside.
-    `by_folds` holds rows out in folds, by refitting: leave-one-out from one factorisation
-    (left_out.py) is too hopeful for what is built on it.
-    """
-
-    anchored: bool = True
-    parts: bool = True
-    solver: Solver = DEFAULT_SOLVER
-    by_folds: bool = False
+    length: bool = True  # False: no length curve
     prior: Prior | None = None  # None: every value shrinks to one score, every importance to 0
     has_shapley_errors: ClassVar[bool] = True
 
     def fit(self, observed: Observations) -> Fit:
-        return self.finished(self.solve(observed), observed)
+        frame = Frame.of(observed, observed.weights > 0)
+        exact = recovered(frame.counts, frame.scores, anchored=True)
+        if exact is not None:
+            return _exact_fit(_recovered_model(exact, frame), frame)
+        priors = dict.fromkeys((self.prior, None))
+        fits = [Folded.of(frame, self._problem(frame, prior)) for prior in priors]
+        return min(fits, key=lambda one: one.missed).fit()
 
-    def solve(self, observed: Observations) -> "Solved":
-        """The first half of a fit: where the search ended."""
-        counts, weights = observed.counts, observed.weights
-        columns = observed.scores.reshape(len(counts), -1)
-        judged = _judged(counts, observed.document_counts) & (weights > 0)
-        contrasts = _contrasts(columns)
-        unit = _unit(columns @ contrasts, judged)
-        in_units = replace(observed, scores=columns @ contrasts / unit)
-        scaled = self.prior and replace(self.prior, values=self.prior.values / unit)
-        problem, solution = self._solved(
-            [
-                replace(self, prior=prior).problem(in_units)
-                for prior in dict.fromkeys((scaled, None))
-            ]
-        )
-        used = self._used(counts, weights)
-        return Solved(problem, solution, contrasts * unit, used)
-
-    def finished(self, solved: "Solved", observed: Observations) -> Fit:
-        """The second half: the model, what is read off it, and how sure it is."""
-        counts, scores, document_counts = observed.counts, observed.scores, observed.document_counts
-        problem, solution, back = solved.problem, solved.solution, solved.back
-        columns = scores.reshape(len(scores), -1)
-        model = _model(solved, solution.state, observed)
-        used, unused = solved.used, ~solved.used
-        shown = counts[used]
-        by = sampled_rows(shown)
-        sure = certainty(problem, solution, back, by)
-        judged = sure.judged
-        held_out = np.empty(columns.shape)
-        held_out[used] = columns[used] - sure.residuals
-        held_out[unused] = model.predict(counts[unused]).reshape(-1, columns.shape[1])
-        of_rows, states = folds_of(problem), list[State]()
-        drawn = np.flatnonzero(of_rows >= 0)
-        if self.by_folds and len(drawn) and not problem.complete:
-            states = without_folds(problem, solution, of_rows)
-            said = np.stack([said_of_all(problem, state) for state in states])
-            held_out[np.flatnonzero(used)[drawn]] = said[of_rows[drawn], drawn] @ back.T
-        few = states if len(of_rows) <= FEW_ROWS else []
-        folds = np.full(len(counts), -1, np.int32)
-        folds[used] = of_rows
-        return Fit(
-            model=model,
-            scores=read_outs(model, document_counts),
-            errors={} if judged.r2 is None else standard_errors(model, document_counts, sure),
-            identified=np.ones(len(document_counts), dtype=bool),
-            r2=judged.r2,
-            r2_error=judged.r2_error,
-            rmse=None if judged.rmse is None else judged.rmse * solved.unit,
-            notes=(no_quality_reason(counts, columns, document_counts),)
-            if judged.r2 is None
-            else (),
-            held_out=held_out.reshape(scores.shape),
-            length_errors=None
-            if judged.r2 is None
-            else length_errors(model, np.arange(document_counts.sum() + 1.0), sure),
-            judged=_placed(solved, by),
-            folds=folds,
-            without=tuple(_model(solved, state, observed) for state in few),
-            parts=described(model, shown, scores[used], weights=problem.weights, r2=judged.r2),
-        )
-
-    def _solved(self, problems: list[Problem]) -> tuple[Problem, Solution]:
-        """With the prior and without it, which may be wrong: what predicts left-out rows best."""
-        solved = [(problem, self.solver.solve(problem)) for problem in problems]
-        if len(solved) == 1:
-            return solved[0]
-        errors = [judge(p, left_out(p, s.state, s.ridges).residuals) for p, s in solved]
-        return solved[int(np.argmin(errors))]
-
-    def problem(self, observed: Observations) -> Problem:
-        """Only rows that are fitted; without an anchor an empty query says nothing."""
-        counts, weights = observed.counts, observed.weights
-        document_counts = observed.document_counts
-        used = self._used(counts, weights)
-        columns = observed.scores.reshape(len(counts), -1)
-        common = self._common(counts, columns, weights, document_counts)
-        counts, columns, weights = counts[used], columns[used], weights[used]
-        values, importance_prior = self._prior_means(common, counts)
-        if self.anchored:
-            values[-1] = _empty_score(counts, columns, common)
-        shown = np.hstack([counts, np.ones((len(counts), 1))]) if self.anchored else counts
+    def _problem(self, frame: Frame, prior: Prior | None) -> Problem:
+        counts, columns = frame.counts, frame.columns(frame.scores)
+        n, m = counts.shape
+        sizes = counts.sum(axis=1)
+        rows = Rows.of(np.hstack([counts, np.ones((n, 1))]))
+        centre = np.tile(_common(columns, sizes, frame.weights), (m + 1, 1))
+        if (sizes > 0).all() and (sizes == 1).any():  # nothing is guessed to say what one unit says
+            centre[m] = columns[sizes == 1].mean(axis=0)
+        believed = np.append(np.zeros(m), ANCHOR_PRIOR)
+        if prior is not None:
+            centre[:m], believed = _told(prior, frame, centre[:m], believed)
+        fixed = ramps(sizes, knots_of(frame.n_units)) if self.length else np.zeros((n, 0))
+        if (sizes > 0).all():
+            fixed[:, :1] = 0.0  # the first step is the anchor's value
+        value = VALUE * _variance(attention_of(rows, np.zeros(m + 1)).dense(), frame.weights)
+        curve = np.full(fixed.shape[1], LENGTH * _variance(fixed, frame.weights))
+        curve[:1] = FIRST_STEP
+        importances = np.full(m + 1, IMPORTANCE)
+        ridges = Ridges(np.append(np.full(m, value), ANCHOR_VALUE), importances, curve)
         return Problem(
-            Rows.of(shown),
-            columns,
-            weights / weights.mean(),
-            values,
-            importance_prior,
-            self.anchored,
-            grounded=bool((counts.sum(axis=1) == 0).any()),
-            complete=_are_all(counts, document_counts),
-            parts=_parts(counts, document_counts) if self.anchored and self.parts else None,
-            judged=_judged(counts, document_counts),
-            anchor_prior=ANCHOR_PRIOR if self.anchored and self.prior is None else 0.0,
+            rows, columns, frame.weights, Free(), centre, believed, ridges, fixed, anchored=True
         )
 
-    def _used(self, counts: FloatArray, weights: FloatArray) -> BoolArray:
-        used = weights > 0
-        return used if self.anchored else used & (counts.sum(axis=1) > 0)
 
-    def _prior_means(self, common: FloatArray, counts: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The priors of values and importances, the anchor's included."""
-        n_features = counts.shape[1]
-        k = n_features + self.anchored
-        values, importance_prior = np.tile(common, (k, 1)), np.zeros(k)
-        if self.prior is not None:
-            known = self.prior.values.reshape(n_features, -1)
-            values[:n_features] = np.where(np.isfinite(known), known, common)
-            has_importance = np.isfinite(self.prior.importances)
-            if has_importance.any():
-                mean = self.prior.importances[has_importance].mean()
-                importance_prior[:n_features] = np.where(
-                    has_importance, self.prior.importances - mean, 0.0
-                )
-                importance_prior[n_features:] = self.prior.anchor - mean
-        return values, importance_prior
+@dataclass(frozen=True)
+class PlainSlalom:
+    """Leave-one-out as if the model were linear where it ended; so are its errors."""
 
-    def _common(
-        self,
-        counts: FloatArray,
-        scores: FloatArray,
-        weights: FloatArray,
-        document_counts: FloatArray,
-    ) -> FloatArray:
-        """Where values shrink to: the empty query's score, or the document's without an anchor."""
-        reference = np.zeros_like(document_counts) if self.anchored else document_counts
-        rows: BoolArray = (counts == reference).all(axis=1)
-        if rows.any():
-            return np.asarray(scores[rows].mean(axis=0))
-        return np.asarray(weights @ scores / weights.sum())
+    optimizer: Optimizer = by_evidence
+    has_shapley_errors: ClassVar[bool] = True
 
-
-def _empty_score(counts: FloatArray, columns: FloatArray, common: FloatArray) -> FloatArray:
-    """(n_columns,) what nothing would say: not asked, it is guessed to be what one unit says."""
-    sizes = counts.sum(axis=1)
-    alone = columns[sizes == 1]
-    return common if (sizes == 0).any() or not len(alone) else np.asarray(alone.mean(axis=0))
-
-
-def _placed(solved: Solved, by: BoolArray) -> BoolArray:
-    """(n_queries,) the rows that judge the fit, among all that were asked."""
-    rows = np.zeros(len(solved.used), dtype=bool)
-    rows[solved.used] = by if solved.problem.judged is None else by & solved.problem.judged
-    return rows
+    def fit(self, observed: Observations) -> Fit:
+        used = (observed.weights > 0) & observed.counts.any(axis=1)  # nothing present says nothing
+        frame = Frame.of(observed, used)
+        exact = recovered(frame.counts, frame.scores, anchored=False)
+        if exact is not None:
+            return _exact_fit(_recovered_model(exact, frame), frame)
+        counts, columns = frame.counts, frame.columns(frame.scores)
+        k, rows = counts.shape[1], Rows.of(counts)
+        centre = np.tile(np.average(columns, axis=0, weights=frame.weights), (k, 1))
+        none = Ridges(np.zeros(k), np.zeros(k), np.zeros(0))
+        fixed = np.zeros((len(counts), 0))
+        problem, place = self.optimizer(
+            Problem(
+                rows,
+                columns,
+                frame.weights,
+                Free(),
+                centre,
+                np.zeros(k),
+                none,
+                fixed,
+                anchored=False,
+            )
+        )
+        factors = gauss_newton(problem, place)
+        left = left_out(problem, place, factors)
+        quality = _quality(frame, frame.classes(columns - left), 2 * k - 1)
+        model = _model(frame, place)
+        open_share = np.sqrt(unasked(counts, observed.document_counts))
+        moves = moves_of(problem, place, factors, left * open_share[:, None])
+        moves = moves.of_classes(frame.contrasts * frame.unit)
+        held_out = model.predict(observed.counts).reshape(len(used), -1)
+        held_out[used] = frame.classes(columns - left)
+        errors = standard_errors(model, observed.document_counts, moves)
+        return _fit(frame, model, quality, held_out, {} if quality.r2 is None else errors)
 
 
-def _judged(counts: FloatArray, document_counts: FloatArray) -> BoolArray:
-    """All rows but the empty and the whole text, of which there is one each.
+def _common(columns: FloatArray, sizes: FloatArray, weights: FloatArray) -> FloatArray:
+    """Where values shrink to: what is said of nothing, or on average."""
+    nothing = sizes == 0
+    chosen = columns[nothing] if nothing.any() else columns
+    return np.asarray(
+        np.average(chosen, axis=0, weights=weights[nothing if nothing.any() else ...])
+    )
 
-    No other row is like them, and a fit that passes through them is not the better for it:
-    an unusual score of the empty text would otherwise be most of the spread there is.
+
+def _told(
+    prior: Prior, frame: Frame, centre: FloatArray, believed: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Prior means where the prior knows any; its importances have a level of their own."""
+    values = frame.columns(prior.values.reshape(len(centre), -1))
+    known = np.isfinite(prior.importances)
+    if known.any():
+        level = prior.importances[known].mean()
+        told = np.where(known, prior.importances - level, 0.0)
+        believed = np.append(told, prior.anchor - level)
+    return np.where(np.isfinite(values), values, centre), believed
+
+
+@dataclass(frozen=True, eq=False)
+class Folded:
+    """A fit, and what it would have been without each fold of its rows.
+
+    Rows of which there is only one of a kind (the whole and the empty text) are never left out: no
+    other row could stand in for them.
     """
-    whole = (counts == document_counts).all(axis=1)
-    return np.asarray((counts.sum(axis=1) > 0) & ~whole)
+
+    frame: Frame
+    place: Place
+    folds: IntArray  # (n,) of each row; −1: never left out
+    without: tuple[Place, ...]
+    held_out: FloatArray  # (n, n_columns)
+
+    @classmethod
+    def of(cls, frame: Frame, problem: Problem) -> "Folded":
+        place = descend(problem, problem.start(), TOLERANCE)
+        folds, n_inner = np.full(len(frame.inner), -1, np.int32), int(frame.inner.sum())
+        folds[frame.inner] = np.arange(n_inner) % (N_FOLDS if n_inner > FEW else N_FOLDS_OF_FEW)
+        held_out, without = problem.scores - place.residuals, []
+        for fold in range(int(folds.max(initial=-1)) + 1):
+            some = problem.rows(folds != fold)
+            begun = some.at(place.bent, place.effects, place.importances)
+            there = descend(some, begun, TOLERANCE, max_steps=N_STEPS)
+            said = problem.at(there.bent, there.effects, there.importances)
+            held_out[folds == fold] = (problem.scores - said.residuals)[folds == fold]
+            without.append(there)
+        return cls(frame, place, folds, tuple(without), held_out)
+
+    @property
+    def missed(self) -> float:
+        missed = (self.frame.columns(self.frame.scores) - self.held_out) ** 2
+        return float(self.frame.weights @ missed.sum(axis=1))
+
+    def fit(self) -> Fit:
+        frame = self.frame
+        model, m = _model(frame, self.place), len(self.place.importances)
+        by_folds = frame.classes(self.held_out)
+        held_out = model.predict(frame.observed.counts).reshape(len(frame.used), -1)
+        held_out[frame.used] = by_folds
+        quality = _quality(frame, by_folds, 2 * m - 1)
+        found = _fit(frame, model, quality, held_out, {})
+        few = self.without if len(self.folds) <= FEW_ROWS else ()
+        return replace(
+            found,
+            folds=frame.of_queries(self.folds),
+            without=tuple(_model(frame, place) for place in few),
+            length_errors=self._length_errors(model),
+        )
+
+    def _length_errors(self, model: SlalomModel) -> FloatArray | None:
+        """The jackknife over folds."""
+        if model.length is None or len(self.without) < 2:
+            return None
+        sizes, n = np.arange(self.frame.n_units + 1.0), len(self.without)
+        curves = [_model(self.frame, place).length for place in self.without]
+        drawn = np.stack([curve(sizes) for curve in curves if curve is not None])
+        return np.asarray(np.sqrt((n - 1) * drawn.var(axis=0)))
 
 
-def _unit(columns: FloatArray, judged: BoolArray) -> float:
-    """The spread of the scores: fitted in it, a ridge means the same for log-odds and prices."""
+def _fit(
+    frame: Frame,
+    model: SlalomModel,
+    quality: Judged,
+    held_out: FloatArray,
+    errors: dict[str, FloatArray],
+) -> Fit:
+    observed = frame.observed
+    columns = observed.scores.reshape(len(frame.used), -1)
+    judges = frame.inner & sampled_rows(frame.counts)
+    why_not = no_quality_reason(observed.counts, columns, observed.document_counts)
+    return Fit(
+        model=model,
+        scores=read_outs(model, observed.document_counts),
+        errors=errors,
+        identified=np.ones(len(observed.document_counts), dtype=bool),
+        r2=quality.r2,
+        r2_error=quality.r2_error,
+        rmse=quality.rmse,
+        notes=(why_not,) if quality.r2 is None else (),
+        held_out=held_out.reshape(observed.scores.shape),
+        judged=frame.of_queries(judges.astype(np.int32)) > 0,
+    )
+
+
+def _exact_fit(model: SlalomModel, frame: Frame) -> Fit:
+    """Nothing is left to be sure of."""
+    observed = frame.observed
+    quality = Judged(1.0, 0.0, 0.0)
+    if np.ptp(frame.scores, axis=0).max(initial=0.0) == 0.0:
+        quality = UNKNOWN
+    found = _fit(frame, model, quality, model.predict(observed.counts), {})
+    return replace(found, errors={name: np.zeros_like(s) for name, s in found.scores.items()})
+
+
+def _quality(frame: Frame, held_out: FloatArray, n_parameters: float) -> Judged:
+    judged = frame.inner
+    return loo_quality(
+        (frame.scores - held_out)[judged],
+        frame.scores[judged],
+        weights=frame.weights[judged],
+        n_parameters=n_parameters,
+        by=sampled_rows(frame.counts)[judged],
+    )
+
+
+def _unit(columns: FloatArray, inner: BoolArray) -> float:
+    """The spread of the scores: fitted in it, a ridge means the same for log-odds and prices.
+
+    An unusual score of the empty text would otherwise be most of the spread there is.
+    """
     largest = float(np.abs(columns).max(initial=0.0)) or 1.0
-    for rows in (columns[judged], columns):
-        spread = largest * _deviation(rows / largest) if len(rows) else 0.0
-        if spread > 1e-9 * largest:
-            return spread
+    for rows in (columns[inner] / largest, columns / largest):
+        spread = float(np.sqrt(rows.var(axis=0).mean())) if len(rows) else 0.0
+        if spread > 1e-9:
+            return spread * largest
     return 1.0
 
 
-def _deviation(rows: FloatArray) -> float:
-    return float(np.sqrt(rows.var(axis=0).mean()))
+def _variance(columns: FloatArray, weights: FloatArray) -> float:
+    """Summed over columns."""
+    shares = weights / weights.sum()
+    return float((shares @ columns**2 - (shares @ columns) ** 2).sum())
 
 
-def _parts(counts: FloatArray, document_counts: FloatArray) -> Parts:
-    """A part that all direct effects share is a straight length curve: they sum to 0."""
-    sizes = counts.sum(axis=1)
-    direct = counts - sizes[:, None] / counts.shape[1]
-    length = ramps(sizes, knots_of(float(document_counts.sum())))
-    if (sizes > 0).all():  # without the empty text the first step is the anchor's value
-        length[:, 0] = 0.0
-    return Parts(direct, length)
+def _recovered_model(exact: Recovered, frame: Frame) -> SlalomModel:
+    return _of_classes(exact.values, exact.importances, frame, anchored=exact.anchored)
 
 
-def _contrasts(columns: FloatArray) -> FloatArray:
-    """(n_classes, n_columns) what of the scores to fit.
-
-    Scores of all classes that sum to 0 say one thing less than there are classes; fitted as
-    they are, every answer would count for more than it tells.
-    """
-    n_classes = columns.shape[1]
-    if n_classes == 1 or np.abs(columns.sum(axis=1)).max() > 1e-9 * np.abs(columns).max():
-        return np.eye(n_classes)
-    steps = np.eye(n_classes)[:, 1:] - 1 / n_classes
-    return np.asarray(np.linalg.qr(steps)[0])
-
-
-def _are_all(counts: FloatArray, document_counts: FloatArray) -> bool:
-    """Whether the rows hold every part of the document, the empty one perhaps left out."""
-    if np.log2(document_counts + 1).sum() > np.log2(len(counts) + 1):
-        return False
-    parts = counts[
-        (counts <= document_counts).all(axis=1)
-    ]  # sequences may repeat what the document has once
-    return bool(len(np.unique(parts, axis=0)) >= np.prod(document_counts + 1) - 1)
+def _model(frame: Frame, place: Place) -> SlalomModel:
+    m = frame.counts.shape[1]
+    anchored = len(place.importances) > m
+    model = _of_classes(frame.classes(place.values), place.importances, frame, anchored=anchored)
+    if not place.effects.size:
+        return model
+    heights = frame.classes(place.effects).cumsum(axis=0)
+    one = frame.observed.scores.ndim == 1
+    curve = LengthCurve(knots_of(frame.n_units), heights[:, 0] if one else heights)
+    return replace(model, length=curve)
 
 
-def _model(solved: Solved, state: State, observed: Observations) -> SlalomModel:
-    """The model of all classes, or of the one; `back` takes the problem's columns to them."""
-    problem, back, m = solved.problem, solved.back, solved.problem.n_features
-    values, importances = state.values @ back.T, state.importances.astype(np.float64)
-    model = SlalomModel(values[:m], importances[:m], None)
-    if problem.anchored:
-        anchor = Anchor(tuple(map(float, values[m])), float(importances[m]))
-        model = replace(model, anchor=anchor)
-    if problem.anchored and problem.parts is not None:
-        effects = state.effects @ back.T
-        direct, rises = effects[:m], effects[m:]
-        curve = LengthCurve(knots_of(float(observed.document_counts.sum())), rises.cumsum(axis=0))
-        model = replace(model, direct=direct - direct.mean(axis=0), length=curve)
-    return model.column(0) if observed.scores.ndim == 1 else model
+def _of_classes(
+    values: FloatArray, importances: FloatArray, frame: Frame, *, anchored: bool
+) -> SlalomModel:
+    """Of (k, n_classes) values, the anchor's last, or of the one class there is."""
+    m, one = frame.counts.shape[1], frame.observed.scores.ndim == 1
+    own = values[:m, 0] if one else values[:m]
+    anchor = None
+    if anchored:
+        value = float(values[m, 0]) if one else tuple(map(float, values[m]))
+        anchor = Anchor(value, float(importances[m]))
+    return SlalomModel(own, importances[:m], anchor)

@@ -16,9 +16,7 @@ from slalom.surrogates.base import Fit
 from slalom.surrogates.gp import Asked, Mean, Process
 from slalom.surrogates.quality import UNKNOWN, Judged, loo_quality
 from slalom.surrogates.shapley_estimates import shapley_of_all, variance_of_all
-from slalom.surrogates.slalom.described import described
-from slalom.surrogates.slalom.length import LengthCurve
-from slalom.surrogates.slalom.model import Anchor, SlalomModel
+from slalom.surrogates.slalom.model import Anchor, LengthCurve, SlalomModel
 from slalom.surrogates.slalom.readouts import read_outs
 
 
@@ -203,20 +201,29 @@ def _judged(given: Answers, held_out: FloatArray) -> Judged:
 def _parts(
     given: Answers, slalom: SlalomModel, held_out: FloatArray, *, r2: float | None
 ) -> dict[str, float]:
-    """Shares of what is described, on the rows that were fitted."""
+    """How much of the variation of the answers each part describes, by name; the sum is 1.
+
+    With y the scores and p one part's contribution to every row that was fitted, its share is
+    cov(p, y) / var y; they add up to that of the whole, and are scaled to its R². Parts that work
+    against each other have shares of different signs. {} where R² is not known.
+    """
     if r2 is None:
         return {}
     rows = np.flatnonzero((given.row >= 0) & (given.weights > 0))
-    shown = given.present[rows].astype(np.float64)
-    added = held_out[rows] - _columns(slalom.predict(shown))
-    return described(
-        slalom,
-        shown,
-        given.columns[rows],
-        weights=given.weights[rows],
-        r2=r2,
-        added=added,
-    )
+    counts = given.present[rows].astype(np.float64)
+    parts = {"attention": slalom.attended(counts)}
+    if slalom.length is not None:
+        parts["length"] = slalom.length(counts.sum(axis=1))
+    said = _columns(slalom.predict(counts))
+    parts["together"] = held_out[rows] - said
+    truth, weights = given.columns[rows], given.weights[rows]
+    centred = truth - np.average(truth, axis=0, weights=weights)
+    shares = {
+        name: float(weights @ (_columns(p) * centred).sum(axis=1)) for name, p in parts.items()
+    }
+    total = sum(shares.values())
+    scale = r2 / total if total > 0 else 0.0
+    return {**{name: share * scale for name, share in shares.items()}, "unexplained": 1.0 - r2}
 
 
 def _columns(scores: FloatArray) -> FloatArray:

@@ -12,8 +12,8 @@ paper's model), n the number of its units:
     removal     α_j (v_j − A) / (1 − α_j) + d_j + g(n) − g(n − 1)      exactly F(c) − F(c − e_j)
     shapley     see shapley.py, + d_j + g(n) / n                       fair share of F(c) − F(∅)
 
-Without an anchor `alone` is F({j}) = v_j. Standard errors follow by the delta method from the
-covariance of all parameters; so do those of the length curve g.
+Without an anchor `alone` is F({j}) = v_j. Standard errors of a plain SLALOM (no d, no g) follow by
+the delta method from how far single rows move its parameters (uncertainty.py).
 """
 
 from dataclasses import dataclass
@@ -21,17 +21,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from slalom.document import FloatArray
-from slalom.surrogates.slalom.certainty import Certainty
-from slalom.surrogates.slalom.derivatives import Common, Layout
-from slalom.surrogates.slalom.length import ramps
-from slalom.surrogates.slalom.model import SlalomModel
+from slalom.surrogates.slalom.model import SlalomModel, ramps
 from slalom.surrogates.slalom.shapley import Game, shapley_jacobian, shapley_values
+from slalom.surrogates.slalom.uncertainty import Moves
 
 ALL = 1e-12  # a unit with all the attention: removing it leaves nothing
-OWN_VALUE, OWN_IMPORTANCE, OWN_DIRECT = range(3)  # what a score answers to, as in Common
-ATTENDED, LOG_TOTAL, ANCHOR_VALUE, ANCHOR_IMPORTANCE, AT_ONE, AT_LAST = range(3, 9)
 SHARED = ("importance", "share")  # what all classes have in common
-UNHEARD = ("value", "linearised")  # no answer tells what values have in common from the curve
 
 
 def read_outs(
@@ -50,49 +45,18 @@ def read_outs(
 
 
 def standard_errors(
-    model: SlalomModel, document_counts: FloatArray, sure: Certainty
+    model: SlalomModel, document_counts: FloatArray, moves: Moves
 ) -> dict[str, FloatArray]:
-    """The same shapes as read_outs."""
-    errors: dict[str, list[FloatArray]] = {}
-    sureness = zip(_columns(model), sure.covariances, sure.common_shift, strict=True)
-    for column, covariance, pull in sureness:
-        reading = _Reading.of(column, document_counts)
-        common, slopes = reading.common(), reading.slopes()
-        inside, pulled = common.covariances(covariance), common.changes(pull)
-        together = np.stack(list(slopes.values()), axis=1)  # (m, n_scores, n_answered)
-        found = ((together @ inside) * together).sum(axis=2)
-        variances = dict(zip(slopes, found.T, strict=True))
-        for name in UNHEARD:
-            moved = slopes[name][:, None] @ pulled  # (m, 1, n_columns)
-            variances[name] = variances[name] + (moved**2).sum(axis=(1, 2))
-        variances["shapley"] = reading.shapley_variances(covariance)
-        for name, variance in variances.items():
-            errors.setdefault(name, []).append(np.sqrt(np.maximum(variance, 0.0)))
-    return {name: _shaped(name, np.stack(e, axis=-1), model) for name, e in errors.items()}
-
-
-def length_errors(model: SlalomModel, sizes: FloatArray, sure: Certainty) -> FloatArray | None:
-    """Of the length curve at these sizes, in its shape; None where the model has no such curve.
-
-    What all values have in common may as well be the curve's.
-    """
-    if model.length is None:
-        return None
-    across, rises = ramps(sizes, model.length.sizes), _layout(model).rises
-    variances = [
-        ((across @ covariance[rises, rises]) * across).sum(axis=1)
-        + ((across @ pull[rises]) ** 2).sum(axis=1)
-        for covariance, pull in zip(sure.covariances, sure.common_shift, strict=True)
+    """Of a plain SLALOM, the same shapes as read_outs; an anchor tells no Shapley errors."""
+    columns = [
+        _Reading.of(column, document_counts).moved(values, moves.importances)
+        for column, values in zip(_columns(model), moves.values, strict=True)
     ]
-    errors = np.sqrt(np.maximum(np.stack(variances, axis=-1), 0.0))
-    return np.asarray(errors[:, 0] if model.values.ndim == 1 else errors)
-
-
-def _layout(model: SlalomModel) -> Layout:
-    """Of the model's parameters, without those that it does not have."""
-    m = len(model.importances)
-    n_rises = 0 if model.length is None else len(model.length.sizes)
-    return Layout(m, int(model.anchor is not None), 0 if model.direct is None else m, n_rises)
+    errors = {
+        name: np.stack([np.sqrt((c[name] ** 2).sum(axis=1)) for c in columns], axis=-1)
+        for name in columns[0]
+    }
+    return {name: _shaped(name, error, model) for name, error in errors.items()}
 
 
 def _columns(model: SlalomModel) -> list[SlalomModel]:
@@ -144,85 +108,35 @@ class _Reading:
             "shapley": shapley_values(self.game) + direct + self._curve(self.on_average),
         }
 
-    @property
-    def layout(self) -> Layout:
-        return _layout(self.model)
-
-    def common(self) -> Common:
-        """A, log Z, the anchor's value and importance, two parts of the length curve."""
-        layout = self.layout
-        values, importances, rises = layout.values, layout.importances, layout.rises
-        centred = np.append(self.game.values, self.game.anchor_value) - self.attended
-        attended, total, value, importance, one, last = found = np.zeros((6, importances.stop))
-        attended[values] = total[importances] = self.occur[: values.stop]
-        attended[importances] = (self.occur * centred)[: values.stop]
-        value[layout.n_features : values.stop] = importance[importances][layout.n_features :] = 1.0
-        one[rises], last[rises] = self.at_one, self.at_last
-        return Common(layout, found)
-
-    def slopes(self) -> dict[str, FloatArray]:
-        """Of every score but Shapley values, which answer to all parameters: (m, n_answered)."""
-        game, share, gone = self.game, self.share, self.has_all
-        pull = share * (game.values - self.attended)
-        rest = np.where(gone, np.inf, 1.0 - share)
-        alone, scale = self.share_alone, np.exp(self.model.importances)
-        turn = alone * (1 - alone) * (game.values - game.anchor_value)
-        found: dict[str, dict[int, FloatArray | float]] = {
-            "value": {OWN_VALUE: 1.0},
-            "importance": {OWN_IMPORTANCE: 1.0},
-            "share": {OWN_IMPORTANCE: share, LOG_TOTAL: -share},
-            "alone": {
-                OWN_VALUE: alone,
-                OWN_IMPORTANCE: turn,
-                OWN_DIRECT: 1.0,
-                ANCHOR_VALUE: -alone,
-                ANCHOR_IMPORTANCE: -turn,
-                AT_ONE: 1.0,
-            },
-            "linearised": {OWN_VALUE: scale, OWN_IMPORTANCE: scale * game.values},
-            "gradient": {
-                OWN_VALUE: share,
-                OWN_IMPORTANCE: pull,
-                ATTENDED: -share,
-                LOG_TOTAL: -pull,
-            },
-            "removal": {
-                OWN_VALUE: np.where(gone, 1.0, share / rest),
-                OWN_IMPORTANCE: pull / rest**2,
-                OWN_DIRECT: 1.0,
-                ATTENDED: -share / rest,
-                LOG_TOTAL: -pull / rest**2,
-                AT_LAST: 1.0,
-            },
+    def moved(self, values: FloatArray, importances: FloatArray) -> dict[str, FloatArray]:
+        """(m, r) of each score, as (k, r) of all values and importances move."""
+        m, share = len(self.share), self.share[:, None]
+        away = np.append(self.game.values, self.game.anchor_value)[:, None] - self.attended
+        attended = self.occur[: len(values)] @ (values + away[: len(values)] * importances)
+        total = self.occur[: len(values)] @ importances
+        own, louder, away = values[:m], importances[:m], away[:m]
+        turned = share * (louder - total)
+        gradient = share * (own - attended) + away * turned
+        scale = np.exp(self.model.importances)[:, None]
+        found = {
+            "value": own,
+            "importance": louder,
+            "share": turned,
+            "linearised": scale * (own + self.game.values[:, None] * louder),
+            "gradient": gradient,
         }
-        slopes = {name: np.zeros((len(share), AT_LAST + 1)) for name in found}
-        for name, parts in found.items():
-            for part, by in parts.items():
-                slopes[name][:, part] = by
-        return slopes
-
-    def shapley_variances(self, covariance: FloatArray) -> FloatArray:
-        """(m,); with an anchor without what all units have in common: their sum is asked.
-
-        The length curve is common to all, and direct effects come less their average.
-        """
-        layout, average = self.layout, self.game.counts / self.game.counts.sum()
-        values, importances, direct = layout.values, layout.importances, layout.direct
-        by_value, by_importance = (
-            part[:, : values.stop] for part in np.split(shapley_jacobian(self.game), 2, axis=1)
-        )
         if self.model.anchor is not None:
-            by_value, by_importance = (part - average @ part for part in (by_value, by_importance))
-        across = by_importance @ covariance[importances, importances]
-        across += 2 * (by_value @ covariance[values, importances])
-        found = (across * by_importance).sum(axis=1)
-        found += ((by_value @ covariance[values, values]) * by_value).sum(axis=1)
-        if layout.n_direct:
-            with_direct = covariance[direct] - average @ covariance[direct]
-            found += 2 * (with_direct[:, values] * by_value).sum(axis=1)
-            found += 2 * (with_direct[:, importances] * by_importance).sum(axis=1)
-            found += with_direct[:, direct].diagonal() - with_direct[:, direct] @ average
-        return np.asarray(found)
+            return found
+        everything = self.has_all[:, None]
+        rest = np.where(everything, 1.0, 1.0 - share)
+        removal = gradient / rest + share * away * turned / rest**2
+        by_value, by_importance = np.split(shapley_jacobian(self.game), 2, axis=1)
+        return {
+            **found,
+            "alone": own,
+            "removal": np.where(everything, own, removal),
+            "shapley": by_value[:, :m] @ own + by_importance[:, :m] @ louder,
+        }
 
     @property
     def has_all(self) -> FloatArray:

@@ -1,12 +1,13 @@
 """An exact SLALOM read off its answers: linear equations, whatever was asked.
 
-With w_0 = 1 and y = F(c) − v_0, F(c) Z(c) = w_0 v_0 + Σ c_j w_j v_j says
+With y = F(c) − v_0, F(c) Z(c) = w_0 v_0 + Σ c_j w_j v_j says
 
-    y = Σ_j c_j q_j − y Σ_j c_j w_j            q_j = w_j (v_j − v_0)
+    0 = Σ_j c_j q_j − y (w_0 + Σ_j c_j w_j)            q_j = w_j (v_j − v_0)
 
-of every answer, linear in q and w; where ∅ cannot be asked a constant joins q. Classes share w.
-With q eliminated, w is what a matrix sends to zero: if one such vector is there, and all of it is
-positive, and the answers come back to rounding, they are those of this SLALOM and of no other.
+of every answer, linear in q and w; where ∅ cannot be asked a constant joins q, and without an
+anchor w_0 = 0 and v_0 is any level. Classes share w. With q eliminated, w is what a matrix sends
+to zero: if one such vector is there, and all of it is positive, and the answers come back to
+rounding, they are those of this SLALOM and of no other.
 """
 
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from slalom.document import FloatArray
 
 ROWS_PER_FEATURE, FEW = 3, 20  # that show whether to look at all
 HOPELESS = 1e-3  # of a column, left by all others: no exact SLALOM
-QUIETEST = 1e-7  # of the anchor's weight: a word that weighs so little only adds
+QUIETEST = 1e-7  # of the middle weight: a word that weighs so little only adds
 UNIQUE = 1e-9  # of the largest singular value, that all but one must have
 EXACT = 1e-8  # of the range that answers may be off
 ROUNDINGS = 20 * 2.0**-24  # of the largest answer: 32 bits
@@ -26,32 +27,44 @@ N_WEIGHINGS = 3
 
 @dataclass(frozen=True, eq=False)
 class Recovered:
-    """Values and importances of m words and, last, of the anchor."""
+    """Values and importances of m words and, last, of the anchor, if there is one."""
 
-    values: FloatArray  # (m + 1, n_classes)
-    importances: FloatArray  # (m + 1,) those of the words have mean 0
+    values: FloatArray  # (k, n_classes)
+    importances: FloatArray  # (k,) those of the words have mean 0
+    anchored: bool
 
 
-def recovered(counts: FloatArray, scores: FloatArray, empty: FloatArray | None) -> Recovered | None:
-    """The SLALOM that gives these answers, if there is just one: `empty` is F(∅), if asked."""
-    shown = counts.sum(axis=1) > 0
-    counts, scores = counts[shown], scores[shown]
+def recovered(
+    counts: FloatArray, scores: FloatArray, *, anchored: bool, empty: FloatArray | None = None
+) -> Recovered | None:
+    """The SLALOM that gives these answers, if there is just one; `empty` is F(∅), if known."""
+    nothing = ~counts.any(axis=1)
+    if anchored and empty is None and nothing.any():
+        empty = scores[nothing].mean(axis=0)
+    counts, scores = counts[~nothing], scores[~nothing]
+    always = np.ones((len(counts), int(anchored)))
+    shown = np.hstack([counts, always])
+    design = counts if empty is not None else shown
     level = scores.mean(axis=0) if empty is None else empty
-    design = counts if empty is not None else np.hstack([counts, np.ones((len(counts), 1))])
     if not _are_enough(design, counts, scores):
         return None
     some = np.random.default_rng(0).permutation(len(counts))[: _few(counts)]
-    if not _depend(_left(design[some], counts[some], scores[some] - level)):
+    if not _depend(_left(design[some], shown[some], scores[some] - level)):
         return None
     total = np.ones(len(counts))
     found = None
     for _ in range(N_WEIGHINGS):  # an equation is off by Z times what its answer is off
-        found = _solved(design / total[:, None], counts, scores - level, total)
+        found = _solved(design / total[:, None], shown, scores - level, total)
         if found is None:
             return None
-        weights, effects = found
-        total = weights[-1] + counts @ weights[:-1]
-    return _checked(weights, effects, counts, scores, level)
+        total = shown @ found[0]
+    assert found is not None
+    checked = _checked(*found, shown, scores, level)
+    if checked is None:
+        return None
+    values, importances = checked
+    gauge = importances[: counts.shape[1]].mean()
+    return Recovered(values, importances - gauge, anchored)
 
 
 def _few(counts: FloatArray) -> int:
@@ -66,11 +79,10 @@ def _are_enough(design: FloatArray, counts: FloatArray, scores: FloatArray) -> b
     return bool(n_rows * n_classes >= design.shape[1] * n_classes + counts.shape[1] > 1)
 
 
-def _left(design: FloatArray, counts: FloatArray, scores: FloatArray) -> FloatArray:
-    """What q cannot say of [counts · y, y], all classes below each other: (n, m + 1) each."""
+def _left(design: FloatArray, shown: FloatArray, scores: FloatArray) -> FloatArray:
+    """What q cannot say of `shown` · y, all classes below each other: (n, k) each."""
     basis = np.linalg.qr(design)[0]
-    with_anchor = np.hstack([counts, np.ones((len(counts), 1))])
-    parts = [with_anchor * column[:, None] for column in scores.T]
+    parts = [shown * column[:, None] for column in scores.T]
     return np.vstack([part - basis @ (basis.T @ part) for part in parts])
 
 
@@ -81,17 +93,19 @@ def _depend(left: FloatArray) -> bool:
 
 
 def _solved(
-    design: FloatArray, counts: FloatArray, scores: FloatArray, total: FloatArray
+    design: FloatArray, shown: FloatArray, scores: FloatArray, total: FloatArray
 ) -> tuple[FloatArray, FloatArray] | None:
-    """Weights (m + 1,), the anchor's last and 1, and effects; None: not one vector, or not > 0."""
-    left = _left(design, counts, scores / total[:, None])
+    """Weights (k,), the middle one 1, and effects; None: not one vector, or not all positive."""
+    left = _left(design, shown, scores / total[:, None])
     _, sizes, turned = np.linalg.svd(left, full_matrices=False)
     if len(sizes) < left.shape[1] or sizes[-2] <= UNIQUE * sizes[0]:
         return None
-    weights = turned[-1] / turned[-1, -1] if turned[-1, -1] != 0 else turned[-1]
-    if not (weights > QUIETEST).all():
+    middle = float(np.median(turned[-1]))
+    weights = turned[-1] * np.sign(middle)
+    if not (weights > QUIETEST * abs(middle)).all():
         return None
-    answers = (weights[-1] + counts @ weights[:-1])[:, None] * scores / total[:, None]
+    weights /= abs(middle)
+    answers = (shown @ weights)[:, None] * scores / total[:, None]
     effects, _, rank, _ = np.linalg.lstsq(design, answers, rcond=None)
     return None if rank < design.shape[1] else (weights, effects)
 
@@ -99,19 +113,15 @@ def _solved(
 def _checked(
     weights: FloatArray,
     effects: FloatArray,
-    counts: FloatArray,
+    shown: FloatArray,
     scores: FloatArray,
     level: FloatArray,
-) -> Recovered | None:
-    """Whether it says what was answered."""
-    m = counts.shape[1]
-    anchor = effects[m] if len(effects) > m else np.zeros_like(level)
-    values = level + np.vstack([effects[:m] / weights[:m, None], anchor])
-    said = (counts @ (weights[:m, None] * values[:m]) + values[m]) / (1 + counts @ weights[:m])[
-        :, None
-    ]
+) -> tuple[FloatArray, FloatArray] | None:
+    """Values and importances, if they say what was answered."""
+    known = np.zeros((len(weights) - len(effects), len(level)))  # an anchor that was asked
+    values = level + np.vstack([effects, known]) / weights[:, None]
+    said = shown @ (weights[:, None] * values) / (shown @ weights)[:, None]
     allowed = max(EXACT * np.ptp(scores, axis=0).max(), ROUNDINGS * np.abs(scores).max())
     if np.abs(said - scores).max() > allowed:
         return None
-    importances = np.log(weights)
-    return Recovered(values, importances - importances[:m].mean())
+    return values, np.log(weights)

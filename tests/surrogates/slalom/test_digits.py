@@ -1,4 +1,4 @@
-"""The search for ridges: where it ends must not depend on the last digits of the answers."""
+"""Where a fit ends must not depend on the last digits of the answers."""
 
 from dataclasses import dataclass
 
@@ -29,7 +29,6 @@ class InOtherBatches(Delegating):
 
 
 def test_rounding_does_not_lead_to_another_optimum() -> None:
-    """Nearly exact answers: from the prior, next to no ridges lead anywhere."""
     bundled = slalom.load()
     told = [
         slalom.explain(InOtherBatches(bundled, np.random.default_rng(seed)), TEXT, n_queries=300)

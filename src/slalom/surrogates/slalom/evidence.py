@@ -1,0 +1,81 @@
+"""Ridges of the highest marginal likelihood, for the paper's model.
+
+A ridge is the noise's variance over the prior's. Both come from the current fit (MacKay's
+fixed point): the noise from the residuals, less the parameters they paid for; the prior's
+from how far the parameters lie from it, less what the data did not determine:
+
+    σ² = Σ π r² / (N − γ)      τ² = (Σ (θ − θ̄)² + p τ_0²) / (γ_θ + p)      ρ = σ² / τ²
+
+p units that were never seen keep τ sane in short texts: their values spread like the scores, their
+importances like 1. Data that a SLALOM describes exactly leave no misfit, hence no ridge.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from slalom.document import FloatArray
+from slalom.surrogates.slalom.cholesky import inverse_of, solve_lower_transposed
+from slalom.surrogates.slalom.newton import (
+    Factors,
+    Place,
+    Problem,
+    Ridges,
+    descend,
+    gauss_newton,
+)
+
+FIRST = 1e-3, 1e-1  # ridges of values and importances to begin with
+WEAKEST, STRONGEST = 1e-11, 1e3
+UNSEEN = 10.0  # p
+MIN_FREEDOM = 0.05  # of the rows
+N_ROUNDS, N_STEPS, TOLERANCE = 15, 2, 1e-13  # no rule ends them: it would hang on last digits
+
+
+def by_evidence(problem: Problem) -> tuple[Problem, Place]:
+    """The problem with its ridges, and its optimum."""
+    problem = _with(problem, *FIRST)
+    place = problem.start()
+    for _ in range(N_ROUNDS):
+        place = descend(problem, place, TOLERANCE, max_steps=N_STEPS)
+        problem = _with(problem, *_evidence(problem, place))
+        place = problem.at(place.bent, place.effects, place.importances)
+    return problem, descend(problem, place, TOLERANCE)
+
+
+def _with(problem: Problem, value: float, importance: float) -> Problem:
+    k = problem.counts.shape[1]
+    return replace(
+        problem, ridges=Ridges(np.full(k, value), np.full(k, importance), problem.ridges.fixed)
+    )
+
+
+def _evidence(problem: Problem, place: Place) -> tuple[float, float]:
+    """What the evidence says of both ridges, where they are these."""
+    n_columns, ridges = problem.scores.shape[1], problem.ridges
+    values, importances = _variances(gauss_newton(problem, place))
+    spent_values = (1 - ridges.values[:, None] * values).clip(0, 1).sum()
+    spent_importances = (1 - ridges.importances * importances).clip(0, 1).sum()
+    size = problem.scores.size
+    freedom = max(size - spent_values - spent_importances, MIN_FREEDOM * size)
+    noise = float(problem.weights @ (place.residuals**2).sum(axis=1)) / freedom
+    spread = float(((problem.scores - problem.centre[0]) ** 2).mean())
+    moved, unseen = float(((place.bent - problem.centre) ** 2).sum()), UNSEEN * n_columns
+    of_values = (moved + unseen * spread) / (spent_values + unseen)
+    of_importances = (float(place.importances @ place.importances) + UNSEEN) / (
+        spent_importances + UNSEEN
+    )
+    return _ratio(noise, of_values), _ratio(noise, of_importances)
+
+
+def _variances(factors: Factors) -> tuple[FloatArray, FloatArray]:
+    """Posterior variances over the noise's: (k, n_columns) of values, (k,) of importances."""
+    shared, values = inverse_of(factors.root), []
+    for lower, half in zip(factors.lowers, factors.halves, strict=True):
+        through = solve_lower_transposed(lower, half)
+        values.append(inverse_of(lower).diagonal() + ((through @ shared) * through).sum(axis=1))
+    return np.stack(values, axis=1), np.asarray(shared.diagonal())
+
+
+def _ratio(noise: float, spread: float) -> float:
+    return float(np.clip(noise / max(spread, 1e-300), WEAKEST, STRONGEST))

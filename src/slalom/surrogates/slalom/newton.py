@@ -1,0 +1,325 @@
+"""The least-squares problem behind a SLALOM, and Newton's way to its optimum.
+
+With A the attention of every query (the anchor, if any, is the last column), E fixed columns (the
+length curve's, if any), Π the weights, and parameters u, e, s:
+
+    minimise  Σ_k π_k (A(s) v(u) + E e − y)²  +  Σ ρ (u − ū)²  +  Σ ρ (s − s̄)²  +  Σ ρ e²
+
+for all classes together, which share s. Values are u themselves, or bounded functions of u. Only
+differences of s matter: those of the words have mean 0.
+
+Steps are over all parameters, classes eliminated one by one. With a = Av,
+
+    K₀ = AᵀΠA      K₁ = Aᵀ diag(Πa) A      K₂ = Aᵀ diag(Πa²) A
+
+give all products of first derivatives (A ∘ (v − a) by s); Π less the residuals' pull in the last
+two makes them the true second derivatives, which arrive in a few steps once they are near.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+
+from slalom.document import BoolArray, FloatArray
+from slalom.errors import ClassifierError
+from slalom.surrogates.rows import Rows
+from slalom.surrogates.slalom.cholesky import (
+    cholesky,
+    diagonal_of,
+    solve_lower,
+    solve_lower_transposed,
+)
+
+MAX_STEPS, STEP_BOUND = 100, 2.0
+NEAR = 0.03  # relative fall of the objective below which second derivatives are true ones
+CENTRED = 0.9  # |tanh u| that a prior mean may have at most
+
+
+class Values(Protocol):
+    """From parameters to values, elementwise; (k, n_classes)."""
+
+    def of(self, bent: FloatArray) -> FloatArray: ...
+
+    def slopes(self, bent: FloatArray) -> FloatArray: ...
+
+    def curvatures(self, bent: FloatArray) -> FloatArray: ...
+
+
+@dataclass(frozen=True)
+class Free:
+    """Values may be anything."""
+
+    def of(self, bent: FloatArray) -> FloatArray:
+        return bent
+
+    def slopes(self, bent: FloatArray) -> FloatArray:
+        return np.ones_like(bent)
+
+    def curvatures(self, bent: FloatArray) -> FloatArray:
+        return np.zeros_like(bent)
+
+
+@dataclass(frozen=True, eq=False)
+class Bounded:
+    """v = middle + reach tanh u"""
+
+    middle: FloatArray  # (n_classes,)
+    reach: FloatArray  # (n_classes,)
+
+    def of(self, bent: FloatArray) -> FloatArray:
+        return np.asarray(self.middle + self.reach * np.tanh(bent))
+
+    def slopes(self, bent: FloatArray) -> FloatArray:
+        return np.asarray(self.reach / np.cosh(bent) ** 2)
+
+    def curvatures(self, bent: FloatArray) -> FloatArray:
+        return np.asarray(-2.0 * np.tanh(bent) * self.slopes(bent))
+
+    def bent(self, values: FloatArray) -> FloatArray:
+        """The inverse of `of`."""
+        return np.asarray(np.arctanh(((values - self.middle) / self.reach).clip(-CENTRED, CENTRED)))
+
+
+@dataclass(frozen=True, eq=False)
+class Ridges:
+    """ρ of each parameter, in the objective's own unit."""
+
+    values: FloatArray  # (k,)
+    importances: FloatArray  # (k,)
+    fixed: FloatArray  # (q,)
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    counts: Rows  # (n, k)
+    scores: FloatArray  # (n, n_classes)
+    weights: FloatArray  # (n,) π
+    values: Values
+    centre: FloatArray  # (k, n_classes) ū
+    believed: FloatArray  # (k,) s̄; the anchor's is where it begins
+    ridges: Ridges
+    fixed: FloatArray  # (n, q) E
+    anchored: bool
+    pinned: bool = False  # the anchor's value is known: its ū
+
+    @property
+    def n_features(self) -> int:
+        return self.counts.shape[1] - self.anchored
+
+    @cached_property
+    def fixed_gram(self) -> FloatArray:
+        return np.asarray((self.fixed.T * self.weights) @ self.fixed)
+
+    def slopes(self, place: "Place") -> FloatArray:
+        """(k, n_classes) of values by u."""
+        slopes = self.values.slopes(place.bent)
+        if self.pinned:
+            slopes[-1] = 0.0
+        return slopes
+
+    def start(self) -> "Place":
+        """Where the ridges pull to."""
+        effects = np.zeros((self.fixed.shape[1], self.scores.shape[1]))
+        return self.at(self.centre, effects, self.believed)
+
+    def at(self, bent: FloatArray, effects: FloatArray, importances: FloatArray) -> "Place":
+        importances = importances - importances[: self.n_features].mean()
+        attention, values = attention_of(self.counts, importances), self.values.of(bent)
+        attended, ridges = attention.apply(values), self.ridges
+        residuals = self.scores - attended
+        if effects.size:
+            residuals -= self.fixed @ effects
+        objective = (
+            float(self.weights @ (residuals**2).sum(axis=1))
+            + float(ridges.values @ ((bent - self.centre) ** 2).sum(axis=1))
+            + float(ridges.importances @ (importances - self.believed) ** 2)
+            + float(ridges.fixed @ (effects**2).sum(axis=1))
+        )
+        return Place(bent, effects, importances, values, attention, attended, residuals, objective)
+
+    def rows(self, kept: BoolArray) -> "Problem":
+        """The same of some rows, which weigh together what all do."""
+        weights = self.weights[kept]
+        return replace(
+            self,
+            counts=Rows.of(self.counts.dense()[kept]),
+            scores=self.scores[kept],
+            weights=weights * (self.weights.sum() / weights.sum()),
+            fixed=self.fixed[kept],
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """Parameters, and what they say of the rows."""
+
+    bent: FloatArray  # (k, n_classes) u
+    effects: FloatArray  # (q, n_classes) e
+    importances: FloatArray  # (k,) those of the words have mean 0
+    values: FloatArray  # (k, n_classes)
+    attention: Rows  # (n, k)
+    attended: FloatArray  # (n, n_classes)
+    residuals: FloatArray  # (n, n_classes)
+    objective: float
+
+
+def attention_of(counts: Rows, importances: FloatArray) -> Rows:
+    """Each query's softmax over what it shows."""
+    mass = counts.times(1.0, np.exp(importances - importances.max()))
+    total = mass.sums()
+    return mass.times(1.0 / np.where(total > 0, total, 1.0), 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class System:
+    """Half the second derivatives of the objective, by class and for the importances."""
+
+    own: list[FloatArray]  # (k + q, k + q) each, of u and e
+    crossed: list[FloatArray]  # (k + q, k) each, of u and e by s
+    shared: FloatArray  # (k, k) of s
+    downhill: FloatArray  # (n_classes, k + q) minus half the gradient, by u and e
+    pull: FloatArray  # (k,) by s
+
+    def factored(self, damping: float) -> "Factors | None":
+        """None where it is not positive."""
+        lowers, halves, shared = [], [], _raised(self.shared, damping)
+        for own, crossed in zip(self.own, self.crossed, strict=True):
+            lower = cholesky(_raised(own, damping))
+            if lower is None:
+                return None
+            lowers.append(lower)
+            halves.append(solve_lower(lower, crossed))
+            shared -= halves[-1].T @ halves[-1]
+        root = cholesky(shared)
+        return None if root is None else Factors(lowers, halves, root)
+
+
+@dataclass(frozen=True, eq=False)
+class Factors:
+    """Cholesky's, classes eliminated first."""
+
+    lowers: list[FloatArray]
+    halves: list[FloatArray]  # L⁻¹ times `crossed`
+    root: FloatArray
+
+    def solve(self, own: FloatArray, shared: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """(n_classes, k + q, r) and (k, r) of right-hand sides → the same of solutions."""
+        parts = [solve_lower(lower, right) for lower, right in zip(self.lowers, own, strict=True)]
+        through = sum(half.T @ part for half, part in zip(self.halves, parts, strict=True))
+        importances = solve_lower_transposed(self.root, solve_lower(self.root, shared - through))
+        solved = [
+            solve_lower_transposed(lower, part - half @ importances)
+            for lower, half, part in zip(self.lowers, self.halves, parts, strict=True)
+        ]
+        return np.stack(solved), importances
+
+
+def _raised(matrix: FloatArray, damping: float) -> FloatArray:
+    raised = matrix.copy()
+    diagonal = diagonal_of(raised)
+    diagonal += damping * np.abs(diagonal) + 1e-12
+    return raised
+
+
+def system_at(problem: Problem, place: Place, *, full: bool) -> System:
+    """Gauss–Newton's, or with `full` the true second derivatives."""
+    attention, ridges, fixed = place.attention, problem.ridges, problem.fixed
+    k, n_classes = place.values.shape
+    slopes = problem.slopes(place)
+    curvatures = problem.values.curvatures(place.bent) * (slopes != 0)
+    gram = attention.gram(attention.times(problem.weights, 1.0))
+    with_fixed = attention.apply_transposed(problem.weights[:, None] * fixed)  # (k, q)
+    linear = np.append(ridges.values, ridges.fixed)
+    own, crossed, downhill = [], [], np.empty((n_classes, len(linear)))
+    shared, pull = np.zeros((k, k)), np.zeros(k)
+    for c in range(n_classes):
+        level = place.values[:, c].mean()  # of which importances know nothing
+        values, attended = place.values[:, c] - level, place.attended[:, c] - level
+        left = problem.weights * place.residuals[:, c]
+        once = problem.weights * attended
+        by_fixed = with_fixed.T * values
+        if fixed.size:
+            by_fixed = by_fixed - attention.apply_transposed(once[:, None] * fixed).T
+        twice = once * attended
+        if full:
+            once, twice = once - left, twice - 2 * left * attended
+        first = attention.gram(attention.times(once, 1.0))
+        cross = gram * values - first
+        shared += attention.gram(attention.times(twice, 1.0))
+        shared += values[:, None] * cross - first * values
+        by_value = attention.apply_transposed(left)
+        by_importance = values * by_value - attention.apply_transposed(left * attended)
+        bend = np.empty((len(linear), len(linear)))
+        bend[:k, :k] = gram * slopes[:, c] * slopes[:, c, None]
+        bend[:k, k:] = slopes[:, c, None] * with_fixed
+        bend[k:, :k] = bend[:k, k:].T
+        bend[k:, k:] = problem.fixed_gram
+        diagonal_of(bend)[:] += linear
+        if full:
+            diagonal_of(shared)[:] -= by_importance
+            diagonal_of(cross)[:] -= by_value
+            diagonal_of(bend)[:k] -= curvatures[:, c] * by_value
+        own.append(bend)
+        crossed.append(np.vstack([slopes[:, c, None] * cross, by_fixed]))
+        downhill[c, :k] = slopes[:, c] * by_value
+        downhill[c, :k] -= ridges.values * (place.bent - problem.centre)[:, c]
+        downhill[c, k:] = fixed.T @ left - ridges.fixed * place.effects[:, c]
+        pull += by_importance
+    m, pulled = problem.n_features, ridges.importances * (place.importances - problem.believed)
+    pull -= pulled
+    pull[:m] += pulled.sum() / m
+    shared += _ridge_on_centred(ridges.importances, m)
+    return System(own, crossed, shared, downhill, pull)
+
+
+def _ridge_on_centred(ridge: FloatArray, n_features: int) -> FloatArray:
+    """(k, k) of ridges on s less the mean of the words', and one on that mean, which is free."""
+    matrix = np.diag(ridge)
+    matrix[:, :n_features] -= ridge[:, None] / n_features
+    matrix[:n_features] -= ridge / n_features
+    matrix[:n_features, :n_features] += (ridge.mean() + ridge.sum() / n_features) / n_features
+    return matrix
+
+
+def descend(problem: Problem, place: Place, tolerance: float, max_steps: int = MAX_STEPS) -> Place:
+    """Damped steps, downhill only, until the objective falls by less than that share of itself."""
+    damping, full = 1e-3, False
+    for _ in range(max_steps):
+        system = system_at(problem, place, full=full)
+        moved = None
+        while moved is None and damping < 1e10:
+            moved = _moved(problem, place, system, damping)
+            damping = damping * 10 if moved is None else max(damping / 10, 1e-9)
+        if moved is None:
+            break
+        fall = place.objective - moved.objective
+        place = moved
+        if fall <= tolerance * place.objective:
+            break
+        full = full or fall <= NEAR * place.objective
+    return place
+
+
+def _moved(problem: Problem, place: Place, system: System, damping: float) -> Place | None:
+    """Where a step leads; None: nowhere, or not down."""
+    factors = system.factored(damping)
+    if factors is None:
+        return None
+    linear, importances = factors.solve(system.downhill[:, :, None], system.pull[:, None])
+    k, linear = len(place.bent), linear[:, :, 0].T.clip(-STEP_BOUND, STEP_BOUND)
+    moved = problem.at(
+        place.bent + linear[:k],
+        place.effects + linear[k:],
+        place.importances + importances[:, 0].clip(-STEP_BOUND, STEP_BOUND),
+    )
+    return moved if moved.objective < place.objective else None
+
+
+def gauss_newton(problem: Problem, place: Place) -> Factors:
+    """Of sums of squares and ridges: positive, but for answers that overflow."""
+    factors = system_at(problem, place, full=False).factored(0.0)
+    if factors is None:
+        raise ClassifierError("the answers are too large or too odd for a fit: look at the scores")
+    return factors
