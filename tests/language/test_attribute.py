@@ -217,9 +217,11 @@ def test_a_template_of_ones_own_is_filled() -> None:
     [
         ({"answer": " "}, "the answer is empty"),
         ({"answer": 3}, "the answer must be a str"),
+        ({"answer": "a \ud800"}, "the answer holds half a character at 2"),
+        ({"prompt": "\ud800 {sources}"}, "the prompt holds half a character"),
         ({"prompt": "Say {question}"}, "0 places for the sources"),
         ({"prompt": "Say {sources}"}, "no place for the question"),
-        ({"prompt": 3}, "prompt must be a str"),
+        ({"prompt": 3}, "the prompt must be a str"),
         ({"n_queries": 3}, "too few"),
         ({"n_queries": 0}, "at least 1"),
         ({"method": "gradient-mean"}, "gradient"),

@@ -66,6 +66,8 @@ def test_equal_sources_are_two() -> None:
         (["One."], None, "one source only"),
         (["One."], None, 'further \\(by="sentence"'),
         ("One sentence", None, 'further \\(by="word"'),
+        ("One", "word", "tell it from: give several$"),
+        ([("a.txt", "")], None, r"source 1 \(a.txt\) is empty"),
         (["One.", 2], None, "source 2 must be a text"),
         ([(1, "One."), "Two."], None, "the title of source 1 must be a str"),
         (7, None, "sources must be one text or a list"),

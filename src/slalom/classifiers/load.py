@@ -269,8 +269,6 @@ def _from_estimator(
 
 def pretrained(chosen: Chosen, form: Any, kind: str) -> tuple[Any, Any]:
     """Model and tokenizer, or a FileError that says in one sentence why they cannot be read."""
-    from transformers import AutoTokenizer
-
     name, folder, revision = chosen.name or "", chosen.folder, chosen.revision
     if not name or (_looks_like_a_path(name) and not folder.is_dir()):
         raise FileError(f"there is no folder {name!r}: give a folder that holds a model")
@@ -281,9 +279,6 @@ def pretrained(chosen: Chosen, form: Any, kind: str) -> tuple[Any, Any]:
             model, found = form.from_pretrained(
                 source, output_loading_info=True, local_files_only=local, revision=revision
             )
-            tokenizer = AutoTokenizer.from_pretrained(
-                source, local_files_only=local, revision=revision
-            )
     except Exception as problem:
         raise FileError(
             f"cannot load {name!r}: {_first_sentence(problem).rstrip('.')}; "
@@ -293,12 +288,25 @@ def pretrained(chosen: Chosen, form: Any, kind: str) -> tuple[Any, Any]:
         lacks = ", ".join(sorted(found["missing_keys"]))
         advice = _as_language_model(model) or ("give one that was",)
         raise FileError(f"{name!r} is not a trained {kind}: it lacks {lacks}; ", *advice)
-    if len(tokenizer) <= len(tokenizer.all_special_tokens):  # what is made of no files at all
+    return model.eval(), _tokenizer(name, source, local=local, revision=revision)
+
+
+def _tokenizer(name: str, source: str, *, local: bool, revision: str | None) -> Any:
+    """That of the model; FileError for one that is not there, or is made of no files at all."""
+    from transformers import AutoTokenizer
+
+    why = ""
+    try:
+        with _quiet():
+            found = AutoTokenizer.from_pretrained(source, local_files_only=local, revision=revision)
+    except Exception as problem:
+        found, why = None, f" that can be read ({_first_sentence(problem).rstrip('.:')})"
+    if found is None or len(found) <= len(found.all_special_tokens):
         raise FileError(
-            f"{name!r} holds no tokenizer: save it beside the model with "
+            f"{name!r} holds no tokenizer{why}: save it beside the model with "
             "tokenizer.save_pretrained(folder)"
         )
-    return model.eval(), tokenizer
+    return found
 
 
 def _as_language_model(model: Any) -> tuple[str | Setting, ...]:

@@ -17,8 +17,8 @@ from slalom.answer import DECIMALS, Answer, scores_of
 from slalom.classifiers.base import Units
 from slalom.classifiers.disk_cache import DiskCache, key_of
 from slalom.document import BoolArray, Document, FloatArray, Queries, Span, Text, queries_from_masks
-from slalom.errors import ClassifierError, InputError, Setting
-from slalom.language.sources import Sources
+from slalom.errors import ClassifierError, InputError
+from slalom.language.sources import Sources, written
 
 LABEL = "the answer"
 SOURCES, QUESTION = "{sources}", "{question}"
@@ -281,8 +281,7 @@ def _filled(prompt: str | None, question: str, cue: str) -> tuple[str, str]:
     """What comes before and after the sources, the question in its place."""
     if prompt is None:
         prompt = (DEFAULT if question else WITHOUT_QUESTION) + cue
-    if not isinstance(prompt, str):
-        raise InputError(Setting("prompt"), f" must be a str, not {type(prompt).__name__}")
+    prompt = written(prompt, "the prompt")
     if prompt.count(SOURCES) != 1:
         raise InputError(
             f"the prompt {prompt!r} has {prompt.count(SOURCES)} places for the sources: write "
@@ -311,21 +310,17 @@ def _around(writer: Writer, before: str, after: str) -> tuple[str, str]:
 
 
 def _checked_question(question: object) -> str:
-    if question is None:
-        return ""
-    if not isinstance(question, str):
-        raise InputError(f"the question must be a str, not {type(question).__name__}")
-    if SOURCES in question:
+    asked = written("" if question is None else question, "the question").strip()
+    if SOURCES in asked:
         raise InputError(f"the question holds {SOURCES}, which is the place of the sources")
-    return question.strip()
+    return asked
 
 
 def _checked_answer(answer: object) -> str:
-    if not isinstance(answer, str):
-        raise InputError(f"the answer must be a str, not {type(answer).__name__}")
-    if not answer.strip():
+    said = written(answer, "the answer").strip()
+    if not said:
         raise InputError("the answer is empty: leave it out, and the model gives one")
-    return answer.strip()
+    return said
 
 
 def _said(writer: Writer, prompt: str) -> str:

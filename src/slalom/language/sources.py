@@ -98,11 +98,11 @@ def sources_of(given: Given, by: By = None) -> Sources:
         )
     found = _joined(documents, by)
     if len(found.spans) < 2:
+        finer = {None: "sentence", "paragraph": "sentence", "sentence": "word"}
+        further = finer.get(by if by is None or isinstance(by, str) else "sentence")
+        cut = (", or cut it further (", Setting("by", further), ")") if further else ()
         raise InputError(
-            "there is one source only, and nothing to tell it from: give several, or cut it "
-            "further (",
-            Setting("by", "word" if by == "sentence" else "sentence"),
-            ")",
+            "there is one source only, and nothing to tell it from: give several", *cut
         )
     return found
 
@@ -113,31 +113,32 @@ def _document(given: Any, number: int) -> tuple[str, str]:
     if isinstance(given, str):
         return "", _checked(given, name)
     if isinstance(given, Mapping) and "text" in given:
-        return _title(given.get("title") or "", name), _checked(given["text"], name)
+        given = (given.get("title") or "", given["text"])
     if isinstance(given, tuple) and len(given) == 2:
-        return _title(given[0], name), _checked(given[1], name)
+        title = " ".join(written(given[0], f"the title of {name}").split())
+        return title, _checked(given[1], f"{name} ({title})" if title else name)
     raise InputError(
         f'{name} must be a text, a pair (title, text) or {{"title": …, "text": …}}, '
         f"not {type(given).__name__}"
     )
 
 
-def _title(given: Any, name: str) -> str:
-    if not isinstance(given, str):
-        raise InputError(f"the title of {name} must be a str, not {type(given).__name__}")
-    return " ".join(given.split())
-
-
-def _checked(given: Any, name: str) -> str:
+def written(given: Any, name: str) -> str:
+    """A str that can be written down: no tokenizer, file or page takes half a character."""
     if not isinstance(given, str):
         raise InputError(f"{name} must be a str, not {type(given).__name__}")
-    if not given.strip():
-        raise InputError(f"{name} is empty: leave it out")
     try:
         given.encode()
     except UnicodeEncodeError as problem:
         raise InputError(f"{name} holds half a character at {problem.start}: repair it") from None
-    return given.replace("\r\n", "\n").strip()
+    return given
+
+
+def _checked(given: Any, name: str) -> str:
+    text = written(given, name).replace("\r\n", "\n").strip()
+    if not text:
+        raise InputError(f"{name} is empty: leave it out")
+    return text
 
 
 def _joined(documents: Sequence[tuple[str, str]], by: By) -> Sources:

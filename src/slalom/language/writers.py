@@ -28,11 +28,10 @@ def as_writer(thing: Any, *, device: str | None = None, revision: str | None = N
             f"a {type(thing).__name__} alone cannot read text: give (model, tokenizer), "
             "or the folder that holds both"
         )
-    if hasattr(thing, "model") and hasattr(thing, "tokenizer"):
-        if getattr(thing, "task", None) != "text-generation":
+    if all(hasattr(thing, name) for name in ("model", "tokenizer", "task")):
+        if thing.task != "text-generation":
             raise InputError(
-                f"the pipeline's task is {getattr(thing, 'task', None)!r}: "
-                "a text-generation pipeline is needed"
+                f"the pipeline's task is {thing.task!r}: a text-generation pipeline is needed"
             )
         return LocalWriter(thing.model, thing.tokenizer)
     raise InputError(

@@ -121,7 +121,7 @@ def test_a_model_without_a_tokenizer(loaded, tmp_path) -> None:
     with pytest.raises(InputError, match="without its tokenizer"):
         attribute((loaded[0], None))
     loaded[0].save_pretrained(tmp_path)
-    with pytest.raises(FileError, match="tokenizer"):
+    with pytest.raises(FileError, match="holds no tokenizer that can be read"):
         attribute(tmp_path)
 
 
@@ -140,6 +140,11 @@ def test_an_encoder_is_refused(tmp_path) -> None:
 def test_what_is_no_language_model(thing) -> None:
     with pytest.raises(InputError, match="no language model"):
         attribute(thing)
+
+
+def test_a_classifier_is_no_language_model() -> None:
+    with pytest.raises(InputError, match="a HuggingFaceClassifier is no language model"):
+        attribute(slalom.load())
 
 
 def test_a_pipeline_of_another_task(loaded) -> None:
