@@ -36,11 +36,9 @@ from benchmarks.reviews import opened, reviews
 from slalom.classifiers.base import Classifier
 from slalom.classifiers.cached import CachedClassifier
 from slalom.document import Document, FloatArray, queries_from_masks
-from slalom.explainers.base import Request
-from slalom.explainers.case import Found
-from slalom.explainers.execution.steps import Order, explained_here
+from slalom.explainers.base import Ask, Found, Plan, Request, case_of
+from slalom.explainers.execution.steps import Order, explained_here, in_step
 from slalom.explainers.methods import method_named
-from slalom.explainers.white_box import full_texts
 from slalom.explanation import Explanation
 from slalom.metrics.faithfulness import deletion, subset_error
 from slalom.metrics.subject import subject_of
@@ -67,8 +65,14 @@ class Job:
         return np.asarray(logits[:, -1] - logits[:, 0])
 
     def told(self, name: str, scores: FloatArray, model: Any) -> Explanation:
-        case = full_texts(self.classifier, [self.document], len(self.classifier.labels) - 1)[0]
-        return case.explanation(Found({"score": scores}, model=model), method=name, seed=0)
+        def plan() -> Plan:
+            document = self.document.untied()
+            answers = yield Ask(document, document.full())
+            case = case_of(document, answers, len(self.classifier.labels) - 1)
+            return case.explanation(Found({"score": scores}, model=model), method=name, seed=0)
+
+        explanation: Explanation = in_step(self.classifier, [plan()])[0]
+        return explanation
 
     def explained(self, name: str, scores: FloatArray, *, empty: float | None) -> Explanation:
         """Scores as an explanation; `empty` is the score of nothing where they are log-odds."""

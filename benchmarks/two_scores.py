@@ -31,7 +31,7 @@ import slalom
 from benchmarks.reviews import opened
 from slalom.classifiers.base import Classifier
 from slalom.document import FloatArray
-from slalom.explainers.follow_up import balanced
+from slalom.explainers.surrogate import balanced
 from slalom.samplers.subsets import SubsetSizes
 from slalom.surrogates.base import Observations
 from slalom.surrogates.slalom.two_scores import Known, TwoScores, two_scores
@@ -94,7 +94,8 @@ def with_many(classifier: Classifier, text: str, target: int) -> TwoScores:
     counts = document.count(samples.queries)
     whole = document.count(document.full())[0]
     seen = Observations(counts, scores, samples.weights, whole)
-    seen = balanced(seen, samples, np.arange(len(counts)))
+    assert samples.due is not None
+    seen = balanced(seen, samples.due)
     found = two_scores(seen, Known(counts[:0], scores[:0]))
     return found.expand(document.features)
 

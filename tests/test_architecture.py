@@ -43,8 +43,7 @@ UPWARDS = {  # methods that show an explanation or ask on, imported when they ar
 TORCH = (
     "classifiers/huggingface/",
     "classifiers/load.py",
-    "explainers/gradients.py",
-    "explainers/attention.py",
+    "explainers/baselines.py",
     "theory/",
 )
 HOMES = {  # a library and the only places that may import it

@@ -18,7 +18,7 @@ from slalom.classifiers.chat import classifier as chat
 from slalom.classifiers.huggingface import windows
 from slalom.cli.main import commands
 from slalom.corpus import cost, work
-from slalom.explainers import follow_up, phrases, splitting, vocabulary_fit
+from slalom.explainers import phrases, splitting, surrogate, vocabulary_fit
 from slalom.explanation import FAIR_TRUST, HIGH_TRUST
 from slalom.metrics import faithfulness, interactions, shapley
 from slalom.surrogates import gp
@@ -33,7 +33,7 @@ IN_WORDS = {2: "two", 3: "three", 4: "four", 5: "five", 7: "seven", 8: "eight"} 
     20: "twenty",
     100: "hundred",
 }
-FACTS, LIMITS = follow_up.FollowUpPlan(), Limits()
+FACTS, LIMITS = surrogate.FollowUpPlan(), Limits()
 
 
 def default(function: object, name: str) -> object:

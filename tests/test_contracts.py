@@ -11,8 +11,8 @@ import torch
 
 import slalom
 from oracles import TEXT, linear_oracle
+from slalom.explainers.baselines import WhiteBox
 from slalom.explainers.surrogate import SurrogateExplainer
-from slalom.explainers.white_box import WhiteBox
 from tokenizers_made_here import Counted, made
 
 SHORT = "A truly wonderful film!"  # all of its 32 subsets can be asked
@@ -325,7 +325,7 @@ def test_who_tells_standard_errors(classifier, method):
     found = slalom.explain(classifier, text_for(method), method, n_queries=300)
     expected = set(found.scores) if method in WITH_ERRORS else set()
     assert set(found.errors) == expected
-    says = getattr(slalom.METHODS[method], "has_shapley_errors", False)
+    says = slalom.METHODS[method].has_shapley_errors
     assert says == ("shapley" in expected)  # only then `max_error` is taken
     if method in FITTED:
         assert found.quality.r2 is not None

@@ -9,8 +9,8 @@ import slalom
 from corpora import classifier
 from explanations import made
 from slalom.errors import SlalomWarning
-from slalom.explainers.case import UNREAD
-from slalom.explainers.poor_fits import PoorFits
+from slalom.explainers.base import UNREAD
+from slalom.explainers.methods import PoorFits
 
 
 def of(trust, r2, notes=()):
@@ -22,8 +22,10 @@ def of(trust, r2, notes=()):
 
 def test_the_lowest_and_how_many_are_said():
     poor = PoorFits()
-    poor.add([of("high", 0.95), of("low", 0.2), slalom.SlalomError("no text")])
-    poor.add([of("low", -0.3), of("low", 0.9, (f"it {UNREAD}",))])
+    for one in (of("high", 0.95), of("low", 0.2), slalom.SlalomError("no text")):
+        poor.add(one)
+    for one in (of("low", -0.3), of("low", 0.9, (f"it {UNREAD}",))):
+        poor.add(one)
     with pytest.warns(SlalomWarning) as told:
         poor.warn()
     unread, badly = (str(one.message) for one in told)

@@ -14,9 +14,9 @@ from slalom.classifiers.base import Delegating
 from slalom.classifiers.huggingface.classifier import HuggingFaceClassifier
 from slalom.document import Document
 from slalom.errors import InputError, UnknownNameError
-from slalom.explainers import split_ahead
+from slalom.explainers import splitting
 from slalom.explainers.execution import pool, workers
-from slalom.explainers.split_ahead import Split, _alike
+from slalom.explainers.splitting import Splitting, _alike
 from tokenizers_made_here import ARCHITECTURES, TEXTS, made
 
 MANY = [f"{text} And {number} more." for number in range(6) for text in TEXTS]
@@ -30,13 +30,13 @@ def bundled() -> Any:
 @pytest.fixture(autouse=True)
 def sent(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Small groups; what went to workers: two texts on trial, then all but the first four."""
-    monkeypatch.setattr(split_ahead, "SPLIT_HERE", 2)
-    monkeypatch.setattr(split_ahead, "TEXTS_PER_TASK", 3)
-    monkeypatch.setattr(split_ahead, "TASKS_AHEAD", 2)
-    monkeypatch.setattr(split_ahead, "SLOW_SECONDS", 10.0)
+    monkeypatch.setattr(splitting, "SPLIT_HERE", 2)
+    monkeypatch.setattr(splitting, "TEXTS_PER_TASK", 3)
+    monkeypatch.setattr(splitting, "TASKS_AHEAD", 2)
+    monkeypatch.setattr(splitting, "SLOW_SECONDS", 10.0)
     monkeypatch.setattr(pool, "cores", lambda: 2)
     given: list[Any] = []
-    plain = split_ahead.submit
+    plain = splitting.submit
 
     def submit(work: Any, item: Any) -> Any:
         given.append(item[1])
@@ -45,12 +45,12 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
             future.exception()
         return future
 
-    monkeypatch.setattr(split_ahead, "submit", submit)
+    monkeypatch.setattr(splitting, "submit", submit)
     return given
 
 
 def split_by(classifier: Any, texts: Any, units: Any = None, too_long: str = "error") -> list[Any]:
-    return list(Split(classifier, units, too_long, lambda documents: True).each(texts))
+    return list(Splitting(classifier, units, too_long, lambda documents: True).each(texts))
 
 
 @pytest.mark.parametrize("units", [None, "token", "sentence"])
@@ -145,12 +145,12 @@ def test_who_splits_otherwise_on_trial_is_not_asked_again(bundled: Any, sent: li
 def test_what_a_worker_cannot_do_is_done_here(
     bundled: Any, sent: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plain = split_ahead.submit
+    plain = splitting.submit
 
     def failing(work: Any, item: Any) -> Any:
         return plain(_broken if sent else work, item)
 
-    monkeypatch.setattr(split_ahead, "submit", failing)
+    monkeypatch.setattr(splitting, "submit", failing)
     found = split_by(bundled, MANY)
     assert len(sent) > 3
     assert [one.text for one in found] == MANY
@@ -159,10 +159,10 @@ def test_what_a_worker_cannot_do_is_done_here(
 def test_a_trial_that_fails_or_takes_long_changes_nothing(
     bundled: Any, sent: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plain = split_ahead.submit
-    monkeypatch.setattr(split_ahead, "submit", lambda work, item: plain(_broken, item))
+    plain = splitting.submit
+    monkeypatch.setattr(splitting, "submit", lambda work, item: plain(_broken, item))
     assert [one.text for one in split_by(bundled, MANY)] == MANY
-    monkeypatch.setattr(split_ahead, "submit", lambda work, item: pool.submit(_sleep, 0.5))
+    monkeypatch.setattr(splitting, "submit", lambda work, item: pool.submit(_sleep, 0.5))
     assert [one.text for one in split_by(bundled, MANY)] == MANY
     assert len(sent) == 1
 
@@ -178,7 +178,7 @@ def _broken(given: Any, ask: Any) -> None:
 def test_nobody_waits_for_texts_that_come_slowly(
     bundled: Any, sent: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(split_ahead, "SLOW_SECONDS", 0.01)
+    monkeypatch.setattr(splitting, "SLOW_SECONDS", 0.01)
     read: list[int] = []
 
     def slowly() -> Iterator[str]:
@@ -187,7 +187,7 @@ def test_nobody_waits_for_texts_that_come_slowly(
             read.append(number)
             yield f"text number {number}"
 
-    found = Split(bundled, None, "error", lambda documents: True).each(slowly())
+    found = Splitting(bundled, None, "error", lambda documents: True).each(slowly())
     for number in range(20):
         document = next(found)
         assert isinstance(document, Document)
@@ -198,7 +198,7 @@ def test_nobody_waits_for_texts_that_come_slowly(
 
 def test_an_endless_source_may_be_left(bundled: Any, sent: list[Any]) -> None:
     before = set(Path(tempfile.gettempdir()).glob("slalom-*"))
-    documents = Split(bundled, None, "error", lambda found: True).each(
+    documents = Splitting(bundled, None, "error", lambda found: True).each(
         f"text number {number}" for number in count()
     )
     assert len(list(islice(documents, 12))) == 12

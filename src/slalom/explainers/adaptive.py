@@ -11,7 +11,7 @@ import numpy as np
 
 from slalom.document import Document
 from slalom.errors import InputError, Setting
-from slalom.explainers.base import AskingMethod, Explainer, Plan, Request
+from slalom.explainers.base import Around, Explainer, Plan, Request, noted
 from slalom.explanation import Explanation
 
 FIRST_ROUND = 0.5  # of the method's own budget; standard errors from fewer answers are unreliable
@@ -21,7 +21,7 @@ MAX_QUERIES = 8000  # unless n_queries says otherwise
 
 
 @dataclass(frozen=True)
-class WithMaxError:
+class WithMaxError(Around):
     """A method that goes on asking until no Shapley value has a larger standard error."""
 
     method: Explainer
@@ -33,32 +33,21 @@ class WithMaxError:
             raise InputError(
                 Setting("max_error"), f" must be a number above 0, in log-odds, not {given!r}"
             )
-        tells = getattr(self.method, "has_shapley_errors", False)
-        if not (tells and isinstance(self.method, AskingMethod)):
+        if not self.method.has_shapley_errors:
             raise _without_errors(self.name)
-
-    @property
-    def name(self) -> str:
-        return self.method.name
-
-    @property
-    def summary(self) -> str:
-        return self.method.summary
 
     def budget(self, document: Document) -> int:
         """An upper bound: how many it takes is not known before."""
         return MAX_QUERIES
 
     def plan(self, document: Document, request: Request) -> Plan:
-        method = self.method
-        assert isinstance(method, AskingMethod)  # checked at the start
         limit = request.n_queries or MAX_QUERIES
         n = min(limit, int(FIRST_ROUND * self.method.budget(document)))
         while True:
-            found = yield from method.plan(document, replace(request, n_queries=n))
+            found = yield from self.method.plan(document, replace(request, n_queries=n))
             error = _largest_error(found)
             if error <= self.max_error or n >= min(limit, 1 << min(document.n_units, 30)):
-                return self._noted(found, error)
+                return noted(found, self._outcome(error))
             n = min(limit, int(np.ceil(GROWTH ** self._n_steps(error) * n)))
 
     def _n_steps(self, error: float) -> int:
@@ -66,19 +55,17 @@ class WithMaxError:
         steps = 2 * np.log(error / self.max_error) / np.log(GROWTH) - 1
         return int(np.clip(steps, 1, MAX_STEPS))
 
-    def _noted(self, explanation: Explanation, error: float) -> Explanation:
+    def _outcome(self, error: float) -> str:
         reached = "reached" if error <= self.max_error else "not reached"
         found = (
             f"the largest of a Shapley value is {error:.2g}"
             if np.isfinite(error)
             else "those of Shapley values are not known"
         )
-        note = (
+        return (
             f"asked on for standard errors of at most {self.max_error:g}, which was {reached}: "
             f"{found}"
         )
-        quality = explanation.quality
-        return replace(explanation, quality=replace(quality, notes=(*quality.notes, note)))
 
 
 def _largest_error(explanation: Explanation) -> float:

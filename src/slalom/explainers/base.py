@@ -1,24 +1,34 @@
-"""What a method is: it asks about a document and is told, or it looks inside the classifier.
+"""What a method is: it asks about a document, is told, and returns an Explanation.
 
-A method that asks is a generator. It yields queries (`Ask`), receives what the classifier says
-(`Answers`), returns an Explanation, and never sees the classifier: the driver (execution/) runs
+A method is a generator. It yields queries (`Ask`), receives what the classifier says (`Answers`)
+and never sees the classifier, unless it asks to look inside (`Look`): the driver (execution/) runs
 many of them in step, in this process or in others.
+
+    Request → plan: Ask → Answers → Case (scores of the target) → Found → Explanation
 """
 
-from collections.abc import Generator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from slalom.classifiers.base import Classifier
-from slalom.document import Document, FloatArray, Queries, Span
-from slalom.errors import InputError, Setting, SlalomError
-from slalom.explanation import Explanation
+from slalom.classifiers.base import Classifier, Target, target_of
+from slalom.document import BoolArray, Document, FloatArray, Queries, Span
+from slalom.errors import InputError, Setting, SlalomError, counted
+from slalom.explanation import Explanation, Number, Quality, trust_of
+from slalom.surrogates.base import Model
+from slalom.surrogates.linear import LinearModel
+from slalom.surrogates.slalom.model import Anchor, LengthCurve
 
 TargetName = str | int | None
+Given = Document | SlalomError  # a text as it was split, or why it could not be
 Result = Explanation | SlalomError
+ROUNDING = 1e-3  # of the spread of scores: smaller differences of repeated answers are no noise
+SINGLE_PRECISION = 1e-5  # of a score, after many layers
+UNREAD = "units are unknown to the tokenizer: the classifier cannot have read them"
 
 
 def checked_whole(name: str, given: object, least: int) -> int:
@@ -31,12 +41,18 @@ def checked_whole(name: str, given: object, least: int) -> int:
 
 
 @dataclass(frozen=True)
-class Outputs:
-    """How the numbers of a classifier are to be read."""
+class Request:
+    """What the caller wants, the same for every document."""
 
-    name: str  # of the classifier, in words
-    labels: tuple[str, ...]
-    independent: bool  # labels do not compete: multi-label, regression
+    target: TargetName = None
+    n_queries: int | None = None
+    seed: int = 0
+    repeats: int = 1  # how often each query is asked; answers are means
+
+    def planned(self, explainer: "Explainer", document: Document) -> int:
+        """How many queries a document will take, at most, a few repeated ones aside."""
+        n_subsets = self.repeats << min(document.n_units, 30)
+        return min(self.n_queries or self.repeats * explainer.budget(document), n_subsets)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +72,22 @@ class Split:
     document: Document
     spans: Sequence[Span]
     too_long: str
+
+
+@dataclass(frozen=True, eq=False)
+class Look:
+    """What a method wants of the classifier itself; the driver sends what the function finds."""
+
+    at: Callable[[Classifier], Any]
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """How the numbers of a classifier are to be read."""
+
+    name: str  # of the classifier, in words
+    labels: tuple[str, ...]
+    independent: bool  # labels do not compete: multi-label, regression
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,21 +113,16 @@ class Answers:
     repeats: Repeats | None  # None: nothing was asked twice
     n_queries: int  # about this document so far
     n_repeats: int  # of them
-    n_tokens: int
-    seconds: float
 
 
-Found = TypeVar("Found", covariant=True)
-Asking = Generator[Ask | Split, Any, Found]  # is sent Answers, or a Document
+Returned = TypeVar("Returned", covariant=True)
+Asking = Generator[Ask | Split | Look, Any, Returned]  # is sent Answers, a Document, what was seen
 Plan = Asking[Explanation]
 
 
+@runtime_checkable
 class Explainer(Protocol):
-    """One method; `METHODS` lists them all. It also has `plan` or `explain`, as below.
-
-    One with `has_shapley_errors` gives standard errors of a score called "shapley", and can be
-    asked to make them small.
-    """
+    """One method; `METHODS` lists them all."""
 
     @property
     def name(self) -> str: ...
@@ -103,37 +130,241 @@ class Explainer(Protocol):
     @property
     def summary(self) -> str: ...  # one line for people
 
+    @property
+    def looks_inside(self) -> bool: ...  # it needs more of a classifier than answers
+
+    @property
+    def has_shapley_errors(self) -> bool: ...  # standard errors of a score called "shapley"
+
     def budget(self, document: Document) -> int:
         """How many queries the method asks for when the caller does not say."""
         ...
 
+    def plan(self, document: Document, request: Request) -> Plan: ...
+
+
+class Around(Protocol):
+    """A method around another, which it is like in all that it does not do itself."""
+
+    method: Explainer
+
+    @property
+    def name(self) -> str:
+        return self.method.name
+
+    @property
+    def summary(self) -> str:
+        return self.method.summary
+
+    @property
+    def looks_inside(self) -> bool:
+        return self.method.looks_inside
+
+    @property
+    def has_shapley_errors(self) -> bool:
+        return self.method.has_shapley_errors
+
+
+def noted(explanation: Explanation, note: str) -> Explanation:
+    """The same with a further note."""
+    quality = explanation.quality
+    return replace(explanation, quality=replace(quality, notes=(*quality.notes, note)))
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """One document, what the classifier said about it, and what is to be explained."""
+
+    document: Document
+    answers: Answers
+    target: Target
+    scores: FloatArray  # (n_queries,) or (n_queries, n_classes), the full text first
+
+    @property
+    def outputs(self) -> Outputs:
+        return self.answers.outputs
+
+    @property
+    def score(self) -> FloatArray:
+        """() or (n_classes,) the log-odds, or centred logits, of the full text."""
+        return np.asarray(self.scores[0])
+
+    def scores_of(self, logits: FloatArray) -> FloatArray:
+        """Logits of this classifier as scores of this case's target."""
+        return self.target.scores(logits, independent=self.outputs.independent)
+
+    @cached_property
+    def noise(self) -> FloatArray:
+        """() or (n_classes,) variance of a score, were it asked again; 0: it repeats itself.
+
+        Differences far below those between subsets are rounding.
+        """
+        repeats = self.answers.repeats
+        if repeats is None:
+            return np.zeros_like(self.score)
+        missed = self.scores_of(repeats.before) - self.scores_of(repeats.after)
+        variance = (missed**2).mean(axis=0) / (2 * repeats.n_each)
+        largest = 1.0 + np.abs(self.scores).max(axis=0)
+        floor = (ROUNDING * self.scores.std(axis=0)) ** 2 + (SINGLE_PRECISION * largest) ** 2
+        is_rounding = variance <= floor
+        return np.asarray(np.where(is_rounding, 0.0, variance))
+
+    @property
+    def is_noisy(self) -> bool:
+        return bool(self.noise.any())
+
+    def additive(self, scores: FloatArray) -> LinearModel:
+        """The model that takes the scores at their word: removing a unit takes its score away."""
+        return LinearModel(scores, np.asarray(self.score - scores.sum(axis=0)))
+
+    def _trust(self, found: "Found") -> str:
+        """What was not read cannot be explained; what was asked in full needs no fit."""
+        if self._unread():
+            return trust_of(None)
+        if found.exact and not self.is_noisy:
+            return "exact"
+        r2 = 1.0 if found.exact and found.r2 is None else found.r2
+        return trust_of(None if r2 is None else min(r2, self._repeatable()), found.r2_error)
+
+    def _repeatable(self) -> float:
+        """How much of what two subsets differ by is more than the noise of two answers."""
+        variation = np.maximum(self.scores.var(axis=0), np.finfo(float).tiny)
+        return float(1.0 - (2.0 * self.noise / variation).max())
+
+    def _noted(self) -> tuple[str, ...]:
+        """What to know of a classifier that does not repeat itself."""
+        repeats = self.answers.repeats
+        if repeats is None or not self.is_noisy:
+            return ()
+        deviation = float(np.sqrt(self.noise.max() * repeats.n_each))
+        note = (
+            f"the classifier does not repeat itself: {counted(len(repeats.before), 'query')} asked "
+            f"twice got answers that vary by ±{deviation:.2g}, which errors include"
+        )
+        many = f"; each was asked {repeats.n_each} times, and answers are means"
+        more = ": more repeats make them smaller"
+        return (note + (many if repeats.n_each > 1 else more),)
+
+    def _unread(self) -> tuple[str, ...]:
+        n_unknown, n_units = self.document.n_unknown, self.document.n_units
+        if n_unknown <= n_units / 2:
+            return ()
+        return (f"{'all' if n_unknown == n_units else f'{n_unknown} of {n_units}'} {UNREAD}",)
+
+    def _empty(self) -> FloatArray | None:
+        """The score of the empty text, where it was asked."""
+        logits = self.answers.empty
+        return None if logits is None else self.scores_of(logits[None])[0]
+
+    def explanation(self, found: "Found", *, method: str, seed: int) -> Explanation:
+        """The one place where an Explanation is made; the driver adds what asking cost."""
+        document, answers, outputs = self.document, self.answers, self.outputs
+        identified, empty = found.identified, self._empty()
+        if identified is None:
+            identified = np.ones(document.n_units, dtype=bool)
+        fitted = found.model if found.fitted is None else found.fitted
+        return Explanation(
+            text=document.text,
+            units=document.units,
+            spans=document.spans,
+            features=document.features,
+            scores=found.scores,
+            errors=found.errors,
+            identified=identified,
+            anchor=found.anchor,
+            quality=Quality(
+                r2=None if self._unread() else found.r2,  # of what nobody read it says nothing
+                rmse=None if self._unread() else found.rmse,
+                n_queries=answers.n_queries,
+                n_repeats=answers.n_repeats,
+                n_tokens=found.n_tokens,
+                seconds=0.0,
+                trust=self._trust(found),
+                notes=(
+                    *self._unread(),
+                    *document.notes,
+                    *answers.remarks,
+                    *self._noted(),
+                    *found.notes,
+                ),
+                parts=found.parts,
+                r2_error=found.r2_error,
+                two_scores=None if self._unread() else found.two_scores,
+            ),
+            logits=answers.logits[0],
+            labels=outputs.labels,
+            target=self.target.label,
+            target_index=self.target.index,
+            method=method,
+            seed=seed,
+            classifier=outputs.name,
+            independent=outputs.independent,
+            primary_score=found.primary_score,
+            model=found.model,
+            measured=found.measured,
+            whole=_whole(fitted, identified),
+            base=_number(_base(found.model, document.n_units) if empty is None else empty),
+            base_measured=empty is not None,
+            length_curve=found.length_curve,
+            length_errors=found.length_errors,
+            windowed=document.windowed,
+        )
+
 
 @runtime_checkable
-class AskingMethod(Explainer, Protocol):
-    """A method that needs nothing of a classifier but answers."""
+class Anchored(Model, Protocol):
+    """A model that says what an empty text scores, and what length alone does: a SLALOM."""
 
-    def plan(self, document: Document, request: "Request") -> Plan: ...
+    @property
+    def anchor(self) -> Anchor | None: ...
 
-
-@runtime_checkable
-class InsideMethod(Explainer, Protocol):
-    """A method that looks inside the classifier, or asks it in a way of its own."""
-
-    def explain(
-        self, classifier: Classifier, documents: Sequence[Document], request: "Request"
-    ) -> list[Explanation]: ...
+    @property
+    def length(self) -> LengthCurve | None: ...
 
 
-@dataclass(frozen=True)
-class Request:
-    """What the caller wants, the same for every document."""
+@dataclass(frozen=True, eq=False)
+class Found:
+    """What a method found out about the units of one document."""
 
-    target: TargetName = None
-    n_queries: int | None = None
-    seed: int = 0
-    repeats: int = 1  # how often each query is asked; answers are means
+    scores: dict[str, FloatArray]  # name → (n_units,) or (n_units, n_classes)
+    errors: dict[str, FloatArray] = field(default_factory=dict)
+    model: Model | None = None  # over units
+    fitted: Model | None = None  # the same without what was measured since; None: nothing was
+    identified: BoolArray | None = None  # None: all of them
+    r2: float | None = None
+    r2_error: float | None = None
+    rmse: float | None = None
+    notes: tuple[str, ...] = ()
+    n_tokens: int = 0  # that went through the model besides the queries
+    primary_score: str | None = None
+    measured: dict[str, BoolArray] = field(default_factory=dict)
+    anchor: Anchor | None = None
+    two_scores: float | None = None  # R² of value and importance alone
+    length_curve: FloatArray | None = None
+    length_errors: FloatArray | None = None
+    parts: dict[str, float] = field(default_factory=dict)
+    exact: bool = False  # every subset was asked, and that is what the scores say
 
-    def planned(self, explainer: Explainer, document: Document) -> int:
-        """How many queries a document will take, at most, a few repeated ones aside."""
-        n_subsets = self.repeats << min(document.n_units, 30)
-        return min(self.n_queries or self.repeats * explainer.budget(document), n_subsets)
+
+def case_of(document: Document, answers: Answers, wanted: TargetName) -> Case:
+    """The target is settled by the answer to the full text, which stands in the first row."""
+    outputs = answers.outputs
+    target = target_of(wanted, outputs.labels, answers.logits[0])
+    scores = target.scores(answers.logits, independent=outputs.independent)
+    return Case(document, answers, target, scores)
+
+
+def _whole(model: Model | None, identified: BoolArray) -> Number | None:
+    """What the model says of the whole text."""
+    return None if model is None else _number(model.predict(identified[None].astype(float))[0])
+
+
+def _base(model: Model | None, n_units: int) -> FloatArray | None:
+    """What the fit says of the empty text; a SLALOM without an anchor says nothing of it."""
+    if isinstance(model, Anchored) and model.anchor is not None:
+        return np.asarray(model.predict(np.zeros((1, n_units)))[0])
+    return np.asarray(model.intercept) if isinstance(model, LinearModel) else None
+
+
+def _number(score: FloatArray | None) -> Number | None:
+    return score if score is None or np.ndim(score) else float(score)

@@ -15,7 +15,6 @@ from slalom.document import Document, FloatArray, Queries, Text
 from slalom.explainers.base import Explainer, Request
 from slalom.explainers.execution.steps import Order, explained_here
 from slalom.explainers.surrogate import SurrogateExplainer
-from slalom.explainers.white_box import WhiteBox
 from slalom.surrogates.base import Fit, Observations
 from slalom.surrogates.linear import LinearModel
 
@@ -38,7 +37,7 @@ def dry_run(
     explained makes no difference.
     """
     stand_in, request = StandIn(classifier), replace(request, target=None)
-    if isinstance(explainer, WhiteBox):  # it looks into the model, which only the real one has
+    if explainer.looks_inside:  # it looks into the model, which only the real one has
         stand_in.logits([(document, document.full())])
     else:
         if isinstance(explainer, SurrogateExplainer):

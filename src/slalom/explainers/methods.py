@@ -1,9 +1,12 @@
-"""The functions that people call, over the methods of table.py."""
+"""The functions that people call, over the methods of table.py.
+
+A poor fit must not pass for an explanation: each call warns of those once.
+"""
 
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass
 from functools import partial
 from operator import itemgetter
 from typing import Any
@@ -14,12 +17,12 @@ from slalom.classifiers.absent import REMOVE, with_absent
 from slalom.classifiers.base import Classifier, Units, knows_labels, runs_elsewhere, target_of
 from slalom.classifiers.load import as_classifier
 from slalom.document import Document, Text
-from slalom.errors import InputError, Setting, SlalomError, SlalomWarning, UnknownNameError, counted
+from slalom.errors import InputError, Setting, SlalomWarning, UnknownNameError, counted
 from slalom.explainers.adaptive import WithMaxError
 from slalom.explainers.base import (
-    AskingMethod,
+    UNREAD,
     Explainer,
-    InsideMethod,
+    Given,
     Request,
     Result,
     TargetName,
@@ -36,12 +39,11 @@ from slalom.explainers.execution.progress import Meter, Progress, Wait, bar
 from slalom.explainers.execution.steps import Order
 from slalom.explainers.execution.workers import workers_pay
 from slalom.explainers.phrases import by_phrases
-from slalom.explainers.poor_fits import PoorFits
-from slalom.explainers.split_ahead import Split
-from slalom.explainers.splitting import document_of
+from slalom.explainers.splitting import Splitting, document_of
+from slalom.explainers.surrogate import SurrogateExplainer
 from slalom.explainers.table import METHODS as METHODS
 from slalom.explainers.vocabulary import FromVocabulary
-from slalom.explanation import Explanation
+from slalom.explanation import FAIR_TRUST, Explanation
 from slalom.surrogates.slalom.fit import SlalomSurrogate
 
 ON_ERROR = ("raise", "keep")
@@ -90,14 +92,14 @@ def explain(
     """
     given = with_absent(as_classifier(classifier, labels), absent)
     wanted, units = by_phrases(with_max_error(method, max_error), units, too_long)
-    wrapped, order = _checked(given, wanted, Request(target, n_queries, seed, repeats))
-    document = document_of(wrapped, text, units, too_long=too_long)
+    order = _checked(given, wanted, Request(target, n_queries, seed, repeats))
+    document = document_of(given, text, units, too_long=too_long)
     _warn_of_long_fits([document], order)
     with _meter(progress, [document], order) as meter:
-        (explanation,) = explained(wrapped, order, [document], meter=meter)
+        (explanation,) = explained(given, order, [document], meter=meter)
     assert isinstance(explanation, Explanation)  # errors are raised, not kept
     poor = PoorFits()
-    poor.add([explanation])
+    poor.add(explanation)
     poor.warn()
     return explanation
 
@@ -126,18 +128,18 @@ def explain_many(
     keep = _keeps(on_error)
     given = with_absent(as_classifier(classifier, labels), absent)
     wanted, units = by_phrases(with_max_error(method, max_error), units, too_long)
-    wrapped, order = _checked(given, wanted, Request(target, n_queries, seed, repeats))
-    order = replace(order, keep_errors=keep)
-    split = Split(wrapped, units, too_long, partial(workers_pay, wrapped, order))
+    request = Request(target, n_queries, seed, repeats)
+    order = _checked(given, wanted, request, keep_errors=keep)
+    split = Splitting(given, units, too_long, partial(workers_pay, given, order))
     documents = list(_documents(split, texts, keep=keep))
     _warn_of_long_fits(documents, order)
-    in_turn = _longest_first(documents) if runs_elsewhere(wrapped) else range(len(documents))
+    in_turn = _longest_first(documents) if runs_elsewhere(given) else range(len(documents))
     found: list[Result] = []
     with _meter(progress, documents, order) as meter:
         ordered = [documents[number] for number in in_turn]
-        together = queries_per_chunk(wrapped, order, documents)
+        together = queries_per_chunk(given, order, documents)
         try:
-            for result in explained(wrapped, order, ordered, n_queries=together, meter=meter):
+            for result in explained(given, order, ordered, n_queries=together, meter=meter):
                 found.append(result)
         except KeyboardInterrupt as stopped:
             stopped.add_note(
@@ -147,7 +149,8 @@ def explain_many(
             raise
     results = [result for _, result in sorted(zip(in_turn, found, strict=True), key=itemgetter(0))]
     poor = PoorFits()
-    poor.add(results)
+    for result in results:
+        poor.add(result)
     poor.warn()
     return results
 
@@ -175,16 +178,16 @@ def explain_each(
     keep = _keeps(on_error)
     given = with_absent(as_classifier(classifier, labels), absent)
     wanted, units = by_phrases(with_max_error(method, max_error), units, too_long)
-    wrapped, order = _checked(given, wanted, Request(target, n_queries, seed, repeats))
-    order = replace(order, keep_errors=keep)
-    split = Split(wrapped, units, too_long, partial(workers_pay, wrapped, order))
-    return _each(wrapped, order, _documents(split, texts, keep=keep), progress)
+    request = Request(target, n_queries, seed, repeats)
+    order = _checked(given, wanted, request, keep_errors=keep)
+    split = Splitting(given, units, too_long, partial(workers_pay, given, order))
+    return _each(given, order, _documents(split, texts, keep=keep), progress)
 
 
 def method_named(method: str | Explainer) -> Explainer:
     """A method of the table by its name, or an explainer of the caller's own."""
     if not isinstance(method, str):
-        if not isinstance(method, AskingMethod | InsideMethod):
+        if not isinstance(method, Explainer):
             raise InputError(
                 Setting("method"), f" must be a name of slalom.METHODS, not {method!r}"
             )
@@ -203,7 +206,7 @@ def with_max_error(method: str | Explainer, max_error: float | None) -> Explaine
 def _each(
     classifier: Classifier,
     order: Order,
-    documents: Iterable[Document | SlalomError],
+    documents: Iterable[Given],
     progress: bool | Progress,
 ) -> Iterator[Result]:
     if progress:
@@ -213,33 +216,34 @@ def _each(
     together = QUERIES_PER_CHUNK if runs_elsewhere(classifier) else QUERIES_PER_STEP
     with _meter(progress, counted, order) as meter:
         for result in explained(classifier, order, documents, n_queries=together, meter=meter):
-            poor.add([result])
+            poor.add(result)
             yield result
     poor.warn()
 
 
 def checked_repeats(repeats: int, explainer: Explainer) -> int:
-    if checked_whole("repeats", repeats, 1) > 1 and not isinstance(explainer, AskingMethod):
+    if checked_whole("repeats", repeats, 1) > 1 and explainer.looks_inside:
         raise InputError(
             Setting("repeats"), f" needs a method that only asks, which {explainer.name!r} is not"
         )
     return repeats
 
 
-def _checked(classifier: Any, explainer: Explainer, wanted: Request) -> tuple[Classifier, Order]:
-    """The classifier, and what is wanted of it; wrong arguments raise before anything is asked."""
-    wrapped, target = as_classifier(classifier), wanted.target
-    n_queries = wanted.n_queries
+def _checked(
+    classifier: Classifier, explainer: Explainer, wanted: Request, *, keep_errors: bool = False
+) -> Order:
+    """What is wanted of the classifier; wrong arguments raise before anything is asked."""
+    target, n_queries = wanted.target, wanted.n_queries
     allowed = None if n_queries is None else checked_whole("n_queries", n_queries, 1)
     repeats = checked_repeats(wanted.repeats, explainer)
     request = Request(target, allowed, checked_whole("seed", wanted.seed, 0), repeats)
-    if knows_labels(wrapped):
-        labels = tuple(wrapped.labels)
+    if knows_labels(classifier):
+        labels = tuple(classifier.labels)
         if target is not None:
             target_of(target, labels, np.zeros(len(labels)))
         if isinstance(explainer, FromVocabulary):
-            explainer.check(wrapped.name, labels)
-    return wrapped, Order(explainer, request)
+            explainer.check(classifier.name, labels)
+    return Order(explainer, request, keep_errors)
 
 
 def _keeps(on_error: str) -> bool:
@@ -248,9 +252,7 @@ def _keeps(on_error: str) -> bool:
     return on_error == "keep"
 
 
-def _documents(
-    split: Split, texts: Iterable[Text], *, keep: bool
-) -> Iterator[Document | SlalomError]:
+def _documents(split: Splitting, texts: Iterable[Text], *, keep: bool) -> Iterator[Given]:
     if isinstance(texts, str):
         raise InputError("explain_many takes a list of texts, not one str: use explain for one")
     for number, found in enumerate(split.each(texts)):
@@ -263,7 +265,7 @@ def _documents(
         yield problem
 
 
-def _longest_first(documents: Sequence[Document | SlalomError]) -> list[int]:
+def _longest_first(documents: Sequence[Given]) -> list[int]:
     """Numbers of the documents, those that take long to fit first: none of them is waited for alone
     at the end."""
     sizes = [one.n_features if isinstance(one, Document) else 0 for one in documents]
@@ -273,7 +275,7 @@ def _longest_first(documents: Sequence[Document | SlalomError]) -> list[int]:
 @contextmanager
 def _meter(
     progress: bool | Progress | None,
-    documents: Sequence[Document | SlalomError],
+    documents: Sequence[Given],
     order: Order,
 ) -> Iterator[Meter | None]:
     """For a progress function, for a bar if a person is watching, or None."""
@@ -287,10 +289,12 @@ def _meter(
             yield None if show is None else Meter(show, total)
 
 
-def _warn_of_long_fits(documents: Sequence[Document | SlalomError], order: Order) -> None:
+def _warn_of_long_fits(documents: Sequence[Given], order: Order) -> None:
     """A fit of SLALOM costs rows × features²: a long one is announced before anything is asked."""
     explainer, request = order.explainer, order.request
-    if not isinstance(getattr(explainer, "surrogate", None), SlalomSurrogate):
+    if not isinstance(explainer, SurrogateExplainer):
+        return
+    if not isinstance(explainer.surrogate, SlalomSurrogate):
         return
     readable = [document for document in documents if isinstance(document, Document)]
     costs = [request.planned(explainer, d) * d.n_features**2 for d in readable]
@@ -303,3 +307,65 @@ def _warn_of_long_fits(documents: Sequence[Document | SlalomError], order: Order
             SlalomWarning,
             stacklevel=3,
         )
+
+
+@dataclass
+class PoorFits:
+    """How many explanations of a call are not to be trusted, and the one warning that says so.
+
+    Counts alone are kept: the explanations themselves may be the caller's, and gone.
+    """
+
+    n_explanations: int = 0
+    n_unread: int = 0  # texts unknown to the tokenizer
+    n_poor: int = 0  # others whose trust is low
+    lowest_r2: float = 1.0  # of these
+
+    def add(self, result: Result) -> None:
+        """What is no explanation does not count."""
+        if not isinstance(result, Explanation):
+            return
+        self.n_explanations += 1
+        quality = result.quality
+        if quality.trust != "low":
+            return
+        if any(note.endswith(UNREAD) for note in quality.notes):
+            self.n_unread += 1
+        elif quality.r2 is not None:
+            self.n_poor += 1
+            self.lowest_r2 = min(self.lowest_r2, quality.r2)
+
+    def warn(self) -> None:
+        """At most once per cause, on the line that called the caller."""
+        for message in (self._unread(), self._poor()):
+            if message:
+                warnings.warn(message, SlalomWarning, stacklevel=3)
+
+    def _unread(self) -> str:
+        if not self.n_unread:
+            return ""
+        what = (
+            "most of the text is unknown to the tokenizer: the classifier cannot have read it"
+            if self.n_explanations == 1
+            else f"texts mostly unknown to the tokenizer: {self.n_unread} of "
+            f"{self.n_explanations}; the classifier cannot have read them"
+        )
+        return f"{what}, whatever the fit says"
+
+    def _poor(self) -> str:
+        if not self.n_poor:
+            return ""
+        is_poor = self.lowest_r2 < FAIR_TRUST
+        how = (
+            "poorly"
+            if is_poor
+            else "perhaps less well than R² suggests, as it rests on few queries"
+        )
+        r2 = f"held-out R² {self.lowest_r2:.2f}"
+        what = (
+            f"the explanation describes the classifier {how} ({r2}): treat it"
+            if self.n_explanations == 1
+            else f"{self.n_poor} of {self.n_explanations} explanations describe the classifier "
+            f"{how} (lowest {r2}): treat them"
+        )
+        return f"{what} with caution; more queries or another method may help"

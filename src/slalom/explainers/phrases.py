@@ -10,28 +10,24 @@ An average over many words (attention) gives no two of them such an s. The round
 queries per word; it counts towards `n_queries` and towards the cost of the explanation.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from slalom.classifiers.base import UNIT_KINDS, Classifier, Units
-from slalom.classifiers.cached import CachedClassifier
+from slalom.classifiers.base import UNIT_KINDS, Units
 from slalom.document import Document, FloatArray, Queries, queries_from_masks
 from slalom.errors import BudgetError, Setting, UnknownNameError, counted
 from slalom.explainers.base import (
+    Around,
     Ask,
-    Asking,
-    AskingMethod,
+    Case,
     Explainer,
-    InsideMethod,
     Plan,
     Request,
     Split,
+    case_of,
+    noted,
 )
-from slalom.explainers.case import Case, case_of
-from slalom.explainers.execution.steps import in_step
-from slalom.explanation import Explanation
 from slalom.pairs import joined
 
 PHRASE = "phrase"  # the value of `units` that asks for them
@@ -41,81 +37,30 @@ MIN_REMAINING = 10  # queries that the explanation itself needs
 
 
 @dataclass(frozen=True)
-class ByPhrases:
-    """A method that asks; the words it is given are joined to phrases first."""
+class ByPhrases(Around):
+    """A method whose units are phrases; the words it is given are joined first."""
 
-    method: AskingMethod
+    method: Explainer
     too_long: str = "error"
-
-    @property
-    def name(self) -> str:
-        return self.method.name
-
-    @property
-    def summary(self) -> str:
-        return self.method.summary
 
     def budget(self, document: Document) -> int:
         return len(_neighbours(document)) + self.method.budget(document)
 
     def plan(self, document: Document, request: Request) -> Plan:
-        phrases, n_queries = yield from phrases_of(document, request, self.too_long)
-        left = None if request.n_queries is None else request.n_queries - n_queries
+        queries, n_queries = _neighbours(document), request.n_queries
+        _check_budget(document, len(queries), n_queries)
+        answers = yield Ask(document, queries)
+        together = _joined_to_next(case_of(document, answers, request.target))
+        phrases = yield Split(document, joined(document.spans, together), self.too_long)
+        left = None if n_queries is None else n_queries - answers.n_queries
         found = yield from self.method.plan(phrases, replace(request, n_queries=left))
-        return _noted(found, document, phrases)
-
-
-@dataclass(frozen=True)
-class InsideByPhrases:
-    """The same for a method that looks inside the classifier."""
-
-    method: InsideMethod
-    too_long: str = "error"
-
-    @property
-    def name(self) -> str:
-        return self.method.name
-
-    @property
-    def summary(self) -> str:
-        return self.method.summary
-
-    def budget(self, document: Document) -> int:
-        return len(_neighbours(document)) + self.method.budget(document)
-
-    def explain(
-        self, classifier: Classifier, documents: Sequence[Document], request: Request
-    ) -> list[Explanation]:
-        remembered = CachedClassifier(classifier)
-        found = in_step(
-            remembered, [phrases_of(document, request, self.too_long) for document in documents]
-        )
-        explained = self.method.explain(remembered, [phrases for phrases, _ in found], request)
-        return [
-            _noted(explanation, document, phrases, n_queries=n_queries)
-            for explanation, document, (phrases, n_queries) in zip(
-                explained, documents, found, strict=True
-            )
-        ]
-
-
-def phrases_of(document: Document, request: Request, too_long: str) -> Asking[tuple[Document, int]]:
-    """The text split into phrases, and how many queries that took."""
-    queries = _neighbours(document)
-    _check_budget(document, len(queries), request.n_queries)
-    answers = yield Ask(document, queries)
-    case = case_of(document, answers, request.target)
-    phrases = yield Split(document, joined(document.spans, _joined_to_next(case)), too_long)
-    return phrases, answers.n_queries
+        return noted(found, _outcome(document.n_units, phrases.n_units))
 
 
 def by_phrases(method: Explainer, units: Units, too_long: str) -> tuple[Explainer, Units]:
     """The method and the units it is given: words, where phrases are wanted."""
     if isinstance(units, str) and units == PHRASE:
-        if isinstance(method, AskingMethod):
-            return ByPhrases(method, too_long), "word"
-        assert isinstance(method, InsideMethod)
-        return InsideByPhrases(method, too_long), "word"
+        return ByPhrases(method, too_long), "word"
     if isinstance(units, str) and units not in UNIT_KINDS:
         raise UnknownNameError("unit kind", units, (*UNIT_KINDS, PHRASE))
     return method, units.tolist() if isinstance(units, np.ndarray) else units
@@ -154,25 +99,12 @@ def _size(effects: FloatArray) -> FloatArray:
     return np.asarray(np.abs(effects).max(axis=1))
 
 
-def _noted(
-    explanation: Explanation, words: Document, phrases: Document, *, n_queries: int | None = None
-) -> Explanation:
-    """The explanation with a note on what was joined, and what that cost where it is not in it."""
-    n_joined = words.n_units - phrases.n_units
-    note = (
-        f"neighbouring words that act as one were joined: {counted(words.n_units, 'word')} "
-        f"and signs became {counted(phrases.n_units, 'unit')}"
-        if n_joined
-        else "no neighbouring words act as one: the units are words"
-    )
-    quality = explanation.quality
-    return replace(
-        explanation,
-        quality=replace(
-            quality,
-            n_queries=n_queries or quality.n_queries,
-            notes=(*quality.notes, note),
-        ),
+def _outcome(n_words: int, n_phrases: int) -> str:
+    if n_words == n_phrases:
+        return "no neighbouring words act as one: the units are words"
+    return (
+        f"neighbouring words that act as one were joined: {counted(n_words, 'word')} "
+        f"and signs became {counted(n_phrases, 'unit')}"
     )
 
 

@@ -1,22 +1,39 @@
-"""Explain by a surrogate: sample queries, ask them, fit a model, read scores off it.
+"""Explain by a surrogate: sample queries, ask them, fit a model, ask on, read scores off it.
 
-`plan` is the way of a text from its units to its Explanation; what is known of it after each step
-is in stages.py.
+`plan` is the way of a text from its units to its Explanation:
+
+    sampled     queries drawn and answered
+    fit         a model fitted to the answers
+    follow-up   what can be asked is not estimated: the classifier is asked what it says to every
+                unit alone, to the empty text, and to the text less each of the units that matter
+                most; and to some queries once more, since a later call finds noise as well as drift
+    told        what is said of the text with all of it. Of a method with a follow-up that comes
+                from the process around the fit (surrogates/slalom/process.py): it belongs to a
+                position, also where equal units share a feature of the fit
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from slalom.document import Document, FloatArray, Queries
+from slalom.document import (
+    BoolArray,
+    Document,
+    FloatArray,
+    Queries,
+    queries_from_masks,
+    row_keys,
+)
 from slalom.errors import BudgetError, Setting, counted
-from slalom.explainers.base import Ask, Asking, Plan, Request
-from slalom.explainers.case import Case, Found, case_of
-from slalom.explainers.follow_up import Fitted, FollowUpPlan, Sampled, ask_follow_up
-from slalom.explainers.unit_scores import scores_of, with_process
+from slalom.explainers.base import Anchored, Ask, Asking, Case, Found, Plan, Request, case_of
 from slalom.samplers.base import Sampler, Samples, TwoStages
-from slalom.surrogates.base import Model, Observations, Surrogate
+from slalom.surrogates.base import Fit, Model, Observations, Surrogate
 from slalom.surrogates.shapley_estimates import FITTED_EMPTY, variance_of_all
+from slalom.surrogates.slalom.fit import PlainSlalom, SlalomSurrogate
+from slalom.surrogates.slalom.process import Answers, Whole, whole_of
+from slalom.surrogates.slalom.two_scores import Known, TwoScores, two_scores
 
 LEAST_QUERIES = 10  # of any method that fits a model
 N_REPEATS = 8  # queries that are asked anew
@@ -38,6 +55,60 @@ class QueryBudget:
 
 
 @dataclass(frozen=True)
+class FollowUpPlan:
+    """How much is asked beside the fit."""
+
+    max_removals: int = 100  # units, the strongest first
+    share: float = 0.25  # of a given number of queries, at most
+    rows_per_unit: int = 3  # random ones that come before removals beyond `min_removals`
+    min_removals: int = 25
+
+    def reserved(self, document: Document, n_queries: int | None) -> int:
+        """How many of `n_queries` are kept back for what is asked after the fit."""
+        if n_queries is None or n_queries >= _n_subsets(document):
+            return 0
+        n_different = len(np.unique(document.features))  # each is asked alone
+        spare = n_queries - n_different - self.rows_per_unit * n_different
+        most = min(self.max_removals, max(self.min_removals, spare))
+        return min(document.n_units, most, int(self.share * n_queries))
+
+    def masks(self, document: Document, fit: Fit, room: int | None) -> BoolArray:
+        """Nothing, the text less each of the strongest units, and every unit alone."""
+        n_units = document.n_units
+        wanted = min(n_units, self.max_removals, n_units if room is None else max(room, 0))
+        strongest = np.argsort(-_strengths(fit)[document.features], kind="stable")[:wanted]
+        single = np.eye(n_units, dtype=bool)
+        nothing = np.zeros((1, n_units), dtype=bool)
+        masks = np.vstack([nothing, ~single[np.sort(strongest)], single])
+        return masks if document.has_empty_query else masks[masks.any(axis=1)]
+
+
+@dataclass(frozen=True, eq=False)
+class Sampled:
+    """One text with the queries that were drawn for it and their answers."""
+
+    case: Case
+    samples: Samples
+    rows: NDArray[np.intp]  # of the samples: one of each that the classifier can tell apart
+    seen: Observations  # the same rows, as the fit sees them
+
+
+@dataclass(frozen=True, eq=False)
+class FollowUp:
+    """Subsets that were asked after the fit, and their scores."""
+
+    case: Case  # with the answers of both rounds
+    present: BoolArray  # (k, n_units)
+    scores: FloatArray  # (k,) or (k, n_classes)
+
+    @property
+    def empty(self) -> FloatArray | None:
+        """The score of the empty text; None: it was not asked."""
+        at = np.flatnonzero(~self.present.any(axis=1))
+        return np.asarray(self.scores[at[0]]) if len(at) else None
+
+
+@dataclass(frozen=True)
 class SurrogateExplainer:
     """Any sampler with any surrogate; `tied` lets equal units share one feature.
 
@@ -52,58 +123,46 @@ class SurrogateExplainer:
     tied: bool = True
     primary_score: str | None = None
     follow_up: FollowUpPlan | None = None  # None: nothing is asked beside the design
+    looks_inside: ClassVar[bool] = False
 
     @property
     def has_shapley_errors(self) -> bool:
-        return bool(getattr(self.surrogate, "has_shapley_errors", False))
+        return isinstance(self.surrogate, SlalomSurrogate | PlainSlalom)
 
     def plan(self, document: Document, request: Request) -> Plan:
         """What happens to a text, from its units to its Explanation."""
         sampled = yield from self.sampled(document, request)
-        fitted = self._fit(sampled)
-        n_queries, again = request.n_queries, self._again(sampled, request)
-        fitted = yield from ask_follow_up(self.follow_up, fitted, n_queries=n_queries, again=again)
-        if self.follow_up is not None:
-            fitted = with_process(fitted)
-        return fitted.case.explanation(self._found(fitted), method=self.name, seed=request.seed)
-
-    def _again(self, sampled: Sampled, request: Request) -> Queries:
-        """Queries that are asked anew: spread over the first ones, which larger designs share."""
-        n_drawn, n_again = len(sampled.samples.queries), n_repeats(request)
-        at = np.linspace(0, min(n_drawn, FIRST) - 1, min(n_again, n_drawn)).astype(int)
-        chosen: Queries = sampled.samples.queries[at]
-        return chosen
-
-    def _fit(self, sampled: Sampled) -> Fitted:
-        return sampled.fitted(self.surrogate.fit(sampled.seen))
+        fit = self.surrogate.fit(sampled.seen)
+        more = yield from self._asked_on(sampled, fit, request)
+        found = self.told(sampled, fit, more)
+        return more.case.explanation(found, method=self.name, seed=request.seed)
 
     def sampled(self, document: Document, request: Request) -> Asking[Sampled]:
         """Draw queries and ask them."""
         _check_budget(document, request.n_queries)
         own = document if self.tied else document.untied()
-        samples = self._draw(own, request)
+        samples = self.drawn(own, request)
         answers = yield Ask(own, samples.queries)
         case = case_of(own, answers, request.target)
         if isinstance(self.sampler, TwoStages):
             samples = self.sampler.further(own, samples, case.scores)
             answers = yield Ask(own, samples.queries)
             case = case_of(own, answers, request.target)
-        return self._sampled(case, samples)
+        return self._rows(case, samples)
 
-    def _draw(self, document: Document, request: Request) -> Samples:
-        n_drawn, rng = self._n_drawn(document, request.n_queries), np.random.default_rng
-        kept_back = n_repeats(request) if _is_short_of(request.n_queries, document) else 0
+    def drawn(self, document: Document, request: Request) -> Samples:
+        """The design; of a given number of queries some are kept back for what is asked on."""
+        n_queries, rng = request.n_queries, np.random.default_rng
+        kept_back = 0 if self.follow_up is None else self.follow_up.reserved(document, n_queries)
+        n_drawn = (n_queries or self.budget(document)) - kept_back
+        covers_all = n_queries is None or n_queries >= _n_subsets(document)
+        n_again = 0 if covers_all else _n_repeats(request)
         try:
-            return self.sampler.sample(document, n_drawn - kept_back, rng(request.seed))
+            return self.sampler.sample(document, n_drawn - n_again, rng(request.seed))
         except BudgetError:  # a design of so many and no fewer
             return self.sampler.sample(document, n_drawn, rng(request.seed))
 
-    def _n_drawn(self, document: Document, n_queries: int | None) -> int:
-        """Queries that are drawn; of a given number some are kept back for facts."""
-        kept_back = 0 if self.follow_up is None else self.follow_up.reserved(document, n_queries)
-        return (n_queries or self.budget(document)) - kept_back
-
-    def _sampled(self, case: Case, samples: Samples) -> Sampled:
+    def _rows(self, case: Case, samples: Samples) -> Sampled:
         """Queries the classifier cannot tell apart are one row, their weights added up."""
         document, answers, weights = case.document, case.answers, samples.weights
         rows = np.arange(len(weights))
@@ -114,61 +173,223 @@ class SurrogateExplainer:
         seen = Observations(counts, case.scores[rows], weights, at_document[0])
         return Sampled(case, samples, rows, seen)
 
-    def _found(self, one: Fitted) -> Found:
-        fit, document, whole = one.fit, one.case.document, one.whole
-        features, scored = document.features, scores_of(one)
-        judged = fit if whole is None else whole.judged
-        model = fit.model.expand(features) if whole is None else whole.model
-        exact = (whole is not None and whole.exact) or (
-            one.samples.complete
+    def _asked_on(self, sampled: Sampled, fit: Fit, request: Request) -> Asking[FollowUp]:
+        """The second round; never more than `n_queries` with the first."""
+        case, samples, n_queries = sampled.case, sampled.samples, request.n_queries
+        document, first = case.document, case.answers
+        n_drawn = len(samples.queries)  # larger designs share the first ones
+        n_again = min(_n_repeats(request), n_drawn)
+        again = samples.queries[np.linspace(0, min(n_drawn, FIRST) - 1, n_again).astype(int)]
+        masks = np.zeros((0, document.n_units), dtype=bool)
+        if self.follow_up is not None:
+            room = None if n_queries is None else n_queries - first.n_queries - n_again
+            masks = self.follow_up.masks(document, fit, room)
+        answers = yield Ask(document, queries_from_masks(masks), n_queries, again)
+        # the full text stays the first of the rows that tell the target
+        kept = replace(answers, logits=first.logits, first=first.first, inverse=first.inverse)
+        scores = case.scores_of(answers.logits)
+        return FollowUp(replace(case, answers=kept), masks[answers.rows], scores)
+
+    def told(self, sampled: Sampled, fit: Fit, more: FollowUp) -> Found:
+        """All that is said of the text."""
+        if self.follow_up is not None and isinstance(fit.model, Anchored) and fit.model.anchor:
+            return self._told_by_process(sampled, fit, more)
+        case, document = more.case, more.case.document
+        features, model = document.features, fit.model.expand(document.features)
+        exact = (
+            sampled.samples.complete
             and document.has_empty_query
             and getattr(self.surrogate, "exact_over_all", False)
         )
-        answers, errors = one.case.answers, scored.errors
-        every = ALL_ASKED.format(answers.n_queries - answers.n_repeats)
-        if exact and whole is None and one.case.is_noisy:
-            error = np.sqrt(one.case.noise * variance_of_all(document.n_units))
-            errors = {name: np.zeros_like(each) + error for name, each in errors.items()}
-        prior = getattr(self.surrogate, "prior", None)
-        two = one.described(prior) if self.follow_up is not None and one.anchored else None
+        units = UnitScores.of(fit, features).with_answers(more, np.zeros_like(case.score))
+        if exact and case.is_noisy:
+            error = np.sqrt(case.noise * variance_of_all(document.n_units))
+            errors = {name: np.zeros_like(each) + error for name, each in units.errors.items()}
+            units = replace(units, errors=errors)
         return Found(
-            scores=scored.scores if two is None else scored.scores | two.expand(features).scores,
-            errors=errors if two is None else errors | two.expand(features).errors,
-            anchor=getattr(model, "anchor", None) if two is None else two.anchor,
-            two_scores=None if two is None else two.judged.r2,
+            scores=units.scores,
+            errors=units.errors,
+            measured=units.measured,
+            anchor=model.anchor if isinstance(model, Anchored) else None,
             model=model,
             identified=fit.identified[features],
-            r2=judged.r2,
-            rmse=judged.rmse,
-            r2_error=judged.r2_error,
-            notes=(every,)
-            if exact and not one.case.is_noisy
-            else (*fit.notes, *_without_empty(one), *_out_of_reach(one)),
+            r2=fit.r2,
+            rmse=fit.rmse,
+            r2_error=fit.r2_error,
+            notes=_notes(sampled, fit, more, exact=exact),
             primary_score=self.primary_score,
-            measured=scored.measured,
             length_curve=_length_curve(model, document.n_units),
             length_errors=fit.length_errors,
-            parts={} if whole is None else whole.parts,
             exact=exact,
         )
 
+    def _told_by_process(self, sampled: Sampled, fit: Fit, more: FollowUp) -> Found:
+        """With the process around the fit, which takes all that was asked, and the two scores."""
+        document = more.case.document
+        features, whole = document.features, _whole(sampled, fit, more)
+        units = UnitScores.of(fit, features).with_process(whole).with_answers(more, more.empty)
+        two = _described(sampled, more, self.surrogate).expand(features)
+        return Found(
+            scores=units.scores | two.scores,
+            errors=units.errors | two.errors,
+            measured=units.measured,
+            anchor=two.anchor,
+            two_scores=two.judged.r2,
+            model=whole.model,
+            fitted=whole.model.fitted,
+            identified=fit.identified[features],
+            r2=whole.judged.r2,
+            rmse=whole.judged.rmse,
+            r2_error=whole.judged.r2_error,
+            notes=_notes(sampled, fit, more, exact=whole.exact),
+            primary_score=self.primary_score,
+            length_curve=_length_curve(whole.model, document.n_units),
+            length_errors=fit.length_errors,
+            parts=whole.parts,
+            exact=whole.exact,
+        )
 
-def n_repeats(request: Request) -> int:
+
+@dataclass(frozen=True, eq=False)
+class UnitScores:
+    """Scores per unit with their errors, and which of them are the classifier's own answers."""
+
+    scores: dict[str, FloatArray]
+    errors: dict[str, FloatArray]
+    measured: dict[str, BoolArray] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, fit: Fit, features: NDArray[np.int32]) -> "UnitScores":
+        scores = {name: score[features] for name, score in fit.scores.items()}
+        return cls(scores, {name: error[features] for name, error in fit.errors.items()})
+
+    def with_process(self, whole: Whole) -> "UnitScores":
+        """`removal`, `alone` and Shapley values as the process says."""
+        every = np.ones(len(whole.scores["shapley"]), dtype=bool)
+        return UnitScores(
+            self.scores | whole.scores,
+            self.errors | whole.errors if whole.errors else {},
+            {"shapley": every} if whole.exact else {},
+        )
+
+    def with_answers(self, more: FollowUp, base: FloatArray | None) -> "UnitScores":
+        """`removal` and, where the score of nothing is known, `alone` as the classifier says."""
+        found, sizes = self, more.present.sum(axis=1)
+        removed, alone = sizes == more.present.shape[1] - 1, sizes == 1
+        if removed.any():
+            units = np.argmin(more.present[removed], axis=1)
+            found = found._answered("removal", units, more.case.score - more.scores[removed], more)
+        if base is not None and alone.any():
+            units = np.argmax(more.present[alone], axis=1)
+            found = found._answered("alone", units, more.scores[alone] - base, more)
+        return found
+
+    def _answered(
+        self, name: str, units: NDArray[np.intp], values: FloatArray, more: FollowUp
+    ) -> "UnitScores":
+        """With what was asked for in the places of these units; its error is that of answers."""
+        known = np.zeros(more.present.shape[1], dtype=bool)
+        known[units] = True
+        nothing = np.zeros((len(known), *values.shape[1:]))
+        scores, errors = self.scores.get(name, nothing).copy(), self.errors
+        scores[units] = values
+        if name in errors or known.all():
+            own = errors.get(name, nothing).copy()
+            own[units] = np.sqrt(2.0 * more.case.noise)
+            errors = errors | {name: own}
+        return UnitScores(self.scores | {name: scores}, errors, self.measured | {name: known})
+
+
+def _whole(sampled: Sampled, fit: Fit, more: FollowUp) -> Whole:
+    """The subsets that were drawn, each with the row of the fit it became, and all others.
+
+    A sequence in another order stands for the subset, if that was not asked in its own.
+    """
+    document, samples = more.case.document, sampled.samples
+    n_units, queries = document.n_units, samples.queries
+    drawn = np.flatnonzero(_shows_each_once(queries, n_units))
+    merged = len(sampled.rows) < len(queries)
+    rows = more.case.answers.inverse if merged else np.arange(len(queries))
+    beside = np.full(len(more.present), -1)
+    present = np.vstack([document.untied().count(queries[drawn]) > 0, more.present])
+    in_order = np.append(_in_order(queries[drawn], n_units), np.ones(len(beside), dtype=bool))
+    preferred = np.argsort(~in_order, kind="stable")
+    first = np.unique(np.array(row_keys(present[preferred])), return_index=True)[1]
+    kept = np.sort(preferred[first])
+    return whole_of(
+        Answers(
+            fit,
+            document.features,
+            present[kept],
+            np.concatenate([more.case.scores[drawn], more.scores])[kept],
+            np.append(rows[drawn], beside)[kept].astype(np.int32),
+            np.append(samples.weights[drawn], np.zeros(len(beside)))[kept],
+            exact=bool(in_order[kept].sum() == 2 ** min(n_units, 62)),
+            noise=float(more.case.noise.mean()),
+        )
+    )
+
+
+def _described(sampled: Sampled, more: FollowUp, surrogate: Surrogate) -> TwoScores:
+    """The two scores, from all answers."""
+    prior = surrogate.prior if isinstance(surrogate, SlalomSurrogate) else None
+    beside = more.case.document.count(queries_from_masks(more.present))
+    seen = sampled.seen
+    if sampled.samples.due is not None:
+        seen = balanced(seen, sampled.samples.due[sampled.rows])
+    return two_scores(seen, Known(beside, more.scores), prior)
+
+
+def balanced(seen: Observations, due: FloatArray) -> Observations:
+    """The same with weights by which all rows of a size weigh what they are to weigh together.
+
+    Of some sizes more rows are drawn than the design asks for: there are no others left.
+    """
+    sizes, fitted = seen.counts.sum(axis=1).astype(int), seen.weights > 0
+    of_size = np.maximum(np.bincount(sizes, fitted)[sizes], 1.0)
+    return replace(seen, weights=np.where(fitted, due / of_size, 0.0))
+
+
+def _shows_each_once(queries: Queries, n_units: int) -> BoolArray:
+    """(n,) whether a query shows no unit twice."""
+    apart = np.where(queries < n_units, queries, -1 - np.arange(queries.shape[1]))
+    return np.asarray((np.diff(np.sort(apart, axis=1), axis=1) > 0).all(axis=1))
+
+
+def _in_order(queries: Queries, n_units: int) -> BoolArray:
+    """(n,) whether a query shows units as the text does."""
+    shown = np.where(queries < n_units, queries, -1)
+    before = np.maximum.accumulate(shown, axis=1)[:, :-1]
+    return np.asarray(((shown[:, 1:] < 0) | (shown[:, 1:] > before)).all(axis=1))
+
+
+def _strengths(fit: Fit) -> FloatArray:
+    """How much each feature matters, by the strongest of its classes."""
+    names = [name for name in ("shapley", "removal", "score") if name in fit.scores]
+    sizes = [np.abs(fit.scores[name]).reshape(len(fit.scores[name]), -1) for name in names]
+    return np.asarray(np.max([size.max(axis=1) for size in sizes], axis=0))
+
+
+def _length_curve(model: Model, n_units: int) -> FloatArray | None:
+    curve = model.length if isinstance(model, Anchored) else None
+    return None if curve is None else np.asarray(curve(np.arange(n_units + 1.0)))
+
+
+def _n_repeats(request: Request) -> int:
     """How many queries are asked anew, unless all are asked more than once anyway."""
     if request.repeats > 1:
         return 0
     return N_REPEATS if request.n_queries is None else min(N_REPEATS, request.n_queries // SPARING)
 
 
-def _is_short_of(n_queries: int | None, document: Document) -> bool:
-    """Whether so many queries do not cover all subsets: what is repeated costs others."""
-    n_subsets = 2 ** min(document.n_units, 30) - (not document.has_empty_query)
-    return n_queries is not None and n_queries < n_subsets
+def _n_subsets(document: Document) -> int:
+    """How many can be asked."""
+    return (1 << min(document.n_units, 30)) - (not document.has_empty_query)
 
 
 def _check_budget(document: Document, n_queries: int | None) -> None:
     """A handful of queries says nothing about many units, and must not look as if it did."""
-    needed = min(LEAST_QUERIES, 2 ** min(document.n_units, 30) - (not document.has_empty_query))
+    needed = min(LEAST_QUERIES, _n_subsets(document))
     if n_queries is not None and n_queries < needed:
         raise BudgetError(
             f"{counted(n_queries, 'query')} {'is' if n_queries == 1 else 'are'} too few "
@@ -179,14 +400,20 @@ def _check_budget(document: Document, n_queries: int | None) -> None:
         )
 
 
-def _without_empty(one: Fitted) -> tuple[str, ...]:
-    """Shapley values and `alone` begin at an answer that no one can ask for."""
-    return (FITTED_EMPTY,) if one.anchored and not one.case.document.has_empty_query else ()
+def _notes(sampled: Sampled, fit: Fit, more: FollowUp, *, exact: bool) -> tuple[str, ...]:
+    """What to know of the scores."""
+    case = more.case
+    if exact and not case.is_noisy:
+        return (ALL_ASKED.format(case.answers.n_queries - case.answers.n_repeats),)
+    begins = isinstance(fit.model, Anchored) and fit.model.anchor is not None
+    # Shapley values and `alone` begin at an answer that no one can ask for
+    without_empty = (FITTED_EMPTY,) if begins and not case.document.has_empty_query else ()
+    return (*fit.notes, *without_empty, *_out_of_reach(sampled, fit))
 
 
-def _out_of_reach(one: Fitted) -> tuple[str, ...]:
+def _out_of_reach(sampled: Sampled, fit: Fit) -> tuple[str, ...]:
     """What a design of short sequences, or of few deletions, says nothing about."""
-    fit, document, samples, scores = one.fit, one.case.document, one.samples, one.case.scores
+    document, samples, scores = sampled.case.document, sampled.samples, sampled.case.scores
     fitted = (samples.queries[samples.weights > 0] < document.n_units).sum(axis=1)
     if scores.ndim > 1 or not len(fitted):
         return ()
@@ -208,8 +435,3 @@ def _out_of_reach(one: Fitted) -> tuple[str, ...]:
             "gradient; values and Shapley values concern much shorter texts and are extrapolated",
         )
     return ()
-
-
-def _length_curve(model: Model, n_units: int) -> FloatArray | None:
-    curve = getattr(model, "length", None)
-    return None if curve is None else np.asarray(curve(np.arange(n_units + 1.0)))

@@ -5,12 +5,10 @@ A new method is one entry here; the contract tests pick it up from there.
 
 from functools import partial
 
-from slalom.explainers import attention, gradients
+from slalom.explainers import baselines
 from slalom.explainers.base import Explainer
-from slalom.explainers.controls import Control, all_zero, at_random
-from slalom.explainers.follow_up import FollowUpPlan
-from slalom.explainers.surrogate import QueryBudget, SurrogateExplainer
-from slalom.explainers.white_box import WhiteBox
+from slalom.explainers.baselines import Control, WhiteBox
+from slalom.explainers.surrogate import FollowUpPlan, QueryBudget, SurrogateExplainer
 from slalom.samplers.rivals import Coalitions, Halves, LimeMasks, Permutations
 from slalom.samplers.sequences import ShortSequences, SingletonsAndDoubles, SingletonsAndPairs
 from slalom.samplers.subsets import AllSubsets, Deletions, SingleRemovals, SubsetSizes
@@ -169,62 +167,62 @@ METHODS: dict[str, Explainer] = {
         WhiteBox(
             "gradient-mean",
             "Mean of the gradient with respect to a token's embedding",
-            partial(gradients.gradient, read=gradients.mean),
+            partial(baselines.gradient, read=baselines.mean),
         ),
         WhiteBox(
             "gradient-l1",
             "L1 norm of the gradient: sensitivity without a sign",
-            partial(gradients.gradient, read=gradients.l1),
+            partial(baselines.gradient, read=baselines.l1),
         ),
         WhiteBox(
             "gradient-l2",
             "L2 norm of the gradient: sensitivity without a sign",
-            partial(gradients.gradient, read=gradients.l2),
+            partial(baselines.gradient, read=baselines.l2),
         ),
         WhiteBox(
             "gradient-input",
             "Gradient times embedding",
-            partial(gradients.gradient, read=gradients.times_input),
+            partial(baselines.gradient, read=baselines.times_input),
             additive=True,
         ),
         WhiteBox(
             "integrated-gradients",
             "Gradients integrated along the straight line from the masked text to the text",
-            gradients.integrated_gradients,
+            baselines.integrated_gradients,
             additive=True,
         ),
         WhiteBox(
             "attention-mean",
             "Attention averaged over layers and heads: no sign",
-            partial(attention.attention, pool=attention.mean),
+            partial(baselines.attention, pool=baselines.mean_attention),
         ),
         WhiteBox(
             "attention-max",
             "Attention, maximum over layers and heads: no sign",
-            partial(attention.attention, pool=attention.largest),
+            partial(baselines.attention, pool=baselines.largest),
         ),
         WhiteBox(
             "attention-rollout",
             "Attention rollout, multiplied through the layers: no sign",
-            partial(attention.attention, pool=attention.rollout),
+            partial(baselines.attention, pool=baselines.rollout),
         ),
         WhiteBox(
             "attention-lrp",
             "Attention-aware layer-wise relevance propagation",
-            attention.relevance,
+            baselines.relevance,
             additive=True,
         ),
         WhiteBox(
             "attention-gradient",
             "Effect of less attention on a token, in all layers: one backward pass",
-            attention.mask_gradient,
+            baselines.mask_gradient,
             additive=True,
         ),
-        Control("random", "Control: random scores", at_random),
+        Control("random", "Control: random scores", baselines.at_random),
         Control(
             "constant",
             "Control: no unit matters; every subset scores like the full text",
-            all_zero,
+            baselines.all_zero,
             additive=True,
         ),
     )

@@ -8,16 +8,15 @@ lets the explanation of a single text start from what is known of its tokens.
 import os
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from slalom.document import Document, FloatArray, IntArray
 from slalom.errors import InputError, UnknownNameError
-from slalom.explainers.base import Plan, Request
-from slalom.explainers.follow_up import FollowUpPlan
-from slalom.explainers.surrogate import QueryBudget, SurrogateExplainer
-from slalom.explanation import Explanation, Quality, with_target
+from slalom.explainers.base import Plan, Request, noted
+from slalom.explainers.surrogate import FollowUpPlan, QueryBudget, SurrogateExplainer
+from slalom.explanation import Quality, with_target
 from slalom.files import Format, write_json
 from slalom.samplers.subsets import SubsetSizes
 from slalom.schema import Within, plain, read_as
@@ -158,6 +157,8 @@ class FromVocabulary:
     name: str = "slalom-prior"
     summary: str = "SLALOM whose prior is a vocabulary: for few queries"
     budget: QueryBudget = REDUCED_BUDGET
+    looks_inside: ClassVar[bool] = False
+    has_shapley_errors: ClassVar[bool] = True
 
     def plan(self, document: Document, request: Request) -> Plan:
         """The target is that of the vocabulary, whose values are its log-odds."""
@@ -178,7 +179,13 @@ class FromVocabulary:
             follow_up=FollowUpPlan(),
         )
         found = yield from method.plan(document, replace(request, target=table.target_index))
-        return self._noted(found, document)
+        self.check(found.classifier, found.labels)
+        keys = set(document.keys)
+        return noted(
+            found,
+            f"starts from a vocabulary of {table.n_documents} documents, which knows "
+            f"{len(keys & set(table.keys))} of {len(keys)} units",
+        )
 
     def check(self, name: str, labels: tuple[str, ...]) -> None:
         """Whether the vocabulary is of a classifier with these labels."""
@@ -188,14 +195,3 @@ class FromVocabulary:
                 f"the vocabulary is of a classifier with labels {', '.join(known)}, "
                 f"{name} has {', '.join(labels)}: make one for it"
             )
-
-    def _noted(self, explanation: Explanation, document: Document) -> Explanation:
-        self.check(explanation.classifier, explanation.labels)
-        keys = set(document.keys)
-        n_known = len(keys & set(self.vocabulary.keys))
-        note = (
-            f"starts from a vocabulary of {self.vocabulary.n_documents} documents, which knows "
-            f"{n_known} of {len(keys)} units"
-        )
-        quality = replace(explanation.quality, notes=(*explanation.quality.notes, note))
-        return replace(explanation, quality=quality)

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from slalom.classifiers.base import Classifier, Target, checked_text, is_independent, target_of
 from slalom.classifiers.cached import CachedClassifier
 from slalom.classifiers.load import as_classifier
-from slalom.document import Document, FloatArray, Text
+from slalom.document import Document, FloatArray, Queries, Text
 from slalom.errors import InputError
-from slalom.explainers.base import TargetName, checked_whole
-from slalom.explainers.execution.answers import ask
+from slalom.explainers.base import Answers, Ask, Asking, TargetName, checked_whole
+from slalom.explainers.execution.steps import in_step
 from slalom.explainers.vocabulary import Vocabulary
 from slalom.explanation import Quality, trust_of
 from slalom.samplers.subsets import SubsetSizes
@@ -235,7 +235,7 @@ def _collected(
         samples = [sampler.sample(d, n_queries, np.random.default_rng(seed)) for d in chunk]
         pairs = [(d, s.queries) for d, s in zip(chunk, samples, strict=True)]
         for owner, ((document, queries), answers) in enumerate(
-            zip(pairs, ask(cached, pairs), strict=True), begin
+            zip(pairs, in_step(cached, [_asking(*pair) for pair in pairs]), strict=True), begin
         ):
             seen = classifier.seen(document, queries)
             new = np.array([at for at in answers.first.tolist() if seen[at] not in known], np.intp)
@@ -261,6 +261,11 @@ def _collected(
         n_asked=n_rows,
         n_tokens=n_tokens,
     )
+
+
+def _asking(document: Document, queries: Queries) -> Asking[Answers]:
+    answers: Answers = yield Ask(document, queries)
+    return answers
 
 
 def _document_frequency(documents: Sequence[Document]) -> Counter[Hashable]:

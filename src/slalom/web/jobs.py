@@ -14,11 +14,9 @@ from time import monotonic
 from typing import Any, Protocol
 
 from slalom.document import Document
-from slalom.explainers.base import AskingMethod
 from slalom.explainers.execution.steps import Order, explained_here
-from slalom.explainers.phrases import ByPhrases, InsideByPhrases
+from slalom.explainers.phrases import ByPhrases
 from slalom.explainers.splitting import document_of
-from slalom.explainers.white_box import WhiteBox
 from slalom.explanation import Explanation
 from slalom.web.limits import Limits, Refusal, busy
 from slalom.web.models import Watched
@@ -141,23 +139,22 @@ class Task:
         return Made(explanation, document, self.wanted)
 
     def _starts_rough(self, n_queries: int) -> bool:
-        is_fitted = not isinstance(self.wanted.method, WhiteBox)
-        is_in_two_steps = isinstance(self.wanted.method, ByPhrases | InsideByPhrases)
-        if is_in_two_steps or not self.rough_first or self.wanted.repeats > 1:
+        method, once = self.wanted.method, self.wanted.repeats == 1
+        if isinstance(method, ByPhrases) or method.looks_inside or not (self.rough_first and once):
             return False
-        return is_fitted and n_queries >= WORTH_A_ROUGH_ANSWER
+        return n_queries >= WORTH_A_ROUGH_ANSWER
 
     def _explained(
         self, watched: Watched, document: Document, n_queries: int | None
     ) -> Explanation:
         wanted = self.wanted
         order = Order(wanted.method, wanted.request(n_queries))
-        if isinstance(wanted.method, AskingMethod):
-            (found,) = explained_here(watched, order, [document])
-        else:
+        if wanted.method.looks_inside:
             watched.tell(0)
-            with wanted.model.lock:  # it looks inside, and must be alone with the model
+            with wanted.model.lock:  # it must be alone with the model
                 (found,) = explained_here(wanted.model.classifier, order, [document])
+        else:
+            (found,) = explained_here(watched, order, [document])
         assert isinstance(found, Explanation)  # errors are raised
         return found
 

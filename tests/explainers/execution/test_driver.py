@@ -11,11 +11,10 @@ import slalom
 from oracles import TEXT, slalom_oracle
 from slalom.classifiers.text.function import FunctionClassifier
 from slalom.explainers.base import Request
-from slalom.explainers.execution import watched
-from slalom.explainers.execution.driver import chunks
+from slalom.explainers.execution import driver
+from slalom.explainers.execution.driver import Watched, chunks
 from slalom.explainers.execution.progress import Meter
 from slalom.explainers.execution.steps import Order
-from slalom.explainers.execution.watched import Watched
 from slalom.samplers.subsets import SubsetSizes
 
 WORDS = TEXT.split()
@@ -27,7 +26,7 @@ def classifier():
 
 
 def test_progress_is_told_in_queries_and_ends_with_those_that_were_asked(monkeypatch):
-    monkeypatch.setattr(watched, "TOKENS_PER_REPORT", 400)
+    monkeypatch.setattr(driver, "TOKENS_PER_REPORT", 400)
     told = []
     found = slalom.explain_many(
         classifier(), TEXTS, n_queries=200, progress=lambda *now: told.append(now)
@@ -54,7 +53,7 @@ def test_progress_ends_with_what_was_asked_be_it_more_or_less_than_planned(wante
 
 
 def test_what_progress_raises_ends_the_work(monkeypatch):
-    monkeypatch.setattr(watched, "TOKENS_PER_REPORT", 400)
+    monkeypatch.setattr(driver, "TOKENS_PER_REPORT", 400)
     oracle = slalom_oracle()
 
     class StoppedError(Exception):
@@ -70,7 +69,7 @@ def test_what_progress_raises_ends_the_work(monkeypatch):
 
 
 def test_watching_changes_no_answer(monkeypatch):
-    monkeypatch.setattr(watched, "TOKENS_PER_REPORT", 50)
+    monkeypatch.setattr(driver, "TOKENS_PER_REPORT", 50)
     plain = classifier()
     documents = [plain.split(text) for text in TEXTS]
     asked = [
@@ -78,7 +77,7 @@ def test_watching_changes_no_answer(monkeypatch):
         for n, document in enumerate(documents)
     ]
     asked.insert(2, (documents[0], asked[0][1][:0]))
-    meter = Meter(lambda done, total: None, 10**6).part(10**6)
+    meter = Meter(lambda done, total: None, 10**6).chunk(10**6)
     answers = Watched(plain, meter).logits(asked)
     for one, other in zip(answers, plain.logits(asked), strict=True):
         np.testing.assert_allclose(one, other, atol=1e-12)

@@ -8,7 +8,6 @@ from oracles import added, classifier_of
 from slalom.document import queries_from_masks
 from slalom.errors import ClassifierError, InputError
 from slalom.explainers.base import Ask, Split
-from slalom.explainers.execution.answers import ask
 from slalom.explainers.execution.steps import in_step
 
 TEXT = "plot music of rare"
@@ -37,7 +36,6 @@ def test_nothing_is_asked_twice_and_answers_stand_by_their_queries():
     assert (first.n_queries, second.n_queries) == (6, 16)
     assert first.empty is None
     np.testing.assert_array_equal(second.empty, known[-1])
-    assert second.n_tokens == document.n_tokens(queries).sum()
 
 
 def test_no_more_than_the_most_are_asked_and_the_first_come_first():
@@ -59,7 +57,7 @@ def test_equal_queries_are_one_row():
     classifier, asked = classifier_of(lambda words: float(len(words)))
     document = classifier.split("good good film")
     queries = queries_from_masks(np.array([[1, 1, 1], [1, 0, 1], [0, 1, 1], [0, 0, 1]], dtype=bool))
-    (told,) = ask(classifier, [(document, queries)])
+    ((told,),) = in_step(classifier, [asked_in_turn(document, (queries, None))])
     assert told.first.tolist() == [0, 1, 3]
     assert told.inverse.tolist() == [0, 1, 1, 2]
     assert len(asked) == 3

@@ -13,26 +13,27 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
-from slalom.classifiers.base import Classifier, runs_elsewhere
-from slalom.document import Document
-from slalom.errors import SlalomError
-from slalom.explainers.base import Result
-from slalom.explainers.execution.progress import Meter, Part
-from slalom.explainers.execution.steps import Order, explained_here
-from slalom.explainers.execution.watched import Watched
+import numpy as np
+
+from slalom.classifiers.base import Classifier, Delegating, anew, runs_elsewhere
+from slalom.document import Document, FloatArray
+from slalom.explainers.base import Given, Result
+from slalom.explainers.execution.progress import ChunkMeter, Meter
+from slalom.explainers.execution.steps import Order, Pair, explained_here
 from slalom.explainers.execution.workers import Desk, desk_of, workers_pay
 
-Found = Document | SlalomError  # an error: the text could not even be cut
 QUERIES_PER_CHUNK = 10_000  # of documents that are asked together
 QUERIES_PER_STEP = 2_000  # where results are wanted soon, or there are few documents for workers
 LEAST_CHUNKS = 10  # of many documents, beside a device
 AHEAD = 7  # chunks at work beside the one that is waited for, where the classifier has a device
+TOKENS_PER_REPORT = 2**15  # between two calls of a progress function
+ON_DEVICES = 4  # times as many: they like larger batches
 
 
 def explained(
     classifier: Classifier,
     order: Order,
-    documents: Iterable[Found],
+    documents: Iterable[Given],
     *,
     n_queries: int = QUERIES_PER_CHUNK,
     meter: Meter | None = None,
@@ -44,18 +45,18 @@ def explained(
         desk: Desk | None = None
         for chunk in chunks(order, documents, n_queries=n_queries):
             readable = [document for document in chunk if isinstance(document, Document)]
-            part = _part(meter, order, readable)
+            counter = None if meter is None else meter.chunk(planned(order, readable))
             if workers_pay(classifier, order, readable):
                 desk = desk or kept.enter_context(desk_of(classifier))
-                tasks = desk.begin(order, readable, _told(part))
-                waiting.append(_Begun(desk, chunk, part, tasks))
+                tell = _told_nobody if counter is None else counter.answered
+                waiting.append(_Begun(desk, chunk, counter, desk.begin(order, readable, tell)))
                 while len(waiting) > ahead or (waiting and waiting[0].is_done):
                     yield from waiting.popleft().results()
                 continue
             while waiting:
                 yield from waiting.popleft().results()
-            watched = classifier if part is None else Watched(classifier, part)
-            yield from _placed(chunk, explained_here(watched, order, readable), part)
+            watched = classifier if counter is None else Watched(classifier, counter)
+            yield from _placed(chunk, explained_here(watched, order, readable), counter)
         while waiting:
             yield from waiting.popleft().results()
 
@@ -65,8 +66,8 @@ class _Begun:
     """A chunk that workers are at."""
 
     desk: Desk
-    chunk: Sequence[Found]
-    part: Part | None
+    chunk: Sequence[Given]
+    counter: ChunkMeter | None
     tasks: "Sequence[Future[Any]]"
 
     @property
@@ -74,37 +75,33 @@ class _Begun:
         return all(task.done() for task in self.tasks)
 
     def results(self) -> Iterator[Result]:
-        yield from _placed(self.chunk, self.desk.results(self.tasks), self.part)
+        yield from _placed(self.chunk, self.desk.results(self.tasks), self.counter)
+
+
+def _told_nobody(n_queries: int) -> None:
+    pass
 
 
 def _placed(
-    chunk: Sequence[Found], results: Sequence[Result], part: Part | None
+    chunk: Sequence[Given], results: Sequence[Result], counter: ChunkMeter | None
 ) -> Iterator[Result]:
     """Errors of texts that could not be split keep their places."""
-    if part is not None:
-        part.finish()
+    if counter is not None:
+        counter.finish()
     left = iter(results)
     for document in chunk:
         yield next(left) if isinstance(document, Document) else document
 
 
-def _part(meter: Meter | None, order: Order, documents: Sequence[Document]) -> Part | None:
-    return None if meter is None else meter.part(planned(order, documents))
-
-
-def _told(part: Part | None) -> Any:
-    return (lambda n_queries: None) if part is None else part.answered
-
-
-def planned(order: Order, documents: Iterable[Found]) -> int:
+def planned(order: Order, documents: Iterable[Given]) -> int:
     """Queries of all documents, at most."""
     readable = (document for document in documents if isinstance(document, Document))
     return sum(order.request.planned(order.explainer, document) for document in readable)
 
 
-def chunks(order: Order, documents: Iterable[Found], *, n_queries: int) -> Iterator[list[Found]]:
+def chunks(order: Order, documents: Iterable[Given], *, n_queries: int) -> Iterator[list[Given]]:
     """Neighbours whose queries together fill a few large batches."""
-    chunk: list[Found] = []
+    chunk: list[Given] = []
     n_planned = 0
     for document in documents:
         chunk.append(document)
@@ -116,7 +113,7 @@ def chunks(order: Order, documents: Iterable[Found], *, n_queries: int) -> Itera
         yield chunk
 
 
-def queries_per_chunk(classifier: Classifier, order: Order, documents: Sequence[Found]) -> int:
+def queries_per_chunk(classifier: Classifier, order: Order, documents: Sequence[Given]) -> int:
     """Queries that are asked together; beside a device fewer where there are few documents.
 
     The last ones would otherwise be fitted by a few workers while the others wait.
@@ -126,3 +123,46 @@ def queries_per_chunk(classifier: Classifier, order: Order, documents: Sequence[
     total = planned(order, documents)
     more_than_one = total // max(1, len(documents)) + 1
     return min(QUERIES_PER_CHUNK, max(QUERIES_PER_STEP, more_than_one, total // LEAST_CHUNKS))
+
+
+class Watched(Delegating):
+    """A classifier whose answers are counted as they come, for whoever waits."""
+
+    def __init__(self, classifier: Classifier, counter: ChunkMeter) -> None:
+        self.classifier = classifier
+        self.counter = counter
+
+    def anew(self, number: int) -> "Watched":
+        return Watched(anew(self.classifier, number), self.counter)
+
+    def logits(self, asked: Sequence[Pair]) -> list[FloatArray]:
+        """In slices of about TOKENS_PER_REPORT, each document's answers put together again."""
+        answers: list[list[FloatArray]] = [[np.zeros((0, len(self.labels)))] for _ in asked]
+        n_tokens = TOKENS_PER_REPORT * (ON_DEVICES if runs_elsewhere(self.classifier) else 1)
+        for numbers, pairs in _slices(asked, n_tokens):
+            for number, logits in zip(numbers, self.classifier.logits(pairs), strict=True):
+                answers[number].append(logits)
+            self.counter.answered(sum(len(queries) for _, queries in pairs))
+        return [np.concatenate(slices) for slices in answers]
+
+
+def _slices(asked: Sequence[Pair], n_tokens: int) -> Iterator[tuple[list[int], list[Pair]]]:
+    """Pairs in their order, cut where enough tokens have come together."""
+    numbers: list[int] = []
+    pairs: list[Pair] = []
+    room = n_tokens
+    for number, (document, queries) in enumerate(asked):
+        ends = np.cumsum(document.n_tokens(queries), dtype=np.int64)
+        start = 0
+        while start < len(queries):
+            used = int(ends[start - 1]) if start else 0
+            stop = max(start + 1, int(np.searchsorted(ends, used + room, side="right")))
+            numbers.append(number)
+            pairs.append((document, queries[start:stop]))
+            room -= int(ends[stop - 1]) - used
+            start = stop
+            if room <= 0 or start < len(queries):
+                yield numbers, pairs
+                numbers, pairs, room = [], [], n_tokens
+    if pairs:
+        yield numbers, pairs

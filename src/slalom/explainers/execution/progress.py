@@ -108,8 +108,8 @@ class Meter:
     done: int = 0
     lock: Lock = field(default_factory=Lock)
 
-    def part(self, n_planned: int) -> "Part":
-        return Part(self, n_planned)
+    def chunk(self, n_planned: int) -> "ChunkMeter":
+        return ChunkMeter(self, n_planned)
 
     def add(self, n_queries: int, *, unplanned: int = 0) -> None:
         with self.lock:
@@ -119,7 +119,7 @@ class Meter:
 
 
 @dataclass
-class Part:
+class ChunkMeter:
     """A chunk's share of the whole; where it needs more or fewer queries, the plan changes."""
 
     meter: Meter

@@ -1,71 +1,58 @@
 """Many generators of queries in step: all are asked, all are told, until each has its result.
 
-What they ask is asked together, in one call of the classifier per step.
+What they ask is asked together, in one call of the classifier per step. Each distinct query about
+a text is asked once, and counted here; to see whether the classifier repeats itself some are asked
+anew, or all of them several times. A text may be split in more than one way while it is explained:
+answers are shared by all its documents, and counted for each and for all of them together.
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any
 
-from slalom.classifiers.base import Classifier
-from slalom.document import Document
-from slalom.errors import SlalomError
+import numpy as np
+
+from slalom.classifiers.base import Classifier, anew, checked_logits, is_independent, remarks_on
+from slalom.classifiers.cached import distinct
+from slalom.document import END, Document, FloatArray, Queries, stack
+from slalom.errors import ClassifierError, SlalomError, counted
 from slalom.explainers.base import (
+    Answers,
+    Ask,
     Asking,
-    AskingMethod,
     Explainer,
-    InsideMethod,
+    Look,
+    Outputs,
+    Repeats,
     Request,
     Result,
     Split,
 )
-from slalom.explainers.execution.answers import Conversation, Pending, answers_to
 from slalom.explanation import Explanation
 from slalom.surrogates.threads import one_thread
 
+EMPTY = np.array([[END]], dtype=np.int32)
+Pair = tuple[Document, Queries]
 
-@dataclass(eq=False)
-class Job:
-    """One generator, and where it stands: it waits for an answer, or it is done."""
 
-    plan: Asking[Any]
-    conversation: Conversation
-    pending: Pending | None = None
-    result: Any = None
-    seconds: float = field(default=0.0)  # of its own computing
+@dataclass(frozen=True)
+class Order:
+    """What is to be done with every document."""
 
-    def advance(self, answer: Any = None) -> None:
-        """Up to its next question, or its end."""
-        start = perf_counter()
-        try:
-            wanted = self.plan.send(answer)
-            while isinstance(wanted, Split):
-                spans, too_long = wanted.spans, wanted.too_long
-                classifier, text = self.conversation.classifier, wanted.document.text
-                wanted = self.plan.send(classifier.split(text, spans, too_long=too_long))
-            self.pending = self.conversation.begin(wanted)
-        except StopIteration as done:
-            self.pending, self.result = None, done.value
-        finally:
-            self.seconds += perf_counter() - start
-        if isinstance(self.result, Explanation):
-            self.result = self._with_cost(self.result)
+    explainer: Explainer
+    request: Request
+    keep_errors: bool = False  # a document's SlalomError stands in the place of its explanation
 
-    def fail(self, problem: SlalomError) -> None:
-        self.pending, self.result = None, problem
 
-    def _with_cost(self, explanation: Explanation) -> Explanation:
-        """What all its rounds cost together."""
-        asked = self.conversation
-        quality = replace(
-            explanation.quality,
-            n_queries=asked.n_queries,
-            n_repeats=asked.n_repeats,
-            n_tokens=asked.n_tokens,
-            seconds=asked.seconds + self.seconds,
-        )
-        return replace(explanation, quality=quality)
+def explained_here(
+    classifier: Classifier, order: Order, documents: Sequence[Document]
+) -> list[Result]:
+    """Documents by one method, together, in this process."""
+    request, n_each, allowed = order.request, order.request.repeats, order.request.n_queries
+    distinct_ones = replace(request, n_queries=None if allowed is None else allowed // n_each)
+    plans = [order.explainer.plan(document, distinct_ones) for document in documents]
+    return in_step(classifier, plans, keep_errors=order.keep_errors, n_each=n_each)
 
 
 def in_step(
@@ -83,7 +70,7 @@ def in_step(
     return [job.result for job in jobs]
 
 
-def _advance(told: Sequence[tuple[Job, Any]], keep_errors: bool) -> None:
+def _advance(told: "Sequence[tuple[Job, Any]]", keep_errors: bool) -> None:
     with one_thread():
         for job, answer in told:
             try:
@@ -95,12 +82,11 @@ def _advance(told: Sequence[tuple[Job, Any]], keep_errors: bool) -> None:
 
 
 def _answered(
-    classifier: Classifier, jobs: Sequence[Job], keep_errors: bool
-) -> list[tuple[Job, Any]]:
+    classifier: Classifier, jobs: "Sequence[Job]", keep_errors: bool
+) -> "list[tuple[Job, Any]]":
     """All together; where that fails and errors are kept, each for itself."""
-    asked = [(job.conversation, job.pending) for job in jobs if job.pending is not None]
     try:
-        return list(zip(jobs, answers_to(classifier, asked), strict=True))
+        return list(zip(jobs, _answers(classifier, jobs), strict=True))
     except SlalomError as problem:
         if not keep_errors:
             raise
@@ -110,31 +96,252 @@ def _answered(
     return [told for job in jobs for told in _answered(classifier, [job], keep_errors)]
 
 
-@dataclass(frozen=True)
-class Order:
-    """What is to be done with every document."""
+@dataclass(eq=False)
+class Job:
+    """One generator, and where it stands: it waits for answers, or it is done."""
 
-    explainer: Explainer
-    request: Request
-    keep_errors: bool = False  # a document's SlalomError stands in the place of its explanation
+    plan: Asking[Any]
+    conversation: "Conversation"
+    pending: "Pending | None" = None
+    result: Any = None
+    seconds: float = 0.0  # of its own computing
+
+    def advance(self, answer: Any = None) -> None:
+        """Up to what it asks next, or its end."""
+        start, classifier = perf_counter(), self.conversation.classifier
+        try:
+            wanted = self.plan.send(answer)
+            while not isinstance(wanted, Ask):
+                wanted = self.plan.send(_without_asking(classifier, wanted))
+            self.pending = self.conversation.begin(wanted)
+        except StopIteration as done:
+            self.pending, self.result = None, done.value
+        finally:
+            self.seconds += perf_counter() - start
+        if isinstance(self.result, Explanation):
+            self.result = self._with_cost(self.result)
+
+    def fail(self, problem: SlalomError) -> None:
+        self.pending, self.result = None, problem
+
+    def _with_cost(self, explanation: Explanation) -> Explanation:
+        """What all its rounds cost together, beside what it computed itself."""
+        asked, quality = self.conversation, explanation.quality
+        cost = replace(
+            quality,
+            n_queries=asked.n_queries,
+            n_repeats=asked.n_repeats,
+            n_tokens=asked.n_tokens + quality.n_tokens,
+            seconds=asked.seconds + self.seconds,
+        )
+        return replace(explanation, quality=cost)
 
 
-def explained_here(
-    classifier: Classifier, order: Order, documents: Sequence[Document]
-) -> list[Result]:
-    """Documents by one method, together, in this process."""
-    explainer, request = order.explainer, order.request
-    if isinstance(explainer, AskingMethod):
-        n_each, n_queries = request.repeats, request.n_queries
-        distinct = replace(request, n_queries=None if n_queries is None else n_queries // n_each)
-        plans = [explainer.plan(document, distinct) for document in documents]
-        return in_step(classifier, plans, keep_errors=order.keep_errors, n_each=n_each)
-    assert isinstance(explainer, InsideMethod)
-    try:
-        return list(explainer.explain(classifier, documents, request)) if documents else []
-    except SlalomError as problem:
-        if not order.keep_errors:
-            raise
-        if len(documents) == 1:
-            return [problem]
-    return [result for one in documents for result in explained_here(classifier, order, [one])]
+def _without_asking(classifier: Classifier, wanted: Split | Look) -> Any:
+    if isinstance(wanted, Look):
+        return wanted.at(classifier)
+    return classifier.split(wanted.document.text, wanted.spans, too_long=wanted.too_long)
+
+
+@dataclass(eq=False)
+class Account:
+    """One document: what was asked about it, and what that cost."""
+
+    document: Document
+    empty: Hashable  # what the classifier reads of the empty text; None: that cannot be asked
+    known: dict[Hashable, FloatArray] = field(default_factory=dict)  # what it read → logits
+    queries: list[Queries] = field(default_factory=list)  # in the order of `known`
+    twice: dict[Hashable, tuple[FloatArray, FloatArray]] = field(default_factory=dict)
+    n_again: int = 0  # asked anew, to see what answers are worth
+
+    def room(self, ask: Ask) -> int | None:
+        """How many more may be asked; None: any number."""
+        return None if ask.most is None else max(0, ask.most - len(self.known) - self.n_again)
+
+
+@dataclass(frozen=True, eq=False)
+class Pending:
+    """An Ask as the classifier reads it, and what of it is new: entries with their queries."""
+
+    ask: Ask
+    account: Account
+    entries: Sequence[Hashable]  # of all its queries
+    new: dict[Hashable, int]  # about this document
+    asked: dict[Hashable, int]  # those of them that are new about the text
+    again: dict[Hashable, int]  # those that are asked anew
+
+    @property
+    def pair(self) -> Pair:
+        return self.ask.document, self.ask.queries[list(self.asked.values())]
+
+    @property
+    def pair_again(self) -> Pair:
+        again = self.ask.queries[:0] if self.ask.again is None else self.ask.again
+        return self.ask.document, again[list(self.again.values())]
+
+
+@dataclass(frozen=True, eq=False)
+class Said:
+    """What a classifier said to what was new of one Ask."""
+
+    rounds: FloatArray  # (n_each, n_asked, n_classes)
+    again: FloatArray  # (n_again, n_classes)
+    n_tokens: tuple[int, int]  # of those asked, each once, and of those asked anew
+    seconds: float
+
+
+@dataclass(eq=False)
+class Conversation:
+    """All that is asked about one text, every query `n_each` times."""
+
+    classifier: Classifier
+    n_each: int = 1
+    known: dict[Hashable, FloatArray] = field(default_factory=dict)
+    accounts: dict[int, Account] = field(default_factory=dict)  # by the identity of the frame
+    n_tokens: int = 0
+    seconds: float = 0.0
+
+    @property
+    def n_repeats(self) -> int:
+        n_again = sum(account.n_again for account in self.accounts.values())
+        return n_again + (self.n_each - 1) * len(self.known)
+
+    @property
+    def n_queries(self) -> int:
+        return self.n_repeats + len(self.known)
+
+    def begin(self, ask: Ask) -> Pending:
+        """Find out what is to be asked."""
+        account, document = self._account(ask.document), ask.document
+        again: dict[Hashable, int] = {}
+        if ask.again is not None:
+            twice, known = account.twice, account.known
+            read = _first_places(self.classifier.seen(document, ask.again))
+            again = {one: at for one, at in read.items() if one in known and one not in twice}
+            again = dict(list(again.items())[: account.room(ask)])
+        entries = self.classifier.seen(document, ask.queries)
+        new = {one: at for one, at in _first_places(entries).items() if one not in account.known}
+        room = account.room(ask)
+        new = new if room is None else dict(list(new.items())[: max(0, room - len(again))])
+        asked = {one: at for one, at in new.items() if one not in self.known}
+        return Pending(ask, account, entries, new, asked, again)
+
+    def end(self, pending: Pending, said: Said) -> Answers:
+        """Keep what was said to the new queries; answers to all of them."""
+        account = self._keep(pending, said)
+        answered = np.array([one in account.known for one in pending.entries], dtype=bool)
+        rows = np.flatnonzero(answered)
+        entries = [pending.entries[at] for at in rows.tolist()]
+        first, inverse = distinct(entries)
+        logits = [account.known[entry] for entry in entries]
+        n_repeats = account.n_again + (self.n_each - 1) * len(account.known)
+        return Answers(
+            logits=np.array(logits).reshape(len(rows), len(self.classifier.labels)),
+            rows=rows,
+            first=first,
+            inverse=inverse,
+            empty=account.known.get(account.empty),
+            outputs=_outputs_of(self.classifier),
+            remarks=self._remarks(account),
+            repeats=self._repeats(account),
+            n_queries=len(account.known) + n_repeats,
+            n_repeats=n_repeats,
+        )
+
+    def _keep(self, pending: Pending, said: Said) -> Account:
+        account, n_each, rounds = pending.account, self.n_each, said.rounds
+        means = rounds[0] if n_each == 1 else rounds.mean(axis=0)
+        self.known.update(zip(pending.asked, means, strict=True))
+        account.known.update((entry, self.known[entry]) for entry in pending.new)
+        if n_each > 1:
+            both = zip(rounds[0], rounds[-1], strict=True)
+            account.twice.update(zip(pending.asked, both, strict=True))
+        for entry, logits in zip(pending.again, said.again, strict=True):
+            account.twice[entry] = account.known[entry], logits
+        account.queries.append(pending.ask.queries[list(pending.new.values())])
+        n_asked, n_again = said.n_tokens
+        self.n_tokens += n_each * n_asked + n_again
+        account.n_again += len(pending.again)
+        self.seconds += said.seconds
+        return account
+
+    def _repeats(self, account: Account) -> Repeats | None:
+        if not account.twice:
+            return None
+        before, after = zip(*account.twice.values(), strict=True)
+        return Repeats(np.array(before), np.array(after), self.n_each)
+
+    def _account(self, document: Document) -> Account:
+        """The same for tied and untied versions of a document, which share their frame."""
+        found = self.accounts.get(id(document.frame))
+        if found is None:
+            empty = None
+            if document.has_empty_query:
+                (empty,) = self.classifier.seen(document, EMPTY)
+            found = self.accounts[id(document.frame)] = Account(document, empty)
+        return found
+
+    def _remarks(self, account: Account) -> tuple[str, ...]:
+        if getattr(self.classifier, "remarks", None) is None:
+            return ()
+        logits = np.array(list(account.known.values()))
+        return remarks_on(self.classifier, account.document, stack(account.queries), logits)
+
+
+def _first_places(entries: Sequence[Hashable]) -> dict[Hashable, int]:
+    return {entries[at]: at for at in distinct(entries)[0].tolist()}
+
+
+def _outputs_of(classifier: Classifier) -> Outputs:
+    return Outputs(classifier.name, tuple(classifier.labels), is_independent(classifier))
+
+
+def _answers(classifier: Classifier, jobs: Sequence[Job]) -> list[Answers]:
+    """The new queries of all of them, asked together; then those that are asked anew."""
+    start, n_each = perf_counter(), jobs[0].conversation.n_each
+    waiting = [(job.conversation, job.pending) for job in jobs if job.pending is not None]
+    pairs = [pending.pair for _, pending in waiting]
+    rounds = [_checked(classifier, pairs)]
+    rounds += [_checked(anew(classifier, number), pairs) for number in range(1, n_each)]
+    pairs_again = [pending.pair_again for _, pending in waiting]
+    asked_again = any(len(queries) for _, queries in pairs_again)
+    again = _checked(anew(classifier, 1) if asked_again else classifier, pairs_again)
+    both = zip(pairs, pairs_again, strict=True)
+    n_tokens = [(_n_tokens(pair), _n_tokens(pair_again)) for pair, pair_again in both]
+    per_token = (perf_counter() - start) / max(1, sum(map(sum, n_tokens)))
+    return [
+        conversation.end(
+            pending,
+            Said(
+                np.stack([logits[at] for logits in rounds]),
+                again[at],
+                n_tokens[at],
+                per_token * sum(n_tokens[at]),
+            ),
+        )
+        for at, (conversation, pending) in enumerate(waiting)
+    ]
+
+
+def _n_tokens(pair: Pair) -> int:
+    document, queries = pair
+    return int(document.n_tokens(queries).sum())
+
+
+def _checked(classifier: Classifier, new: Sequence[Pair]) -> list[FloatArray]:
+    """The answers, checked: a class of the caller's own may return anything."""
+    asked = [pair for pair in new if len(pair[1])]
+    answers = classifier.logits(asked) if asked else []
+    if not isinstance(answers, Sized) or len(answers) != len(asked):
+        given = len(answers) if isinstance(answers, Sized) else type(answers).__name__
+        raise ClassifierError(
+            f"{classifier.name}.logits returned {given} for {counted(len(asked), 'document')}: "
+            "expected a list with one array for each"
+        )
+    labels, name, left = classifier.labels, classifier.name, iter(answers)
+    return [
+        checked_logits(next(left), n_queries=len(queries), n_classes=len(labels), name=name)
+        if len(queries)
+        else np.zeros((0, len(labels)))
+        for _, queries in new
+    ]

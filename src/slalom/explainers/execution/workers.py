@@ -31,9 +31,9 @@ from slalom.classifiers.base import (
 )
 from slalom.document import END, Document, FloatArray, Queries, Text
 from slalom.errors import ClassifierError, SlalomError
-from slalom.explainers.base import AskingMethod, Result
+from slalom.explainers.base import Result
 from slalom.explainers.execution.pool import Ask, cores, is_awake, portable, submit
-from slalom.explainers.execution.steps import Order, explained_here
+from slalom.explainers.execution.steps import Order, Pair, explained_here
 
 WORTHWHILE = 8e7  # rows × features² of all documents; starting workers takes as long
 PER_WORKER = 4  # documents at a time: asked together they fill a batch, fitted they take a second
@@ -42,12 +42,11 @@ THREADS_AT_DEVICE = 2  # one batch is computed while the next is put together
 SECONDS_PER_TURN = 1e-3  # of a thread; Python's own 5 ms starve a device that is fed by one
 UNITS_PER_TURN = 2**19  # of all queries, shown or not: a few batches
 UNITS_PER_TOKEN = 2  # of a row: about as many as a query shows it does not show
-Pair = tuple[Document, Queries]
 
 
 def workers_pay(classifier: Classifier, order: Order, documents: Sequence[Document]) -> bool:
     """Whether there are cores, enough to do, and workers would know what the classifier reads."""
-    if len(documents) < 2 or cores() < 2 or not isinstance(order.explainer, AskingMethod):
+    if len(documents) < 2 or cores() < 2 or order.explainer.looks_inside:
         return False
     if not (knows_labels(classifier) and _has_outline(classifier, documents[0])):
         return False
