@@ -17,7 +17,8 @@ import pytest
 from slalom.classifiers.chat import classifier as chat
 from slalom.classifiers.huggingface import windows
 from slalom.cli.main import commands
-from slalom.corpus import cost, work
+from slalom.corpus import explain as corpus_explain
+from slalom.corpus import work
 from slalom.explainers import phrases, splitting, surrogate, vocabulary_fit
 from slalom.explanation import FAIR_TRUST, HIGH_TRUST
 from slalom.metrics import faithfulness, interactions, shapley
@@ -75,7 +76,7 @@ CLAIMS = [
     ("docs/chat.md", f"`concurrency` requests run at once ({default(CHAT, 'concurrency')})"),
     ("docs/chat.md", f"up to `retries` times ({default(CHAT, 'retries')})"),
     ("docs/chat.md", f"estimated at {IN_WORDS[chat.BYTES_PER_TOKEN]} bytes per token"),
-    ("docs/corpus.md", f"from {IN_WORDS[cost.SAMPLE]} documents rehearsed"),
+    ("docs/corpus.md", f"from {IN_WORDS[corpus_explain.SAMPLE]} documents rehearsed"),
     ("docs/corpus.md", f"| `schema_version` | {SCHEMA_VERSION} |"),
     ("docs/evaluate.md", f"without the top {SHARES} % of the units"),
     ("docs/evaluate.md", f"all subsets of up to {shapley.EXACT_UP_TO} units"),

@@ -9,10 +9,9 @@ import slalom
 from corpora import SAYS, classifier, log_odds, reviews, write_jsonl
 from slalom.corpus.diff import diff
 from slalom.corpus.explain import explain_dataset
-from slalom.corpus.findings import findings
 from slalom.corpus.folder import RunFolder
 from slalom.corpus.report import report
-from slalom.corpus.survey import pairs_of, survey_of
+from slalom.corpus.survey import findings, pairs_of, survey_of
 from slalom.errors import FileError, InputError
 
 NASTY = "<script>alert(1)</script>"

@@ -170,7 +170,7 @@ def explain_corpus(
 
 
 def _cost(prepared: "Prepared", typed: TypedModel) -> str:
-    from slalom.corpus.cost import cost_of
+    from slalom.corpus.explain import cost_of
 
     work = prepared.work
     cost = cost_of(typed.classifier(), work.recipe, work.layout, left=prepared.left)
@@ -203,10 +203,9 @@ def explain_table(
     dataset: "Dataset", recipe: "Recipe", typed: TypedModel, *, target: str | None, dry_run: bool
 ) -> None:
     """One table into one Parquet file: `slalom explain --file x.csv --out scores.parquet`."""
-    from slalom.corpus.one_file import finish_file, prepare_file
+    from slalom.corpus.explain import finish_file, prepare_file
     from slalom.corpus.plan import broken_lines
-    from slalom.corpus.run import LocalEngine
-    from slalom.corpus.settings import PREDICTED
+    from slalom.corpus.run import PREDICTED, LocalEngine
 
     engine = LocalEngine(typed.classifier)
     prepared = prepare_file(typed.classifier, dataset, recipe, target=target, engine=engine)

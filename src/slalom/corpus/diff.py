@@ -14,11 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from slalom.corpus.findings import CLEAR, MIN_DOCUMENTS
 from slalom.corpus.folder import RunFolder
 from slalom.corpus.report import page, painted, table
-from slalom.corpus.settings import OTHER_MODEL, in_words
-from slalom.corpus.survey import Survey, batches, survey_of
+from slalom.corpus.run import OTHER_MODEL, in_words
+from slalom.corpus.survey import CLEAR, MIN_DOCUMENTS, Survey, batches, survey_of
 from slalom.errors import InputError
 from slalom.views.numbers import ROUNDING, counted, margin, number
 from slalom.views.reading import label

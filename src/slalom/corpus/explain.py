@@ -1,39 +1,54 @@
-"""`explain_dataset`: the one call behind `slalom corpus` and `slalom explain --file`."""
+"""`explain_dataset`: the one call behind `slalom corpus` and `slalom explain --file`.
 
-from collections.abc import Callable
+What a run will cost is estimated from a few of its documents; nothing is asked. A small corpus
+becomes one Parquet file without a folder to look after: until it is finished the work lies in a
+hidden folder beside it, so that the same command goes on after an interrupt; then the folder goes
+and the file is there as a whole.
+"""
+
+import json
+import shutil
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 from slalom.classifiers.base import Classifier, accelerator
 from slalom.classifiers.load import as_classifier, load
-from slalom.corpus.folder import RunFolder
-from slalom.corpus.layout import layout_of
+from slalom.corpus.folder import Layout, RunFolder, layout_of
 from slalom.corpus.plan import Indexed, Shard, columns_together, folder_of, shards_of
+from slalom.corpus.records import Record
 from slalom.corpus.run import (
+    PREDICTED,
     Engine,
     Index,
     LocalEngine,
     Make,
     Summary,
     Work,
+    agree,
+    begin,
     close,
     index_input,
     keep_plan,
     one_target,
     rows_per_file,
+    settings_of,
     summary_of,
+    write_vocabulary,
 )
-from slalom.corpus.settings import PREDICTED, agree, begin, settings_of
-from slalom.corpus.vocabulary import write_vocabulary
 from slalom.corpus.work import Recipe
-from slalom.errors import FileError, InputError, Setting, UnknownNameError
+from slalom.errors import FileError, InputError, Setting, UnknownNameError, counted, grouped
 from slalom.explainers.base import Explainer, TargetName
+from slalom.explainers.dry_run import Cost, dry_run
 from slalom.explainers.methods import checked_repeats, with_max_error
+from slalom.explainers.splitting import document_of
 from slalom.tables import arrow
 
 ENGINES = ("local", "ray")
+SETTINGS = b"slalom.settings"  # the key under which a single file holds what was asked
 OnProgress = Callable[[int, int], None]  # rows done, rows in all
 
 
@@ -221,3 +236,129 @@ class _Given:
 
     def __call__(self) -> Classifier:
         return as_classifier(self.classifier)
+
+
+SAMPLE = 20  # documents that are rehearsed, or a few more
+
+
+@dataclass(frozen=True)
+class RunCost:
+    """Means over the documents rehearsed, times the rows that are left."""
+
+    n_rows: int
+    n_sampled: int
+    n_queries: float  # per document
+    n_tokens: float
+    n_requests: float | None  # None: nothing is sent anywhere
+
+    def __str__(self) -> str:
+        if not self.n_rows:
+            return "nothing is left to explain"
+        rows = counted(self.n_rows, "text")
+        if not self.n_sampled:
+            return f"{rows} left; none of those sampled can be explained"
+        queries = f"about {_rounded(self.n_rows * self.n_queries)} queries"
+        if self.n_requests is not None:
+            queries += f" (at most {_rounded(self.n_rows * self.n_requests)} requests)"
+        return (
+            f"{rows} to explain: {queries} and {_rounded(self.n_rows * self.n_tokens)} tokens, "
+            f"estimated from {self.n_sampled} of them ({self.n_queries:.0f} queries and "
+            f"{self.n_tokens:.0f} tokens each)"
+        )
+
+
+def _rounded(n: float) -> str:
+    """Three digits, the others 0."""
+    return grouped(round(float(f"{n:.3g}")))
+
+
+def _spread(left: Sequence[Shard]) -> Iterator[Record]:
+    """Some rows of some shards, at even distances: rows may be in order of their length."""
+    shards = left[:: max(1, len(left) // SAMPLE)]
+    step = max(1, sum(shard.n_rows for shard in shards) // SAMPLE)
+    rows = chain.from_iterable(shard.records() for shard in shards)
+    return islice(rows, step // 2, None, step)
+
+
+def cost_of(
+    classifier: Classifier, recipe: Recipe, layout: Layout, *, left: Sequence[Shard]
+) -> RunCost:
+    """Rehearse documents spread over the input."""
+    n_rows = sum(shard.n_rows for shard in left)
+    costs: list[Cost] = []
+    for record in _spread(left):
+        try:
+            text = layout.text(record)
+            document = document_of(classifier, text, recipe.units, too_long=recipe.too_long)
+        except InputError:
+            continue
+        costs.append(dry_run(recipe.method, classifier, document, request=recipe.request))
+    n = max(1, len(costs))
+    requests = [cost.n_requests for cost in costs if cost.n_requests is not None]
+    return RunCost(
+        n_rows,
+        len(costs),
+        sum(cost.n_queries for cost in costs) / n,
+        sum(cost.n_tokens for cost in costs) / n,
+        sum(requests) / n if requests else None,
+    )
+
+
+def prepare_file(
+    make: Make, dataset: Dataset, recipe: Recipe, *, target: TargetName, engine: Engine
+) -> Prepared:
+    """As for a folder; `dataset.output` is the file. One of another run is refused."""
+    arrow()
+    out = dataset.output
+    if out.is_dir():
+        raise FileError(f"cannot write {out}: it is a folder, name a file in it")
+    if not out.parent.is_dir():
+        raise FileError(f"cannot write {out}: there is no folder {out.parent}")
+    inner = replace(dataset, output=_folder(out))
+    prepared = prepare(make, inner, recipe, target=target, engine=engine, each_its_own=True)
+    if out.exists() and _settings(out) != prepared.settings:
+        raise FileError(f"{out} exists, and holds other results: name another file, or delete it")
+    return prepared
+
+
+def finish_file(
+    prepared: Prepared, out: Path, engine: Engine, on_progress: OnProgress | None = None
+) -> Summary | None:
+    """Do what is left and put the file in its place; None: it was there already."""
+    folder = prepared.work.folder
+    if out.exists():
+        shutil.rmtree(folder.path, ignore_errors=True)  # of a run that was killed at its very end
+        return None
+    summary = finish(prepared, engine, on_progress)
+    _join(folder, out, prepared.settings)
+    shutil.rmtree(folder.path)
+    return replace(summary, folder=out)
+
+
+def _folder(out: Path) -> Path:
+    return out.parent / f".{out.name}.run"
+
+
+def _settings(out: Path) -> Any:
+    from pyarrow import ArrowInvalid, parquet
+
+    try:
+        found = (parquet.read_schema(out).metadata or {}).get(SETTINGS)
+    except (ArrowInvalid, OSError):
+        return None
+    return None if found is None else json.loads(found)
+
+
+def _join(folder: RunFolder, out: Path, settings: dict[str, Any]) -> None:
+    from pyarrow.parquet import ParquetFile, ParquetWriter
+
+    parts = sorted(folder.path.glob("part-*.parquet"))
+    schema = ParquetFile(parts[0]).schema_arrow.with_metadata({SETTINGS: json.dumps(settings)})
+
+    def fill(file: Any) -> None:
+        with ParquetWriter(file, schema, compression="zstd") as writer:
+            for part in parts:
+                for batch in ParquetFile(part).iter_batches():
+                    writer.write_batch(batch.replace_schema_metadata(schema.metadata))
+
+    folder.write(out, fill)

@@ -12,8 +12,7 @@ from time import perf_counter
 from typing import IO, Any
 
 from slalom.classifiers.base import Classifier, text_logits
-from slalom.corpus.folder import RunFolder
-from slalom.corpus.layout import Layout
+from slalom.corpus.folder import Layout, RunFolder
 from slalom.corpus.plan import Shard
 from slalom.corpus.records import Record, parquet_file
 from slalom.corpus.words import WordSums

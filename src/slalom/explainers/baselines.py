@@ -12,7 +12,7 @@ What the answering token attends to, and relevance propagated through attention:
     attention-mean        mean over layers and heads of the attention from where the answer is read
     attention-max         the maximum instead
     attention-rollout     Π_l (½ A_l + ½ I), A_l the mean over heads (Abnar & Zuidema 2020)
-    attention-lrp         AttnLRP (Achtibat et al. 2024), see classifiers/huggingface/relevance.py
+    attention-lrp         AttnLRP (Achtibat et al. 2024), see classifiers/huggingface/internals.py
     attention-gradient    ∂F/∂b_t, b_t added to the attention logits of token t as a key, in all
                           layers and heads: what happens as the model begins to look away from it
 

@@ -5,18 +5,16 @@ import math
 import pytest
 
 from slalom.classifiers.chat.answers import (
-    answer_from_candidates,
-    answer_from_samples,
-    spellings_of,
-)
-from slalom.classifiers.chat.replies import (
     Candidates,
     Samples,
     UnreadableReply,
+    answer_from_candidates,
+    answer_from_samples,
     candidates_from_json,
     candidates_of,
     response_of,
     samples_from_json,
+    spellings_of,
     texts_of,
     tokens_used,
 )

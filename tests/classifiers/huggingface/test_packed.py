@@ -8,11 +8,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from slalom.classifiers.huggingface import shortcut
+from slalom.classifiers.huggingface import encoder
 from slalom.classifiers.huggingface.batching import MAX_ROWS, Rows, in_row_order
-from slalom.classifiers.huggingface.encoder import encoder_of
+from slalom.classifiers.huggingface.encoder import attention_by_rows, encoder_of, packed_scores
 from slalom.classifiers.huggingface.held import held, rounded_up
-from slalom.classifiers.huggingface.packed import attention_by_rows, packed_scores
 from tokenizers_made_here import tiny
 
 ENCODERS = ["BERT", "DistilBERT", "Electra", "RoBERTa"]
@@ -107,7 +106,7 @@ def test_weights_on_a_processor_are_asked_otherwise() -> None:
     model, _ = tiny("BERT")
     there = held(drawn(LENGTHS), torch.device("cpu"))
     for one in (model, model.bfloat16(), model.double()):
-        assert shortcut.end_to_end(one, there, lambda chosen: torch.zeros(1), typed=True) is None
+        assert encoder.end_to_end(one, there, lambda chosen: torch.zeros(1), typed=True) is None
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])

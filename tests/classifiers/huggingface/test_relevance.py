@@ -6,7 +6,7 @@ from torch import nn
 from torch.nn import functional
 from transformers.activations import ACT2FN
 
-from slalom.classifiers.huggingface.relevance import relevance_rules
+from slalom.classifiers.huggingface.internals import relevance_rules
 
 X = torch.tensor([[0.5, -1.0, 2.0, 0.3], [1.5, 0.1, -0.2, -3.0]], dtype=torch.float64)
 

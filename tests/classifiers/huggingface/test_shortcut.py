@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import torch
 
-from slalom.classifiers.huggingface import shortcut
+from slalom.classifiers.huggingface import encoder
 from slalom.classifiers.huggingface.batching import LongArray, Rows, assemble
 from slalom.classifiers.huggingface.classifier import HuggingFaceClassifier
+from slalom.classifiers.huggingface.encoder import quickest
 from slalom.classifiers.huggingface.held import Held, held
-from slalom.classifiers.huggingface.shortcut import quickest
 from slalom.classifiers.huggingface.windows import frame_in
 from slalom.document import END, Queries, queries_from_masks
 from tokenizers_made_here import TEXTS, made, tiny
@@ -22,7 +22,7 @@ SHORT = [("BERT", True), ("DistilBERT", False), ("RoBERTa", False), ("Electra", 
 @pytest.fixture(autouse=True)
 def nothing_is_remembered() -> None:
     """Models are shared by tests."""
-    shortcut._agreed.clear()
+    encoder._agreed.clear()
 
 
 def subsets(n_units: int, n: int = 90) -> Queries:
@@ -88,7 +88,7 @@ def test_a_table_and_none_say_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     plain = Plain(model, rows, typed=True)
     chosen = np.arange(len(rows.lengths))
     with_table = quickest(model, on_cpu(rows), plain, typed=True)
-    monkeypatch.setattr(shortcut, "LARGEST_TABLE", 0)
+    monkeypatch.setattr(encoder, "LARGEST_TABLE", 0)
     without = quickest(model, on_cpu(rows), plain, typed=True)
     assert plain not in (with_table, without)
     found = with_table(chosen)
@@ -184,27 +184,27 @@ def test_many_queries_get_the_scores_that_few_get(architecture: str) -> None:
 def test_a_model_is_another_once_its_weights_or_modules_are() -> None:
     """Then answers are compared anew."""
     model, _ = tiny("RoBERTa")
-    before = shortcut._state(model)
-    assert shortcut._state(model) == before
+    before = encoder._state(model)
+    assert encoder._state(model) == before
     with torch.no_grad():
         model.classifier.dense.weight.mul_(2)
-    changed = shortcut._state(model)
+    changed = encoder._state(model)
     assert changed != before
     model.classifier = MeanOfAll()
-    assert shortcut._state(model) not in (before, changed)
+    assert encoder._state(model) not in (before, changed)
 
 
 def test_a_model_is_another_once_its_settings_are() -> None:
     model, _ = tiny("BERT")
-    states = [shortcut._state(model)]
+    states = [encoder._state(model)]
     model.set_attn_implementation("eager")
-    states.append(shortcut._state(model))
+    states.append(encoder._state(model))
     model.bert.encoder.layer[0].attention.self.scaling *= 3
-    states.append(shortcut._state(model))
+    states.append(encoder._state(model))
     model.classifier.weight.data = torch.ones(2, 16)
-    states.append(shortcut._state(model))
+    states.append(encoder._state(model))
     model.config.is_decoder = True
-    states.append(shortcut._state(model))
+    states.append(encoder._state(model))
     assert len(set(states)) == 5
 
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from slalom.classifiers.huggingface.walk import modules_of, weights_of
+from slalom.classifiers.huggingface.encoder import modules_of, weights_of
 from tokenizers_made_here import ARCHITECTURES, tiny
 
 

@@ -16,8 +16,7 @@ import numpy as np
 
 from slalom.classifiers.base import Units
 from slalom.classifiers.chat.answers import Answer, check_named, spellings_of
-from slalom.classifiers.chat.budget import Budget
-from slalom.classifiers.chat.server import ChatServer, Key, Session, client_library
+from slalom.classifiers.chat.server import Budget, ChatServer, Key, Session, client_library
 from slalom.classifiers.chat.strategies import AnswerStrategy, ByLogprobs, BySampling
 from slalom.classifiers.disk_cache import DiskCache, key_of
 from slalom.classifiers.text.function import FunctionClassifier

@@ -14,9 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from slalom.classifiers.chat.budget import Budget
 from slalom.classifiers.chat.classifier import BYTES_PER_TOKEN
-from slalom.classifiers.chat.server import ChatServer, Key, RefusedError, Session, client_library
+from slalom.classifiers.chat.server import (
+    Budget,
+    ChatServer,
+    Key,
+    RefusedError,
+    Session,
+    client_library,
+)
 from slalom.classifiers.disk_cache import key_of
 from slalom.document import FloatArray
 from slalom.errors import ClassifierError, InputError

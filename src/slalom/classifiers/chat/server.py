@@ -1,7 +1,11 @@
-"""One OpenAI-compatible server: requests, retries, a shared pause, and what the server refuses.
+"""One OpenAI-compatible server: requests, retries, a shared pause, hard limits, what it refuses.
 
 This part knows HTTP and the `openai` client, nothing of labels or texts. The key goes to the
 client and nowhere else: not into messages, files, pickles or `repr`.
+
+The cost of a request is not known before it is answered, so an upper bound is reserved first and
+replaced by the actual cost afterwards. A thread that finds too little left waits until the others
+have released what they did not need before it gives up.
 """
 
 import os
@@ -11,14 +15,164 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from threading import Event
+from email.utils import parsedate_to_datetime
+from threading import Condition, Event
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from slalom.classifiers.chat.budget import Budget
-from slalom.classifiers.chat.failures import RequestFailure, failure_of
-from slalom.classifiers.chat.replies import UnreadableReply, response_of, tokens_used
-from slalom.errors import ClassifierError, InputError, MissingExtraError, Setting
+from slalom.classifiers.chat.answers import UnreadableReply, response_of, tokens_used
+from slalom.errors import BudgetError, ClassifierError, InputError, MissingExtraError, Setting
+
+
+@dataclass
+class Reservation:
+    """An upper bound on the cost of one request; the holder sets `tokens` to the actual cost."""
+
+    tokens: int
+
+
+class Budget:
+    """Counts every request sent, repeated ones included, and every token billed."""
+
+    def __init__(self, max_requests: int | None, max_tokens: int | None) -> None:
+        for name, given in (("max_requests", max_requests), ("max_tokens_total", max_tokens)):
+            if given is not None and (not isinstance(given, int) or given < 1):
+                raise InputError(f"{name} must be a whole number of at least 1, not {given!r}")
+        self.max_requests = max_requests
+        self.max_tokens = max_tokens
+        self.n_requests = 0
+        self.n_tokens = 0
+        self._reserved = 0
+        self._in_flight = 0
+        self._changed = Condition()
+
+    @contextmanager
+    def reserve(self, most: int) -> Iterator[Reservation]:
+        """One request that costs at most this many tokens, or a BudgetError before it is sent."""
+        reservation = Reservation(most)
+        with self._changed:
+            while not self._fits(most):
+                if not self._in_flight or self._requests_left() < 1:
+                    raise BudgetError(self._spent())
+                self._changed.wait()
+            self.n_requests += 1
+            self._reserved += most
+            self._in_flight += 1
+        try:
+            yield reservation
+        finally:
+            with self._changed:
+                self._reserved -= most
+                self._in_flight -= 1
+                self.n_tokens += reservation.tokens
+                self._changed.notify_all()
+
+    def _requests_left(self) -> float:
+        return float("inf") if self.max_requests is None else self.max_requests - self.n_requests
+
+    def _fits(self, most: int) -> bool:
+        if self._requests_left() < 1:
+            return False
+        return self.max_tokens is None or self.n_tokens + self._reserved + most <= self.max_tokens
+
+    def _spent(self) -> str:
+        used = f"{self.n_requests} requests and {self.n_tokens} tokens were used"
+        if self._requests_left() < 1:
+            return f"the budget of {self.max_requests} requests is used up ({used})"
+        return f"the budget of {self.max_tokens} tokens does not allow another request ({used})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_changed"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _changed=Condition(), _reserved=0, _in_flight=0)
+
+
+MAX_RETRY_AFTER = 600.0  # seconds; a server that asks for a longer pause is not waited for
+
+
+@dataclass(frozen=True)
+class RequestFailure:
+    """Why a request failed, and whether another one may do better."""
+
+    sentence: str
+    retryable: bool
+    pause: float | None = None  # what the server asks for, in seconds
+    refusal: str | None = None  # a request it did not understand
+    billed: bool = False  # it may have been answered for all we know
+
+
+def failure_of(openai: Any, problem: Exception) -> RequestFailure:
+    """What the client's error means for the person who asked."""
+    if isinstance(problem, openai.APITimeoutError):
+        return RequestFailure(
+            "did not answer in time: raise timeout=…", retryable=True, billed=True
+        )
+    if isinstance(problem, openai.APIStatusError):
+        return _refused(problem)
+    if isinstance(problem, (openai.APIConnectionError, OSError)):
+        cause = problem.__cause__ or problem
+        return RequestFailure(
+            f"cannot be reached ({str(cause) or type(cause).__name__}): is the server running "
+            "and its address right?",
+            retryable=True,
+            billed=True,
+        )
+    return RequestFailure(f"cannot be asked: {problem}", retryable=False)
+
+
+def _refused(problem: Any) -> RequestFailure:
+    status, message = problem.status_code, _message_of(problem)
+    if status in (401, 403):
+        return RequestFailure(
+            f"refused the key ({status}: {message}): set OPENAI_API_KEY to another",
+            retryable=False,
+        )
+    if status == 404:
+        return RequestFailure(
+            f"is unknown there (404: {message}): check the model's name and that the address ends "
+            "as the server expects, often in /v1",
+            retryable=False,
+        )
+    pause = _retry_after(problem.response.headers)
+    if status == 429 and "insufficient_quota" in message:
+        return RequestFailure(f"has no quota left (429: {message})", retryable=False)
+    if status in (408, 409, 425, 429) or status >= 500:
+        patient = pause is None or pause <= MAX_RETRY_AFTER
+        asks = "" if patient else f", asks for a pause of {pause:.0f} seconds"
+        return RequestFailure(
+            f"keeps failing ({status}: {message}{asks})", retryable=patient, pause=pause
+        )
+    return RequestFailure(
+        f"refused the request ({status}: {message})", retryable=False, refusal=message
+    )
+
+
+def _message_of(problem: Any) -> str:
+    """The server's own words, on one line and not too many of them."""
+    body = problem.body
+    inner = body.get("error", body) if isinstance(body, dict) else body
+    message = inner.get("message", inner) if isinstance(inner, dict) else inner
+    code = f" [{problem.code}]" if getattr(problem, "code", None) else ""
+    param = f" ('{problem.param}')" if getattr(problem, "param", None) else ""
+    text = message if isinstance(message, str) else problem.response.text
+    return " ".join(str(text).split())[:300] + code + param
+
+
+def _retry_after(headers: Any) -> float | None:
+    """Seconds or a date, as HTTP has it."""
+    value = headers.get("retry-after")
+    if value is None:
+        return None
+    try:
+        return max(0.0, float(value))
+    except ValueError:
+        pass
+    try:
+        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
+    except (TypeError, ValueError):
+        return None
+
 
 OPENAI = "https://api.openai.com/v1"
 MAX_CANDIDATES = 20

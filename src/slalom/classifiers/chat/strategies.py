@@ -14,12 +14,10 @@ import numpy as np
 
 from slalom.classifiers.chat.answers import (
     Answer,
+    Samples,
     Spellings,
     answer_from_candidates,
     answer_from_samples,
-)
-from slalom.classifiers.chat.replies import (
-    Samples,
     candidates_from_json,
     candidates_of,
     samples_from_json,

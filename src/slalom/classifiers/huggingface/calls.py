@@ -19,16 +19,18 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from slalom.classifiers.huggingface.batch_sizes import (
+from slalom.classifiers.huggingface.batching import SMALL, LongArray, Rows, batches, in_row_order
+from slalom.classifiers.huggingface.encoder import end_to_end, modules_of, n_weights_of, quickest
+from slalom.classifiers.huggingface.held import (
     TOKENS,
+    Begun,
+    Held,
+    Pace,
+    held,
     in_16_bits,
     small_share,
     tokens_liked,
 )
-from slalom.classifiers.huggingface.batching import SMALL, LongArray, Rows, batches, in_row_order
-from slalom.classifiers.huggingface.held import Begun, Held, Pace, held
-from slalom.classifiers.huggingface.shortcut import end_to_end, quickest
-from slalom.classifiers.huggingface.walk import modules_of, n_weights_of
 from slalom.document import FloatArray
 from slalom.errors import ClassifierError, InputError, SlalomWarning, UnknownNameError, counted
 

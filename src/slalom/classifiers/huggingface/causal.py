@@ -23,9 +23,8 @@ from slalom.classifiers.huggingface.calls import (
     name_of,
 )
 from slalom.classifiers.huggingface.encoding import Encoded, checked_texts, document_of
-from slalom.classifiers.huggingface.fillers import with_fillers
 from slalom.classifiers.huggingface.next_token import next_tokens
-from slalom.classifiers.huggingface.tokenizing import checked_tokenizer, encode
+from slalom.classifiers.huggingface.tokenizing import checked_tokenizer, encode, with_fillers
 from slalom.classifiers.huggingface.windows import answered, frame_in
 from slalom.classifiers.text.units import stripped
 from slalom.document import Document, FloatArray, Queries, Text

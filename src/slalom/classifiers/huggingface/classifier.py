@@ -25,14 +25,13 @@ from slalom.classifiers.huggingface.calls import (
     name_of,
 )
 from slalom.classifiers.huggingface.encoding import checked_texts, document_of
-from slalom.classifiers.huggingface.fillers import with_fillers
 from slalom.classifiers.huggingface.internals import ModelInternals, internals_of_model
-from slalom.classifiers.huggingface.outline import Outline, seen_rows
-from slalom.classifiers.huggingface.splitter import Splitter
+from slalom.classifiers.huggingface.outline import Outline, Splitter, seen_rows
 from slalom.classifiers.huggingface.tokenizing import (
     checked_tokenizer,
     encode,
     makes_types,
+    with_fillers,
     written,
 )
 from slalom.classifiers.huggingface.windows import answered

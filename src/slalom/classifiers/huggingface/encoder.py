@@ -1,4 +1,4 @@
-"""A classifier like BERT in its parts, asked for no more than its answer takes.
+"""An encoder like BERT asked in its parts, for no more than its answer takes, once it agreed.
 
 The answer is read off the first token, so the last layer is computed for that token alone. With q
 its query, K, k, V and v a head's weights for keys and values, x_j the input of token j:
@@ -7,18 +7,61 @@ its query, K, k, V and v a head's weights for keys and values, x_j the input of 
     read     Σ_j a_j (V x_j + v) = V Σ_j a_j x_j + v          as the a_j add up to one
 
 so that no token but the first is multiplied by a matrix there. Parts are the model's own modules.
+
+On a GPU rows lie end to end: no padding, and rows of all lengths in one batch. In a layer only
+attention looks at more than one token, and it is told where each row begins: PyTorch has attention
+for rows of any length on a GPU, one for numbers of 16 bits and another, which is behind its own
+attention for wider ones. The processor takes as long to tell a GPU of one large batch as of one
+small batch. Tokens of no row fill a batch up to a round number; nothing looks at what comes of
+them. Elsewhere rows are padded, and what the first layer starts from, a token at its place, is the
+same in many rows: where that pays it is computed once for all of them.
+
+A few answers are compared with those of the model's own forward pass: whatever is not known here of
+a model, that is how it shows.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
+from weakref import WeakKeyDictionary
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.modules import module as every_module
 
-from slalom.classifiers.huggingface.walk import modules_of
+from slalom.classifiers.huggingface.batching import LongArray, Rows
+from slalom.classifiers.huggingface.held import Held, Packed, held, rounded_up
+
+_n_weights: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
+
+
+def modules_of(model: nn.Module) -> list[nn.Module]:
+    """Each once, however often it is used."""
+    found: dict[int, nn.Module] = {id(model): model}
+    left = [model]
+    while left:
+        for module in left.pop()._modules.values():
+            if module is not None and id(module) not in found:
+                found[id(module)] = module
+                left.append(module)
+    return list(found.values())
+
+
+def weights_of(modules: list[nn.Module]) -> list[Tensor]:
+    """Of these modules, with those that are shared as often as they are."""
+    parameters: list[Any] = [one for module in modules for one in module._parameters.values()]
+    return [one for one in parameters if one is not None]
+
+
+def n_weights_of(model: nn.Module) -> int:
+    """Those that every token is multiplied with: all but tables; counted once per model."""
+    if model not in _n_weights:
+        every = [one for one in modules_of(model) if not isinstance(one, nn.Embedding)]
+        _n_weights[model] = sum(one.numel() for one in weights_of(every))
+    return _n_weights[model]
+
 
 KINDS = {"bert", "camembert", "distilbert", "electra", "roberta", "xlm-roberta"}
 
@@ -164,3 +207,222 @@ def _head(model: Any) -> Callable[[Tensor], Tensor]:
     if hasattr(model, "pre_classifier"):  # DistilBERT
         return lambda first: model.classifier(model.pre_classifier(first[:, 0]).relu())
     return lambda first: model.classifier(first)
+
+
+EFFICIENT = "_efficient_attention_forward"  # not public: what PyTorch's own attention calls
+NO_MASK = 0
+
+# queries, keys and values (n_tokens, heads, e), where rows of queries and of keys begin, and how
+# long the longest of them are
+Attend = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor, int, int], Tensor]
+
+
+@dataclass(frozen=True, eq=False)
+class Tokens:
+    """Rows of vectors end to end."""
+
+    hidden: Tensor  # (n_tokens, size)
+    bounds: Tensor  # (n_rows + 1,) where rows begin, and where the last ends
+    longest: int
+
+
+def attention_by_rows(dtype: torch.dtype) -> Attend | None:
+    """For numbers of this kind; None where PyTorch has none, or is too old to have it."""
+    if dtype == torch.float32:
+        return _attention_in_32_bits if hasattr(torch.ops.aten, EFFICIENT) else None
+    try:
+        from torch.nn.attention.varlen import varlen_attn
+    except ImportError:
+        return None
+    return cast("Attend", varlen_attn)  # it returns more only where one asks for it
+
+
+def _attention_in_32_bits(
+    query: Tensor, key: Tensor, value: Tensor, asking: Tensor, read: Tensor, *longest: int
+) -> Tensor:
+    parts = (part[None] for part in (query, key, value))  # one sequence, in which all rows lie
+    attend = getattr(torch.ops.aten, EFFICIENT)
+    found: Tensor = attend(*parts, None, asking, read, *longest, 0.0, NO_MASK)[0]
+    return found[0]
+
+
+def packed_scores(encoder: Encoder, rows: Packed, attend: Attend) -> Tensor:
+    """(n_rows, n_outputs); the last layer is computed for first tokens alone."""
+    hidden = encoder.embed(rows.ids[None], rows.places[None], rows.types[None])[0]
+    for layer in encoder.layers[:-1]:
+        tokens = Tokens(hidden, rows.bounds, rows.longest)
+        hidden = _after(layer, tokens, tokens, attend)
+    n_rows = len(rows.bounds) - 1
+    begins = functional.pad(rows.bounds[:-1], (0, rounded_up(n_rows) - n_rows))
+    alone = torch.arange(n_rows + 1, dtype=torch.int32, device=hidden.device)
+    first = Tokens(hidden[begins], alone, 1)
+    every = Tokens(hidden, rows.bounds, rows.longest)
+    return encoder.head(_after(encoder.layers[-1], first, every, attend)[:, None])[:n_rows]
+
+
+def _after(layer: Layer, asking: Tokens, read: Tokens, attend: Attend) -> Tensor:
+    """What a layer makes of tokens that ask, each of the row that it belongs to."""
+    query = layer.heads(layer.query(asking.hidden))
+    key, value = (layer.heads(part(read.hidden)) for part in (layer.key, layer.value))
+    found = attend(query, key, value, asking.bounds, read.bounds, asking.longest, read.longest)
+    return layer.feed(layer.add(found.flatten(1), asking.hidden))
+
+
+ENOUGH = 3  # rows that are compared once for all
+TOLERANCE = 1e-5  # of scores, absolute and relative
+STEPS = 8  # of a number's last digit, where weights are coarser than that
+LARGEST_TABLE = 2**25  # numbers, 128 MB
+PACKED_BYTES = 4  # per weight, at most: attention by rows reads no wider numbers
+PLAIN = (bool, int, float, str)  # what settings of a model are that change how it answers
+TIMES_SHOWN = 2  # on average, for a table to pay
+
+Ask = Callable[[LongArray], Tensor]  # from numbers of rows to their scores
+Known = WeakKeyDictionary[Any, tuple[int, bool]]  # in which state a model was, whether they agreed
+
+_agreed: Known = WeakKeyDictionary()
+_agreed_end_to_end: Known = WeakKeyDictionary()
+
+
+def end_to_end(model: Any, there: Held, plain: Ask, *, typed: bool) -> Ask | None:
+    """For rows of any lengths in one batch, without padding; None: it cannot, or another way pays.
+
+    That is so where weights are of more than 32 bits, or not on a GPU.
+    """
+    weight = next(model.parameters(), None)
+    if weight is None or not weight.is_cuda or weight.element_size() > PACKED_BYTES:
+        return None
+    attend = attention_by_rows(weight.dtype)
+    if attend is None:
+        return None
+    try:
+        encoder = _encoder(model, there.rows)
+        if encoder is None:
+            return None
+        rows = there if typed else there.untyped()
+        ask = _packed(encoder, rows, attend)
+        if not _agree(model, ask, plain, there.rows, known=_agreed_end_to_end):
+            return None
+    except Exception:  # whatever it is, rows can be padded
+        return None
+    return _safely(ask, plain)
+
+
+def quickest(model: Any, there: Held, plain: Ask, *, typed: bool, multiple: int = 1) -> Ask:
+    """A shortcut where it pays and gives the scores of `plain`, else `plain`.
+
+    On a GPU widths are multiples of `multiple`, where that takes little.
+    """
+    try:
+        ask = _shortcut(model, there if typed else there.untyped(), multiple=multiple)
+        if ask is None or not _agree(model, ask, plain, there.rows, known=_agreed):
+            return plain
+    except Exception:  # other names, ids that the model lacks: it will say itself what is wrong
+        return plain
+    return _safely(ask, plain)
+
+
+def _safely(ask: Ask, plain: Ask) -> Ask:
+    """What cannot be answered gets the model's own word on it."""
+
+    def asked(chosen: LongArray) -> Tensor:
+        try:
+            return ask(chosen)
+        except torch.OutOfMemoryError:
+            raise
+        except Exception:
+            return plain(chosen)
+
+    return asked
+
+
+def _agree(model: Any, ask: Ask, plain: Ask, rows: Rows, *, known: Known) -> bool:
+    """Whether a few answers are the same; compared once for the same weights.
+
+    However few rows there are: asked alone and with others, a text gets the same answer.
+    """
+    state = _state(model)
+    before, agreed = known.get(model, (None, False))
+    if before == state:
+        return agreed
+    order = np.argsort(rows.lengths)
+    some = order[: len(order) // 2 + 1 : max(1, len(order) // 4)]  # no long ones: they take longer
+    weight = next(model.parameters())
+    tolerance = max(TOLERANCE, STEPS * torch.finfo(weight.dtype).eps)
+    same = torch.allclose(ask(some), plain(some), rtol=tolerance, atol=tolerance)
+    if len(some) >= ENOUGH:
+        known[model] = state, same
+    return same
+
+
+def _state(model: Any) -> int:
+    """Another number once modules, weights or settings are others, as far as torch counts."""
+    every = modules_of(model)
+    weights = [
+        (one.data_ptr(), 0 if one.is_inference() else one._version) for one in weights_of(every)
+    ]
+    modules = [(id(one), type(one), vars(one).get("scaling")) for one in every]
+    attention = getattr(model.config, "_attn_implementation", None)
+    plain = [value for value in vars(model.config).values() if isinstance(value, PLAIN)]
+    return hash((*weights, *modules, *plain, attention))
+
+
+def _shortcut(model: Any, there: Held, *, multiple: int) -> Ask | None:
+    """None on a CPU with weights of 16 bits, which it is slow with one way or the other."""
+    weight, rows = next(model.parameters(), None), there.rows
+    if weight is None or not (weight.is_cuda or (weight.is_cpu and weight.element_size() >= 4)):
+        return None
+    encoder = _encoder(model, rows)
+    if encoder is None:
+        return None
+    if weight.is_cuda:  # it would wait longer for a table than it takes to do without
+        return _without_table(encoder, there, multiple=multiple)
+    return _with_table(encoder, rows) or _without_table(encoder, there, multiple=1)
+
+
+def _encoder(model: Any, rows: Rows) -> Encoder | None:
+    """None where rows hold a pad id that takes no place, too."""
+    encoder = encoder_of(model)
+    if encoder is None or (encoder.pad is not None and (rows.ids == encoder.pad).any()):
+        return None
+    return encoder
+
+
+def _packed(encoder: Encoder, there: Held, attend: Attend) -> Ask:
+    return lambda chosen: packed_scores(encoder, there.packed(chosen), attend)
+
+
+def _with_table(encoder: Encoder, rows: Rows) -> Ask | None:
+    """None where rows share too few tokens at their places."""
+    places = np.arange(len(rows.ids)) - np.repeat(rows.starts, rows.lengths)
+    parts = [part.astype(np.int64) for part in (rows.ids, places, rows.types)]
+    sizes = [int(part.max()) + 1 for part in parts]
+    distinct, numbers = np.unique(np.ravel_multi_index(parts, sizes), return_inverse=True)
+    size = 4 * encoder.layers[0].query.in_features  # input, query, key and value
+    if len(distinct) > min(LARGEST_TABLE / size, len(numbers) / TIMES_SHOWN):
+        return None
+    tokens = [torch.from_numpy(part)[:, None] for part in np.unravel_index(distinct, sizes)]
+    table = [part[:, 0] for part in encoder.start(*tokens)]  # (n_distinct, size) each
+    numbered = Rows(numbers.astype(np.int32), np.zeros_like(rows.types), rows.lengths)
+    there = held(numbered, torch.device("cpu"))
+
+    def ask(chosen: LongArray) -> Tensor:
+        shown, mask, _ = there.padded(chosen, pad=0)
+        start = tuple(functional.embedding(shown, part) for part in table)
+        return encoder.scores(start, _needed(mask, rows, chosen))
+
+    return ask
+
+
+def _without_table(encoder: Encoder, there: Held, *, multiple: int) -> Ask:
+    def ask(chosen: LongArray) -> Tensor:
+        ids, mask, types = there.padded(chosen, pad=0, multiple=multiple)
+        places = torch.arange(ids.shape[1], device=ids.device).expand_as(ids)
+        start = encoder.start(ids, places, types)
+        return encoder.scores(start, _needed(mask, there.rows, chosen))
+
+    return ask
+
+
+def _needed(mask: Tensor, rows: Rows, chosen: LongArray) -> Tensor | None:
+    """Rows without padding do without: that is quicker."""
+    return None if rows.lengths[chosen].min() == mask.shape[1] else mask.bool()

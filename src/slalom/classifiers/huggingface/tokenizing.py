@@ -1,17 +1,21 @@
-"""A user's tokenizer: checked, asked for its ordinary reading, and written down for others.
-
-It comes back exactly as it was.
+"""A user's tokenizer: checked, asked for its ordinary reading, and written down for others; what it
+puts in the place of absent units. It comes back exactly as it was.
 """
 
+from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from slalom.classifiers.huggingface.batching import Frame
 from slalom.classifiers.huggingface.calls import preserve_tokenizer
 from slalom.classifiers.huggingface.encoding import Encoded
-from slalom.classifiers.huggingface.splitter import Splitter
-from slalom.document import Text
-from slalom.errors import InputError
+from slalom.classifiers.huggingface.outline import Splitter
+from slalom.classifiers.huggingface.windows import Windowed, frame_in
+from slalom.document import Document, Text
+from slalom.errors import InputError, Setting
 
 
 def checked_tokenizer(tokenizer: Any) -> Any:
@@ -51,3 +55,42 @@ def written(tokenizer: Any, folder: Path, *, limit: int) -> Splitter:
         tokenizer.backend_tokenizer.save(str(path))
     digest = blake2b(path.read_bytes()).hexdigest()
     return Splitter(str(path), digest, makes_types(tokenizer), limit, tokenizer.unk_token_id)
+
+
+def with_fillers(document: Document, tokenizer: Any, filler: str | None) -> Document:
+    """Units 0 … n − 1 as they are, then their fillers; a mask for each token of the unit."""
+    frame, n_units = frame_in(document), document.n_units
+    n_tokens = frame.lengths[:n_units]
+    if filler is None:
+        if tokenizer.mask_token_id is None:
+            raise InputError(
+                "the tokenizer has no mask token: give the text that stands for absent words, "
+                "such as ",
+                Setting("absent", "…"),
+            )
+        sizes = n_tokens
+        ids = np.full(int(sizes.sum()), tokenizer.mask_token_id)
+    else:
+        one = tokenizer(" " + filler.strip(), add_special_tokens=False)["input_ids"]
+        if not one:
+            raise InputError(f"the tokenizer makes no tokens of {filler!r}: give another text")
+        sizes = np.full(n_units, len(one))
+        ids = np.tile(one, n_units)
+    types = np.repeat(frame.types[frame.starts[:n_units]], sizes)
+    end = int(n_tokens.sum())
+    doubled = Frame.of(
+        np.concatenate([frame.ids[:end], ids, frame.ids[end:]]),
+        np.concatenate([frame.types[:end], types, frame.types[end:]]),
+        np.concatenate([n_tokens, sizes, frame.lengths[n_units:-1]]),
+        np.tile(frame.slots, 2),
+    )
+    outer = document.frame
+    return replace(
+        document,
+        units=document.units * 2,
+        spans=document.spans * 2,
+        keys=document.keys * 2,
+        features=np.arange(2 * n_units, dtype=np.int32),
+        sizes=np.maximum(n_tokens, sizes).astype(np.int32),
+        frame=replace(outer, frame=doubled) if isinstance(outer, Windowed) else doubled,
+    )
