@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from slalom.classifiers.huggingface.relevance import relevance_rules
+from slalom.classifiers.huggingface.internals import relevance_rules
 from slalom.classifiers.internals import Outcome
 from slalom.document import Document, FloatArray, IntArray, Queries
 from slalom.theory.attention_model import AttentionModel, WordIds, encoded_text, input_ids
