@@ -155,6 +155,8 @@ def test_parts_that_do_not_fit_together_are_damage(found, tmp_path):
 def test_a_missing_file_or_folder_is_one_sentence(found, tmp_path):
     with pytest.raises(slalom.SlalomError, match="cannot read"):
         slalom.read(tmp_path / "none.json")
+    with pytest.raises(slalom.SlalomError, match="not valid JSON"):
+        slalom.read("no\0name")
     with pytest.raises(slalom.SlalomError, match="cannot write"):
         found.save(tmp_path / "none" / "e.json")
     with pytest.raises(slalom.SlalomError, match="cannot write"):

@@ -311,7 +311,7 @@ def _is_parquet(path: str | os.PathLike[str]) -> bool:
     try:
         with Path(path).open("rb") as file:
             return file.read(len(PARQUET)) == PARQUET
-    except OSError:
+    except (OSError, ValueError):
         return False  # said by whoever reads it
 
 

@@ -33,7 +33,7 @@ class Format(Generic[Kept]):
             record = json.loads(Path(path).read_text(encoding="utf-8"))
         except OSError as problem:
             raise FileError(f"cannot read {path}: {problem.strerror or problem}") from problem
-        except (ValueError, RecursionError) as problem:
+        except (ValueError, RecursionError) as problem:  # also a name that no file can have
             raise FileError(f"{path} is not {self.kind} file: it is not valid JSON") from problem
         return self.parsed(record, str(path))
 

@@ -77,7 +77,9 @@ def test_device_and_precision(folder: Path) -> None:
         load(folder, precision="half")
 
 
-@pytest.mark.parametrize("name", ["./no-such-folder", "/no/such/folder", "~/nowhere", "a/b/c", ""])
+@pytest.mark.parametrize(
+    "name", ["./no-such-folder", "/no/such/folder", "~/nowhere", "a/b/c", "", "./" + "x" * 5000]
+)
 def test_a_folder_that_is_not_there(name: str) -> None:
     with pytest.raises(FileError, match="there is no folder"):
         load(name)

@@ -3,6 +3,7 @@
 import warnings
 
 import numpy as np
+import pandas
 import pytest
 
 import slalom
@@ -102,6 +103,12 @@ def test_the_budget_is_hard_and_nothing_is_asked_twice(n_queries):
     assert len(oracle.asked) == found.quality.n_queries <= n_queries
     assert len(set(oracle.asked)) == found.quality.n_queries - found.quality.n_repeats
     assert TEXT in oracle.asked
+
+
+@pytest.mark.parametrize("texts", [None, 3, b"a b", {"a b": 1}, pandas.DataFrame({"text": ["a"]})])
+def test_what_is_no_list_of_texts(texts):
+    with pytest.raises(slalom.SlalomError, match="takes a list of texts, not one"):
+        slalom.explain_many(slalom_oracle().classifier, texts)
 
 
 def test_many_equals_one_by_one_and_the_seed_decides():
@@ -286,6 +293,8 @@ def test_a_poor_fit_is_warned_about_once():
         ({"text": ""}, "empty"),
         ({"text": "  \n"}, "empty"),
         ({"text": 7}, "must be a str, not int"),
+        ({"absent": "\ud800"}, "in place of absent words holds half a character"),
+        ({"n_queries": 5, "repeats": 9}, "n_queries must be at least 9, how often each is asked"),
         ({"method": "slalum"}, "did you mean 'slalom'"),
         ({"method": 3}, "a name of slalom.METHODS"),
         ({"target": "neutral"}, "neg, pos, all"),

@@ -235,6 +235,7 @@ def test_a_wrong_prior_is_overcome() -> None:
         ({"seed": -1}, "seed must be a whole number of at least 0"),
         ({"texts": TEXTS[:1]}, "a vocabulary takes two texts or more, not 1"),
         ({"texts": "w1 w2"}, "a list of texts, not one str"),
+        ({"texts": None}, "a list of texts, not one NoneType"),
         ({"texts": ["w1", ""]}, "text 1: the text is empty"),
         ({"texts": ["w1", "w2"]}, "no token is in 2 of the 2 texts"),
     ],

@@ -217,7 +217,7 @@ def test_a_template_of_ones_own_is_filled() -> None:
     [
         ({"answer": " "}, "the answer is empty"),
         ({"answer": 3}, "the answer must be a str"),
-        ({"answer": "a \ud800"}, "the answer holds half a character at 2"),
+        ({"answer": "a \ud800"}, "the answer holds half a character"),
         ({"prompt": "\ud800 {sources}"}, "the prompt holds half a character"),
         ({"prompt": "Say {question}"}, "0 places for the sources"),
         ({"prompt": "Say {sources}"}, "no place for the question"),

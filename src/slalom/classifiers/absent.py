@@ -16,6 +16,7 @@ from slalom.classifiers.base import (
     Units,
     accelerator,
     anew,
+    checked_str,
     described,
     fingerprint_of,
     is_independent,
@@ -54,7 +55,7 @@ def with_absent(classifier: Classifier, absent: str) -> Classifier:
             Setting("absent"),
             f' must be "remove", "mask" or a text to put in place of absent words, not {absent!r}',
         )
-    if absent == REMOVE:
+    if checked_str(absent, "the text in place of absent words") == REMOVE:
         return classifier
     return ReplacingClassifier(classifier, None if absent == MASK else absent)
 

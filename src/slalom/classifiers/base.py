@@ -203,27 +203,29 @@ def checked_text(text: object) -> Text:
     if isinstance(text, tuple) and len(text) == 2 and all(isinstance(side, str) for side in text):
         if not text[0].strip() and not text[1].strip():
             raise InputError("both sides of the pair are empty: give at least one word")
-        return _encodable(text[0]), _encodable(text[1])
+        return checked_str(text[0], "the text"), checked_str(text[1], "the text")
     if isinstance(text, list):
         raise InputError(
             "the text must be a str, not a list: give a pair as a tuple, (first, second), "
             "and many texts to explain_many"
         )
-    if not isinstance(text, str):
-        pair = ": a pair is a tuple of two texts" if isinstance(text, tuple) else ""
-        raise InputError(f"the text must be a str, not {type(text).__name__}{pair}")
-    if not text.strip():
+    if isinstance(text, tuple):
+        raise InputError("the text must be a str, not tuple: a pair is a tuple of two texts")
+    checked = checked_str(text, "the text")
+    if not checked.strip():
         raise InputError("the text is empty: give at least one word to explain")
-    return _encodable(text)
+    return checked
 
 
-def _encodable(text: str) -> str:
+def checked_str(text: object, what: str) -> str:
     """The text, unless it has a lone surrogate, which no tokenizer, file or page accepts."""
+    if not isinstance(text, str):
+        raise InputError(f"{what} must be a str, not {type(text).__name__}")
     try:
         text.encode()
     except UnicodeEncodeError as problem:
         raise InputError(
-            f"the text holds half a character ({text[problem.start]!r} at {problem.start}): "
+            f"{what} holds half a character ({text[problem.start]!r} at {problem.start}): "
             'repair it with text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")'
         ) from problem
     return text

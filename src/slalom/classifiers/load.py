@@ -79,7 +79,7 @@ class Chosen:
     revision: str | None = None
 
     def __post_init__(self) -> None:
-        if self.revision is not None and (self.name is None or self.folder.is_dir()):
+        if self.revision is not None and (self.name is None or self.is_folder):
             what = "the bundled model" if self.name is None else f"the folder {self.name!r}"
             raise InputError(f"{what} has one state: leave out ", Setting("revision"))
 
@@ -90,6 +90,13 @@ class Chosen:
     @property
     def folder(self) -> Path:
         return Path(self.name or "").expanduser()
+
+    @property
+    def is_folder(self) -> bool:
+        try:
+            return self.folder.is_dir()
+        except OSError:  # a name that no folder can have
+            return False
 
 
 def _causal(
@@ -270,10 +277,10 @@ def _from_estimator(
 def pretrained(chosen: Chosen, form: Any, kind: str) -> tuple[Any, Any]:
     """Model and tokenizer, or a FileError that says in one sentence why they cannot be read."""
     name, folder, revision = chosen.name or "", chosen.folder, chosen.revision
-    if not name or (_looks_like_a_path(name) and not folder.is_dir()):
+    if not name or (_looks_like_a_path(name) and not chosen.is_folder):
         raise FileError(f"there is no folder {name!r}: give a folder that holds a model")
-    source = str(folder) if folder.is_dir() else name
-    local = folder.is_dir() or not _hub_is_reachable()
+    source = str(folder) if chosen.is_folder else name
+    local = chosen.is_folder or not _hub_is_reachable()
     try:
         with _quiet():
             model, found = form.from_pretrained(

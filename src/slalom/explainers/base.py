@@ -7,7 +7,7 @@ many of them in step, in this process or in others.
     Request → plan: Ask → Answers → Case (scores of the target) → Found → Explanation
 """
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol, TypeVar, runtime_checkable
@@ -38,6 +38,13 @@ def checked_whole(name: str, given: object, least: int) -> int:
             Setting(name), f" must be a whole number of at least {least}, not {given!r}"
         )
     return int(given)
+
+
+def checked_many(texts: object, asked_by: str) -> None:
+    """Texts one after another; of a table only the names of its columns would come."""
+    is_table = isinstance(texts, Mapping) or hasattr(texts, "columns")
+    if is_table or isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
+        raise InputError(f"{asked_by} takes a list of texts, not one {type(texts).__name__}")
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from slalom.explainers.base import (
     Request,
     Result,
     TargetName,
+    checked_many,
     checked_whole,
 )
 from slalom.explainers.execution.driver import (
@@ -236,6 +237,9 @@ def _checked(
     target, n_queries = wanted.target, wanted.n_queries
     allowed = None if n_queries is None else checked_whole("n_queries", n_queries, 1)
     repeats = checked_repeats(wanted.repeats, explainer)
+    if allowed is not None and allowed < repeats:
+        few = f" must be at least {repeats}, how often each is asked, not {allowed}"
+        raise InputError(Setting("n_queries"), few)
     request = Request(target, allowed, checked_whole("seed", wanted.seed, 0), repeats)
     if knows_labels(classifier):
         labels = tuple(classifier.labels)
@@ -253,8 +257,7 @@ def _keeps(on_error: str) -> bool:
 
 
 def _documents(split: Splitting, texts: Iterable[Text], *, keep: bool) -> Iterator[Given]:
-    if isinstance(texts, str):
-        raise InputError("explain_many takes a list of texts, not one str: use explain for one")
+    checked_many(texts, "explain_many")
     for number, found in enumerate(split.each(texts)):
         if isinstance(found, Document):
             yield found

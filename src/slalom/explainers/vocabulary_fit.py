@@ -21,7 +21,7 @@ from slalom.classifiers.cached import CachedClassifier
 from slalom.classifiers.load import as_classifier
 from slalom.document import Document, FloatArray, Queries, Text
 from slalom.errors import InputError
-from slalom.explainers.base import Answers, Ask, Asking, TargetName, checked_whole
+from slalom.explainers.base import Answers, Ask, Asking, TargetName, checked_many, checked_whole
 from slalom.explainers.execution.steps import in_step
 from slalom.explainers.vocabulary import Vocabulary
 from slalom.explanation import Quality, trust_of
@@ -197,8 +197,7 @@ def _target(target: TargetName, classifier: Classifier) -> Target:
 def _documents(
     classifier: Classifier, texts: Sequence[Text], units: str | None, too_long: str
 ) -> list[Document]:
-    if isinstance(texts, str):
-        raise InputError("explain_vocabulary takes a list of texts, not one str")
+    checked_many(texts, "explain_vocabulary")
     if units is not None and not isinstance(units, str):
         raise InputError(
             "a vocabulary needs one kind of units for all texts: token, word, sentence"

@@ -14,11 +14,11 @@ from typing import Protocol
 import numpy as np
 
 from slalom.answer import DECIMALS, Answer, scores_of
-from slalom.classifiers.base import Units
+from slalom.classifiers.base import Units, checked_str
 from slalom.classifiers.disk_cache import DiskCache, key_of
 from slalom.document import BoolArray, Document, FloatArray, Queries, Span, Text, queries_from_masks
 from slalom.errors import ClassifierError, InputError
-from slalom.language.sources import Sources, written
+from slalom.language.sources import Sources
 
 LABEL = "the answer"
 SOURCES, QUESTION = "{sources}", "{question}"
@@ -281,7 +281,7 @@ def _filled(prompt: str | None, question: str, cue: str) -> tuple[str, str]:
     """What comes before and after the sources, the question in its place."""
     if prompt is None:
         prompt = (DEFAULT if question else WITHOUT_QUESTION) + cue
-    prompt = written(prompt, "the prompt")
+    prompt = checked_str(prompt, "the prompt")
     if prompt.count(SOURCES) != 1:
         raise InputError(
             f"the prompt {prompt!r} has {prompt.count(SOURCES)} places for the sources: write "
@@ -310,14 +310,14 @@ def _around(writer: Writer, before: str, after: str) -> tuple[str, str]:
 
 
 def _checked_question(question: object) -> str:
-    asked = written("" if question is None else question, "the question").strip()
+    asked = checked_str("" if question is None else question, "the question").strip()
     if SOURCES in asked:
         raise InputError(f"the question holds {SOURCES}, which is the place of the sources")
     return asked
 
 
 def _checked_answer(answer: object) -> str:
-    said = written(answer, "the answer").strip()
+    said = checked_str(answer, "the answer").strip()
     if not said:
         raise InputError("the answer is empty: leave it out, and the model gives one")
     return said

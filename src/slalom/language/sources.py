@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from slalom.classifiers.base import checked_str
 from slalom.classifiers.text.units import caller_cuts, sentence_cuts, stripped, word_cuts
 from slalom.document import BoolArray
 from slalom.errors import InputError, Setting, UnknownNameError
@@ -115,7 +116,7 @@ def _document(given: Any, number: int) -> tuple[str, str]:
     if isinstance(given, Mapping) and "text" in given:
         given = (given.get("title") or "", given["text"])
     if isinstance(given, tuple) and len(given) == 2:
-        title = " ".join(written(given[0], f"the title of {name}").split())
+        title = " ".join(checked_str(given[0], f"the title of {name}").split())
         return title, _checked(given[1], f"{name} ({title})" if title else name)
     raise InputError(
         f'{name} must be a text, a pair (title, text) or {{"title": …, "text": …}}, '
@@ -123,19 +124,8 @@ def _document(given: Any, number: int) -> tuple[str, str]:
     )
 
 
-def written(given: Any, name: str) -> str:
-    """A str that can be written down: no tokenizer, file or page takes half a character."""
-    if not isinstance(given, str):
-        raise InputError(f"{name} must be a str, not {type(given).__name__}")
-    try:
-        given.encode()
-    except UnicodeEncodeError as problem:
-        raise InputError(f"{name} holds half a character at {problem.start}: repair it") from None
-    return given
-
-
 def _checked(given: Any, name: str) -> str:
-    text = written(given, name).replace("\r\n", "\n").strip()
+    text = checked_str(given, name).replace("\r\n", "\n").strip()
     if not text:
         raise InputError(f"{name} is empty: leave it out")
     return text

@@ -280,6 +280,8 @@ def test_settings_that_cannot_be_used() -> None:
         FunctionClassifier(half, batch_size=0)
     with pytest.raises(InputError, match="list of two names"):
         FunctionClassifier(half, labels="ab")
+    with pytest.raises(InputError, match="a label holds half a character"):
+        FunctionClassifier(half, labels=["a", "\ud800"])
     with pytest.raises(InputError, match="not one str"):
         FunctionClassifier(half)("a text")
     with pytest.raises(UnknownNameError, match="error, truncate"):

@@ -11,7 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from slalom.classifiers.base import TOO_LONG, Units, checked_logits, checked_text, described
+from slalom.classifiers.base import (
+    TOO_LONG,
+    Units,
+    checked_logits,
+    checked_str,
+    checked_text,
+    described,
+)
 from slalom.classifiers.text.function_key import function_key
 from slalom.classifiers.text.strings import TextOutline, document_of_strings, texts_of
 from slalom.document import Document, FloatArray, Queries, Text
@@ -55,7 +62,8 @@ class FunctionClassifier:
         self.f = f
         self.gives = gives
         self.batch_size = batch_size
-        self._labels = None if labels is None else tuple(str(label) for label in labels)
+        named = tuple(checked_str(str(label), "a label") for label in labels or ())
+        self._labels = named or None
         self._name = name
 
     def __repr__(self) -> str:
