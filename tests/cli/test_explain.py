@@ -226,10 +226,35 @@ def test_wrong_use_is_one_sentence_and_status_2(
 
 def test_errors_speak_the_words_of_the_command_line(capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        cli.main(["explain", "film " * 3000])
+        cli.main(["explain", "film " * 3000, "--too-long", "error"])
     err = capfd.readouterr().err
     assert "cut it with --too-long truncate or read it with --too-long windows" in err
     assert "too_long" not in err
+
+
+def test_a_text_longer_than_the_model_reads_is_read_in_windows(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    words = "a great film with an awful end and a slow start in the old town".split()
+    text = " ".join(words[at % 7 + at // 7 % 8] for at in range(1500))
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["explain", text, "--queries", "40"])
+    out = capfd.readouterr().out
+    assert ended.value.code is None
+    assert "Note: the text has 1500 words and signs, so its units are 300 runs of 5 words" in out
+    assert "Note: read in 4 windows" in out
+    assert "All 1500" not in out
+    assert len(out) < len(text)  # an excerpt of the text
+
+
+def test_the_name_of_a_file_is_explained_with_a_hint(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "review.txt"
+    path.write_text(TEXT)
+    code, out, err = run("explain", str(path))
+    assert code == 0
+    assert f"--file {path} reads it" in err
+    assert "The classifier says" in out
+    assert "reads it" not in run("explain", TEXT)[2]
 
 
 def test_names_of_files_are_left_as_they_are(run: Run) -> None:

@@ -22,7 +22,7 @@ from slalom.cli.typed import (
     SOURCE,
     STANDARD,
     TARGET,
-    TOO_LONG,
+    TOO_LONG_ALONE,
     UNITS,
     check_language_model,
     complain,
@@ -66,7 +66,7 @@ COMPARED = "slalom,slalom-fast,lime,kernel-shap,leave-one-out,integrated-gradien
 )
 @TARGET
 @UNITS
-@TOO_LONG
+@TOO_LONG_ALONE
 @SEED
 @DEVICE
 @REVISION

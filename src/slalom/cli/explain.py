@@ -14,6 +14,7 @@ from slalom.cli.picture import picture_typed
 from slalom.cli.typed import (
     COUNT,
     DRY_RUN,
+    LONGER,
     MAX_ERROR,
     METHOD,
     MODEL,
@@ -21,7 +22,7 @@ from slalom.cli.typed import (
     SEED,
     STANDARD,
     TEXT_COLUMN,
-    TOO_LONG,
+    WAYS,
     check_foretold,
     check_words,
     complain,
@@ -70,7 +71,7 @@ MAX_WIDTH = 100  # columns; longer lines are hard to read
 @MAX_ERROR
 @REPEATS
 @SEED
-@TOO_LONG
+@click.option("--too-long", type=WAYS, help=f"{LONGER}  [default: windows; for a table error]")
 @model_options
 @DRY_RUN
 @click.option("--scores", metavar="A,B", help="Scores to show; the first colours the text.")
@@ -115,7 +116,7 @@ def explain(
     max_error: float | None,
     repeats: int,
     seed: int,
-    too_long: str,
+    too_long: str | None,
     device: str | None,
     revision: str | None,
     base_url: str | None,
@@ -153,7 +154,7 @@ def explain(
         from slalom.explainers.methods import with_max_error
 
         chosen = with_max_error(method, max_error)
-        recipe = Recipe(chosen, 0, queries, units, too_long, seed, repeats)
+        recipe = Recipe(chosen, 0, queries, units, too_long or "error", seed, repeats)
         dataset = Dataset(file, Path(out or f"{file}.parquet"), text_column)
         explain_table(dataset, recipe, typed, target=target, dry_run=dry_run)
         if words is not None and not dry_run:
@@ -161,7 +162,7 @@ def explain(
 
             write_words(dataset.output, Path(words))
         return
-    content = text_typed(text, file)
+    content, too_long = text_typed(text, file), too_long or "windows"
     if text is not None and is_file_name(text):
         complain(
             f"{text} is the name of a file and was explained as a text: --file {text} reads it"

@@ -101,12 +101,11 @@ SEED = click.option(
     help="Seed of the random queries; the same seed gives the same numbers.",
 )
 TARGET = click.option("--target", help="A label or its number.  [default: the predicted class]")
-TOO_LONG = click.option(
-    "--too-long",
-    type=click.Choice(["error", "truncate", "windows"]),
-    default="error",
-    show_default=True,
-    help="What to do with a text that is longer than the model can read.",
+WAYS = click.Choice(["error", "truncate", "windows"])
+LONGER = "What to do with a text that is longer than the model can read."
+TOO_LONG = click.option("--too-long", type=WAYS, default="error", show_default=True, help=LONGER)
+TOO_LONG_ALONE = click.option(  # one text: an answer that takes longer is better than none
+    "--too-long", type=WAYS, default="windows", show_default=True, help=LONGER
 )
 ABSENT = click.option(
     "--absent",
