@@ -40,7 +40,7 @@ from slalom.classifiers.load import language_model
 from slalom.classifiers.text.units import sentence_cuts
 from slalom.document import BoolArray, FloatArray, queries_from_masks
 from slalom.explainers.base import Request
-from slalom.explainers.execution.steps import Order, explained_here
+from slalom.explainers.execution.steps import Order, run_local
 from slalom.explanation import Explanation
 from slalom.language.attribute import attributed
 from slalom.language.citations import Recorded, citation_of, per_token
@@ -220,7 +220,7 @@ def _fitted(
     chosen = per_token(slalom.METHODS[method], len(tokens))
     chosen = replace(chosen, sampler=Recorded(queries_from_masks(present)))
     request = Request(n_queries=len(np.unique(present, axis=0)))  # and nothing beside them
-    (found,) = explained_here(scorer, Order(chosen, request), [document])
+    (found,) = run_local(scorer, Order(chosen, request), [document])
     return replace(found, said=said)
 
 

@@ -37,7 +37,7 @@ from slalom.classifiers.base import Classifier
 from slalom.classifiers.cached import CachedClassifier
 from slalom.document import Document, FloatArray, queries_from_masks
 from slalom.explainers.base import Ask, Found, Plan, Request, case_of
-from slalom.explainers.execution.steps import Order, explained_here, in_step
+from slalom.explainers.execution.steps import Order, in_step, run_local
 from slalom.explainers.methods import method_named
 from slalom.explanation import Explanation
 from slalom.metrics.faithfulness import deletion, subset_error
@@ -94,7 +94,7 @@ class Peer:
 def ours(name: str) -> Peer:
     def explain(job: Job) -> Explanation:
         request = Request(len(job.classifier.labels) - 1, job.n_queries)
-        found = explained_here(job.classifier, Order(method_named(name), request), [job.document])
+        found = run_local(job.classifier, Order(method_named(name), request), [job.document])
         assert isinstance(found[0], Explanation)  # errors are raised
         return found[0]
 

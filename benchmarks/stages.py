@@ -19,7 +19,7 @@ import torch
 
 import slalom
 from slalom.classifiers.huggingface import calls
-from slalom.classifiers.huggingface.batching import Rows, batches, joined
+from slalom.classifiers.huggingface.batching import TokenRows, batches, joined
 from slalom.classifiers.huggingface.held import Begun, held
 from slalom.explainers import methods, surrogate
 from slalom.explainers.execution.steps import Conversation
@@ -79,11 +79,11 @@ class Stopwatch:
 
 
 @contextmanager
-def listening(found: list[Rows]) -> Iterator[None]:
+def listening(found: list[TokenRows]) -> Iterator[None]:
     """Keeps every row that is put to a model."""
     plain = calls.held
 
-    def heard(rows: Rows, device: torch.device) -> Any:
+    def heard(rows: TokenRows, device: torch.device) -> Any:
         found.append(rows)
         return plain(rows, device)
 
@@ -114,7 +114,7 @@ class Spent:
     processor: float
 
 
-def bare_seconds(classifier: Any, asked: Sequence[Rows]) -> tuple[Spent, int]:
+def bare_seconds(classifier: Any, asked: Sequence[TokenRows]) -> tuple[Spent, int]:
     """The model's forward passes over these rows and nothing else; the best token budget.
 
     Batches lie on the device before the clock starts. Budgets are tried on a part of the rows.
@@ -130,7 +130,7 @@ def bare_seconds(classifier: Any, asked: Sequence[Rows]) -> tuple[Spent, int]:
     return _passes(classifier, rows, everything, best), best
 
 
-def _passes(classifier: Any, rows: Rows, chosen: np.ndarray, budget: int) -> Spent:
+def _passes(classifier: Any, rows: TokenRows, chosen: np.ndarray, budget: int) -> Spent:
     model = classifier._cast_model
     there = held(rows, calls.device_of(model))
     waiting = [chosen[at] for at in batches(rows.lengths[chosen], budget=budget, padding=True)]

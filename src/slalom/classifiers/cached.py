@@ -67,18 +67,18 @@ class CachedClassifier(Delegating):
     ) -> dict[Hashable, FloatArray]:
         """Ask what is not known yet, all documents in one go."""
         pending: set[Hashable] = set()
-        questions: list[tuple[Document, Queries]] = []
+        pairs: list[tuple[Document, Queries]] = []
         entries: list[Hashable] = []
         for (document, queries), row in zip(asked, seen, strict=True):
             first, _ = distinct(row)
             new = [at for at in first.tolist() if row[at] not in known and row[at] not in pending]
             if new:
-                questions.append((document, queries[new]))
+                pairs.append((document, queries[new]))
                 entries.extend(row[at] for at in new)
                 pending.update(row[at] for at in new)
-        if not questions:
+        if not pairs:
             return {}
-        answers = np.concatenate(self.classifier.logits(questions))
+        answers = np.concatenate(self.classifier.logits(pairs))
         self._n_asked += len(entries)
         return dict(zip(entries, answers, strict=True))
 

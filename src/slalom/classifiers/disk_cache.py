@@ -107,7 +107,7 @@ class DiskCache:
 
 
 def _batches(keys: Iterable[str]) -> Iterator[list[str]]:
-    """SQLite takes a limited number of values in one question."""
+    """SQLite takes a limited number of values in one statement."""
     known = list(dict.fromkeys(keys))
     for at in range(0, len(known), KEYS_PER_READ):
         yield known[at : at + KEYS_PER_READ]

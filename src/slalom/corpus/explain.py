@@ -17,7 +17,7 @@ from typing import Any
 
 from slalom.classifiers.base import Classifier, accelerator
 from slalom.classifiers.load import as_classifier, load
-from slalom.corpus.folder import Layout, RunFolder, layout_of
+from slalom.corpus.folder import RowLayout, RunFolder, layout_of
 from slalom.corpus.plan import Indexed, Shard, columns_together, folder_of, shards_of
 from slalom.corpus.records import Record
 from slalom.corpus.run import (
@@ -281,7 +281,7 @@ def _spread(left: Sequence[Shard]) -> Iterator[Record]:
 
 
 def cost_of(
-    classifier: Classifier, recipe: Recipe, layout: Layout, *, left: Sequence[Shard]
+    classifier: Classifier, recipe: Recipe, layout: RowLayout, *, left: Sequence[Shard]
 ) -> RunCost:
     """Rehearse documents spread over the input."""
     n_rows = sum(shard.n_rows for shard in left)

@@ -178,7 +178,7 @@ class Carried:
 
 
 @dataclass(frozen=True)
-class Layout:
+class RowLayout:
     """From a row of the input to a row of the output."""
 
     text_column: str
@@ -217,7 +217,7 @@ class Layout:
 
 def layout_of(
     columns: Mapping[str, str], text_column: str, id_column: str | None, *, folder: Path
-) -> Layout:
+) -> RowLayout:
     """Without an `id` named, a column of that name is taken; the text is not kept twice."""
     named = id_column or ("id" if "id" in columns else None)
     carried = tuple(
@@ -225,7 +225,7 @@ def layout_of(
         for name, kind in columns.items()
         if name not in (text_column, named)
     )
-    return Layout(text_column, named, carried, folder)
+    return RowLayout(text_column, named, carried, folder)
 
 
 def _output_name(name: str, columns: Mapping[str, str]) -> str:

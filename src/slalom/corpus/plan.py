@@ -18,8 +18,8 @@ from typing import Any
 
 from slalom.corpus.records import (
     KINDS,
-    Place,
     Record,
+    RowStart,
     bytes_of,
     columns_of,
     is_compressed,
@@ -41,7 +41,7 @@ class Shard:
 
     number: int
     path: str
-    start: Place
+    start: RowStart
     n_rows: int
 
     @property
@@ -60,7 +60,7 @@ class Indexed:
     sha256: str
     n_rows: int
     step: int  # rows between two marks
-    marks: tuple[Place, ...]
+    marks: tuple[RowStart, ...]
     columns: dict[str, str]  # name → kind of its cells: bool, int, float, string or json
     broken: tuple[tuple[int, str], ...]  # the first few: line and reason
     n_broken: int
@@ -70,7 +70,7 @@ class Indexed:
 
     @classmethod
     def from_json(cls, record: dict[str, Any]) -> "Indexed":
-        marks = tuple(Place(**mark) for mark in record["marks"])
+        marks = tuple(RowStart(**mark) for mark in record["marks"])
         broken = tuple((line, reason) for line, reason in record["broken"])
         return cls(**{**record, "marks": marks, "broken": broken})
 
@@ -131,7 +131,7 @@ def index_file(path: Path, text_column: str, id_column: str | None) -> Indexed:
     table = columns_of(path)
     if table:
         _check_columns(path, table, text_column, id_column)
-    marks: list[Place] = []
+    marks: list[RowStart] = []
     step, n_rows = 1, 0
     columns: dict[str, str] = {}
     broken: list[tuple[int, str]] = []

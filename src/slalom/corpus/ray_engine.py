@@ -21,7 +21,7 @@ from time import perf_counter
 from typing import Any
 
 from slalom.corpus.plan import Indexed, Shard
-from slalom.corpus.records import Place
+from slalom.corpus.records import RowStart
 from slalom.corpus.run import Identity, Index, Make, Work
 from slalom.corpus.words import WordSums, merged, sums_in
 from slalom.corpus.work import Advance
@@ -173,7 +173,7 @@ def _item(shard: Shard) -> dict[str, Any]:
 
 def _shards(batch: dict[str, Any]) -> Iterator[Shard]:
     for at in range(len(batch["number"])):
-        place = Place(*(int(batch[name][at]) for name in ("row", "line", "byte")))
+        place = RowStart(*(int(batch[name][at]) for name in ("row", "line", "byte")))
         path, n_rows = str(batch["path"][at]), int(batch["n_rows"][at])
         yield Shard(int(batch["number"][at]), path, place, n_rows)
 

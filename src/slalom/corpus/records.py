@@ -26,7 +26,7 @@ MAX_ENTRIES = 10**6  # numbers, texts, lists and objects in a row of JSON lines
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RowStart:
     """Where a row begins: how many rows, lines and bytes lie before it."""
 
     row: int = 0
@@ -38,7 +38,7 @@ class Place:
 class Record:
     """One row: its cells, or why there are none."""
 
-    place: Place
+    place: RowStart
     line: int  # in the file, from 1; of a Parquet file, the row
     cells: dict[str, Any] = field(default_factory=dict)
     problem: str | None = None
@@ -89,7 +89,7 @@ def columns_of(path: Path) -> tuple[str, ...]:
         raise _unreadable(path, problem) from problem
 
 
-def read_records(path: Path, start: Place = Place()) -> Iterator[Record]:  # noqa: B008 (frozen)
+def read_records(path: Path, start: RowStart = RowStart()) -> Iterator[Record]:  # noqa: B008 (frozen)
     """Every row from a place on."""
     kind = kind_of(path)
     try:
@@ -114,14 +114,14 @@ def _opened(path: Path) -> IO[bytes]:
     return gzip.open(path) if is_compressed(path) else path.open("rb")  # type: ignore[return-value]
 
 
-def _json_records(file: IO[bytes], start: Place) -> Iterator[Record]:
+def _json_records(file: IO[bytes], start: RowStart) -> Iterator[Record]:
     file.seek(start.byte)
     row, line, byte = start.row, start.line, start.byte
     while True:
         content, n_bytes = _line(file, MAX_LINE)
         if not n_bytes:
             return
-        place = Place(row, line, byte)
+        place = RowStart(row, line, byte)
         line, byte = line + 1, byte + n_bytes
         if not content.strip():
             continue
@@ -167,7 +167,7 @@ def _is_writable(cells: dict[str, Any]) -> bool:
 class _Lines:
     """Lines for a CSV reader, which says itself when a row ends; counts what it was given."""
 
-    def __init__(self, file: IO[bytes], start: Place) -> None:
+    def __init__(self, file: IO[bytes], start: RowStart) -> None:
         self.file, self.line, self.byte = file, start.line, start.byte
         self.given: list[bytes] = []  # of the row that is read, MAX_CELL characters about
         self.returned: deque[bytes] = deque()
@@ -216,15 +216,15 @@ def _distinct(path: Path, names: Sequence[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _csv_records(path: Path, file: IO[bytes], start: Place) -> Iterator[Record]:
+def _csv_records(path: Path, file: IO[bytes], start: RowStart) -> Iterator[Record]:
     names = _header(path, file)
-    begin = start if start.byte else Place(0, 1, file.tell())
+    begin = start if start.byte else RowStart(0, 1, file.tell())
     file.seek(begin.byte)
     lines = _Lines(file, begin)
     table = csv.reader(lines, strict=True)
     row = begin.row
     while True:
-        place, line = Place(row, lines.line, lines.byte), lines.line + 1
+        place, line = RowStart(row, lines.line, lines.byte), lines.line + 1
         lines.given.clear()
         try:
             cells = _next_row(table)
@@ -261,7 +261,7 @@ def _in_words(problem: csv.Error, given: Sequence[bytes]) -> str:
     return str(problem)
 
 
-def _table_record(place: Place, line: int, names: Sequence[str], cells: Sequence[str]) -> Record:
+def _table_record(place: RowStart, line: int, names: Sequence[str], cells: Sequence[str]) -> Record:
     if len(cells) > len(names):
         problem = f"has {len(cells)} cells, the table has {len(names)} columns"
         return Record(place, line, problem=problem)
@@ -284,7 +284,7 @@ def parquet_file(path: Path) -> Any:
         raise FileError(f"{path} is not a Parquet file: {problem}") from problem
 
 
-def _parquet_records(path: Path, start: Place) -> Iterator[Record]:
+def _parquet_records(path: Path, start: RowStart) -> Iterator[Record]:
     from pyarrow import ArrowException
 
     try:
@@ -294,7 +294,7 @@ def _parquet_records(path: Path, start: Place) -> Iterator[Record]:
         raise FileError(f"{path} is a Parquet file, but damaged: {first}") from problem
 
 
-def _parquet_rows(file: Any, start: Place) -> Iterator[Record]:
+def _parquet_rows(file: Any, start: RowStart) -> Iterator[Record]:
     before = 0
     for group in range(file.num_row_groups):
         n_rows = file.metadata.row_group(group).num_rows
@@ -305,7 +305,7 @@ def _parquet_rows(file: Any, start: Place) -> Iterator[Record]:
                 row += skipped
                 for cells in _rows_of(batch.slice(skipped)):
                     problem = "not in UTF-8" if cells is None else None
-                    yield Record(Place(row, row, 0), row + 1, cells or {}, problem)
+                    yield Record(RowStart(row, row, 0), row + 1, cells or {}, problem)
                     row += 1
         before += n_rows
 

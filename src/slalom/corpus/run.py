@@ -19,7 +19,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from slalom.classifiers.base import Classifier, fingerprint_of, target_of
-from slalom.corpus.folder import Layout, RunFolder
+from slalom.corpus.folder import RowLayout, RunFolder
 from slalom.corpus.plan import Indexed, Shard, find_files, index_file
 from slalom.corpus.records import bytes_of
 from slalom.corpus.words import WordSums, sums_in, word_means
@@ -58,7 +58,7 @@ class Work:
     """All a worker needs; it pickles, and the classifier is made where it is used."""
 
     folder: RunFolder
-    layout: Layout
+    layout: RowLayout
     recipe: Recipe
     make: Make
 
@@ -244,7 +244,7 @@ OTHER_MODEL = "other weights or other code, or is asked in another way"
 
 
 def settings_of(
-    identity: Identity, recipe: Recipe, layout: Layout, files: Sequence[Indexed]
+    identity: Identity, recipe: Recipe, layout: RowLayout, files: Sequence[Indexed]
 ) -> dict[str, Any]:
     """What all rows of a folder must have in common."""
     return {

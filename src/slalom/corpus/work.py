@@ -12,7 +12,7 @@ from time import perf_counter
 from typing import IO, Any
 
 from slalom.classifiers.base import Classifier, text_logits
-from slalom.corpus.folder import Layout, RunFolder
+from slalom.corpus.folder import RowLayout, RunFolder
 from slalom.corpus.plan import Shard
 from slalom.corpus.records import Record, parquet_file
 from slalom.corpus.words import WordSums
@@ -65,7 +65,7 @@ class Worker:
     """Explains shards with one classifier."""
 
     folder: RunFolder
-    layout: Layout
+    layout: RowLayout
     recipe: Recipe
     classifier: Classifier
     piece_rows: int = FIRST_PIECE  # grows or shrinks with the time that a piece takes

@@ -1,6 +1,6 @@
 """What an explanation will cost, found out without asking the classifier anything.
 
-The method is rehearsed with a stand-in that counts the questions and makes up the answers, so
+The method is rehearsed with a stand-in that counts the queries and makes up the answers, so
 that the count holds for every method, however it chooses what to ask.
 """
 
@@ -13,7 +13,7 @@ from slalom.classifiers.base import Classifier, Delegating, anew, unpaid
 from slalom.classifiers.cached import distinct
 from slalom.document import Document, FloatArray, Queries, Text
 from slalom.explainers.base import Explainer, Request
-from slalom.explainers.execution.steps import Order, explained_here
+from slalom.explainers.execution.steps import Order, run_local
 from slalom.explainers.surrogate import SurrogateExplainer
 from slalom.surrogates.base import Fit, Observations
 from slalom.surrogates.linear import LinearModel
@@ -42,7 +42,7 @@ def dry_run(
     else:
         if isinstance(explainer, SurrogateExplainer):
             explainer = replace(explainer, surrogate=AllAlike())
-        explained_here(stand_in, Order(explainer, request), [document])
+        run_local(stand_in, Order(explainer, request), [document])
     return stand_in.cost()
 
 
@@ -61,7 +61,7 @@ class AllAlike:
 
 
 class StandIn(Delegating):
-    """Cuts and reads texts as the classifier does, but never bothers it with a question."""
+    """Cuts and reads texts as the classifier does, but never asks it anything."""
 
     def __init__(self, classifier: Classifier) -> None:
         self.classifier = classifier

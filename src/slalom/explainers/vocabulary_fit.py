@@ -66,7 +66,7 @@ def explain_vocabulary(
     seed = checked_whole("seed", seed, 0)
     data = _collected(wrapped, documents, chosen, n_queries, seed)
     columns, notes = _columns(documents, least_documents)
-    judged_by_others = _held_out(documents, data, least_documents, seed)
+    held_out = _held_out(documents, data, least_documents, seed)
     fitted = data.fit(columns)
     values, importances = fitted.values, fitted.importances
     errors = fitted.errors(data.owners)
@@ -85,13 +85,13 @@ def explain_vocabulary(
         rare=anchors[0] if n < len(frequency) else None,
         anchor=anchors[1],
         quality=Quality(
-            r2=judged_by_others.r2,
-            r2_error=judged_by_others.r2_error,
-            rmse=judged_by_others.rmse,
+            r2=held_out.r2,
+            r2_error=held_out.r2_error,
+            rmse=held_out.rmse,
             n_queries=data.n_asked,
             n_tokens=data.n_tokens,
             seconds=perf_counter() - start,
-            trust=trust_of(judged_by_others.r2, judged_by_others.r2_error),
+            trust=trust_of(held_out.r2, held_out.r2_error),
             notes=notes,
         ),
         n_documents=len(documents),

@@ -21,7 +21,7 @@ from slalom.classifiers.text.units import sentence_cuts
 from slalom.document import BoolArray, Document, FloatArray, IntArray, Queries
 from slalom.errors import NoModelError
 from slalom.explainers.base import Explainer, Request
-from slalom.explainers.execution.steps import Order, explained_here
+from slalom.explainers.execution.steps import Order, run_local
 from slalom.explainers.surrogate import SurrogateExplainer
 from slalom.explainers.table import METHODS
 from slalom.explanation import Explanation
@@ -85,10 +85,10 @@ def of_part(explanation: Explanation, part: str | Sequence[int]) -> Explanation:
     n_queries = len(said.present) + explanation.quality.n_repeats
     request = Request(n_queries=n_queries, seed=explanation.seed)
     try:
-        (found,) = explained_here(scorer, Order(method, request), [document])
+        (found,) = run_local(scorer, Order(method, request), [document])
     except NotRecordedError:  # of another part it would have asked otherwise
         replayed = _replayed(method, queries_of(said))
-        (found,) = explained_here(scorer, Order(replayed, request), [document])
+        (found,) = run_local(scorer, Order(replayed, request), [document])
     assert isinstance(found, Explanation)  # errors are raised, not kept
     start = span[0]
     kept = [one for one, on in zip(said.spans, tokens, strict=True) if on]

@@ -1,1 +1,1 @@
-"""Which questions to ask; see base.py for what a sampler is."""
+"""Which queries to ask; see base.py for what a sampler is."""

@@ -14,7 +14,7 @@ from time import monotonic
 from typing import Any, Protocol
 
 from slalom.document import Document
-from slalom.explainers.execution.steps import Order, explained_here
+from slalom.explainers.execution.steps import Order, run_local
 from slalom.explainers.phrases import ByPhrases
 from slalom.explainers.splitting import document_of
 from slalom.explanation import Explanation
@@ -152,9 +152,9 @@ class Task:
         if wanted.method.looks_inside:
             watched.tell(0)
             with wanted.model.lock:  # it must be alone with the model
-                (found,) = explained_here(wanted.model.classifier, order, [document])
+                (found,) = run_local(wanted.model.classifier, order, [document])
         else:
-            (found,) = explained_here(watched, order, [document])
+            (found,) = run_local(watched, order, [document])
         assert isinstance(found, Explanation)  # errors are raised
         return found
 

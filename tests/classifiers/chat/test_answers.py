@@ -6,7 +6,7 @@ import pytest
 
 from slalom.classifiers.chat.answers import (
     Candidates,
-    Samples,
+    Draws,
     UnreadableReply,
     answer_from_candidates,
     answer_from_samples,
@@ -89,11 +89,11 @@ def test_other_scripts():
 
 
 def test_samples_are_smoothed():
-    answer = answer_from_samples(Samples(("1", " 1", "1\n", "0", "Sure")), DIGITS)
+    answer = answer_from_samples(Draws(("1", " 1", "1\n", "0", "Sure")), DIGITS)
     assert answer.logits == pytest.approx((math.log(2 / 6), math.log(4 / 6)))
     assert answer.error == pytest.approx(math.sqrt(1 / 4 + 1 / 2))
     assert not any(answer.censored)
-    assert answer_from_samples(Samples(("Sure", "")), DIGITS).names_no_label
+    assert answer_from_samples(Draws(("Sure", "")), DIGITS).names_no_label
 
 
 @pytest.mark.parametrize(
@@ -164,5 +164,5 @@ def test_texts_and_usage():
 def test_replies_survive_the_cache():
     candidates = listed(好=0.5, x=0.1)
     assert candidates_from_json(candidates.to_json()) == candidates
-    samples = Samples(("0", "\n"))
+    samples = Draws(("0", "\n"))
     assert samples_from_json(samples.to_json()) == samples

@@ -10,7 +10,7 @@ from slalom.classifiers.huggingface.batching import (
     MAX_ROWS,
     TOLERATED_PADDING,
     Frame,
-    Rows,
+    TokenRows,
     assemble,
     batches,
     row_bytes,
@@ -114,7 +114,7 @@ def test_rows_take_no_more_bytes_than_they_need_on_their_way(largest: int, n_byt
     ids = np.arange(4000, dtype=np.int32) % largest
     ids[-1] = largest
     for types in (np.zeros_like(ids), ids % 2):
-        rows = Rows(ids, types, np.full(40, 100))
+        rows = TokenRows(ids, types, np.full(40, 100))
         sent = pickle.dumps(rows)
         assert len(sent) < 4000 * (n_bytes + bool(types.any())) + 600
         found = pickle.loads(sent)
@@ -122,5 +122,5 @@ def test_rows_take_no_more_bytes_than_they_need_on_their_way(largest: int, n_byt
             before, after = getattr(rows, part), getattr(found, part)
             assert before.dtype == after.dtype
             np.testing.assert_array_equal(before, after)
-    empty = pickle.loads(pickle.dumps(Rows(ids[:0], ids[:0], np.zeros(0, dtype=np.int64))))
+    empty = pickle.loads(pickle.dumps(TokenRows(ids[:0], ids[:0], np.zeros(0, dtype=np.int64))))
     assert empty.n_tokens == 0

@@ -201,7 +201,7 @@ def test_it_pickles_and_leaves_the_model_alone() -> None:
 
 def test_what_rows_begin_with() -> None:
     classifier = made("GPT-2")
-    rows = next_token.Rows(
+    rows = next_token.TokenRows(
         np.array([5, 6, 7, 5, 6, 5, 6, 7, 8], dtype=np.int32),
         np.zeros(9, dtype=np.int32),
         np.array([3, 2, 4]),

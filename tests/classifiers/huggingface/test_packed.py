@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from slalom.classifiers.huggingface import encoder
-from slalom.classifiers.huggingface.batching import MAX_ROWS, Rows, in_row_order
+from slalom.classifiers.huggingface.batching import MAX_ROWS, TokenRows, in_row_order
 from slalom.classifiers.huggingface.encoder import attention_by_rows, encoder_of, packed_scores
 from slalom.classifiers.huggingface.held import held, rounded_up
 from tokenizers_made_here import tiny
@@ -36,14 +36,14 @@ def row_by_row(
     return torch.cat([*found, nothing])
 
 
-def drawn(lengths: list[int], n_types: int = 1) -> Rows:
+def drawn(lengths: list[int], n_types: int = 1) -> TokenRows:
     rng = np.random.default_rng(0)
     ids = rng.integers(5, 300, sum(lengths)).astype(np.int32)
     types = rng.integers(0, n_types, sum(lengths)).astype(np.int32)
-    return Rows(ids, types, np.array(lengths))
+    return TokenRows(ids, types, np.array(lengths))
 
 
-def own_scores(model: Any, rows: Rows) -> Tensor:
+def own_scores(model: Any, rows: TokenRows) -> Tensor:
     typed = hasattr(model.config, "type_vocab_size")
     found = []
     for start, length in zip(rows.starts, rows.lengths, strict=True):

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from slalom.classifiers.huggingface import encoder
-from slalom.classifiers.huggingface.batching import LongArray, Rows, assemble
+from slalom.classifiers.huggingface.batching import LongArray, TokenRows, assemble
 from slalom.classifiers.huggingface.classifier import HuggingFaceClassifier
 from slalom.classifiers.huggingface.encoder import quickest
 from slalom.classifiers.huggingface.held import Held, held
@@ -40,7 +40,7 @@ def short_sequences(n_units: int, n: int = 90) -> Queries:
 class Plain:
     """A model's own forward pass, row by row; remembers how many rows it was asked."""
 
-    def __init__(self, model: Any, rows: Rows, typed: bool) -> None:
+    def __init__(self, model: Any, rows: TokenRows, typed: bool) -> None:
         self.model, self.rows, self.typed, self.n_asked = model, rows, typed, 0
 
     def __call__(self, chosen: LongArray) -> torch.Tensor:
@@ -57,12 +57,12 @@ class Plain:
         return self.model(input_ids=ids, **named).logits  # type: ignore[no-any-return]
 
 
-def rows_of(architecture: str, queries: Any) -> Rows:
+def rows_of(architecture: str, queries: Any) -> TokenRows:
     document = made(architecture).split(TEXTS[1])
     return assemble(frame_in(document), queries(document.n_units))
 
 
-def on_cpu(rows: Rows) -> Held:
+def on_cpu(rows: TokenRows) -> Held:
     return held(rows, torch.device("cpu"))
 
 

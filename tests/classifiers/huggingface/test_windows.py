@@ -6,7 +6,7 @@ import torch
 from click.testing import CliRunner
 
 import slalom
-from slalom.classifiers.huggingface.batching import Rows
+from slalom.classifiers.huggingface.batching import TokenRows
 from slalom.classifiers.huggingface.causal import CausalClassifier
 from slalom.classifiers.huggingface.classifier import HuggingFaceClassifier
 from slalom.classifiers.huggingface.windows import Windowed, in_windows
@@ -36,7 +36,7 @@ def test_windows_cover_every_token_and_overlap(n: int) -> None:
 def test_rows_in_windows() -> None:
     frame = frame_like(before=1, after=2, room=4)
     long, short = [9, 1, 2, 3, 4, 5, 6, 7, 8, 8], [9, 1, 8, 8]
-    rows = Rows(
+    rows = TokenRows(
         np.array(long + short, np.int32), np.zeros(14, np.int32), np.array([len(long), len(short)])
     )
     cut, owners = in_windows(rows, frame)

@@ -3,7 +3,7 @@
 A reply is read from its JSON without trusting any one server's capabilities:
 
     Candidates   the most likely first tokens with their log-probabilities
-    Samples      first tokens drawn one after the other
+    Draws        first tokens drawn one after the other
 
 Tokens come as text, as raw byte-pair pieces ("Ġgood", "▁good"), as bytes or as byte names
 ("<0x30>"); lists come unsorted; the token beside a list may or may not be in it.
@@ -39,7 +39,7 @@ class Candidates:
 
 
 @dataclass(frozen=True)
-class Samples:
+class Draws:
     """First tokens as drawn."""
 
     texts: tuple[str, ...] = ()
@@ -56,8 +56,8 @@ def candidates_from_json(text: str) -> Candidates:
     return Candidates(tuple((token, logprob) for token, logprob in json.loads(text)["candidates"]))
 
 
-def samples_from_json(text: str) -> Samples:
-    return Samples(tuple(json.loads(text)["samples"]))
+def samples_from_json(text: str) -> Draws:
+    return Draws(tuple(json.loads(text)["samples"]))
 
 
 def response_of(body: str) -> dict[str, Any]:
@@ -148,7 +148,7 @@ MIN_PREFIX = 3  # bytes: "pos" begins "positive", but "I" does not begin "irrele
 
 
 @dataclass(frozen=True)
-class Answer:
+class LabelAnswer:
     """One logit per label, and how far it can be trusted."""
 
     logits: tuple[float, ...]
@@ -220,7 +220,7 @@ def _shared(one: str, other: str, token: str) -> InputError:
     )
 
 
-def answer_from_candidates(candidates: Candidates, spellings: Spellings) -> Answer:
+def answer_from_candidates(candidates: Candidates, spellings: Spellings) -> LabelAnswer:
     """Log-probabilities summed by label; a missing label gets a bound and is marked."""
     mass = [0.0] * len(spellings.answers)
     ambiguous, shared = 0.0, ""
@@ -238,14 +238,14 @@ def answer_from_candidates(candidates: Candidates, spellings: Spellings) -> Answ
         raise _shared(spellings.answers[one], spellings.answers[other], shared)
     lowest = min(logprob for _, logprob in candidates.tokens)
     bound = min(lowest, math.log(max(1.0 - listed, MIN_MASS)))
-    return Answer(
+    return LabelAnswer(
         tuple(math.log(p) if p > 0 else bound for p in mass),
         tuple(p <= 0 for p in mass),
         likeliest=candidates.tokens[0][0],
     )
 
 
-def answer_from_samples(samples: Samples, spellings: Spellings) -> Answer:
+def answer_from_samples(samples: Draws, spellings: Spellings) -> LabelAnswer:
     """Smoothed shares of the samples that name a label; the other samples are not counted."""
     counts = [0] * len(spellings.answers)
     for text in samples.texts:
@@ -256,7 +256,7 @@ def answer_from_samples(samples: Samples, spellings: Spellings) -> Answer:
     shares = [(count + 1) / (total + len(counts)) for count in counts]
     top = max(counts) + 1
     rest = total + len(counts) - top
-    return Answer(
+    return LabelAnswer(
         tuple(math.log(share) for share in shares),
         (total == 0,) * len(counts),  # a count of 0 is an answer; no samples at all are not
         error=math.sqrt(1 / top + 1 / rest),
@@ -265,7 +265,7 @@ def answer_from_samples(samples: Samples, spellings: Spellings) -> Answer:
     )
 
 
-def check_named(answers: Sequence[Answer], spellings: Spellings, model: str) -> None:
+def check_named(answers: Sequence[LabelAnswer], spellings: Spellings, model: str) -> None:
     """A model that mostly says something else was asked the wrong way."""
     lost = [answer for answer in answers if answer.names_no_label]
     if len(lost) * 2 > len(answers):

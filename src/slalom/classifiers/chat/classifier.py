@@ -15,7 +15,7 @@ from pathlib import PurePath
 import numpy as np
 
 from slalom.classifiers.base import Units
-from slalom.classifiers.chat.answers import Answer, check_named, spellings_of
+from slalom.classifiers.chat.answers import LabelAnswer, check_named, spellings_of
 from slalom.classifiers.chat.server import Budget, ChatServer, Key, Session, client_library
 from slalom.classifiers.chat.strategies import AnswerStrategy, ByLogprobs, BySampling
 from slalom.classifiers.disk_cache import DiskCache, key_of
@@ -173,7 +173,7 @@ class ChatClassifier:
         parts = (server.address, server.model, self._strategy.key, self._shown(text))
         return key_of("1", *parts, *again)
 
-    def _known(self, texts: Sequence[str]) -> dict[str, Answer]:
+    def _known(self, texts: Sequence[str]) -> dict[str, LabelAnswer]:
         """The answers that the cache holds in full, by text."""
         keys = {text: self._key(text) for text in texts}
         stored = self.cache.read(keys.values())
@@ -204,7 +204,7 @@ class ChatClassifier:
                     pool.shutdown(wait=True, cancel_futures=True)
                     raise
 
-    def _ask(self, session: Session, text: str) -> Answer:
+    def _ask(self, session: Session, text: str) -> LabelAnswer:
         key = self._key(text)
         stored = self.cache.read([key]).get(key)
         if self._strategy.n_requests(stored):  # another process may have asked meanwhile

@@ -13,8 +13,8 @@ from typing import Protocol
 import numpy as np
 
 from slalom.classifiers.chat.answers import (
-    Answer,
-    Samples,
+    Draws,
+    LabelAnswer,
     Spellings,
     answer_from_candidates,
     answer_from_samples,
@@ -41,9 +41,9 @@ class AnswerStrategy(Protocol):
         """Send what is missing; yields the whole reply after each request."""
         ...
 
-    def answer(self, stored: str, spellings: Spellings) -> Answer: ...
+    def answer(self, stored: str, spellings: Spellings) -> LabelAnswer: ...
 
-    def remarks(self, answers: Sequence[Answer]) -> tuple[str, ...]: ...
+    def remarks(self, answers: Sequence[LabelAnswer]) -> tuple[str, ...]: ...
 
 
 @dataclass(frozen=True)
@@ -67,10 +67,10 @@ class ByLogprobs:
             )
         yield candidates.to_json()
 
-    def answer(self, stored: str, spellings: Spellings) -> Answer:
+    def answer(self, stored: str, spellings: Spellings) -> LabelAnswer:
         return answer_from_candidates(candidates_from_json(stored), spellings)
 
-    def remarks(self, answers: Sequence[Answer]) -> tuple[str, ...]:
+    def remarks(self, answers: Sequence[LabelAnswer]) -> tuple[str, ...]:
         censored = sum(any(answer.censored) for answer in answers)
         lost = sum(answer.names_no_label for answer in answers)
         found = []
@@ -102,13 +102,13 @@ class BySampling:
             wanted = {"temperature": 1, "seed": _seed(prompt, len(texts), self.again)}
             response = session.complete(prompt, wanted | ({"n": missing} if missing > 1 else {}))
             texts += texts_of(response)[:missing]
-            yield Samples(texts).to_json()
+            yield Draws(texts).to_json()
 
-    def answer(self, stored: str, spellings: Spellings) -> Answer:
-        samples = Samples(samples_from_json(stored).texts[: self.n_samples])
+    def answer(self, stored: str, spellings: Spellings) -> LabelAnswer:
+        samples = Draws(samples_from_json(stored).texts[: self.n_samples])
         return answer_from_samples(samples, spellings)
 
-    def remarks(self, answers: Sequence[Answer]) -> tuple[str, ...]:
+    def remarks(self, answers: Sequence[LabelAnswer]) -> tuple[str, ...]:
         if not answers:
             return ()
         typical = math.sqrt(float(np.mean([answer.error**2 for answer in answers])))
@@ -127,8 +127,8 @@ class BySampling:
         return tuple(found)
 
 
-def _samples(stored: str | None) -> Samples:
-    return Samples() if stored is None else samples_from_json(stored)
+def _samples(stored: str | None) -> Draws:
+    return Draws() if stored is None else samples_from_json(stored)
 
 
 def _seed(prompt: str, n_before: int, again: int) -> int:

@@ -48,7 +48,7 @@ class Frame:
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class TokenRows:
     """Rows of token ids of different lengths, end to end."""
 
     ids: IntArray
@@ -75,16 +75,16 @@ def _narrow(numbers: NDArray[Any]) -> NDArray[Any]:
     return numbers.astype(np.min_scalar_type(int(numbers.max(initial=0))))
 
 
-def _widened(ids: NDArray[Any], types: NDArray[Any] | None, lengths: NDArray[Any]) -> Rows:
+def _widened(ids: NDArray[Any], types: NDArray[Any] | None, lengths: NDArray[Any]) -> TokenRows:
     wide = ids.astype(np.int32)
-    return Rows(
+    return TokenRows(
         wide,
         np.zeros_like(wide) if types is None else types.astype(np.int32),
         lengths.astype(np.int64),
     )
 
 
-def assemble(frame: Frame, queries: Queries) -> Rows:
+def assemble(frame: Frame, queries: Queries) -> TokenRows:
     """The rows a model reads for these queries, fixed parts included."""
     parts, n_parts = _parts(frame, queries)
     sizes = frame.lengths[parts]
@@ -96,7 +96,7 @@ def assemble(frame: Frame, queries: Queries) -> Rows:
     lengths = np.add.reduceat(sizes, begins, dtype=np.int64) if len(queries) else n_parts
     typed = frame.types.any()
     types = frame.types[source] if typed else np.zeros(len(source), dtype=np.int32)
-    return Rows(frame.ids[source], types, lengths)
+    return TokenRows(frame.ids[source], types, lengths)
 
 
 def _parts(frame: Frame, queries: Queries) -> tuple[NDArray[np.int64], LongArray]:
@@ -119,16 +119,16 @@ def _parts(frame: Frame, queries: Queries) -> tuple[NDArray[np.int64], LongArray
     return parts, n_parts
 
 
-def joined(parts: Sequence[Rows]) -> Rows:
+def joined(parts: Sequence[TokenRows]) -> TokenRows:
     """Rows of several documents under each other."""
-    return Rows(
+    return TokenRows(
         np.concatenate([part.ids for part in parts]),
         np.concatenate([part.types for part in parts]),
         np.concatenate([part.lengths for part in parts]),
     )
 
 
-def row_bytes(rows: Rows, *, with_types: bool) -> list[bytes]:
+def row_bytes(rows: TokenRows, *, with_types: bool) -> list[bytes]:
     """Each row as bytes: equal rows, equal bytes."""
     starts = rows.starts * rows.ids.itemsize
     ends = starts + rows.lengths * rows.ids.itemsize

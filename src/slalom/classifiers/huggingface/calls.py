@@ -19,7 +19,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from slalom.classifiers.huggingface.batching import SMALL, LongArray, Rows, batches, in_row_order
+from slalom.classifiers.huggingface.batching import (
+    SMALL,
+    LongArray,
+    TokenRows,
+    batches,
+    in_row_order,
+)
 from slalom.classifiers.huggingface.encoder import end_to_end, modules_of, n_weights_of, quickest
 from slalom.classifiers.huggingface.held import (
     TOKENS,
@@ -154,7 +160,7 @@ def _positions(model: nn.Module) -> int:
     return _known_positions[model]
 
 
-def answers(model: nn.Module, rows: Rows, *, spare_pad: int | None, typed: bool) -> FloatArray:
+def answers(model: nn.Module, rows: TokenRows, *, spare_pad: int | None, typed: bool) -> FloatArray:
     """What the model says to each row: (n_rows, n_outputs)."""
     pad = _pad_id(model, rows, spare=spare_pad)
     budget = tokens_per_batch(model) if pad is not None else 1
@@ -175,7 +181,7 @@ def answers(model: nn.Module, rows: Rows, *, spare_pad: int | None, typed: bool)
     return begun.answers()  # a GPU may be told of the next batch while it is at work on this one
 
 
-def _padded_batches(model: nn.Module, rows: Rows, *, budget: int) -> Iterator[LongArray]:
+def _padded_batches(model: nn.Module, rows: TokenRows, *, budget: int) -> Iterator[LongArray]:
     device = device_of(model).type
     alike = SHORT if device == "cpu" else 0
     weight = next(model.parameters(), None)
@@ -183,7 +189,9 @@ def _padded_batches(model: nn.Module, rows: Rows, *, budget: int) -> Iterator[Lo
     return batches(rows.lengths, budget=budget, padding=_may_pad(model), small=small, alike=alike)
 
 
-def _with_copies(ask: Callable[[LongArray], Tensor], rows: Rows) -> Callable[[LongArray], Tensor]:
+def _with_copies(
+    ask: Callable[[LongArray], Tensor], rows: TokenRows
+) -> Callable[[LongArray], Tensor]:
     """Short rows in no smaller batches than MIN_ROWS: a product of fewer rounds in another way.
 
     So a short text gets the same answers alone and among others, but for a last digit at times.
@@ -277,7 +285,7 @@ def _inputs(
     return inputs
 
 
-def _step_of(model: nn.Module, rows: Rows) -> int:
+def _step_of(model: nn.Module, rows: TokenRows) -> int:
     """16-bit kernels of a GPU like widths that are multiples of 8, as far as a model reads."""
     if not in_16_bits(next(model.parameters(), None)):
         return 1
@@ -385,7 +393,7 @@ def _may_pad(model: nn.Module) -> bool:
     )
 
 
-def _pad_id(model: nn.Module, rows: Rows, *, spare: int | None) -> int | None:
+def _pad_id(model: nn.Module, rows: TokenRows, *, spare: int | None) -> int | None:
     """The model's own pad id. Decoders find the last token by comparing with it, so a model
     without one gets an id that no row holds; None where every id is taken."""
     config = _text_config(model)

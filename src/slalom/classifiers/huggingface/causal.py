@@ -15,7 +15,7 @@ import numpy as np
 
 from slalom.classifiers.base import Units, checked_logits, checked_text, described
 from slalom.classifiers.fingerprint import fingerprint
-from slalom.classifiers.huggingface.batching import Rows, assemble, joined, row_bytes
+from slalom.classifiers.huggingface.batching import TokenRows, assemble, joined, row_bytes
 from slalom.classifiers.huggingface.calls import (
     checked_precision,
     context_length,
@@ -133,7 +133,7 @@ class CausalClassifier:
         ]
         return replace(encoded, offsets=offsets, sides=sides)
 
-    def _ask(self, rows: Rows) -> FloatArray:
+    def _ask(self, rows: TokenRows) -> FloatArray:
         if not len(rows.lengths):
             return np.zeros((0, len(self.labels)))
         if not rows.lengths.all():

@@ -14,7 +14,7 @@ from transformers import PreTrainedModel
 
 from slalom.classifiers.base import Units, checked_logits, checked_text, described
 from slalom.classifiers.fingerprint import fingerprint
-from slalom.classifiers.huggingface.batching import Rows, joined
+from slalom.classifiers.huggingface.batching import TokenRows, joined
 from slalom.classifiers.huggingface.calls import (
     answers,
     checked_precision,
@@ -140,7 +140,7 @@ class HuggingFaceClassifier:
     def logits(self, asked: Sequence[tuple[Document, Queries]]) -> list[FloatArray]:
         return answered(asked, self._ask)
 
-    def row_logits(self, parts: Sequence[Rows]) -> list[FloatArray]:
+    def row_logits(self, parts: Sequence[TokenRows]) -> list[FloatArray]:
         """Answers to rows that others put together, those of all parts in one go."""
         ends = np.cumsum([len(part.lengths) for part in parts])[:-1]
         return np.split(self._ask(joined(parts)), ends)
@@ -179,17 +179,17 @@ class HuggingFaceClassifier:
             return int(stated)
         return int(self._outputs(self._whole("a")).shape[1])  # a wrapped model: ask it
 
-    def _whole(self, text: Text) -> Rows:
+    def _whole(self, text: Text) -> TokenRows:
         """The ordinary encoding of a text, as one row."""
         return encode(self.tokenizer, text).row()
 
-    def _ask(self, rows: Rows) -> FloatArray:
+    def _ask(self, rows: TokenRows) -> FloatArray:
         scores = self._outputs(rows)
         n_rows, name = len(rows.lengths), self.name
         checked = checked_logits(scores, n_queries=n_rows, n_classes=self._n_outputs, name=name)
         return np.hstack([np.zeros((n_rows, 1)), checked]) if self._one_log_odds else checked
 
-    def _outputs(self, rows: Rows) -> FloatArray:
+    def _outputs(self, rows: TokenRows) -> FloatArray:
         if not len(rows.lengths):
             return np.zeros((0, self._n_outputs))
         if not rows.lengths.all():

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 from transformers.cache_utils import DynamicCache
 
-from slalom.classifiers.huggingface.batching import LongArray, Rows, batches
+from slalom.classifiers.huggingface.batching import LongArray, TokenRows, batches
 from slalom.classifiers.huggingface.calls import (
     borrowed,
     device_of,
@@ -92,7 +92,7 @@ def remembers(model: Any, row: Ids) -> bool:
     if len(row) < 2:
         return False
     one = np.array(row[:1], dtype=np.int32)
-    return prefix_of(model, Rows(one, one * 0, np.array([1])), 1).length == 1
+    return prefix_of(model, TokenRows(one, one * 0, np.array([1])), 1).length == 1
 
 
 def _one_by_one(model: Any, rows: Sequence[Ids], answer: Ids, tell: Tell) -> tuple[FloatArray, int]:
@@ -148,7 +148,7 @@ def _in_batches(model: Any, rows: Sequence[Ids], answer: Ids, tell: Tell) -> tup
     """All rows in batches of like lengths, after what all begin with."""
     lengths = np.array([len(row) for row in rows], dtype=np.int64)
     ids = np.concatenate([np.array([*row, *answer[:-1]], dtype=np.int32) for row in rows])
-    whole = Rows(ids, np.zeros_like(ids), lengths + len(answer) - 1)
+    whole = TokenRows(ids, np.zeros_like(ids), lengths + len(answer) - 1)
     n_common = min(common_start(whole), int(lengths.min()) - 1)
     prefix = prefix_of(model, whole, n_common)
     rest = without_start(whole, prefix.length)

@@ -31,7 +31,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.modules import module as every_module
 
-from slalom.classifiers.huggingface.batching import LongArray, Rows
+from slalom.classifiers.huggingface.batching import LongArray, TokenRows
 from slalom.classifiers.huggingface.held import Held, Packed, held, rounded_up
 
 _n_weights: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
@@ -335,7 +335,7 @@ def _safely(ask: Ask, plain: Ask) -> Ask:
     return asked
 
 
-def _agree(model: Any, ask: Ask, plain: Ask, rows: Rows, *, known: Known) -> bool:
+def _agree(model: Any, ask: Ask, plain: Ask, rows: TokenRows, *, known: Known) -> bool:
     """Whether a few answers are the same; compared once for the same weights.
 
     However few rows there are: asked alone and with others, a text gets the same answer.
@@ -379,7 +379,7 @@ def _shortcut(model: Any, there: Held, *, multiple: int) -> Ask | None:
     return _with_table(encoder, rows) or _without_table(encoder, there, multiple=1)
 
 
-def _encoder(model: Any, rows: Rows) -> Encoder | None:
+def _encoder(model: Any, rows: TokenRows) -> Encoder | None:
     """None where rows hold a pad id that takes no place, too."""
     encoder = encoder_of(model)
     if encoder is None or (encoder.pad is not None and (rows.ids == encoder.pad).any()):
@@ -391,7 +391,7 @@ def _packed(encoder: Encoder, there: Held, attend: Attend) -> Ask:
     return lambda chosen: packed_scores(encoder, there.packed(chosen), attend)
 
 
-def _with_table(encoder: Encoder, rows: Rows) -> Ask | None:
+def _with_table(encoder: Encoder, rows: TokenRows) -> Ask | None:
     """None where rows share too few tokens at their places."""
     places = np.arange(len(rows.ids)) - np.repeat(rows.starts, rows.lengths)
     parts = [part.astype(np.int64) for part in (rows.ids, places, rows.types)]
@@ -402,7 +402,7 @@ def _with_table(encoder: Encoder, rows: Rows) -> Ask | None:
         return None
     tokens = [torch.from_numpy(part)[:, None] for part in np.unravel_index(distinct, sizes)]
     table = [part[:, 0] for part in encoder.start(*tokens)]  # (n_distinct, size) each
-    numbered = Rows(numbers.astype(np.int32), np.zeros_like(rows.types), rows.lengths)
+    numbered = TokenRows(numbers.astype(np.int32), np.zeros_like(rows.types), rows.lengths)
     there = held(numbered, torch.device("cpu"))
 
     def ask(chosen: LongArray) -> Tensor:
@@ -423,6 +423,6 @@ def _without_table(encoder: Encoder, there: Held, *, multiple: int) -> Ask:
     return ask
 
 
-def _needed(mask: Tensor, rows: Rows, chosen: LongArray) -> Tensor | None:
+def _needed(mask: Tensor, rows: TokenRows, chosen: LongArray) -> Tensor | None:
     """Rows without padding do without: that is quicker."""
     return None if rows.lengths[chosen].min() == mask.shape[1] else mask.bool()

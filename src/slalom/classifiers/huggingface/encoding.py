@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from slalom.classifiers.base import TOO_LONG, Units
-from slalom.classifiers.huggingface.batching import Frame, Rows
+from slalom.classifiers.huggingface.batching import Frame, TokenRows
 from slalom.classifiers.huggingface.windows import frame_in, note_on, windowed
 from slalom.classifiers.text.units import Run, cuts_of, grouped_runs, spanned_runs, token_runs
 from slalom.document import Document, Span, Text, features_of
@@ -30,9 +30,9 @@ class Encoded:
     def n_fixed(self) -> int:
         return self.sides.count(None)
 
-    def row(self) -> Rows:
+    def row(self) -> TokenRows:
         """All of it, as one row."""
-        return Rows(
+        return TokenRows(
             np.array(self.ids, dtype=np.int32),
             np.array(self.types, dtype=np.int32),
             np.array([len(self.ids)]),

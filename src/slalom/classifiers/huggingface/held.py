@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from slalom.classifiers.huggingface.batching import SMALL, LongArray, Rows
+from slalom.classifiers.huggingface.batching import SMALL, LongArray, TokenRows
 from slalom.document import FloatArray
 
 LARGEST_SURPLUS = 0.05  # of a width
@@ -40,7 +40,7 @@ class Packed:
 class Held:
     """All rows end to end, on a device."""
 
-    rows: Rows
+    rows: TokenRows
     ids: Tensor  # (n_tokens,) int32
     types: Tensor | None  # (n_tokens,) int32; None: all of them 0
 
@@ -102,7 +102,7 @@ def rounded_up(n: int) -> int:
     return -(-n // step) * step
 
 
-def held(rows: Rows, device: torch.device) -> Held:
+def held(rows: TokenRows, device: torch.device) -> Held:
     types = sent(rows.types, device) if rows.types.any() else None
     return Held(rows, sent(rows.ids, device), types)
 

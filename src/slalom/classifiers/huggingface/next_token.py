@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from transformers.cache_utils import DynamicCache, DynamicLayer
 
-from slalom.classifiers.huggingface.batching import LongArray, Rows, batches
+from slalom.classifiers.huggingface.batching import LongArray, TokenRows, batches
 from slalom.classifiers.huggingface.calls import (
     borrowed,
     device_of,
@@ -47,7 +47,7 @@ class Prefix:
         return memory
 
 
-def next_tokens(model: Any, rows: Rows, tokens: Sequence[int]) -> FloatArray:
+def next_tokens(model: Any, rows: TokenRows, tokens: Sequence[int]) -> FloatArray:
     """Log-probabilities of these tokens after each row: (n_rows, n_tokens)."""
     wanted = torch.tensor(tokens, device=device_of(model))
     with borrowed(model, None):
@@ -65,7 +65,7 @@ def next_tokens(model: Any, rows: Rows, tokens: Sequence[int]) -> FloatArray:
     return begun.answers()
 
 
-def common_start(rows: Rows) -> int:
+def common_start(rows: TokenRows) -> int:
     """How many tokens all rows begin with; every row keeps at least its last for itself."""
     if len(rows.lengths) < 2:
         return 0
@@ -74,14 +74,14 @@ def common_start(rows: Rows) -> int:
     return int((table == table[0]).all(axis=0).cumprod().sum())
 
 
-def without_start(rows: Rows, n: int) -> Rows:
+def without_start(rows: TokenRows, n: int) -> TokenRows:
     """The rows less their first n tokens."""
     kept = np.ones(len(rows.ids), dtype=bool)
     kept[(rows.starts[:, None] + np.arange(n)).ravel()] = False
-    return Rows(rows.ids[kept], rows.types[kept], rows.lengths - n)
+    return TokenRows(rows.ids[kept], rows.types[kept], rows.lengths - n)
 
 
-def prefix_of(model: Any, rows: Rows, n: int) -> Prefix:
+def prefix_of(model: Any, rows: TokenRows, n: int) -> Prefix:
     """The first n tokens, computed; nothing where the model remembers in another way."""
     nothing = Prefix(0, ())
     if n == 0 or not forward_accepts(model, "past_key_values"):

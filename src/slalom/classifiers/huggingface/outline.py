@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from slalom.classifiers.base import Units, checked_text
-from slalom.classifiers.huggingface.batching import Rows, assemble, row_bytes
+from slalom.classifiers.huggingface.batching import TokenRows, assemble, row_bytes
 from slalom.classifiers.huggingface.encoding import Encoded, document_of
 from slalom.classifiers.huggingface.windows import answered, frame_in
 from slalom.document import Document, FloatArray, Queries, Text
@@ -28,7 +28,7 @@ class Outline:
         return seen_rows(document, queries)
 
     def answered(
-        self, asked: Sequence[tuple[Document, Queries]], ask: Callable[[Rows], FloatArray]
+        self, asked: Sequence[tuple[Document, Queries]], ask: Callable[[TokenRows], FloatArray]
     ) -> list[FloatArray]:
         """Rows are put together here, and answered wherever `ask` takes them."""
         return answered(asked, ask)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from slalom.classifiers.huggingface.batching import Frame, LongArray, Rows, assemble, joined
+from slalom.classifiers.huggingface.batching import Frame, LongArray, TokenRows, assemble, joined
 from slalom.document import Document, FloatArray, Queries
 from slalom.errors import InputError
 
@@ -76,7 +76,7 @@ def frame_in(document: Document) -> Frame:
 
 
 def answered(
-    asked: Sequence[tuple[Document, Queries]], ask: Callable[[Rows], FloatArray]
+    asked: Sequence[tuple[Document, Queries]], ask: Callable[[TokenRows], FloatArray]
 ) -> list[FloatArray]:
     """One row of scores per query, all windows of all documents asked in one go."""
     parts = [
@@ -95,7 +95,7 @@ def answered(
     ]
 
 
-def in_windows(rows: Rows, frame: object) -> tuple[Rows, LongArray]:
+def in_windows(rows: TokenRows, frame: object) -> tuple[TokenRows, LongArray]:
     """The rows a model can read, and the row that each of them is a window of."""
     n_rows = len(rows.lengths)
     if not isinstance(frame, Windowed) or not (rows.lengths > frame.limit).any():
@@ -111,7 +111,7 @@ def in_windows(rows: Rows, frame: object) -> tuple[Rows, LongArray]:
             lengths.append(frame.before + body + frame.after)
             owners.append(number)
     source = np.concatenate(sources)
-    return Rows(rows.ids[source], rows.types[source], np.array(lengths)), np.array(owners)
+    return TokenRows(rows.ids[source], rows.types[source], np.array(lengths)), np.array(owners)
 
 
 def _means(scores: FloatArray, owners: LongArray, n_rows: int) -> FloatArray:

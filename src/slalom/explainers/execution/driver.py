@@ -19,7 +19,7 @@ from slalom.classifiers.base import Classifier, Delegating, anew, runs_elsewhere
 from slalom.document import Document, FloatArray
 from slalom.explainers.base import Given, Result
 from slalom.explainers.execution.progress import ChunkMeter, Meter
-from slalom.explainers.execution.steps import Order, Pair, explained_here
+from slalom.explainers.execution.steps import Order, Pair, run_local
 from slalom.explainers.execution.workers import Desk, desk_of, workers_pay
 
 QUERIES_PER_CHUNK = 10_000  # of documents that are asked together
@@ -56,7 +56,7 @@ def explained(
             while waiting:
                 yield from waiting.popleft().results()
             watched = classifier if counter is None else Watched(classifier, counter)
-            yield from _placed(chunk, explained_here(watched, order, readable), counter)
+            yield from _placed(chunk, run_local(watched, order, readable), counter)
         while waiting:
             yield from waiting.popleft().results()
 

@@ -160,7 +160,7 @@ class _Worker:
 
         try:
             self.connection.send_bytes(dumps((task.work, task.item)))
-            while isinstance(said := pickle.loads(self.connection.recv_bytes()), _Question):
+            while isinstance(said := pickle.loads(self.connection.recv_bytes()), _Asked):
                 self.connection.send_bytes(pickle.dumps(task.answer(said.content), protocol=-1))
         except (EOFError, OSError) as problem:
             raise WorkerDiedError(
@@ -171,7 +171,7 @@ class _Worker:
 
 
 @dataclass(frozen=True)
-class _Question:
+class _Asked:
     """What a worker asks in the middle of a task."""
 
     content: Any
@@ -199,7 +199,7 @@ def _work(connection: Connection) -> None:
         os.nice(NICENESS)
 
     def ask(content: Any) -> Any:
-        connection.send_bytes(pickle.dumps(_Question(content), protocol=-1))
+        connection.send_bytes(pickle.dumps(_Asked(content), protocol=-1))
         return pickle.loads(connection.recv_bytes())
 
     with suppress(EOFError, OSError):  # the process that it works for has ended

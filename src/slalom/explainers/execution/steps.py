@@ -45,9 +45,7 @@ class Order:
     keep_errors: bool = False  # a document's SlalomError stands in the place of its explanation
 
 
-def explained_here(
-    classifier: Classifier, order: Order, documents: Sequence[Document]
-) -> list[Result]:
+def run_local(classifier: Classifier, order: Order, documents: Sequence[Document]) -> list[Result]:
     """Documents by one method, together, in this process."""
     request, n_each, allowed = order.request, order.request.repeats, order.request.n_queries
     distinct_ones = replace(request, n_queries=None if allowed is None else allowed // n_each)

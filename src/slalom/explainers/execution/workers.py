@@ -33,7 +33,7 @@ from slalom.document import END, Document, FloatArray, Queries, Text
 from slalom.errors import ClassifierError, SlalomError
 from slalom.explainers.base import Result
 from slalom.explainers.execution.pool import Ask, cores, is_awake, portable, submit
-from slalom.explainers.execution.steps import Order, Pair, explained_here
+from slalom.explainers.execution.steps import Order, Pair, run_local
 
 WORTHWHILE = 8e7  # rows × features² of all documents; starting workers takes as long
 PER_WORKER = 4  # documents at a time: asked together they fill a batch, fitted they take a second
@@ -189,9 +189,9 @@ def _without_padding(queries: Queries) -> list[Queries]:
     return [queries[:1], queries[1:, :width]]
 
 
-def _explained_there(given: tuple[Outlined, Order, Sequence[Document]], ask: Ask) -> list[Result]:
+def _run_in_worker(given: tuple[Outlined, Order, Sequence[Document]], ask: Ask) -> list[Result]:
     known, order, documents = given
-    return explained_here(OverPipe(known, ask), order, documents)
+    return run_local(OverPipe(known, ask), order, documents)
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,7 +225,7 @@ class Desk:
         starts = range(0, len(documents), n_each)
         begun = [
             submit(
-                _explained_there,
+                _run_in_worker,
                 (known, order, documents[at : at + n_each]),
                 partial(self._reply, tell),
             )
