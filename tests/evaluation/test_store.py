@@ -9,8 +9,7 @@ import pytest
 
 import slalom
 from slalom.evaluation.report import Report, problems
-from slalom.evaluation.rows import GRID, Row
-from slalom.evaluation.store import Store, parquet
+from slalom.evaluation.rows import GRID, Row, Store, parquet
 
 ROWS = [
     Row(

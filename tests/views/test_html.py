@@ -22,7 +22,7 @@ from explanations import (
     with_unidentified,
 )
 from slalom.explanation import Explanation
-from slalom.views import colours, html, reading
+from slalom.views import html, reading
 from slalom.views.record import record
 
 VOID = {"meta", "input", "br"}
@@ -147,11 +147,12 @@ def test_the_script_never_ends_its_element_and_takes_no_markup() -> None:
 
 def test_one_pair_of_colours_in_terminal_and_page() -> None:
     for name, shades in (
-        ("for", colours.FOR),
-        ("against", colours.AGAINST),
-        ("unsigned", colours.UNSIGNED),
+        ("for", reading.FOR),
+        ("against", reading.AGAINST),
+        ("unsigned", reading.UNSIGNED),
     ):
-        assert f"--{name}:{colours.channels(shades[1])}" in html.style()
+        channels = " ".join(str(int(shades[1][at : at + 2], 16)) for at in (1, 3, 5))
+        assert f"--{name}:{channels}" in html.style()
 
 
 def test_equal_units_whose_scores_differ_have_rows_of_their_own() -> None:

@@ -10,14 +10,13 @@ import pytest
 import slalom
 from explanations import made, with_facts, with_one_score
 from oracles import TEXT, linear_oracle
-from slalom.metrics.faithfulness import deletion, insertion, removal_error
+from slalom.metrics.faithfulness import deletion
 from slalom.metrics.subject import subject_of
 from slalom.views import plots
-from slalom.views.placing import apart, spread
-from slalom.views.plots import plot_curves, plot_removal_errors
+from slalom.views.plots import _apart, plot_curves
 
 
-def test_curves_and_errors_become_figures(monkeypatch):
+def test_curves_become_figures(monkeypatch):
     monkeypatch.delitem(sys.modules, "matplotlib.pyplot", raising=False)  # others may have used it
     classifier = linear_oracle()[0].classifier
     found = {
@@ -27,11 +26,7 @@ def test_curves_and_errors_become_figures(monkeypatch):
     curves = plot_curves(
         {name: deletion(subject_of(classifier, e)) for name, e in found.items()}, title="x"
     )
-    errors = plot_removal_errors(
-        {name: removal_error(subject_of(classifier, e)) for name, e in found.items()}
-    )
     assert len(curves.axes[0].lines) == 2
-    assert len(errors.axes[0].lines) == 3
     sink = io.BytesIO()
     curves.savefig(sink, format="svg")
     assert b"<svg" in sink.getvalue()
@@ -77,7 +72,7 @@ def test_the_plane_names_its_words_without_covering_any():
     figure = plots.plot_plane(crowd)
     boxes = [(b.x0, b.y0, b.x1, b.y1) for b in labels_of(figure)]
     assert len(boxes) >= 3
-    assert all(apart(box, boxes[:n]) for n, box in enumerate(boxes))
+    assert all(_apart(box, boxes[:n]) for n, box in enumerate(boxes))
     assert "(value)" in figure.axes[0].get_xlabel()
     with pytest.raises(slalom.SlalomError, match="no importances"):
         plots.plot_plane(with_one_score(made()))
@@ -147,31 +142,6 @@ def test_methods_beside_each_other_are_a_grid():
         plots.plot_comparison({"a": made(), "b": made("another text")})
     with pytest.raises(slalom.SlalomError, match="at least one"):
         plots.plot_comparison({})
-
-
-def test_many_texts_are_a_swarm_of_words():
-    figure = plots.plot_words([made("great film"), made("great awful film"), made("awful end")])
-    named = [label.get_text() for label in figure.axes[0].get_yticklabels()]
-    assert {"great (2)", "awful (2)"} <= set(named[:3])
-    assert drawn(figure, "pdf").startswith(b"%PDF")
-    with pytest.raises(slalom.SlalomError, match="nothing to show"):
-        plots.plot_words([])
-
-
-def test_points_of_a_swarm_move_out_of_each_others_way():
-    offsets = spread(np.array([0.5, 0.5, 0.5, -0.5]))
-    assert len(set(offsets[:3].tolist())) == 3
-    assert offsets[3] == 0
-    assert np.abs(spread(np.zeros(500))).max() <= 0.45
-
-
-def test_both_curves_stand_beside_each_other():
-    classifier = linear_oracle()[0].classifier
-    subject = subject_of(classifier, slalom.explain(classifier, TEXT, "linear", target="pos"))
-    figure = plots.plot_deletion_and_insertion(
-        {"linear": deletion(subject)}, {"linear": insertion(subject)}
-    )
-    assert [axes.get_title() for axes in figure.axes] == ["deletion", "insertion"]
 
 
 def test_an_unknown_kind_of_picture_is_refused():

@@ -35,9 +35,8 @@ from slalom.errors import FileError, InputError, MissingExtraError
 if TYPE_CHECKING:
     from slalom.classifiers.base import Classifier
     from slalom.evaluation.items import SkippedLine
-    from slalom.evaluation.rows import Key, Row
+    from slalom.evaluation.rows import Key, Row, Store
     from slalom.evaluation.run import Plan
-    from slalom.evaluation.store import Store
     from slalom.language.scoring import Writer
 
 EVALUATED = "slalom,slalom-local,slalom-fast,lime,kernel-shap,linear"
@@ -100,8 +99,8 @@ def evaluate(
     from slalom.classifiers.absent import REMOVE, with_absent
     from slalom.classifiers.load import language_model as loaded_writer
     from slalom.classifiers.load import load
+    from slalom.evaluation.rows import Store
     from slalom.evaluation.run import Plan
-    from slalom.evaluation.store import Store
     from slalom.metrics.table import CURVES, METRICS
 
     of_texts = {"--model": model, "--target": target, "--units": units}
@@ -205,8 +204,7 @@ def _done(work: Work, plan: "Plan", store: "Store") -> None:
 def _report(store: "Store", work: Work, plan: "Plan", *, data: Path) -> None:
     from slalom.evaluation.items import summary_of
     from slalom.evaluation.report import Report
-    from slalom.evaluation.rows import groups
-    from slalom.evaluation.store import parquet
+    from slalom.evaluation.rows import groups, parquet
 
     places = {method.name: place for place, method in enumerate(plan.methods)}
     rows = sorted(

@@ -19,7 +19,6 @@ from slalom.cli.compare import compare
 from slalom.cli.corpus import corpus
 from slalom.cli.evaluate import evaluate
 from slalom.cli.explain import explain
-from slalom.cli.methods import methods
 from slalom.cli.serve import serve
 from slalom.cli.typed import complain, write_what_fits
 from slalom.errors import SlalomError
@@ -80,6 +79,16 @@ def commands(context: click.Context) -> None:
     """Explain what a text classifier predicts, word by word."""
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
+
+
+@click.command()
+def methods() -> None:
+    """List the available methods."""
+    from slalom.explainers.methods import METHODS
+
+    table = click.HelpFormatter(width=80)
+    table.write_dl([(name, method.summary) for name, method in METHODS.items()])
+    click.echo(table.getvalue(), nl=False)
 
 
 for command in (explain, attribute, compare, evaluate, corpus, serve, methods):

@@ -15,10 +15,9 @@ import numpy as np
 
 from slalom.corpus.folder import RunFolder
 from slalom.corpus.survey import Findings, Survey, findings, survey_of
-from slalom.views.colours import AGAINST, FOR
 from slalom.views.html import N_SHADES, policy, style
 from slalom.views.numbers import counted, margin, number, percent, probability, r2
-from slalom.views.reading import FAINT, FAINTEST, label, visible
+from slalom.views.reading import AGAINST, FAINT, FAINTEST, FOR, label, visible
 
 MAX_CHARACTERS = 4000  # of a document on the page
 STYLE = (  # besides that of the views: tables in full, a chart that stays readable on a phone,

@@ -15,8 +15,7 @@ from slalom.document import FloatArray
 from slalom.errors import InputError, MissingExtraError
 from slalom.explanation import Explanation
 from slalom.scales import LOG_ODDS, on_scale
-from slalom.views import colours, reading
-from slalom.views.placing import apart, spread
+from slalom.views import reading
 from slalom.views.reading import Row
 from slalom.views.sentence import context_sentence, plain, sentence
 
@@ -24,10 +23,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 N_BARS, N_WORDS, N_NAMED = 20, 20, 16
-FOR, AGAINST, STRONG, GREY = colours.FOR[1], colours.AGAINST[1], colours.UNSIGNED[1], "#8a92a0"
+FOR, AGAINST, STRONG, GREY = reading.FOR[1], reading.AGAINST[1], reading.UNSIGNED[1], "#8a92a0"
 FORMATS = ("png", "svg", "pdf")
 FAINT = 0.35  # of the ink, where an error is larger than words differ
 LINE = 0.34  # inches of a line of text
+Box = tuple[float, float, float, float]  # left, low, right, high
 MAX_LENGTH = 28  # characters of a unit beside the bars: they need the room
 
 
@@ -39,19 +39,6 @@ class Path(Protocol):
 
     @property
     def probabilities(self) -> FloatArray: ...
-
-
-class Errors(Protocol):
-    """Errors by the number of removed units."""
-
-    @property
-    def n_removed(self) -> Any: ...
-
-    @property
-    def squared(self) -> FloatArray: ...
-
-    @property
-    def no_change(self) -> FloatArray: ...
 
 
 def plot_units(
@@ -187,62 +174,12 @@ def plot_comparison(explanations: Mapping[str, Explanation]) -> "Figure":
     return figure
 
 
-def plot_words(explanations: Sequence[Explanation], score: str | None = None) -> "Figure":
-    """Many texts: one row per word, a dot per text it occurs in; what matters most on top."""
-    found: dict[str, list[float]] = {}
-    for explanation in explanations:
-        shown, by = _looked_at(explanation, score)
-        for row in reading.rows(shown, by):
-            if shown.identified[row.unit]:
-                found.setdefault(row.label.lower(), []).append(float(shown.scores[by][row.unit]))
-    if not found:
-        raise InputError("there is nothing to show: no explanation has a word with a score")
-    weight = {word: float(np.abs(scores).sum()) for word, scores in found.items()}
-    words = sorted(weight, key=lambda word: -weight[word])[:N_WORDS]
-    figure, axes = _figure(f"{by} in {len(explanations)} texts", size=(6.4, 1.2 + 0.3 * len(words)))
-    reach = max(max(map(abs, found[word])) for word in words) or 1.0
-    for place, word in enumerate(words):
-        scores = np.array(found[word])
-        hues = [FOR if s > 0 else AGAINST for s in scores]
-        axes.scatter(scores, place + spread(scores / reach), s=14, c=hues, linewidths=0)
-    axes.set_yticks(range(len(words)), [_named(w, f" ({len(found[w])})") for w in words])
-    axes.invert_yaxis()
-    axes.axvline(0, color="#666666", linewidth=0.8)
-    axes.set_xlabel(_wrapped(reading.MEANINGS.get(by, by)))
-    return figure
-
-
 def plot_curves(curves: Mapping[str, Path], *, title: str = "") -> "Figure":
     """The probability of the class by the share of units deleted or inserted."""
     figure, axes = _figure(title)
-    _draw_curves(axes, curves)
-    axes.legend()
-    return figure
-
-
-def plot_deletion_and_insertion(
-    deletions: Mapping[str, Path], insertions: Mapping[str, Path]
-) -> "Figure":
-    """Both curves beside each other, one line per method."""
-    figure, _ = _figure("", size=(8.4, 3.4))
-    figure.clear()
-    left, right = figure.subplots(1, 2, sharey=True)
-    for axes, curves, title in ((left, deletions, "deletion"), (right, insertions, "insertion")):
-        axes.set_title(title)
-        _draw_curves(axes, curves)
-    left.legend()
-    right.set_ylabel("")
-    return figure
-
-
-def plot_removal_errors(errors: Mapping[str, Errors], *, title: str = "") -> "Figure":
-    """The error of the predicted change by the number of units removed; dashed: no change."""
-    figure, axes = _figure(title)
-    for name, found in errors.items():
-        axes.plot(found.n_removed, found.squared, marker="o", label=name)
-    first = next(iter(errors.values()))
-    axes.plot(first.n_removed, first.no_change, "k--", label="predicting no change")
-    axes.set(xlabel="units removed", ylabel="mean squared error of the log-odds")
+    for name, curve in curves.items():
+        axes.plot(curve.shares, curve.probabilities, label=name)
+    axes.set(xlabel="share of the units", ylabel="probability of the class", ylim=(0, 1))
     axes.legend()
     return figure
 
@@ -270,12 +207,6 @@ def _hues(shown: Explanation, by: str) -> Any:
     return np.where(np.abs(strengths) < reading.FAINTEST, GREY, side)
 
 
-def _draw_curves(axes: Any, curves: Mapping[str, Path]) -> None:
-    for name, curve in curves.items():
-        axes.plot(curve.shares, curve.probabilities, label=name)
-    axes.set(xlabel="share of the units", ylabel="probability of the class", ylim=(0, 1))
-
-
 def _name(figure: Any, axes: Any, points: Sequence[tuple[str, float, float]]) -> None:
     """The first labels beside their points, as far as they cover neither points nor each other."""
     figure.draw_without_rendering()
@@ -300,10 +231,18 @@ def _name(figure: Any, axes: Any, points: Sequence[tuple[str, float, float]]) ->
             box = text.get_window_extent()
             corners = (box.x0, box.y0, box.x1, box.y1)
             inside = frame.x0 <= box.x0 and box.x1 <= frame.x1 and box.y1 <= frame.y1
-            if inside and apart(corners, taken):
+            if inside and _apart(corners, taken):
                 taken.append(corners)
                 break
             text.remove()
+
+
+def _apart(box: Box, others: Sequence[Box]) -> bool:
+    """Whether a box covers none of the others."""
+    return not any(
+        box[0] < other[2] and other[0] < box[2] and box[1] < other[3] and other[1] < box[3]
+        for other in others
+    )
 
 
 def _paint(figure: Any, axes: Any, shown: Explanation, by: str) -> int:

@@ -17,6 +17,13 @@ from slalom.pairs import Pair
 from slalom.surrogates.slalom.model import Anchor
 from slalom.views.numbers import counted, number, ordinal, percent, r2
 
+# One pair of colours, told apart by colour-blind readers: blue speaks for the target, orange
+# against it; violet is for what has strength but no side. Faint, clear, strong, for a terminal; a
+# page mixes its own from the middle one.
+FOR = ("#3b8eea", "#2c7cde", "#0b4f9e")
+AGAINST = ("#d9822b", "#f08c1e", "#ff9d2e")
+UNSIGNED = ("#9a86d8", "#7c5ccc", "#5b3fb0")
+
 MEANINGS = {  # in the order in which views offer them
     "shapley": "its share of the difference between the full and the empty text",
     "removal": "how far the score falls when it is removed",

@@ -17,7 +17,7 @@ from slalom.document import FloatArray
 from slalom.explanation import Explanation
 from slalom.pairs import NONE, Interactions
 from slalom.scales import LOG_ODDS, on_scale
-from slalom.views import colours, reading
+from slalom.views import reading
 from slalom.views.numbers import counted, digits, margin, number, percent
 from slalom.views.sentence import (
     attention_sentence,
@@ -38,16 +38,16 @@ MAX_LABEL_WIDTH = 12  # characters of a class above its column
 HALF_BAR = 5  # characters to each side of the axis
 BAR, GAP, NARROWEST_UNIT, WIDEST_UNIT = 2 * HALF_BAR + 1, 2, 12, 36
 LONG_UNIT = 24  # characters; what is longer is no word
-FOR = (colours.FOR[0], f"white on {colours.FOR[1]}", f"bold white on {colours.FOR[2]}")
+FOR = (reading.FOR[0], f"white on {reading.FOR[1]}", f"bold white on {reading.FOR[2]}")
 AGAINST = (
-    colours.AGAINST[0],
-    f"black on {colours.AGAINST[1]}",
-    f"bold black on {colours.AGAINST[2]}",
+    reading.AGAINST[0],
+    f"black on {reading.AGAINST[1]}",
+    f"bold black on {reading.AGAINST[2]}",
 )
 UNSIGNED = (
-    colours.UNSIGNED[0],
-    f"white on {colours.UNSIGNED[1]}",
-    f"bold white on {colours.UNSIGNED[2]}",
+    reading.UNSIGNED[0],
+    f"white on {reading.UNSIGNED[1]}",
+    f"bold white on {reading.UNSIGNED[2]}",
 )
 STEPS = (0.1, 0.35, 0.7)
 TRUST = {"exact": "bold green", "high": "bold green", "fair": "bold yellow", "low": "bold red"}
