@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import slalom
-from slalom.errors import BudgetError
+from slalom.errors import BudgetError, grouped
 from slalom.explainers.base import Explainer, Request
 from slalom.explainers.dry_run import dry_run
 
@@ -47,7 +47,7 @@ def _asked(method: Explainer, n_words: int) -> str:
         cost = dry_run(method, classifier, classifier.split(words), request=request)
     except BudgetError:
         return "–"
-    return f"{cost.n_queries:,}".replace(",", " ")
+    return grouped(cost.n_queries)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from slalom.classifiers.huggingface import windows
 from slalom.cli.main import commands
 from slalom.corpus import explain as corpus_explain
 from slalom.corpus import work
+from slalom.errors import grouped
 from slalom.explainers import phrases, splitting, surrogate, vocabulary_fit
 from slalom.explanation import FAIR_TRUST, HIGH_TRUST
 from slalom.metrics import faithfulness, interactions, shapley
@@ -42,7 +43,7 @@ def default(function: object, name: str) -> object:
 
 
 def thousands(number: int) -> str:
-    return f"{number:,}".replace(",", " ")
+    return grouped(number).replace("\u202f", " ")
 
 
 CHAT = chat.ChatClassifier.__init__
