@@ -3,13 +3,13 @@
 It is a fit of its own, only read: predictions are those of the whole model. With A what attention
 says, m words, and the range of the answers, its middle `mid` and half width `half`:
 
-    minimise  mean π (A(c) − y)² / var y  +  .1 mean_j (u_j − u_0)²  +  .02 mean_j (s_j − s̄)²
-    v_j = mid + 4 half tanh u_j              v_0 = F(∅)
+    minimise  mean π (A(c) − y)² / var y  +  .04 mean_j (u_j − u_0)²  +  .02 mean_j (s_j − s̄)²
+    v_j = mid + 2 half tanh u_j              v_0 = F(∅)
 
-A word that could say anything would need no weight: no value lies further from the middle than
-twice the width of the range. Where ∅ cannot be asked, v_0 is the mean answer to the shortest tenth
-of the queries. Strengths of the ridges do not depend on the number of queries, so they belong to
-the definition. Classes share importances; every class has its own range.
+A word that could say anything would need no weight: values stay within twice the range. Where ∅
+cannot be asked, v_0 is the mean answer to the shortest tenth of the queries. Strengths of the
+ridges do not depend on the number of queries, so they belong to the definition. Classes share
+importances; every class has its own range.
 
 Answers of an exact SLALOM come back as it is, whatever its values (recovery.py).
 
@@ -17,9 +17,11 @@ Standard errors say how far the same fit with every query asked may be: with H h
 derivatives and r_k left-one-out residuals, row k moves the parameters by H⁻¹ J_kᵀ π_k r_k, and the
 squares add up, less for sizes of which much was asked: nothing where all subsets of it were. With
 fewer answers than parameters (one word; few queries) each may be one off, in u and in s, besides;
-so it may where a few answers make nearly all of the difference.
+so it may where a few answers make nearly all of the difference. So may, by a standard error, an
+end of the range or a v_0 that was estimated.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -44,14 +46,14 @@ from slalom.surrogates.slalom.readouts import read_outs, standard_errors
 from slalom.surrogates.slalom.recovery import recovered
 from slalom.surrogates.slalom.uncertainty import Moves, left_out, moves_of, unasked
 
-VALUE_RIDGE, IMPORTANCE_RIDGE = 0.1, 0.02
-REACH = 4.0  # half ranges that a value may lie from the middle
+VALUE_RIDGE, IMPORTANCE_RIDGE = 0.04, 0.02
+REACH = 2.0  # half ranges that a value may lie from the middle
 SHORTEST = 0.1  # share of the queries that stand for the empty text where it cannot be asked
 TAILS = (0.01, 0.99)  # quantiles of the random subsets' answers that make the range
 ANCHOR_START = 1.1  # importance of the anchor to begin with
-TOLERANCE = 1e-9  # relative fall of the objective that ends the descent
+TOLERANCE, ROUGHLY = 1e-9, 1e-6  # relative fall of the objective that ends a descent
 TINY = 1e-12
-WIDER = 1.1  # standard errors than linear ones: what bends, and the range, is estimated too
+WIDER = 1.2  # standard errors than linear ones: what bends, and the range, is estimated too
 TWO_SCORES = ("value", "importance", "share", "linearised", "gradient")
 
 
@@ -82,17 +84,37 @@ class TwoScores:
 
 def two_scores(seen: Observations, known: Known, prior: Prior | None = None) -> TwoScores:
     """The two scores of every feature, and what follows from them; ridges pull to the prior."""
-    counts = np.vstack([seen.counts, known.counts])
     columns = seen.scores.reshape(len(seen.scores), -1)
+    counts = np.vstack([seen.counts, known.counts])
     scores = np.vstack([columns, known.scores.reshape(-1, columns.shape[1])])
     exact = recovered(counts, scores, anchored=True)
     if exact is not None:
         k, n_classes = exact.values.shape
         still = Moves(np.zeros((n_classes, k, 1)), np.zeros((k, 1)))
         return _read(exact.values, exact.importances, still, seen, Judged(1.0, 0.0, 0.0))
+    compete = _sums_to_zero(columns)
+    mirrored = np.array([[-1.0], [1.0]]) if compete and columns.shape[1] == 2 else None
+    if mirrored is not None:  # one of two says it all
+        columns, scores = columns[:, 1:], scores[:, 1:]
+        prior = prior and replace(prior, values=prior.values[:, 1:])
+    values, importances, moves, judged = _described(
+        replace(seen, scores=columns), counts, scores, prior
+    )
+    if mirrored is not None:
+        values, moves = values @ mirrored.T, moves.of_classes(mirrored)
+    elif compete:
+        values = values - values.mean(axis=1, keepdims=True)
+        moves = replace(moves, values=moves.values - moves.values.mean(axis=0))
+    return _read(values, importances, moves, seen, judged)
+
+
+def _described(
+    seen: Observations, counts: FloatArray, scores: FloatArray, prior: Prior | None
+) -> tuple[FloatArray, FloatArray, Moves, Judged]:
+    """Values, importances, their errors, and how well they describe rows they have not seen."""
     fitted = seen.weights > 0
     rows = Observations(
-        seen.counts[fitted], columns[fitted], seen.weights[fitted], seen.document_counts
+        seen.counts[fitted], seen.scores[fitted], seen.weights[fitted], seen.document_counts
     )
     sizes = counts.sum(axis=1)
     nothing, ends = sizes == 0, (sizes <= 1) | (sizes == seen.document_counts.sum())
@@ -102,12 +124,12 @@ def two_scores(seen: Observations, known: Known, prior: Prior | None = None) -> 
     if prior is not None:
         problem = _towards(problem, prior)
     place = descend(problem, problem.start(), TOLERANCE)
-    moves, judged = _judge(problem, place, rows)
-    values = place.values
-    if _sums_to_zero(columns):
-        values = values - values.mean(axis=1, keepdims=True)
-        moves = replace(moves, values=moves.values - moves.values.mean(axis=0))
-    return _read(values, place.importances, moves, seen, judged)
+    unseen = unasked(rows.counts, rows.document_counts)
+    moves, judged = _judge(problem, place, rows, unseen)
+    if unseen.any():
+        for other in _estimated_otherwise(problem, scores, ends, sizes):
+            moves = moves.beside(place, _optimum_near(problem, place, other))
+    return place.values, place.importances, moves, judged
 
 
 def _sums_to_zero(scores: FloatArray) -> bool:
@@ -131,8 +153,7 @@ def description(
     k, n_classes = counts.shape[1], scores.shape[1]
     m = k - 1
     if empty is None:
-        sizes = counts.sums()
-        empty = scores[sizes <= np.quantile(sizes, SHORTEST)].mean(axis=0)
+        empty = _of_shortest(scores, counts.sums()).mean(axis=0)
     shares = weights / weights.sum()
     spread = float((shares @ (scores - shares @ scores) ** 2).sum())
     constant = spread <= (1e-9 * float(np.abs(scores).max())) ** 2
@@ -166,9 +187,43 @@ def _towards(problem: Problem, prior: Prior) -> Problem:
     return replace(problem, centre=centre, believed=believed)
 
 
-def _judge(problem: Problem, place: Place, rows: Observations) -> tuple[Moves, Judged]:
+def _estimated_otherwise(
+    problem: Problem, scores: FloatArray, ends: BoolArray, sizes: FloatArray
+) -> Iterator[Problem]:
+    """With an estimated bound, or what nothing says, one standard error off."""
+    values = problem.values
+    assert isinstance(values, Bounded)
+    drawn = scores if ends.all() else scores[~ends]
+    low, high = values.middle - values.reach / REACH, values.middle + values.reach / REACH
+    step = np.sqrt(TAILS[0] * TAILS[1] / len(drawn))
+    for tail, bound, sign in zip(TAILS, (low, high), (-1.0, 1.0), strict=True):
+        below, here, above = np.quantile(
+            drawn, np.clip(tail + step * np.arange(-1, 2), 0, 1), axis=0
+        )
+        error = (above - below) / 2 * (np.abs(here - bound) <= 1e-9 * values.reach)
+        if error.any():
+            moved = Bounded(values.middle + error / 2, values.reach + sign * REACH * error / 2)
+            yield replace(problem, values=moved, centre=moved.bent(values.of(problem.centre)))
+    if (sizes > 0).all():
+        said = _of_shortest(drawn, sizes[~ends])
+        error = said.std(axis=0) / np.sqrt(len(said))
+        empty = values.bent(values.of(problem.centre[-1:]) + error)
+        yield replace(problem, centre=problem.centre + empty - problem.centre[-1:])
+
+
+def _optimum_near(problem: Problem, place: Place, other: Problem) -> Place:
+    bent = place.bent + other.centre[-1:] - problem.centre[-1:]
+    return descend(other, other.at(bent, place.effects, place.importances), ROUGHLY)
+
+
+def _of_shortest(scores: FloatArray, sizes: FloatArray) -> FloatArray:
+    return np.asarray(scores[sizes <= np.quantile(sizes, SHORTEST)])
+
+
+def _judge(
+    problem: Problem, place: Place, rows: Observations, unseen: FloatArray
+) -> tuple[Moves, Judged]:
     """Standard errors, and how well the description holds for rows it has not seen."""
-    unseen = unasked(rows.counts, rows.document_counts)
     gauss = gauss_newton(problem, place)
     left = left_out(problem, place, gauss)
     factors = system_at(problem, place, full=True).factored(0.0) or gauss

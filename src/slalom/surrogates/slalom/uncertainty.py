@@ -32,6 +32,15 @@ class Moves:
         values = np.einsum("cd,dkr->ckr", contrasts, self.values)
         return Moves(values, self.importances)
 
+    def beside(self, place: Place, other: Place) -> "Moves":
+        """And where the optimum is if something else were a standard error off."""
+        values = (other.values - place.values).T[:, :, None]
+        importances = (other.importances - place.importances)[:, None]
+        return Moves(
+            np.concatenate([self.values, values], axis=2),
+            np.hstack([self.importances, importances]),
+        )
+
 
 def derivatives(problem: Problem, place: Place) -> tuple[FloatArray, FloatArray]:
     """Of predictions by u and e, (n_classes, k + q, n), and by s, (n_classes, k, n)."""
