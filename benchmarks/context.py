@@ -51,6 +51,7 @@ from slalom.metrics.subject import unit_scores
 
 BUDGETS = (16, 32, 64, 128)
 METHODS = "slalom-sources,context-cite,kernel-shap,leave-one-out"
+TWICE = ("redundant", "conflict_r")  # stored contexts where either of two sources suffices
 TOP = 3  # sources that are left out together
 CONTEXTS = {  # a name → the descriptions it is made of, in their order, and what is asked
     "faces": (("olivetti_faces", "lfw"), "When were the face images taken?"),
@@ -194,6 +195,7 @@ def of_stored(folder: Path) -> Iterator[dict[str, Any]]:
             for n_queries in BUDGETS:
                 found = _fitted(method, present[:n_queries], log_odds[:n_queries], names)
                 row = {"context": path.stem, "method": method, "queries": n_queries}
+                row["evidence"] = "twice" if path.stem in TWICE else "once"
                 fits = {}
                 for kind, part in (("half", "B"), ("uniform", "C")):
                     masks, tokens = stored[f"mask{part}"], stored[f"tl{part}"]
@@ -257,7 +259,7 @@ def main() -> None:
         if given.out is not None:
             with given.out.open("a") as kept:
                 kept.write(json.dumps(row) + "\n")
-    by = ("method", "queries" if given.stored else "n_sources")
+    by = ("evidence", "method", "queries") if given.stored else ("method", "n_sources")
     print("", *table(rows, by), f"{perf_counter() - start:.0f} s", sep="\n")
 
 

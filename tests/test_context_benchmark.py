@@ -2,6 +2,8 @@
 
 import json
 import sys
+from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +14,8 @@ from chat_models import make_chat_model
 from slalom.language.attribute import attributed
 from slalom.metrics.table import METRICS
 from writers import FACTS, additive, scorer
+
+ROOT = Path(__file__).parent.parent
 
 
 def run(monkeypatch, capsys, *arguments):
@@ -43,7 +47,24 @@ def test_stored_answers(stored, monkeypatch, capsys) -> None:
     theirs = {row["queries"]: row for row in rows if row["method"] == "context-cite"}
     assert ours[64]["R2 half"] > 0.95 > theirs[64]["R2 half"]
     assert ours[64]["either"] == [[1, 2]]
-    assert "slalom-sources | 64" in told
+    assert "once | slalom-sources | 64" in told
+
+
+def test_the_page_has_the_numbers_of_the_rows() -> None:
+    lines = (ROOT / "experiments/results/context-stored.jsonl").read_text().splitlines()
+    rows = [json.loads(line) for line in lines]
+    page = (ROOT / "docs/sources.md").read_text()
+    for evidence, queries in product(("once", "twice"), context.BUDGETS):
+        cells = [str(queries)]
+        for method, name in product(("slalom-sources", "context-cite"), ("LDS", "R2")):
+            wanted = (evidence, method, queries)
+            own = [r for r in rows if (r["evidence"], r["method"], r["queries"]) == wanted]
+            means = [np.mean([r[f"{name} {kind}"] for r in own]) for kind in ("half", "uniform")]
+            cells.append(" / ".join(f"{mean:.3f}".lstrip("0") for mean in means))
+        assert f"| {' | '.join(cells)} |" in page
+    said = {(r["context"], r["queries"]): r["either"] for r in rows if "either" in r}
+    assert all(said[name, n] for name in context.TWICE for n in context.BUDGETS[1:])
+    assert not any(either for (name, _), either in said.items() if name not in context.TWICE)
 
 
 @pytest.fixture(scope="module")
