@@ -6,6 +6,7 @@ import pytest
 import slalom
 from slalom.explainers.base import Request
 from slalom.explainers.dry_run import Cost, dry_run
+from slalom.explainers.phrases import by_phrases
 
 TEXT = "A slow start, but a wonderful film with a slow end."
 
@@ -53,3 +54,13 @@ def test_methods_that_look_inside_ask_the_full_text():
         assert methods
         cost = dry_run(methods[0], classifier, document, request=Request())
         assert cost == Cost(1, int(document.n_tokens(document.full())[0]))
+
+
+def test_phrases_are_asked_for_before_a_method_looks_inside():
+    classifier = slalom.load()
+    document = classifier.split(TEXT)
+    method, _ = by_phrases(slalom.METHODS["gradient-input"], "phrase", "error")
+    cost = dry_run(method, classifier, document, request=Request())
+    found = slalom.explain(classifier, TEXT, "gradient-input", units="phrase")
+    assert cost.n_queries == found.quality.n_queries == 2 * document.n_units
+    assert found.quality.n_tokens > cost.n_tokens > 0  # gradients cost tokens, too

@@ -265,3 +265,9 @@ def test_tokens_are_pulled_once_to_what_the_empty_text_says() -> None:
     fitted = answers.fit({"a": 0, "b": 1, "c": 2})
     assert fitted.values.shape == (5,)  # three tokens, all others, the anchor
     np.testing.assert_allclose(fitted.values[3:], 0.5)  # nothing is known of the others
+
+
+def test_a_vocabulary_is_asked_on_until_errors_are_small(vocabulary: Vocabulary) -> None:
+    found = slalom.explain(classifier(), TEXTS[0], vocabulary.method(), max_error=0.5)
+    assert found.errors["shapley"].max() <= 0.5
+    assert "which was reached" in found.quality.notes[-1]

@@ -12,8 +12,8 @@ import numpy as np
 from slalom.classifiers.base import Classifier, Delegating, anew, unpaid
 from slalom.classifiers.cached import distinct
 from slalom.document import Document, FloatArray, Queries, Text
-from slalom.explainers.base import Explainer, Request
-from slalom.explainers.execution.steps import Order, run_local
+from slalom.explainers.base import Asking, Explainer, Look, Plan, Request
+from slalom.explainers.execution.steps import Order, in_step, run_local
 from slalom.explainers.surrogate import SurrogateExplainer
 from slalom.surrogates.base import Fit, Observations
 from slalom.surrogates.linear import LinearModel
@@ -31,19 +31,28 @@ class Cost:
 def dry_run(
     explainer: Explainer, classifier: Classifier, document: Document, *, request: Request
 ) -> Cost:
-    """The cost of `explainer.explain` with the same arguments; nothing is asked.
+    """The cost of an explanation of the document; nothing is asked.
 
-    Of a method that looks into the model only the reading of the text is counted. Which class is
-    explained makes no difference.
+    Of what a method finds inside the model nothing is counted, as only the real one has it. Which
+    class is explained makes no difference.
     """
     stand_in, request = StandIn(classifier), replace(request, target=None)
-    if explainer.looks_inside:  # it looks into the model, which only the real one has
+    if explainer.looks_inside:
+        in_step(stand_in, [_before_it_looks(explainer.plan(document, request))])
         stand_in.logits([(document, document.full())])
     else:
         if isinstance(explainer, SurrogateExplainer):
             explainer = replace(explainer, surrogate=AllAlike())
         run_local(stand_in, Order(explainer, request), [document])
     return stand_in.cost()
+
+
+def _before_it_looks(plan: Plan) -> Asking[None]:
+    """What it asks until it looks inside."""
+    answer = None
+    while not isinstance(wanted := plan.send(answer), Look):
+        answer = yield wanted
+    plan.close()
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from operator import methodcaller
 from queue import SimpleQueue
 from threading import Lock
 from typing import Any
@@ -26,7 +27,6 @@ from slalom.classifiers.base import (
     anew,
     defined_together,
     knows_labels,
-    remarks_on,
     runs_elsewhere,
 )
 from slalom.document import END, Document, FloatArray, Queries, Text
@@ -152,32 +152,21 @@ class OverPipe(Delegating):
         return [np.concatenate([next(answers) for _ in parts]) for _, parts in pieces]
 
     def split(self, text: Text, units: Any = None, *, too_long: str = "error") -> Document:
-        found: Document = self._asked(ElseAsked(partial(_split, text, units, too_long)))
+        found: Document = self._asked(
+            ElseAsked(methodcaller("split", text, units, too_long=too_long))
+        )
         return found
 
     def remarks(self, document: Document, queries: Queries, logits: FloatArray) -> tuple[str, ...]:
         if not self.known.has_remarks:
             return ()
-        found: tuple[str, ...] = self._asked(
-            ElseAsked(partial(_remarks, document, queries, logits))
-        )
-        return found
+        return tuple(self._asked(ElseAsked(methodcaller("remarks", document, queries, logits))))
 
     def _asked(self, content: Asked) -> Any:
         said = self.ask(content)
         if isinstance(said, SlalomError):
             raise said
         return said
-
-
-def _split(text: Text, units: Any, too_long: str, classifier: Classifier) -> Document:
-    return classifier.split(text, units, too_long=too_long)
-
-
-def _remarks(
-    document: Document, queries: Queries, logits: FloatArray, classifier: Classifier
-) -> tuple[str, ...]:
-    return remarks_on(classifier, document, queries, logits)
 
 
 def _without_padding(queries: Queries) -> list[Queries]:
