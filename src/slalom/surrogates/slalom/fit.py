@@ -42,8 +42,7 @@ ANCHOR_PRIOR = 2.0  # what is always present is expected to outweigh seven units
 N_FOLDS, N_FOLDS_OF_FEW = 4, 8
 FEW = 600  # rows at most: a fit without a quarter of them would be too poor to judge by
 FEW_ROWS = 120  # at most: what is built on the fit is held out by folds of all of it
-TOLERANCE = 1e-7  # relative fall of the objective that ends a descent
-N_STEPS = 3  # from a fit to that without a fold of its rows
+TOLERANCE, ROUGHLY = 1e-7, 1e-4  # relative falls of the objective that end a descent; by folds
 
 Optimizer = Callable[[Problem], tuple[Problem, Place]]
 
@@ -236,7 +235,7 @@ class Folded:
         for fold in range(int(folds.max(initial=-1)) + 1):
             some = problem.rows(folds != fold)
             begun = some.at(place.bent, place.effects, place.importances)
-            there = descend(some, begun, TOLERANCE, max_steps=N_STEPS)
+            there = descend(some, begun, ROUGHLY)
             said = problem.at(there.bent, there.effects, there.importances)
             held_out[folds == fold] = (problem.scores - said.residuals)[folds == fold]
             without.append(there)
