@@ -297,5 +297,5 @@ def test_a_revision_of_the_hub_is_the_one_that_is_loaded(tmp_path: Path) -> None
 
 def test_what_has_one_state_has_no_revision(folder: Path) -> None:
     for given in (None, folder):
-        with pytest.raises(InputError, match=r"has one state: leave out revision"):
+        with pytest.raises(InputError, match=r"has only one version: leave out revision"):
             load(given, revision="main")

@@ -38,7 +38,7 @@ def told(tmp_path, monkeypatch, capsys):
 def test_a_revision_is_of_the_hub_alone(told, command):
     said = told(*NAMED[command], "--revision", "main")
     what = "the folder '.'" if "." in NAMED[command] else "the bundled model"
-    assert said == f"slalom: {what} has one state: leave out --revision\n"
+    assert said == f"slalom: {what} has only one version: leave out --revision\n"
 
 
 def test_a_revision_is_of_one_model_that_runs_here(told):

@@ -168,7 +168,7 @@ def test_two_columns_of_one_name_are_refused(tmp_path):
     twice = pa.Table.from_arrays([pa.array(["a"])] * 3, names=["text", "n", "n"])
     parquet.write_table(twice, tmp_path / "two.parquet")
     for name in ("two.csv", "two.parquet"):
-        with pytest.raises(FileError, match="two columns of one name: text, n, n"):
+        with pytest.raises(FileError, match="two columns with the same name: text, n, n"):
             index_file(tmp_path / name, "text", None)
 
 

@@ -205,5 +205,5 @@ def test_what_is_no_finished_run_is_said(tmp_path):
         report(RunFolder(tmp_path))
     folder = RunFolder(tmp_path)
     folder.keep_settings({"settings": {}, "rows_per_file": 1})
-    with pytest.raises(FileError, match="has not come to its end"):
+    with pytest.raises(FileError, match="has not finished"):
         report(folder)

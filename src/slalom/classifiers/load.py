@@ -81,7 +81,7 @@ class Chosen:
     def __post_init__(self) -> None:
         if self.revision is not None and (self.name is None or self.is_folder):
             what = "the bundled model" if self.name is None else f"the folder {self.name!r}"
-            raise InputError(f"{what} has one state: leave out ", Setting("revision"))
+            raise InputError(f"{what} has only one version: leave out ", Setting("revision"))
 
     @property
     def name(self) -> str | None:
@@ -151,7 +151,7 @@ def as_classifier(thing: Any, labels: Sequence[str] | None = None) -> Classifier
     `labels` names the classes of a function, or those of a zero-shot pipeline.
     """
     if isinstance(thing, type):
-        raise InputError(f"{thing.__name__} is a class: give one object of it, ready to be asked")
+        raise InputError(f"{thing.__name__} is a class: give an instance of it")
     if all(_has(thing, name) for name in ("split", "seen", "logits")):
         return _unlabelled(_complete(thing), labels)
     if isinstance(thing, (str, Path)):

@@ -33,7 +33,7 @@ from slalom.cli.typed import (
     type=click.Choice(["sentence", "paragraph", "word"]),
     help="Cut every document further.",
 )
-@click.option("--queries", type=COUNT, metavar="N", help="Ask about at most N sets of sources.")
+@click.option("--queries", type=COUNT, metavar="N", help="Use at most N queries.")
 @click.option(
     "--method", default="slalom-sources", show_default=True, help="One of `slalom methods`."
 )
@@ -42,9 +42,13 @@ from slalom.cli.typed import (
 @DEVICE
 @REVISION
 @click.option(
-    "--base-url", metavar="URL", help="Ask a completion server there, in OpenAI's protocol."
+    "--base-url",
+    metavar="URL",
+    help="Query a completion server at this address (OpenAI-compatible).",
 )
-@click.option("--cache", metavar="FILE", help="Keep answers, so that none is asked for twice.")
+@click.option(
+    "--cache", metavar="FILE", help="Keep answers in this file, so that none is paid for twice."
+)
 @click.option(
     "--json", "json_file", metavar="FILE", help="Write the explanation; - for standard output."
 )

@@ -278,7 +278,7 @@ def _say(summary: "Summary", prepared: "Prepared") -> None:
     "--html", "file", metavar="FILE", help="Where to write the page.  [default: OUTPUT/report.html]"
 )
 def report_corpus(output: str, by: str | None, file: str | None) -> None:
-    """What the words of a finished run do, as one page with the documents to look at."""
+    """Write a page about a finished run: what its words do, with documents to look at."""
     from slalom.corpus.folder import RunFolder
     from slalom.corpus.report import report
 
@@ -297,7 +297,7 @@ def _write_page(place: str, page: str) -> None:
 @click.argument("second", metavar="OTHER")
 @click.option("--html", "file", metavar="FILE", help="Write a page; - for standard output.")
 def diff_corpora(first: str, second: str, file: str | None) -> None:
-    """Two runs compared: two models on one corpus, or one model on two."""
+    """Compare two runs: two models on one corpus, or one model on two."""
     from slalom.corpus.diff import diff
     from slalom.corpus.folder import RunFolder
     from slalom.views.side_by_side import fitted_table

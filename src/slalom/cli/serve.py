@@ -43,12 +43,12 @@ BUNDLED = "bundled"
     metavar="N",
     default=8421,
     show_default=True,
-    help="Another one is taken if it is busy.",
+    help="If it is busy, another one is used.",
 )
 @click.option(
     "--no-token",
     is_flag=True,
-    help="Ask for no token: every program and user of this machine may open the page.",
+    help="Require no token: any program and user of this machine can then open the page.",
 )
 @click.option("--no-browser", is_flag=True, help="Do not open the page.")
 def serve(

@@ -85,9 +85,9 @@ SOURCE = click.option(
     help="A text file; give one option for each document. One alone is cut into sentences.",
 )
 QUESTION = click.option(
-    "--question", default="", help="What the model is asked.  [default: to summarize]"
+    "--question", default="", help="The question for the model.  [default: a request for a summary]"
 )
-ANSWER = click.option("--answer", help="What is to be explained.  [default: what the model says]")
+ANSWER = click.option("--answer", help="The answer to explain.  [default: what the model says]")
 DEVICE = click.option("--device", help="Device for the model, such as cpu or cuda.")
 REVISION = click.option(
     "--revision", metavar="NAME", help="Branch, tag or commit of a model of the Hugging Face hub."

@@ -113,8 +113,8 @@ class RunFolder:
         """Make the folders, unless they hold something else."""
         if not (self.path / RUN).exists() and any(self.path.glob("*.parquet")):
             raise FileError(
-                f"{self.path} holds Parquet files but no {RUN}: they are of something else, "
-                "name another folder"
+                f"{self.path} holds Parquet files but no {RUN}: they belong to something "
+                "else: name another folder"
             )
         try:
             for name in ("pieces", "words"):
@@ -133,7 +133,7 @@ class RunFolder:
             with suppress(OSError):  # without locks two runs cost time but do no harm
                 if not locked(file):
                     raise FileError(
-                        f"another run is writing to {self.path}: wait for it, or end it"
+                        f"another run is writing to {self.path}: wait until it finishes, or stop it"
                     )
             self._clear()
             yield

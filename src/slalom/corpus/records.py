@@ -206,13 +206,13 @@ def _header(path: Path, file: IO[bytes]) -> tuple[str, ...]:
     except (UnicodeDecodeError, csv.Error) as problem:
         raise FileError(f"cannot read the columns of {path}: {problem}") from problem
     if not names:
-        raise FileError(f"the first line of {path} is blank: there it names its columns")
+        raise FileError(f"the first line of {path} is blank: it must name the columns")
     return _distinct(path, names)
 
 
 def _distinct(path: Path, names: Sequence[str]) -> tuple[str, ...]:
     if len(set(names)) < len(names):
-        raise FileError(f"{path} has two columns of one name: {', '.join(names)}")
+        raise FileError(f"{path} has two columns with the same name: {', '.join(names)}")
     return tuple(names)
 
 

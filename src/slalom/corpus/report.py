@@ -225,9 +225,9 @@ def _attended(survey: Survey, found: Findings, cards: Cards) -> str:
         for word in found.attended
     ]
     note = (
-        '<p class="small">They get more than an even part of the attention, and move the '
+        '<p class="small">They get more than an average share of the attention, but move the '
         "prediction by less than a tenth of what the strongest word does: candidates for cues "
-        "that would matter in other texts. Look before believing it.</p>"
+        "that would matter in other texts. Check before relying on it.</p>"
     )
     return note + table(["word", "attention", "mean effect", "documents", "look at"], lines)
 

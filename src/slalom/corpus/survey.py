@@ -213,7 +213,7 @@ def finished_settings(folder: RunFolder) -> dict[str, Any]:
     if record is None:
         raise FileError(f"{folder.path} holds no run: name the OUTPUT of slalom corpus")
     if "finished" not in record:
-        raise FileError(f"the run in {folder.path} has not come to its end: finish it first")
+        raise FileError(f"the run in {folder.path} has not finished: repeat its command first")
     settings: dict[str, Any] = record["settings"]
     return settings
 

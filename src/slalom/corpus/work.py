@@ -83,8 +83,8 @@ class Worker:
             advance(len(chunk))
         if done != shard.n_rows:
             raise InputError(
-                f"{shard.path} has changed while it was read: {done} rows where "
-                f"{shard.n_rows} were counted; start again with an input that stays as it is"
+                f"{shard.path} changed while it was being read: {done} rows where "
+                f"{shard.n_rows} were counted; start again with an input that does not change"
             )
         return self._commit(shard)
 

@@ -170,7 +170,7 @@ class Store:
         except OSError as problem:
             raise FileError(
                 f"cannot write to {self.folder}: {problem.strerror or problem}; the "
-                f"{len(self._rows)} finished rows are kept, the same command goes on from there"
+                f"{len(self._rows)} finished rows are kept: repeat the command to continue"
             ) from problem
         self._rows[row.key] = row
 

@@ -269,7 +269,7 @@ def test_load_of_a_model_that_is_no_language_model(tmp_path: Path) -> None:
         ({"a": 0, "b": 1}, PROMPT, "labels must map names to answers"),
         ({"a": "", "b": " bad"}, PROMPT, "the answer '' has no tokens"),
         ({"a": " great", "b": " great film"}, PROMPT, "labels 'a' and 'b' begin with the same"),
-        ({"a": "reat", "b": " bad"}, "{text} g", "melts into the last token of the prompt"),
+        ({"a": "reat", "b": " bad"}, "{text} g", "merges with the last token of the prompt"),
     ],
 )
 def test_prompts_and_labels_that_will_not_do(labels: Any, prompt: Any, message: str) -> None:

@@ -368,7 +368,7 @@ def _halve_budget(model: nn.Module) -> None:
     _halved_budgets[model] = max(1, tokens_per_batch(model) // 2)
     if not was_halved:
         warnings.warn(
-            f"{device_of(model)} ran out of memory: going on with batches half as large",
+            f"{device_of(model)} ran out of memory: continuing with batches half as large",
             SlalomWarning,
             stacklevel=2,
         )

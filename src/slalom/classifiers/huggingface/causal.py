@@ -170,7 +170,7 @@ def check_decoder(model: Any) -> None:
     headless = hasattr(model, "get_output_embeddings") and model.get_output_embeddings() is None
     if headless or getattr(getattr(model, "config", None), "is_encoder_decoder", False):
         raise InputError(
-            f"{type(model).__name__} does not go on with a text: "
+            f"{type(model).__name__} does not continue a text: "
             "load a decoder with AutoModelForCausalLM"
         )
 
@@ -231,7 +231,7 @@ def _first_tokens(
 def _first_token(prompt_ids: list[int], whole_ids: list[int], answer: str) -> int:
     if whole_ids[: len(prompt_ids)] != prompt_ids:
         raise InputError(
-            f"the answer {answer!r} melts into the last token of the prompt: "
+            f"the answer {answer!r} merges with the last token of the prompt: "
             "end the prompt without a space and begin the answers with one"
         )
     if len(whole_ids) == len(prompt_ids):

@@ -208,7 +208,7 @@ def _frame(document: Document) -> Frame:
     if isinstance(document.frame, Windowed):
         raise InputError(
             "the text is longer than the model reads at once: gradient and attention methods "
-            "cannot look through windows; use 'slalom', 'lime' or 'kernel-shap'"
+            "do not work in windows; use 'slalom', 'lime' or 'kernel-shap'"
         )
     if not isinstance(document.frame, Frame):
         raise InputError("this document was split by another classifier: split it with this one")

@@ -41,8 +41,8 @@ class LocalWriter:
         self.n_computed = 0  # tokens; of shared beginnings each once
         if looks_ahead(model, self._two_tokens()):
             raise InputError(
-                f"{type(model).__name__} reads what follows a word before it says the word, as an "
-                "encoder does: a model that goes on with a text is needed (AutoModelForCausalLM)"
+                f"{type(model).__name__} attends to later words, as an encoder does: "
+                "a causal language model is needed (AutoModelForCausalLM)"
             )
 
     @property
