@@ -70,6 +70,7 @@ def test_the_laws_of_explanations(case):
 FOUND = (  # by `make fuzz`, where no example above comes by
     Case("constant 1", "it's", "slalom-analytic"),  # the pair of a unit with itself
     Case("constant", "slow slow film", "slalom-analytic"),
+    Case("long certain", "it's\xa0", "slalom-eff", units="phrase"),  # one unit, and a few answers
 )
 
 

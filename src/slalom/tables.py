@@ -8,6 +8,7 @@ query engine reads `scores.removal` without touching the rest of the file.
 
 import os
 from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count, islice
 from pathlib import Path
@@ -57,6 +58,17 @@ def arrow() -> Any:
     except ImportError as problem:
         raise MissingExtraError("pyarrow", "corpus") from problem
     return pyarrow
+
+
+@contextmanager
+def reading(path: str | os.PathLike[str]) -> Iterator[None]:
+    """What pyarrow says of a file that is damaged, or gone: a sentence with its name."""
+    errors = (arrow().ArrowException, LookupError, OSError, OverflowError, TypeError, ValueError)
+    try:
+        yield
+    except errors as problem:
+        said = getattr(problem, "strerror", None) or str(problem).partition("\n")[0]
+        raise FileError(f"cannot read {path}: {said}") from problem
 
 
 def document_schema() -> "pyarrow.Schema":
@@ -167,20 +179,14 @@ def documents_in(path: str | os.PathLike[str]) -> Iterator[Explanation | SlalomE
 
     A table keeps no model: what is read back shows its scores and predicts nothing.
     """
-    arrow()
-    from pyarrow import ArrowException
-    from pyarrow.parquet import ParquetFile
+    with reading(path):
+        from pyarrow.parquet import ParquetFile
 
-    try:
         with ParquetFile(path) as file:
             if not {"text", "units", "scores", "schema_version"} <= set(file.schema_arrow.names):
                 raise FileError(f"{path} is Parquet, but none that slalom explain --out wrote")
             for batch in file.iter_batches(batch_size=ROWS_AT_A_TIME):
                 yield from map(_document_of, batch.to_pylist())
-    except (ArrowException, OSError) as problem:
-        raise FileError(f"cannot read {path}: {problem}") from problem
-    except (LookupError, TypeError, ValueError) as problem:
-        raise FileError(f"{path} holds explanations, but damaged: {problem}") from problem
 
 
 def _document_of(row: Mapping[str, Any]) -> Explanation | SlalomError:

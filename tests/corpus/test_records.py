@@ -225,7 +225,7 @@ def test_files_are_found_by_name_folder_and_pattern(tmp_path):
 def test_what_is_no_table_is_said_to_be_none(tmp_path):
     path = tmp_path / "x.parquet"
     path.write_bytes(b"PAR")
-    with pytest.raises(FileError, match="not a Parquet file"):
+    with pytest.raises(FileError, match=r"cannot read .*x\.parquet: Parquet"):
         index_file(path, "text", None)
     (tmp_path / "blank.csv").write_text("\ntext\na\n")
     with pytest.raises(FileError, match=r"first line of .* is blank"):

@@ -1,6 +1,9 @@
 """A run as a page, and two runs beside each other: the right words, and nothing unescaped."""
 
+import random
 import re
+import shutil
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -189,7 +192,7 @@ def test_a_damaged_file_is_named(tmp_path):
     explain_dataset(classifier(), str(data), tmp_path / "out", "leave-one-out")
     part = tmp_path / "out/part-000000.parquet"
     part.write_bytes(b"PAR1")
-    with pytest.raises(FileError, match=r"part-000000\.parquet is not a Parquet file"):
+    with pytest.raises(FileError, match=r"cannot read .*part-000000\.parquet: Parquet"):
         report(RunFolder(tmp_path / "out"))
     with pytest.raises(FileError, match="delete it, and its rows are explained again"):
         explain_dataset(classifier(), str(data), tmp_path / "out", "leave-one-out")
@@ -198,6 +201,33 @@ def test_a_damaged_file_is_named(tmp_path):
         report(RunFolder(tmp_path / "out"))
     explain_dataset(classifier(), str(data), tmp_path / "out", "leave-one-out")
     assert "4 documents explained" in report(RunFolder(tmp_path / "out"))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_whatever_is_damaged_ends_in_a_sentence(tmp_path, seed):
+    """A file of a finished run is gone, empty, cut off or changed in a few bytes."""
+    rng, data = random.Random(seed), write_jsonl(tmp_path / "d.jsonl", reviews(6))
+    whole, folder = tmp_path / "whole", tmp_path / "damaged"
+    explain_dataset(classifier(), str(data), whole, "leave-one-out", rows_per_file=3)
+    for _ in range(10):
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(whole, folder)
+        place = rng.choice(sorted(path for path in folder.rglob("*") if path.is_file()))
+        content = bytearray(place.read_bytes())
+        for _ in range(rng.choice((1, 3, 20)) if content else 0):
+            content[rng.randrange(len(content))] = rng.randrange(256)
+        place.write_bytes(rng.choice((content, content, content[: len(content) // 2], b"")))
+        if rng.random() < 0.2:
+            place.unlink()
+        for use in (
+            lambda: report(RunFolder(folder), "stars"),
+            lambda: diff(RunFolder(whole), RunFolder(folder)).html(),
+            lambda: explain_dataset(
+                classifier(), str(data), folder, "leave-one-out", rows_per_file=3
+            ),
+        ):
+            with suppress(slalom.SlalomError):
+                use()
 
 
 def test_what_is_no_finished_run_is_said(tmp_path):

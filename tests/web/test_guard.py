@@ -6,7 +6,7 @@ import pytest
 
 from servers import models, served
 from slalom.errors import InputError
-from slalom.web.server import Place, app
+from slalom.web.server import Place, app, listening
 
 
 @pytest.fixture(scope="module")
@@ -88,6 +88,8 @@ def test_no_other_file_is_served(server, path):
 def test_beyond_this_machine_a_token_is_needed():
     with pytest.raises(InputError, match="needs a token"):
         app(models(), place=Place("0.0.0.0"))
+    with pytest.raises(InputError, match="the host is empty"):
+        listening(Place(""))
     with served(host="0.0.0.0", token="sesame") as server:
         assert server.ask("/api/health")[0] == 401
         assert server.ask("/")[0] == 401

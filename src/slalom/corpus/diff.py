@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from heapq import nlargest
 from html import escape
-from itertools import chain
+from itertools import chain, zip_longest
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from slalom.corpus.folder import RunFolder
 from slalom.corpus.report import page, painted, table
 from slalom.corpus.run import OTHER_MODEL, in_words
 from slalom.corpus.survey import CLEAR, MIN_DOCUMENTS, Survey, batches, survey_of
-from slalom.errors import InputError
+from slalom.errors import FileError, InputError
 from slalom.views.numbers import ROUNDING, counted, margin, number
 from slalom.views.reading import label
 
@@ -189,7 +189,10 @@ def _documents(first: RunFolder, second: RunFolder) -> tuple[int, int, tuple[Mov
 
     def apart() -> Iterator[Moved]:
         nonlocal n_documents, n_flipped
-        for rows in zip(_rows(first), _rows(second), strict=True):  # both in the input's order
+        for rows in zip_longest(_rows(first), _rows(second)):  # both in the input's order
+            if None in rows:
+                lost = first if rows[0] is None else second
+                raise FileError(f"{lost.path} has lost rows: finish it by the command that made it")
             if any(row["problem"] is not None for row in rows):
                 continue
             one = Moved(rows)

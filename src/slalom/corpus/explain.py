@@ -19,7 +19,7 @@ from slalom.classifiers.base import Classifier, accelerator
 from slalom.classifiers.load import as_classifier, load
 from slalom.corpus.folder import RowLayout, RunFolder, layout_of
 from slalom.corpus.plan import Indexed, Shard, columns_together, folder_of, shards_of
-from slalom.corpus.records import Record
+from slalom.corpus.records import Record, parquet_file
 from slalom.corpus.run import (
     PREDICTED,
     Engine,
@@ -45,7 +45,7 @@ from slalom.explainers.base import Explainer, TargetName
 from slalom.explainers.dry_run import Cost, dry_run
 from slalom.explainers.methods import checked_repeats, with_max_error
 from slalom.explainers.splitting import document_of
-from slalom.tables import arrow
+from slalom.tables import arrow, reading
 
 ENGINES = ("local", "ray")
 SETTINGS = b"slalom.settings"  # the key under which a single file holds what was asked
@@ -349,16 +349,21 @@ def _settings(out: Path) -> Any:
     return None if found is None else json.loads(found)
 
 
+def _batches(part: Path) -> Iterator[Any]:
+    with reading(part):
+        yield from parquet_file(part).iter_batches()
+
+
 def _join(folder: RunFolder, out: Path, settings: dict[str, Any]) -> None:
-    from pyarrow.parquet import ParquetFile, ParquetWriter
+    from pyarrow.parquet import ParquetWriter
 
     parts = sorted(folder.path.glob("part-*.parquet"))
-    schema = ParquetFile(parts[0]).schema_arrow.with_metadata({SETTINGS: json.dumps(settings)})
+    schema = parquet_file(parts[0]).schema_arrow.with_metadata({SETTINGS: json.dumps(settings)})
 
     def fill(file: Any) -> None:
         with ParquetWriter(file, schema, compression="zstd") as writer:
             for part in parts:
-                for batch in ParquetFile(part).iter_batches():
+                for batch in _batches(part):
                     writer.write_batch(batch.replace_schema_metadata(schema.metadata))
 
     folder.write(out, fill)

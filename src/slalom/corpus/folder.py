@@ -104,6 +104,9 @@ class RunFolder:
             raise FileError(
                 f"{path} has format version {record.get('version')!r}, this slalom reads {VERSION}"
             )
+        n_each = record.get("rows_per_file")
+        if not isinstance(record.get("settings"), dict) or not isinstance(n_each, int):
+            raise FileError(f"{path} is damaged: name another folder, or delete this one")
         return record
 
     def keep_settings(self, record: dict[str, Any]) -> None:

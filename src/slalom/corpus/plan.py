@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -64,15 +64,6 @@ class Indexed:
     columns: dict[str, str]  # name → kind of its cells: bool, int, float, string or json
     broken: tuple[tuple[int, str], ...]  # the first few: line and reason
     n_broken: int
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, record: dict[str, Any]) -> "Indexed":
-        marks = tuple(RowStart(**mark) for mark in record["marks"])
-        broken = tuple((line, reason) for line, reason in record["broken"])
-        return cls(**{**record, "marks": marks, "broken": broken})
 
 
 def find_files(given: str, output: Path) -> list[Path]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from slalom.errors import FileError
-from slalom.tables import arrow
+from slalom.tables import reading
 
 KINDS = (".jsonl", ".csv", ".parquet")
 BATCH = 256  # rows of a Parquet file read together
@@ -274,24 +274,15 @@ def _table_record(place: RowStart, line: int, names: Sequence[str], cells: Seque
 
 def parquet_file(path: Path) -> Any:
     """An open Parquet file, or an error that names it."""
-    arrow()
-    from pyarrow import ArrowException
-    from pyarrow.parquet import ParquetFile
+    with reading(path):
+        from pyarrow.parquet import ParquetFile
 
-    try:
         return ParquetFile(path)
-    except ArrowException as problem:
-        raise FileError(f"{path} is not a Parquet file: {problem}") from problem
 
 
 def _parquet_records(path: Path, start: RowStart) -> Iterator[Record]:
-    from pyarrow import ArrowException
-
-    try:
+    with reading(path):
         yield from _parquet_rows(parquet_file(path), start)
-    except (ArrowException, OSError, OverflowError, ValueError) as problem:
-        first = str(problem).partition("\n")[0]
-        raise FileError(f"{path} is a Parquet file, but damaged: {first}") from problem
 
 
 def _parquet_rows(file: Any, start: RowStart) -> Iterator[Record]:

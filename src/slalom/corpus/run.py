@@ -8,6 +8,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -24,13 +25,14 @@ from slalom.corpus.plan import Indexed, Shard, find_files, index_file
 from slalom.corpus.records import bytes_of
 from slalom.corpus.words import WordSums, sums_in, word_means
 from slalom.corpus.work import Advance, Receipt, Recipe, Worker, receipt_of
-from slalom.errors import FileError, InputError
+from slalom.errors import DamageError, FileError, InputError
 from slalom.explainers.adaptive import WithMaxError
 from slalom.explainers.base import Explainer, TargetName
 from slalom.explainers.table import METHODS
 from slalom.explainers.vocabulary import Vocabulary
 from slalom.explanation import Quality
 from slalom.files import write_json
+from slalom.schema import plain, read_as
 from slalom.surrogates.slalom.model import Anchor
 from slalom.tables import SCHEMA_VERSION
 
@@ -177,13 +179,13 @@ def index_input(
     files: dict[Path, Indexed] = {}
     for path in paths:
         before = known.get(str(path.resolve()))
-        if before and before["stamp"] == stamps[path]:
-            files[path] = Indexed.from_json({**before["index"], "path": str(path)})
+        with suppress(DamageError, LookupError, TypeError):  # damaged: read through once more
+            if before and before["stamp"] == stamps[path]:
+                files[path] = read_as(Indexed, {**before["index"], "path": str(path)})
     new = [path for path in paths if path not in files]
     files |= dict(zip(new, engine.each(index, new), strict=True))
     plan = {
-        str(path.resolve()): {"stamp": stamps[path], "index": files[path].to_json()}
-        for path in paths
+        str(path.resolve()): {"stamp": stamps[path], "index": plain(files[path])} for path in paths
     }
     return [files[path] for path in paths], plan
 

@@ -30,7 +30,7 @@ from slalom.corpus.folder import OWN, RunFolder
 from slalom.corpus.records import parquet_file
 from slalom.document import FloatArray
 from slalom.errors import FileError, InputError
-from slalom.tables import SCORES, document_schema
+from slalom.tables import SCORES, document_schema, reading
 from slalom.views.numbers import ROUNDING
 
 EFFECTS = ("shapley", "removal", "alone", "score", "linearised")  # the first there is counts
@@ -221,10 +221,10 @@ def finished_settings(folder: RunFolder) -> dict[str, Any]:
 def batches(folder: RunFolder, by: str | None = None) -> Iterator[list[dict[str, Any]]]:
     """The rows of all files, a few hundred at a time, with what is needed of them."""
     for path in _files(folder):
-        file = parquet_file(path)
         columns = [*NEEDED, *([by] if by is not None and by not in NEEDED else [])]
-        for batch in file.iter_batches(BATCH, columns=columns):
-            yield batch.to_pylist()
+        with reading(path):
+            for batch in parquet_file(path).iter_batches(BATCH, columns=columns):
+                yield batch.to_pylist()
 
 
 def _column_of(folder: RunFolder, by: str) -> str:

@@ -20,7 +20,7 @@ import numpy as np
 
 from slalom.document import Document, FloatArray
 from slalom.explanation import Explanation
-from slalom.tables import arrow
+from slalom.tables import arrow, reading
 
 QUANTITIES = ("value", "importance")
 MOMENTS = ("w", "wx", "ww", "wwx", "wwxx")
@@ -150,9 +150,14 @@ def word_means(sums: WordSums, least_documents: int) -> WordMeans:
 
 def sums_in(paths: Iterable[Path]) -> WordSums:
     """The sums of shards, read from their files and added up."""
-    from pyarrow import parquet
+    return merged(map(_sums_in, paths))
 
-    return merged(WordSums.from_table(parquet.read_table(path)) for path in paths)
+
+def _sums_in(path: Path) -> WordSums:
+    with reading(path):
+        from pyarrow import parquet
+
+        return WordSums.from_table(parquet.read_table(path))
 
 
 def merged(parts: Iterable[WordSums]) -> WordSums:

@@ -23,7 +23,7 @@ from slalom.explainers.execution.driver import explained
 from slalom.explainers.execution.steps import Order
 from slalom.explainers.splitting import document_of
 from slalom.explanation import Explanation
-from slalom.tables import Failed, arrow
+from slalom.tables import Failed, arrow, reading
 
 FIRST_PIECE, LARGEST_PIECE = 4, 1024  # rows
 SECONDS_PER_PIECE = 10.0
@@ -169,10 +169,12 @@ def _is_of_the_classifier(result: Explanation | SlalomError) -> bool:
 def receipt_of(folder: RunFolder, name: str) -> Receipt:
     """What a finished shard says of itself."""
     try:
-        found = parquet_file(folder.shard(name)).schema_arrow.metadata[KEPT]
+        with reading(folder.shard(name)):
+            return Receipt(
+                **json.loads(parquet_file(folder.shard(name)).schema_arrow.metadata[KEPT])
+            )
     except FileError as problem:
         raise FileError(f"{problem}; delete it, and its rows are explained again") from problem
-    return Receipt(**json.loads(found))
 
 
 def _receipt(tables: Iterator[Any]) -> Receipt:
@@ -199,7 +201,8 @@ def _write_ipc(file: IO[bytes], table: Any) -> None:
 
 
 def _read_ipc(path: Any) -> Any:
-    return arrow().ipc.open_file(path.read_bytes()).read_all()
+    with reading(path):
+        return arrow().ipc.open_file(path.read_bytes()).read_all()
 
 
 def _write_parquet(file: IO[bytes], tables: Any, receipt: Receipt | None = None) -> None:

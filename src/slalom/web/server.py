@@ -131,6 +131,8 @@ def _refused(request: "Request", problem: Exception) -> "Response":
 
 def listening(place: Place) -> tuple[socket.socket, Place]:
     """A socket at the place, or at the next free port where that one is taken."""
+    if not place.host:  # which would be every network of this machine
+        raise InputError("the host is empty: give the name or address to listen on")
     family = socket.AF_INET6 if ":" in place.host else socket.AF_INET
     for port in (place.port, 0):
         found = socket.socket(family, socket.SOCK_STREAM)

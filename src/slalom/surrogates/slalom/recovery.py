@@ -98,7 +98,7 @@ def _solved(
     """Weights (k,), the middle one 1, and effects; None: not one vector, or not all positive."""
     left = _left(design, shown, scores / total[:, None])
     _, sizes, turned = np.linalg.svd(left, full_matrices=False)
-    if len(sizes) < left.shape[1] or sizes[-2] <= UNIQUE * sizes[0]:
+    if len(sizes) < max(2, left.shape[1]) or sizes[-2] <= UNIQUE * sizes[0]:
         return None
     middle = float(np.median(turned[-1]))
     weights = turned[-1] * np.sign(middle)
