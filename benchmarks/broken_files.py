@@ -27,7 +27,8 @@ from typing import Any
 import numpy as np
 
 import slalom
-from slalom.explanation import FILES, Explanation
+from slalom import Explanation
+from slalom.explanation import FILES
 
 TEXTS = ("not so bad, a great film", ("a long film", "a film, never dull"), "great", "😀 naïve ß")
 METHODS = ("slalom", "slalom-fast", "slalom-fidel", "boosted", "gam", "linear", "leave-one-out")

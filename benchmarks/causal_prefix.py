@@ -17,8 +17,8 @@ from unittest.mock import patch
 import numpy as np
 import torch
 
+from slalom import CausalClassifier
 from slalom.classifiers.huggingface import next_token
-from slalom.classifiers.huggingface.causal import CausalClassifier
 from slalom.document import FloatArray
 from slalom.samplers.subsets import SubsetSizes
 

@@ -33,6 +33,7 @@ from typing import Any
 import numpy as np
 
 import slalom
+from slalom import Explanation
 from slalom.answer import Answer, scores_of
 from slalom.classifiers.disk_cache import DiskCache
 from slalom.classifiers.huggingface.writer import LocalWriter
@@ -41,7 +42,6 @@ from slalom.classifiers.text.units import sentence_cuts
 from slalom.document import BoolArray, FloatArray, queries_from_masks
 from slalom.explainers.base import Request
 from slalom.explainers.execution.steps import Order, run_local
-from slalom.explanation import Explanation
 from slalom.language.attribute import attributed
 from slalom.language.citations import Recorded, citation_of, per_token
 from slalom.language.scoring import AnswerScorer, RecordedScorer, recorded_document

@@ -26,9 +26,9 @@ import numpy as np
 
 import slalom
 from benchmarks.broken_files import use
+from slalom import Explanation
 from slalom.classifiers.base import Target
 from slalom.document import queries_from_masks
-from slalom.explanation import Explanation
 from slalom.samplers.subsets import SubsetSizes
 
 WORDS = (

@@ -28,7 +28,6 @@ import numpy as np
 from pyarrow import parquet
 
 import slalom
-from slalom.corpus.explain import explain_dataset
 from slalom.corpus.folder import RunFolder
 
 ROOT = Path(__file__).parents[1]
@@ -111,7 +110,7 @@ def child(data: str, out: str, engine: str, workers: str, seconds: str, room: st
     diary = Diary(written, float(seconds))  # which would be full, too
     asked = slalom.FunctionClassifier(diary, ["bad", "good"], gives="logits", name="diary")
     try:
-        explain_dataset(
+        slalom.corpus.explain_dataset(
             asked, data, out, method="leave-one-out", id_column="key", engine=engine,
             workers=int(workers), rows_per_file=ROWS_PER_FILE,
         )  # fmt: skip

@@ -19,11 +19,10 @@ import click
 import numpy as np
 
 from benchmarks.reviews import opened
+from slalom import METHODS, Explanation, explain
 from slalom.classifiers.base import Classifier
 from slalom.classifiers.cached import CachedClassifier
 from slalom.evaluation.items import read_items
-from slalom.explainers.methods import METHODS, explain
-from slalom.explanation import Explanation
 from slalom.metrics.interactions import N_QUERIES
 from slalom.metrics.subject import subject_of
 

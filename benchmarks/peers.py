@@ -33,13 +33,13 @@ import numpy as np
 import torch
 
 from benchmarks.reviews import opened, reviews
+from slalom import Explanation
 from slalom.classifiers.base import Classifier
 from slalom.classifiers.cached import CachedClassifier
 from slalom.document import Document, FloatArray, queries_from_masks
 from slalom.explainers.base import Ask, Found, Plan, Request, case_of
 from slalom.explainers.execution.steps import Order, in_step, run_local
 from slalom.explainers.methods import method_named
-from slalom.explanation import Explanation
 from slalom.metrics.faithfulness import deletion, subset_error
 from slalom.metrics.subject import subject_of
 from slalom.surrogates.linear import LinearModel

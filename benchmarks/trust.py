@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 
 import slalom
+from slalom import METHODS
 from slalom.document import FloatArray
-from slalom.explainers.methods import METHODS
 from slalom.explainers.surrogate import SurrogateExplainer
 from slalom.explanation import HIGH_TRUST
 from slalom.surrogates.quality import sampled_rows

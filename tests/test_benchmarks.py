@@ -1,5 +1,6 @@
 """Every benchmark starts with the command its docstring names."""
 
+import ast
 import runpy
 import subprocess
 import sys
@@ -41,6 +42,18 @@ def test_they_start_from_the_checkout() -> None:
         [sys.executable, "-c", imports], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_what_is_public_comes_from_the_package(name: str) -> None:
+    tree = ast.parse((ROOT / "benchmarks" / f"{name}.py").read_text(encoding="utf-8"))
+    inner = {
+        alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("slalom.")
+        for alias in node.names
+    }
+    assert not inner & {*slalom.__all__, "explain_dataset"}
 
 
 def test_stages_of_a_run_and_the_forward_passes_alone() -> None:
