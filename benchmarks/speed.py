@@ -34,7 +34,7 @@ import numpy as np
 import slalom
 from benchmarks.reviews import reviews
 from benchmarks.stages import Stopwatch, bare_seconds, listening, without_shortcuts
-from slalom.classifiers.huggingface.batching import Rows
+from slalom.classifiers.huggingface.batching import TokenRows
 from slalom.explainers.execution.workers import PER_WORKER
 
 SIZES = {"minilm": (6, 384, 12), "bert-base": (12, 768, 12)}  # layers, width, heads
@@ -128,7 +128,7 @@ def measured(case: Case, classifier: Any, texts: list[str], repeats: int) -> dic
         explained = slalom.explain_many(classifier, texts, **settings)
         totals.append(perf_counter() - start)
         processor.append(process_time() - begun)
-    asked: list[Rows] = []
+    asked: list[TokenRows] = []
     stopwatch = Stopwatch()
     with listening(asked), stopwatch.running():
         slalom.explain_many(classifier, texts, **settings)

@@ -11,7 +11,7 @@ import pytest
 from benchmarks.stages import BUDGETS, Stopwatch, bare_seconds, listening, without_shortcuts
 
 import slalom
-from slalom.classifiers.huggingface.batching import Rows
+from slalom.classifiers.huggingface.batching import TokenRows
 
 ROOT = Path(__file__).parents[1]
 BENCHMARKS = sorted(
@@ -58,7 +58,7 @@ def test_what_is_public_comes_from_the_package(name: str) -> None:
 
 def test_stages_of_a_run_and_the_forward_passes_alone() -> None:
     classifier = slalom.load()
-    asked: list[Rows] = []
+    asked: list[TokenRows] = []
     stopwatch = Stopwatch()
     with listening(asked), without_shortcuts(), stopwatch.running():
         slalom.explain(classifier, "A slow start.", n_queries=16, units="token")
