@@ -78,6 +78,17 @@ def test_absent_words_may_be_replaced(run, data, tmp_path):
     assert "absent" in err
 
 
+def test_rows_of_other_weights_are_not_mixed_in(run, data, tmp_path, monkeypatch):
+    line = ("evaluate", "--data", str(data), "--out", str(tmp_path / "out"), "--methods", "linear")
+    assert run(*line)[0] == 0
+    other = slalom.FunctionClassifier(
+        lambda texts: -scores(texts), ["bad", "good"], gives="logits", name="small"
+    )
+    monkeypatch.setattr("slalom.classifiers.load.load", lambda name, **_: other)
+    status, _, err = run(*line)
+    assert (status, "holds an evaluation with another model" in err) == (2, True)
+
+
 def test_compare_writes_explanations(run, tmp_path):
     path = tmp_path / "all.jsonl"
     status, _, _ = run("compare", TEXT, "--methods", "lime,linear", "--json", str(path))
