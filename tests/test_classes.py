@@ -163,7 +163,7 @@ def test_files_without_a_word_about_labels_can_be_read() -> None:
 
 
 def test_targets_the_model_does_not_have() -> None:
-    with pytest.raises(UnknownNameError, match=r"'glat': did you mean 'glad'\? expected one of"):
+    with pytest.raises(UnknownNameError, match=r"'glat': did you mean 'glad'\? Expected one of"):
         explained(classes(), "glat")
     with pytest.raises(InputError, match=r"target 3 is out of range: .* 0 to 2 \(sad, glad, mad\)"):
         explained(classes(), 3)

@@ -65,9 +65,9 @@ class UnknownNameError(SlalomError):
     def __init__(self, what: str, given: object, known: Iterable[str], of: str = "") -> None:
         names, whose = list(known), f" of {of}" if of else ""
         near = nearest(str(given), names)
-        hint = "" if near is None else f"did you mean {near!r}? "
+        hint = "expected" if near is None else f"did you mean {near!r}? Expected"
         choice = ("one of " if len(names) > 1 else "") + ", ".join(names)
-        super().__init__(f"unknown {what} {given!r}{whose}: {hint}expected {choice}")
+        super().__init__(f"unknown {what} {given!r}{whose}: {hint} {choice}")
         self._arguments = (what, given, names, of)
 
     @property

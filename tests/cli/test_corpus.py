@@ -38,7 +38,7 @@ def test_it_explains_a_file_and_says_what_it_did(run, data, tmp_path):
     status, out, err = run(data, tmp_path / "out", "--queries", 40, "--id-column", "key")
     assert status == 0
     assert "6 of 7 texts in" in out
-    assert "1 line without a text to explain: line 7: not valid JSON" in err
+    assert "cannot be explained: line 7 (not valid JSON" in err
     assert "could not be explained" not in err  # once is enough
     table = parquet.read_table(tmp_path / "out/part-000000.parquet")
     assert table["id"].to_pylist()[:2] == ["r0", "r1"]
@@ -92,7 +92,7 @@ def test_wrong_use_is_one_sentence_and_status_2(run, data, tmp_path):
         status, _, err = run(*arguments)
         assert status == 2, arguments
         assert sentence in err
-        assert len([line for line in err.splitlines() if "without a text" not in line]) == 1
+        assert len([line for line in err.splitlines() if "cannot be explained" not in line]) == 1
 
 
 def test_an_interrupt_keeps_what_is_finished_and_says_how_to_go_on(
@@ -161,7 +161,7 @@ def test_explain_takes_a_table_row_by_row(run_any, data, tmp_path):
     status, told, err = run_any(*line)
     assert status == 0
     assert "7 texts in" in told
-    assert "line 7: not valid JSON" in err
+    assert "line 7 (not valid JSON" in err
     table = parquet.read_table(out)
     assert table.num_rows == 7
     assert table["stars"].to_pylist()[0] == reviews(1)[0]["stars"]

@@ -84,8 +84,8 @@ def test_broken_lines_keep_their_place_and_are_named(tmp_path):
     assert (index.n_rows, index.n_broken) == (5, 4)
     (sentence,) = broken_lines([index])
     assert "4 lines" in sentence
-    assert "line 3: not valid JSON" in sentence
-    assert "line 6: has no 'text'" in sentence
+    assert "line 3 (not valid JSON" in sentence
+    assert "line 6 (has no 'text'" in sentence
 
 
 def test_broken_rows_of_a_table(tmp_path):
@@ -178,7 +178,8 @@ def test_a_missing_column_names_those_there_are(tmp_path):
         index_file(path, "text", None)
     path.write_text("[1]\n" + "[" * 100_000 + "\n")
     (told,) = broken_lines([index_file(path, "text", None)])
-    assert "2 lines without a text to explain: line 1: not a JSON object" in told
+    assert "2 lines of " in told
+    assert " cannot be explained: line 1 (not a JSON object: {…})" in told
     table = tmp_path / "rows.csv"
     table.write_text("review,stars\na,1\n")
     with pytest.raises(FileError, match="no column 'name': its columns are review, stars"):

@@ -158,8 +158,8 @@ def test_long_units_alike_are_named_once() -> None:
 
 def test_length_is_told_where_it_matters() -> None:
     told = with_facts(made())
-    assert "+0.50 ±0.10 is due to the length" in length_sentence(told)
-    assert "+0.50 is due to the length" in length_sentence(replace(told, length_errors=None))
+    assert "+0.50 ±0.10 of the sum" in length_sentence(told)
+    assert "+0.50 of the sum" in length_sentence(replace(told, length_errors=None))
     assert length_sentence(made()) == ""
     assert told.length_errors is not None
     assert length_sentence(replace(told, length_errors=4 * told.length_errors)) == ""
@@ -181,7 +181,7 @@ def test_length_is_not_told_where_it_cannot_be_told_from_the_words(told) -> None
 
 
 @pytest.mark.parametrize(
-    ("rise", "said"), [(0.15, "+0.15 is due"), (-0.15, "−0.15 is due"), (0.09, "")]
+    ("rise", "said"), [(0.15, "+0.15 of the sum"), (-0.15, "−0.15 of the sum"), (0.09, "")]
 )
 def test_a_length_that_adds_less_than_a_tenth_is_not_told(rise: float, said: str) -> None:
     explanation = replace(with_facts(made()), length_errors=None)

@@ -59,7 +59,7 @@ def test_details_are_there_on_request() -> None:
         "5000 tokens",
         "seed 0",
         "surrogate",
-        "due to the length",
+        "due to the text’s length",
     ):
         assert detail not in plain
         assert detail in more.replace("\n", " ")

@@ -267,7 +267,7 @@ def _say(summary: "Summary", prepared: "Prepared") -> None:
     explained = f"{summary.n_rows - summary.n_failed} of " if summary.n_failed else ""
     click.echo(
         f"{explained}{rows} in {summary.folder}: {counted(summary.n_queries, 'query')}, "
-        f"{counted(summary.n_tokens, 'token')}, {summary.seconds:.1f} s of explaining"
+        f"{counted(summary.n_tokens, 'token')}, {summary.seconds:.1f} s"
     )
 
 

@@ -26,7 +26,7 @@ from slalom.corpus.records import (
     problem_of,
     read_records,
 )
-from slalom.errors import FileError, Setting
+from slalom.errors import FileError, Setting, counted
 from slalom.files import resolved
 
 MAX_MARKS = 256  # places remembered per file; beyond, every second one is forgotten
@@ -172,10 +172,10 @@ def broken_lines(files: Sequence[Indexed]) -> list[str]:
     sentences = []
     for file in files:
         if file.n_broken:
-            named = "; ".join(f"line {line}: {reason}" for line, reason in file.broken)
-            more = "; …" if file.n_broken > len(file.broken) else ""
-            what = "1 line" if file.n_broken == 1 else f"{file.n_broken} lines"
-            sentences.append(f"{file.path} has {what} without a text to explain: {named}{more}")
+            named = ", ".join(f"line {line} ({reason})" for line, reason in file.broken)
+            more = ", …" if file.n_broken > len(file.broken) else ""
+            what = counted(file.n_broken, "line")
+            sentences.append(f"{what} of {file.path} cannot be explained: {named}{more}")
     return sentences
 
 

@@ -18,7 +18,7 @@ from slalom.surrogates.base import Fit, Observations, no_quality_reason
 from slalom.surrogates.linear import MIN_LEFT, LinearModel, standard_errors
 from slalom.surrogates.quality import loo_quality
 
-NOT_FITTED = "measured, not fitted: nothing is left to judge it by"
+NOT_FITTED = "measured, not fitted: there are no held-out queries to judge it by"
 NO_EMPTY = "the classifier cannot read an empty text: its score is taken as 0"
 FITTED_EMPTY = "the classifier cannot read an empty text: its score is fitted along"
 

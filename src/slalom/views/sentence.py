@@ -291,7 +291,7 @@ def length_sentence(explanation: Explanation) -> str:
     adds = number(float(curve[-1])).strip()
     if errors is not None:
         adds += f" {margin(error)}"
-    return f"Of the Shapley values, {adds} is due to the length of the text, shared equally."
+    return f"{adds} of the sum of the Shapley values is due to the text’s length, shared equally."
 
 
 def _measured(explanation: Explanation) -> list[str]:

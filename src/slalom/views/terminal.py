@@ -109,7 +109,7 @@ def _pairs(pairs: Interactions) -> RenderableType:
     lines = [
         Text.assemble((reading.pair_label(pair), "bold"), f": {pair.in_words}") for pair in pairs
     ] or [Text(NONE)]
-    return Group(Text(), *lines, Text(f"({pairs.how})", style="dim"))
+    return Group(Text(), Text(f"Words that act together ({pairs.how}):", style="dim"), *lines)
 
 
 def _quality(explanation: Explanation, scale: str) -> RenderResult:

@@ -268,7 +268,9 @@ def test_texts_that_cannot_be_split(text: Any, message: str) -> None:
 
 
 def test_unknown_units_are_named() -> None:
-    with pytest.raises(UnknownNameError, match="token, word, sentence; did you mean 'word'"):
+    with pytest.raises(
+        UnknownNameError, match=r"did you mean 'word'\? Expected one of token, word"
+    ):
         made("BERT").split("great", "words")
 
 
