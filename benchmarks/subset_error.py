@@ -25,7 +25,7 @@ import numpy as np
 import slalom
 from slalom.document import FloatArray
 from slalom.surrogates.base import Fit, Model, Observations
-from slalom.surrogates.slalom.process import Answers, whole_of
+from slalom.surrogates.slalom.process import AllAsked, told_by_process
 from slalom.surrogates.threads import one_thread
 
 N_REVIEWS, N_FITTED = 16, 400
@@ -110,8 +110,10 @@ def _fitted(
         return fit.model.expand(features), fit.r2
     rows, weights = np.arange(len(masks), dtype=np.int32), np.ones(len(masks))
     with one_thread():
-        whole = whole_of(Answers(fit, features, masks > 0, scores, rows, weights, exact=False))
-    return whole.model, whole.judged.r2
+        whole = told_by_process(
+            AllAsked(fit, features, masks > 0, scores, rows, weights, exact=False)
+        )
+    return whole.model, whole.quality.r2
 
 
 def _fit(method: str, counts: FloatArray, scores: FloatArray, tied: FloatArray) -> Fit:

@@ -14,8 +14,8 @@ from slalom.errors import FileError, InputError, UnknownNameError
 from slalom.explainers import vocabulary_fit
 from slalom.explainers.vocabulary import Vocabulary
 from slalom.surrogates.base import Observations
-from slalom.surrogates.slalom.fit import Prior, SlalomSurrogate
-from slalom.surrogates.slalom.model import Anchor, SlalomModel
+from slalom.surrogates.slalom.fit import SlalomSurrogate
+from slalom.surrogates.slalom.model import Anchor, Prior, SlalomModel
 
 RNG = np.random.default_rng(0)
 WORDS = tuple(f"w{number}" for number in range(30))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from slalom.surrogates.quality import judged, loo_quality, sampled_rows
+from slalom.surrogates.quality import held_out_quality, loo_quality, sampled_rows
 
 
 def test_the_mean_of_the_others_explains_nothing():
@@ -78,9 +78,9 @@ def test_what_was_not_drawn_is_not_ruled_out():
 def test_rows_that_err_together_count_once():
     """Ten copies of each row, groups to each other, tell no more than one of them."""
     missed, spread = np.random.default_rng(5).random(size=(2, 300))
-    alone = judged(missed, spread, largest=1.0, rmse=1.0)
+    alone = held_out_quality(missed, spread, largest=1.0, rmse=1.0)
     groups = np.repeat(np.arange(300, dtype=np.int32), 10)
-    copied = judged(
+    copied = held_out_quality(
         np.repeat(missed, 10), np.repeat(spread, 10), largest=1.0, rmse=1.0, groups=groups
     )
     assert copied.r2 == pytest.approx(alone.r2)

@@ -21,7 +21,7 @@ from slalom.errors import InputError, Setting, SlalomError, counted
 from slalom.explanation import Explanation, Number, Quality, trust_of
 from slalom.surrogates.base import Model
 from slalom.surrogates.linear import LinearModel
-from slalom.surrogates.slalom.model import Anchor, LengthCurve
+from slalom.surrogates.slalom.model import Anchor
 
 TargetName = str | int | None
 Given = Document | SlalomError  # a text as it was split, or why it could not be
@@ -267,9 +267,12 @@ class Case:
         """The one place where an Explanation is made; the driver adds what asking cost."""
         document, answers, outputs = self.document, self.answers, self.outputs
         identified, empty = found.identified, self._empty()
+        is_measured = empty is not None
         if identified is None:
             identified = np.ones(document.n_units, dtype=bool)
         fitted = found.model if found.fitted is None else found.fitted
+        if empty is None and found.model is not None:
+            empty = found.model.empty_score
         return Explanation(
             text=document.text,
             units=document.units,
@@ -310,23 +313,12 @@ class Case:
             model=found.model,
             measured=found.measured,
             whole=_whole(fitted, identified),
-            base=_number(_base(found.model, document.n_units) if empty is None else empty),
-            base_measured=empty is not None,
+            base=_number(empty),
+            base_measured=is_measured,
             length_curve=found.length_curve,
             length_errors=found.length_errors,
             windowed=document.windowed,
         )
-
-
-@runtime_checkable
-class Anchored(Model, Protocol):
-    """A model that says what an empty text scores, and what length alone does: a SLALOM."""
-
-    @property
-    def anchor(self) -> Anchor | None: ...
-
-    @property
-    def length(self) -> LengthCurve | None: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -364,13 +356,6 @@ def case_of(document: Document, answers: Answers, wanted: TargetName) -> Case:
 def _whole(model: Model | None, identified: BoolArray) -> Number | None:
     """What the model says of the whole text."""
     return None if model is None else _number(model.predict(identified[None].astype(float))[0])
-
-
-def _base(model: Model | None, n_units: int) -> FloatArray | None:
-    """What the fit says of the empty text; a SLALOM without an anchor says nothing of it."""
-    if isinstance(model, Anchored) and model.anchor is not None:
-        return np.asarray(model.predict(np.zeros((1, n_units)))[0])
-    return np.asarray(model.intercept) if isinstance(model, LinearModel) else None
 
 
 def _number(score: FloatArray | None) -> Number | None:

@@ -13,7 +13,7 @@
 """
 
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,13 +27,13 @@ from slalom.document import (
     row_keys,
 )
 from slalom.errors import BudgetError, Setting, counted
-from slalom.explainers.base import Anchored, Ask, Asking, Case, Found, Plan, Request, case_of
+from slalom.explainers.base import Ask, Asking, Case, Found, Plan, Request, case_of
 from slalom.samplers.base import Sampler, Samples, TwoStages
-from slalom.surrogates.base import Fit, Model, Observations, Surrogate
+from slalom.surrogates.base import Fit, Observations, Surrogate
 from slalom.surrogates.shapley_estimates import FITTED_EMPTY, variance_of_all
 from slalom.surrogates.slalom.fit import PlainSlalom, SlalomSurrogate
-from slalom.surrogates.slalom.process import Answers, Whole, whole_of
-from slalom.surrogates.slalom.two_scores import Known, TwoScores, two_scores
+from slalom.surrogates.slalom.process import AllAsked, Told
+from slalom.surrogates.slalom.two_scores import Known, balanced
 
 LEAST_QUERIES = 10  # of any method that fits a model
 N_REPEATS = 8  # queries that are asked anew
@@ -106,6 +106,13 @@ class FollowUp:
         """The score of the empty text; None: it was not asked."""
         at = np.flatnonzero(~self.present.any(axis=1))
         return np.asarray(self.scores[at[0]]) if len(at) else None
+
+
+@runtime_checkable
+class Telling(Surrogate, Protocol):
+    """A surrogate that has more to say once all was asked; only to such a one is more asked for."""
+
+    def told(self, asked: AllAsked, seen: Observations, known: Known) -> Told: ...
 
 
 @dataclass(frozen=True)
@@ -192,61 +199,60 @@ class SurrogateExplainer:
 
     def told(self, sampled: Sampled, fit: Fit, more: FollowUp) -> Found:
         """All that is said of the text."""
-        if self.follow_up is not None and isinstance(fit.model, Anchored) and fit.model.anchor:
-            return self._told_by_process(sampled, fit, more)
-        case, document = more.case, more.case.document
-        features, model = document.features, fit.model.expand(document.features)
-        exact = (
-            sampled.samples.complete
-            and document.has_empty_query
-            and getattr(self.surrogate, "exact_over_all", False)
-        )
+        if self.follow_up is not None and isinstance(self.surrogate, Telling):
+            return self._told_with_all(sampled, fit, more)
+        case, features = more.case, more.case.document.features
         units = UnitScores.of(fit, features).with_answers(more, np.zeros_like(case.score))
-        if exact and case.is_noisy:
-            error = np.sqrt(case.noise * variance_of_all(document.n_units))
+        if fit.exact and case.is_noisy:
+            error = np.sqrt(case.noise * variance_of_all(len(features)))
             errors = {name: np.zeros_like(each) + error for name, each in units.errors.items()}
             units = replace(units, errors=errors)
         return Found(
             scores=units.scores,
             errors=units.errors,
             measured=units.measured,
-            anchor=model.anchor if isinstance(model, Anchored) else None,
-            model=model,
+            anchor=fit.anchor,
+            model=fit.model.expand(features),
             identified=fit.identified[features],
             r2=fit.r2,
             rmse=fit.rmse,
             r2_error=fit.r2_error,
-            notes=_notes(sampled, fit, more, exact=exact),
+            notes=_notes(sampled, fit, more, exact=fit.exact),
             primary_score=self.primary_score,
-            length_curve=_length_curve(model, document.n_units),
+            length_curve=fit.length_curve,
             length_errors=fit.length_errors,
-            exact=exact,
+            exact=fit.exact,
         )
 
-    def _told_by_process(self, sampled: Sampled, fit: Fit, more: FollowUp) -> Found:
-        """With the process around the fit, which takes all that was asked, and the two scores."""
-        document = more.case.document
-        features, whole = document.features, _whole(sampled, fit, more)
-        units = UnitScores.of(fit, features).with_process(whole).with_answers(more, more.empty)
-        two = _described(sampled, more, self.surrogate).expand(features)
+    def _told_with_all(self, sampled: Sampled, fit: Fit, more: FollowUp) -> Found:
+        """By a surrogate that takes all that was asked, beside what it was fitted to."""
+        assert isinstance(self.surrogate, Telling)
+        document, seen, due = more.case.document, sampled.seen, sampled.samples.due
+        if due is not None:
+            seen = balanced(seen, due[sampled.rows])
+        beside = document.count(queries_from_masks(more.present))
+        told = self.surrogate.told(_all_asked(sampled, fit, more), seen, Known(beside, more.scores))
+        every = np.ones(document.n_units, dtype=bool)
+        units = UnitScores(told.scores, told.errors, {"shapley": every} if told.exact else {})
+        units = units.with_answers(more, more.empty)
         return Found(
-            scores=units.scores | two.scores,
-            errors=units.errors | two.errors,
+            scores=units.scores,
+            errors=units.errors,
             measured=units.measured,
-            anchor=two.anchor,
-            two_scores=two.judged.r2,
-            model=whole.model,
-            fitted=whole.model.fitted,
-            identified=fit.identified[features],
-            r2=whole.judged.r2,
-            rmse=whole.judged.rmse,
-            r2_error=whole.judged.r2_error,
-            notes=_notes(sampled, fit, more, exact=whole.exact),
+            anchor=told.anchor,
+            two_scores=told.two_scores,
+            model=told.model,
+            fitted=told.model.fitted,
+            identified=fit.identified[document.features],
+            r2=told.quality.r2,
+            rmse=told.quality.rmse,
+            r2_error=told.quality.r2_error,
+            notes=_notes(sampled, fit, more, exact=told.exact),
             primary_score=self.primary_score,
-            length_curve=_length_curve(whole.model, document.n_units),
+            length_curve=fit.length_curve,
             length_errors=fit.length_errors,
-            parts=whole.parts,
-            exact=whole.exact,
+            parts=told.parts,
+            exact=told.exact,
         )
 
 
@@ -262,15 +268,6 @@ class UnitScores:
     def of(cls, fit: Fit, features: NDArray[np.int32]) -> "UnitScores":
         scores = {name: score[features] for name, score in fit.scores.items()}
         return cls(scores, {name: error[features] for name, error in fit.errors.items()})
-
-    def with_process(self, whole: Whole) -> "UnitScores":
-        """`removal`, `alone` and Shapley values as the process says."""
-        every = np.ones(len(whole.scores["shapley"]), dtype=bool)
-        return UnitScores(
-            self.scores | whole.scores,
-            self.errors | whole.errors if whole.errors else {},
-            {"shapley": every} if whole.exact else {},
-        )
 
     def with_answers(self, more: FollowUp, base: FloatArray | None) -> "UnitScores":
         """`removal` and, where the score of nothing is known, `alone` as the classifier says."""
@@ -300,7 +297,7 @@ class UnitScores:
         return UnitScores(self.scores | {name: scores}, errors, self.measured | {name: known})
 
 
-def _whole(sampled: Sampled, fit: Fit, more: FollowUp) -> Whole:
+def _all_asked(sampled: Sampled, fit: Fit, more: FollowUp) -> AllAsked:
     """The subsets that were drawn, each with the row of the fit it became, and all others.
 
     A sequence in another order stands for the subset, if that was not asked in its own.
@@ -316,38 +313,16 @@ def _whole(sampled: Sampled, fit: Fit, more: FollowUp) -> Whole:
     preferred = np.argsort(~in_order, kind="stable")
     first = np.unique(np.array(row_keys(present[preferred])), return_index=True)[1]
     kept = np.sort(preferred[first])
-    return whole_of(
-        Answers(
-            fit,
-            document.features,
-            present[kept],
-            np.concatenate([more.case.scores[drawn], more.scores])[kept],
-            np.append(rows[drawn], beside)[kept].astype(np.int32),
-            np.append(samples.weights[drawn], np.zeros(len(beside)))[kept],
-            exact=bool(in_order[kept].sum() == 2 ** min(n_units, 62)),
-            noise=float(more.case.noise.mean()),
-        )
+    return AllAsked(
+        fit,
+        document.features,
+        present[kept],
+        np.concatenate([more.case.scores[drawn], more.scores])[kept],
+        np.append(rows[drawn], beside)[kept].astype(np.int32),
+        np.append(samples.weights[drawn], np.zeros(len(beside)))[kept],
+        exact=bool(in_order[kept].sum() == 2 ** min(n_units, 62)),
+        noise=float(more.case.noise.mean()),
     )
-
-
-def _described(sampled: Sampled, more: FollowUp, surrogate: Surrogate) -> TwoScores:
-    """The two scores, from all answers."""
-    prior = surrogate.prior if isinstance(surrogate, SlalomSurrogate) else None
-    beside = more.case.document.count(queries_from_masks(more.present))
-    seen = sampled.seen
-    if sampled.samples.due is not None:
-        seen = balanced(seen, sampled.samples.due[sampled.rows])
-    return two_scores(seen, Known(beside, more.scores), prior)
-
-
-def balanced(seen: Observations, due: FloatArray) -> Observations:
-    """The same with weights by which all rows of a size weigh what they are to weigh together.
-
-    Of some sizes more rows are drawn than the design asks for: there are no others left.
-    """
-    sizes, fitted = seen.counts.sum(axis=1).astype(int), seen.weights > 0
-    of_size = np.maximum(np.bincount(sizes, fitted)[sizes], 1.0)
-    return replace(seen, weights=np.where(fitted, due / of_size, 0.0))
 
 
 def _shows_each_once(queries: Queries, n_units: int) -> BoolArray:
@@ -368,11 +343,6 @@ def _strengths(fit: Fit) -> FloatArray:
     names = [name for name in ("shapley", "removal", "score") if name in fit.scores]
     sizes = [np.abs(fit.scores[name]).reshape(len(fit.scores[name]), -1) for name in names]
     return np.asarray(np.max([size.max(axis=1) for size in sizes], axis=0))
-
-
-def _length_curve(model: Model, n_units: int) -> FloatArray | None:
-    curve = model.length if isinstance(model, Anchored) else None
-    return None if curve is None else np.asarray(curve(np.arange(n_units + 1.0)))
 
 
 def _n_repeats(request: Request) -> int:
@@ -405,9 +375,8 @@ def _notes(sampled: Sampled, fit: Fit, more: FollowUp, *, exact: bool) -> tuple[
     case = more.case
     if exact and not case.is_noisy:
         return (ALL_ASKED.format(case.answers.n_queries - case.answers.n_repeats),)
-    begins = isinstance(fit.model, Anchored) and fit.model.anchor is not None
     # Shapley values and `alone` begin at an answer that no one can ask for
-    without_empty = (FITTED_EMPTY,) if begins and not case.document.has_empty_query else ()
+    without_empty = (FITTED_EMPTY,) if fit.anchor and not case.document.has_empty_query else ()
     return (*fit.notes, *without_empty, *_out_of_reach(sampled, fit))
 
 

@@ -20,8 +20,8 @@ from slalom.explanation import Quality, with_target
 from slalom.files import Format, write_json
 from slalom.samplers.subsets import SubsetSizes
 from slalom.schema import Within, plain, read_as
-from slalom.surrogates.slalom.fit import Prior, SlalomSurrogate
-from slalom.surrogates.slalom.model import Anchor
+from slalom.surrogates.slalom.fit import SlalomSurrogate
+from slalom.surrogates.slalom.model import Anchor, Prior
 
 COLUMNS = ("value", "importance", "documents")
 # Two thirds of the budget of 'slalom'; docs/vocabulary.md says what the prior is worth.

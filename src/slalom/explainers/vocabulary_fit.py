@@ -26,7 +26,7 @@ from slalom.explainers.execution.steps import in_step
 from slalom.explainers.vocabulary import Vocabulary
 from slalom.explanation import Quality, trust_of
 from slalom.samplers.subsets import SubsetSizes
-from slalom.surrogates.quality import UNKNOWN, Judged, judged
+from slalom.surrogates.quality import UNKNOWN, HeldOutQuality, held_out_quality
 from slalom.surrogates.rows import SPARSE_BELOW, Cells, Rows
 from slalom.surrogates.slalom.model import Anchor
 from slalom.surrogates.slalom.newton import Place, Problem, attention_of, descend
@@ -290,7 +290,9 @@ def _columns(
     return {key: column for column, key in enumerate(kept)}, (note,) if shared else ()
 
 
-def _held_out(documents: Sequence[Document], data: CorpusAnswers, least: int, seed: int) -> Judged:
+def _held_out(
+    documents: Sequence[Document], data: CorpusAnswers, least: int, seed: int
+) -> HeldOutQuality:
     """The error of a fit to four fifths of the documents on the queries of the others."""
     order = np.random.default_rng(seed).permutation(len(documents)).tolist()
     held = order[: len(documents) // HELD_OUT]
@@ -307,7 +309,7 @@ def _held_out(documents: Sequence[Document], data: CorpusAnswers, least: int, se
     squared = (truth - predicted) ** 2
     spread = (truth - data.scores[~tested].mean()) ** 2
     document = np.unique(data.owners[tested], return_inverse=True)[1]
-    return judged(
+    return held_out_quality(
         squared / len(truth),
         spread / len(truth),
         largest=float(np.abs(truth).max()),

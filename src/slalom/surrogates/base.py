@@ -7,6 +7,7 @@ import numpy as np
 
 from slalom.document import BoolArray, FloatArray, IntArray
 from slalom.errors import counted
+from slalom.surrogates.slalom.model import Anchor
 
 CONSTANT = 1e-9  # of the largest score: rounding, not spread
 ROWS_PER_FEATURE = 4  # answers with which errors and R² can be told
@@ -19,6 +20,11 @@ class Model(Protocol):
 
     def predict(self, counts: FloatArray) -> FloatArray:
         """(k, n_features) → (k,) scores, or (k, n_classes) when all classes were fitted."""
+        ...
+
+    @property
+    def empty_score(self) -> FloatArray | None:
+        """What it says of an empty text: () or (n_classes,); None: nothing."""
         ...
 
     def expand(self, features: IntArray) -> "Model":
@@ -39,8 +45,11 @@ class Fit:
     notes: tuple[str, ...] = field(default=())
     held_out: FloatArray | None = None  # like the scores: each row as predicted from the others
     r2_error: float | None = None  # how far R² itself is luck: its standard error
-    length_errors: FloatArray | None = None  # (n_units + 1,) of the length curve; None: none
-    judged: BoolArray | None = None  # (n_queries,) the rows that R² is judged by; None: unknown
+    anchor: Anchor | None = None  # of a SLALOM that has one
+    exact: bool = False  # every subset was asked, and that is what the scores say
+    length_curve: FloatArray | None = None  # (n_units + 1[, n_classes]) by how much is shown
+    length_errors: FloatArray | None = None  # (n_units + 1,) standard errors
+    eval_mask: BoolArray | None = None  # (n_queries,) the rows that R² rests on; None: unknown
     folds: IntArray | None = None  # (n_queries,) in which rows were left out; −1: never
     without: tuple[Model, ...] = ()  # the models without each fold
 
@@ -56,10 +65,7 @@ class Observations:
 
 
 class Surrogate(Protocol):
-    """Fits counts to scores; a new surrogate is one file with this method.
-
-    One with `has_shapley_errors` gives a score called "shapley" and its standard errors.
-    """
+    """Fits counts to scores; a new surrogate is one file with this method."""
 
     def fit(self, observed: Observations) -> Fit: ...
 

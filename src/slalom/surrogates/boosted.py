@@ -68,12 +68,12 @@ class BoostedSurrogate:
         used = weights > 0
         columns, share = scores.reshape(len(scores), -1)[used], weights[used]
         level = share @ columns / share.sum()
-        rows = Rows(counts[used], share, self.growth)
+        rows = Grown(counts[used], share, self.growth)
         forests = tuple(rows.grown(column) for column in (columns - level).T)
         unseen = np.stack(
             [rows.out_of_fold(column, self.n_folds) for column in (columns - level).T], axis=1
         )
-        judged = loo_quality(
+        quality = loo_quality(
             columns - level - unseen,
             columns,
             weights=share,
@@ -81,7 +81,7 @@ class BoostedSurrogate:
             by=sampled_rows(counts[used]),
         )
         notes = () if (counts.sum(axis=1) == 0).any() else (FITTED_EMPTY,)
-        if judged.r2 is None:
+        if quality.r2 is None:
             notes = (*notes, no_quality_reason(counts[used], columns, document_counts))
         shape = (len(document_counts), *scores.shape[1:])
         shapley = np.stack([forest.shapley(document_counts) for forest in forests], axis=1)
@@ -91,15 +91,15 @@ class BoostedSurrogate:
             scores={"score": shapley.reshape(shape)},
             errors={},
             identified=np.ones(len(document_counts), dtype=bool),
-            r2=judged.r2,
-            rmse=judged.rmse,
+            r2=quality.r2,
+            rmse=quality.rmse,
             notes=notes,
-            r2_error=judged.r2_error,
+            r2_error=quality.r2_error,
         )
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class Grown:
     """Counts that trees are grown on, again and again with other scores or without a fold."""
 
     counts: FloatArray  # (n_rows, n_features)

@@ -41,6 +41,10 @@ class GamModel:
         added = self.tables[np.arange(len(self.tables)), totals]  # (k, n_groups[, n_classes])
         return np.asarray(self.intercept + added.sum(axis=1))
 
+    @property
+    def empty_score(self) -> None:
+        """Where it was not asked it is extrapolated."""
+
     def expand(self, features: IntArray) -> "GamModel":
         return GamModel(self.tables, self.intercept, self.groups[features])
 
@@ -59,7 +63,7 @@ class GamSurrogate:
         features, occurrences = _steps(document_counts)
         design = (counts[used][:, features] >= occurrences).astype(np.float64)
         found = regress(design, columns, weights=weights[used], ridges=self.ridges)
-        judged = loo_quality(
+        quality = loo_quality(
             found.residuals,
             columns,
             weights=weights[used],
@@ -75,12 +79,12 @@ class GamSurrogate:
             scores={"score": shares},
             errors={},
             identified=np.ones(len(document_counts), dtype=bool),
-            r2=judged.r2,
-            rmse=judged.rmse,
+            r2=quality.r2,
+            rmse=quality.rmse,
             notes=(no_quality_reason(counts[used], columns, document_counts),)
-            if judged.r2 is None
+            if quality.r2 is None
             else (),
-            r2_error=judged.r2_error,
+            r2_error=quality.r2_error,
         )
 
 

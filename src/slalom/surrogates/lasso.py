@@ -39,7 +39,7 @@ class LassoSurrogate:
             if out.any() and not out.all():
                 w, b = self._fitted(counts[~out], columns[~out])
                 residuals[out] = columns[out] - counts[out] @ w - b
-        judged = loo_quality(
+        quality = loo_quality(
             residuals,
             columns,
             weights=observed.weights[used],
@@ -53,9 +53,9 @@ class LassoSurrogate:
             scores={"score": model.coefficients},
             errors={},
             identified=np.ones(len(observed.document_counts), dtype=bool),
-            r2=judged.r2,
-            rmse=judged.rmse,
-            r2_error=judged.r2_error,
+            r2=quality.r2,
+            rmse=quality.rmse,
+            r2_error=quality.r2_error,
         )
 
     def _fitted(self, counts: FloatArray, columns: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -33,6 +33,10 @@ class LinearModel:
     def predict(self, counts: FloatArray) -> FloatArray:
         return np.asarray(np.asarray(counts, dtype=np.float64) @ self.coefficients + self.intercept)
 
+    @property
+    def empty_score(self) -> FloatArray:
+        return np.asarray(self.intercept)
+
     def expand(self, features: IntArray) -> "LinearModel":
         return LinearModel(self.coefficients[features], self.intercept)
 
@@ -49,7 +53,7 @@ class LinearSurrogate:
         used = weights > 0
         columns = scores.reshape(len(scores), -1)[used]
         found = regress(counts[used], columns, weights=weights[used], ridges=self.ridges)
-        judged = loo_quality(
+        quality = loo_quality(
             found.residuals,
             columns,
             weights=weights[used],
@@ -63,14 +67,14 @@ class LinearSurrogate:
         return Fit(
             model=model,
             scores={"score": model.coefficients},
-            errors={} if judged.r2 is None else {"score": found.errors.reshape(shape)},
+            errors={} if quality.r2 is None else {"score": found.errors.reshape(shape)},
             identified=np.ones(len(document_counts), dtype=bool),
-            r2=judged.r2,
-            rmse=judged.rmse,
+            r2=quality.r2,
+            rmse=quality.rmse,
             notes=(no_quality_reason(counts[used], columns, document_counts),)
-            if judged.r2 is None
+            if quality.r2 is None
             else (),
-            r2_error=judged.r2_error,
+            r2_error=quality.r2_error,
         )
 
 

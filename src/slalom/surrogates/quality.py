@@ -22,7 +22,7 @@ MIN_EFFECTIVE_ROWS = 8  # that share the spread
 
 
 @dataclass(frozen=True)
-class Judged:
+class HeldOutQuality:
     """What left-out rows say of a fit; R² is None where nothing can be judged."""
 
     r2: float | None
@@ -30,7 +30,7 @@ class Judged:
     rmse: float | None
 
 
-UNKNOWN = Judged(None, None, None)
+UNKNOWN = HeldOutQuality(None, None, None)
 
 
 def sampled_rows(counts: FloatArray) -> BoolArray:
@@ -48,7 +48,7 @@ def loo_quality(
     weights: FloatArray,
     n_parameters: float,
     by: BoolArray | None = None,
-) -> Judged:
+) -> HeldOutQuality:
     """R² is None where nothing can be judged: too few rows, or constant scores.
 
     Nor where a handful of rows have nearly all of the spread: what holds for them says little
@@ -66,33 +66,35 @@ def loo_quality(
     spread = shares * ((scores - shares @ scores) ** 2).sum(axis=1)
     rmse = float(np.sqrt(missed.sum() / n_classes))
     if too_few or _effective_rows(spread) < MIN_EFFECTIVE_ROWS:
-        return Judged(None, None, rmse)
+        return HeldOutQuality(None, None, rmse)
     alone = n_rows / (n_rows - 1)  # the mean, too, is judged on rows it has not seen
-    return judged(missed, spread * alone**2, largest=float(np.abs(scores).max()), rmse=rmse)
+    return held_out_quality(
+        missed, spread * alone**2, largest=float(np.abs(scores).max()), rmse=rmse
+    )
 
 
-def judged(
+def held_out_quality(
     missed: FloatArray,
     spread: FloatArray,
     *,
     largest: float,
     rmse: float,
     groups: IntArray | None = None,
-) -> Judged:
+) -> HeldOutQuality:
     """R² of rows, each with what was missed of its spread; None where all scores are alike.
 
     `largest` is the largest of them; rows of one group (a document, say) err together.
     """
     total = float(spread.sum())
     if total <= (CONSTANT * max(1.0, largest)) ** 2:
-        return Judged(None, None, rmse)
+        return HeldOutQuality(None, None, rmse)
     left = float(missed.sum()) / total
     parts = missed - left * spread
     if groups is not None:
         parts = np.bincount(groups, parts).astype(np.float64)
     n = len(parts)
     by_chance = float(np.linalg.norm(parts)) / total * np.sqrt(n / max(1, n - 1))
-    return Judged(1.0 - left, float(np.hypot(by_chance, 1 / _effective_rows(spread))), rmse)
+    return HeldOutQuality(1.0 - left, float(np.hypot(by_chance, 1 / _effective_rows(spread))), rmse)
 
 
 def _effective_rows(spread: FloatArray) -> float:

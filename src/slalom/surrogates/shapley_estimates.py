@@ -9,7 +9,6 @@ Each gives a linear model through F(N): what the units' scores say when they are
 
 from dataclasses import dataclass
 from math import comb
-from typing import ClassVar
 
 import numpy as np
 
@@ -32,8 +31,6 @@ class ShapleyRegression:
     its score is fitted along.
     """
 
-    exact_over_all: ClassVar[bool] = True
-
     def fit(self, observed: Observations) -> Fit:
         counts, scores, weights = observed.counts, observed.scores, observed.weights
         document_counts = observed.document_counts
@@ -47,7 +44,7 @@ class ShapleyRegression:
             design = np.hstack([design, np.ones((len(design), 1))])
             constraint = np.append(document_counts, 1.0)
         found = _constrained(design, columns[used] - empty, share, (constraint, full - empty))
-        judged = loo_quality(
+        quality = loo_quality(
             found.residuals, columns[used], weights=share, n_parameters=len(constraint) - 1
         )
         shape = (len(document_counts), *scores.shape[1:])
@@ -59,17 +56,18 @@ class ShapleyRegression:
         errors = np.zeros(shape) if exact else found.errors[: len(document_counts)].reshape(shape)
         known = has_empty or len(document_counts) > 1
         notes = () if has_empty else (FITTED_EMPTY,)
-        if judged.r2 is None and not exact:
+        if quality.r2 is None and not exact:
             notes = (*notes, no_quality_reason(counts[used], columns[used], document_counts))
         return Fit(
             model=LinearModel(coefficients, intercept.reshape(scores.shape[1:])),
             scores={"score": coefficients},
-            errors={} if judged.r2 is None and not exact else {"score": errors},
+            errors={} if quality.r2 is None and not exact else {"score": errors},
             identified=np.full(len(document_counts), known),
-            r2=judged.r2,
-            rmse=judged.rmse,
+            r2=quality.r2,
+            rmse=quality.rmse,
             notes=notes,
-            r2_error=judged.r2_error,
+            r2_error=quality.r2_error,
+            exact=exact,
         )
 
 

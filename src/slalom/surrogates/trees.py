@@ -116,6 +116,10 @@ class TreesModel:
         predicted = np.stack([forest.predict(totals) for forest in self.forests], axis=1)
         return np.asarray(self.intercept + predicted.reshape(len(totals), *self.intercept.shape))
 
+    @property
+    def empty_score(self) -> None:
+        """Where it was not asked it is extrapolated."""
+
     def expand(self, features: IntArray) -> "TreesModel":
         return TreesModel(self.forests, self.intercept, self.groups[features], self.n_features)
 

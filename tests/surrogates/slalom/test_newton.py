@@ -33,11 +33,13 @@ def problem_of(values, *, anchored=True, pinned=False, n_fixed=2, n=60, m=5, noi
     scores += noise * rng.normal(size=scores.shape)
     importances = np.append(np.full(m, 0.05), np.full(k - m, 0.02))
     ridges = Ridges(rng.random(k) / 10, importances, rng.random(n_fixed))
-    centre, believed = 0.1 * rng.normal(size=(k, 2)), rng.normal(size=k)
-    believed -= believed[:m].mean()
+    centre, prior_importances = 0.1 * rng.normal(size=(k, 2)), rng.normal(size=k)
+    prior_importances -= prior_importances[:m].mean()
     fixed, weights = rng.normal(size=(n, n_fixed)), 0.5 + rng.random(n)
     rows = Rows.of(shown)
-    return Problem(rows, scores, weights, values, centre, believed, ridges, fixed, anchored, pinned)
+    return Problem(
+        rows, scores, weights, values, centre, prior_importances, ridges, fixed, anchored, pinned
+    )
 
 
 KINDS = {

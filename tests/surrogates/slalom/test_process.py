@@ -12,7 +12,7 @@ from slalom.surrogates.gp import Process
 from slalom.surrogates.shapley_estimates import shapley_of_all
 from slalom.surrogates.slalom.fit import SlalomSurrogate
 from slalom.surrogates.slalom.model import SlalomModel
-from slalom.surrogates.slalom.process import Answers, held_out_of
+from slalom.surrogates.slalom.process import AllAsked, held_out_of
 
 WORDS = [f"w{number}" for number in range(30)]
 
@@ -139,7 +139,7 @@ def test_what_says_of_few_rows_was_searched_without_them():
     for fold, model in enumerate(fit.without):
         at = fit.folds == fold
         np.testing.assert_allclose(model.predict(masks[at] * 1.0), fit.held_out[at], atol=1e-6)
-    given = Answers(fit, np.arange(12), masks, scores_at(masks), rows, ones, exact=False)
+    given = AllAsked(fit, np.arange(12), masks, scores_at(masks), rows, ones, exact=False)
     asked = given.asked(fit.model)
     process = Process.of(asked, np.ones(12))
     held_out, ratio = held_out_of(given, asked, process)

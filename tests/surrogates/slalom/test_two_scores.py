@@ -5,7 +5,7 @@ import pytest
 
 from slalom.samplers.base import random_subsets
 from slalom.surrogates.base import Observations
-from slalom.surrogates.slalom.fit import Prior
+from slalom.surrogates.slalom.model import Prior
 from slalom.surrogates.slalom.two_scores import REACH, Known, two_scores
 
 N_WORDS = 24
@@ -47,7 +47,7 @@ def test_two_classes_say_what_their_difference_says():
     np.testing.assert_allclose(two.scores["importance"], one.scores["importance"], atol=1e-4)
     np.testing.assert_allclose(2 * two.scores["value"][:, 1], one.scores["value"], atol=1e-3)
     np.testing.assert_allclose(two.errors["importance"], one.errors["importance"], rtol=1e-3)
-    assert two.judged.r2 == pytest.approx(one.judged.r2, abs=1e-4)
+    assert two.quality.r2 == pytest.approx(one.quality.r2, abs=1e-4)
 
 
 def test_intervals_hold_what_many_queries_say():
@@ -88,7 +88,7 @@ def test_what_always_says_the_same_has_no_values():
     found = described(counts, np.full(100, 1.5))
     np.testing.assert_allclose(found.scores["value"], 1.5, atol=1e-9)
     np.testing.assert_allclose(found.scores["importance"], 0.0, atol=1e-9)
-    assert found.judged.r2 is None
+    assert found.quality.r2 is None
     assert (found.errors["importance"] > 0.5).all()
 
 

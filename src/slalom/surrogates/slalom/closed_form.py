@@ -67,6 +67,7 @@ class ClosedForm:
             r2=None,
             rmse=None,
             notes=_notes(inside),
+            anchor=model.anchor,
         )
 
 

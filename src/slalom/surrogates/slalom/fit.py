@@ -13,16 +13,22 @@ Answers of an exact SLALOM come back as it is.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import numpy as np
 
 from slalom.document import BoolArray, FloatArray, IntArray
 from slalom.surrogates.base import Fit, Observations, contrasts_of, no_quality_reason
-from slalom.surrogates.quality import UNKNOWN, Judged, loo_quality, sampled_rows
+from slalom.surrogates.quality import UNKNOWN, HeldOutQuality, loo_quality, sampled_rows
 from slalom.surrogates.rows import Rows
 from slalom.surrogates.slalom.evidence import by_evidence
-from slalom.surrogates.slalom.model import Anchor, LengthCurve, SlalomModel, knots_of, ramps
+from slalom.surrogates.slalom.model import (
+    Anchor,
+    LengthCurve,
+    Prior,
+    SlalomModel,
+    knots_of,
+    ramps,
+)
 from slalom.surrogates.slalom.newton import (
     Free,
     Place,
@@ -32,8 +38,10 @@ from slalom.surrogates.slalom.newton import (
     descend,
     gauss_newton,
 )
+from slalom.surrogates.slalom.process import AllAsked, Told, told_by_process
 from slalom.surrogates.slalom.readouts import read_outs, standard_errors
 from slalom.surrogates.slalom.recovery import Recovered, recovered
+from slalom.surrogates.slalom.two_scores import Known, two_scores
 from slalom.surrogates.slalom.uncertainty import left_out, moves_of, unasked
 
 VALUE, IMPORTANCE, LENGTH = 0.25, 0.4, 10.0  # strengths
@@ -45,15 +53,6 @@ FEW_ROWS = 120  # at most: what is built on the fit is held out by folds of all 
 TOLERANCE, ROUGHLY = 1e-7, 1e-4  # relative falls of the objective that end a descent; by folds
 
 Optimizer = Callable[[Problem], tuple[Problem, Place]]
-
-
-@dataclass(frozen=True, eq=False)
-class Prior:
-    """What is believed of each feature before asking; NaN: nothing."""
-
-    values: FloatArray  # (n_features,)
-    importances: FloatArray  # (n_features,)
-    anchor: float = 0.0  # its importance beside theirs
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +110,6 @@ class SlalomSurrogate:
 
     length: bool = True  # False: no length curve
     prior: Prior | None = None  # None: every value shrinks to one score, every importance to 0
-    has_shapley_errors: ClassVar[bool] = True
 
     def fit(self, observed: Observations) -> Fit:
         frame = Frame.of(observed, observed.weights > 0)
@@ -122,6 +120,18 @@ class SlalomSurrogate:
         fits = [Folded.of(frame, self._problem(frame, prior)) for prior in priors]
         return min(fits, key=lambda one: one.missed).fit()
 
+    def told(self, asked: AllAsked, seen: Observations, known: Known) -> Told:
+        """What is said of the text with all that was asked: by the process, and the two scores."""
+        told = told_by_process(asked)
+        two = two_scores(seen, known, self.prior).expand(asked.features)
+        return replace(
+            told,
+            scores=told.scores | two.scores,
+            errors=told.errors | two.errors,
+            anchor=two.anchor,
+            two_scores=two.quality.r2,
+        )
+
     def _problem(self, frame: Frame, prior: Prior | None) -> Problem:
         counts, columns = frame.counts, frame.columns(frame.scores)
         n, m = counts.shape
@@ -130,9 +140,9 @@ class SlalomSurrogate:
         centre = np.tile(_common(columns, sizes, frame.weights), (m + 1, 1))
         if (sizes > 0).all() and (sizes == 1).any():  # nothing is guessed to say what one unit says
             centre[m] = columns[sizes == 1].mean(axis=0)
-        believed = np.append(np.zeros(m), ANCHOR_PRIOR)
+        prior_importances = np.append(np.zeros(m), ANCHOR_PRIOR)
         if prior is not None:
-            centre[:m], believed = _told(prior, frame, centre[:m], believed)
+            centre[:m], prior_importances = _told(prior, frame, centre[:m], prior_importances)
         fixed = ramps(sizes, knots_of(frame.n_units)) if self.length else np.zeros((n, 0))
         if (sizes > 0).all():
             fixed[:, :1] = 0.0  # the first step is the anchor's value
@@ -142,7 +152,15 @@ class SlalomSurrogate:
         importances = np.full(m + 1, IMPORTANCE)
         ridges = Ridges(np.append(np.full(m, value), ANCHOR_VALUE), importances, curve)
         return Problem(
-            rows, columns, frame.weights, Free(), centre, believed, ridges, fixed, anchored=True
+            rows,
+            columns,
+            frame.weights,
+            Free(),
+            centre,
+            prior_importances,
+            ridges,
+            fixed,
+            anchored=True,
         )
 
 
@@ -151,7 +169,6 @@ class PlainSlalom:
     """Leave-one-out as if the model were linear where it ended; so are its errors."""
 
     optimizer: Optimizer = by_evidence
-    has_shapley_errors: ClassVar[bool] = True
 
     def fit(self, observed: Observations) -> Fit:
         used = (observed.weights > 0) & observed.counts.any(axis=1)  # nothing present says nothing
@@ -200,7 +217,7 @@ def _common(columns: FloatArray, sizes: FloatArray, weights: FloatArray) -> Floa
 
 
 def _told(
-    prior: Prior, frame: Frame, centre: FloatArray, believed: FloatArray
+    prior: Prior, frame: Frame, centre: FloatArray, prior_importances: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Prior means where the prior knows any; its importances have a level of their own."""
     values = frame.columns(prior.values.reshape(len(centre), -1))
@@ -208,8 +225,8 @@ def _told(
     if known.any():
         level = prior.importances[known].mean()
         told = np.where(known, prior.importances - level, 0.0)
-        believed = np.append(told, prior.anchor - level)
-    return np.where(np.isfinite(values), values, centre), believed
+        prior_importances = np.append(told, prior.anchor - level)
+    return np.where(np.isfinite(values), values, centre), prior_importances
 
 
 @dataclass(frozen=True, eq=False)
@@ -275,13 +292,13 @@ class Folded:
 def _fit(
     frame: Frame,
     model: SlalomModel,
-    quality: Judged,
+    quality: HeldOutQuality,
     held_out: FloatArray,
     errors: dict[str, FloatArray],
 ) -> Fit:
     observed = frame.observed
     columns = observed.scores.reshape(len(frame.used), -1)
-    judges = frame.inner & sampled_rows(frame.counts)
+    judging = frame.inner & sampled_rows(frame.counts)
     why_not = no_quality_reason(observed.counts, columns, observed.document_counts)
     return Fit(
         model=model,
@@ -293,28 +310,32 @@ def _fit(
         rmse=quality.rmse,
         notes=(why_not,) if quality.r2 is None else (),
         held_out=held_out.reshape(observed.scores.shape),
-        judged=frame.of_queries(judges.astype(np.int32)) > 0,
+        anchor=model.anchor,
+        length_curve=None
+        if model.length is None
+        else np.asarray(model.length(np.arange(frame.n_units + 1.0))),
+        eval_mask=frame.of_queries(judging.astype(np.int32)) > 0,
     )
 
 
 def _exact_fit(model: SlalomModel, frame: Frame) -> Fit:
     """Nothing is left to be sure of."""
     observed = frame.observed
-    quality = Judged(1.0, 0.0, 0.0)
+    quality = HeldOutQuality(1.0, 0.0, 0.0)
     if np.ptp(frame.scores, axis=0).max(initial=0.0) == 0.0:
         quality = UNKNOWN
     found = _fit(frame, model, quality, model.predict(observed.counts), {})
     return replace(found, errors={name: np.zeros_like(s) for name, s in found.scores.items()})
 
 
-def _quality(frame: Frame, held_out: FloatArray, n_parameters: float) -> Judged:
-    judged = frame.inner
+def _quality(frame: Frame, held_out: FloatArray, n_parameters: float) -> HeldOutQuality:
+    inner = frame.inner
     return loo_quality(
-        (frame.scores - held_out)[judged],
-        frame.scores[judged],
-        weights=frame.weights[judged],
+        (frame.scores - held_out)[inner],
+        frame.scores[inner],
+        weights=frame.weights[inner],
         n_parameters=n_parameters,
-        by=sampled_rows(frame.counts)[judged],
+        by=sampled_rows(frame.counts)[inner],
     )
 
 

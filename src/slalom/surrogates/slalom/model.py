@@ -63,6 +63,15 @@ class Anchor:
 
 
 @dataclass(frozen=True, eq=False)
+class Prior:
+    """What is believed of each feature before asking; NaN: nothing."""
+
+    values: FloatArray  # (n_features,)
+    importances: FloatArray  # (n_features,)
+    anchor: float = 0.0  # its importance beside theirs
+
+
+@dataclass(frozen=True, eq=False)
 class SlalomModel:
     """One SLALOM: a value (or one per class) and an importance for each feature."""
 
@@ -93,6 +102,11 @@ class SlalomModel:
         if self.length is not None:
             score += self.length(counts.sum(axis=1))
         return score
+
+    @property
+    def empty_score(self) -> FloatArray | None:
+        """Without an anchor it says nothing of an empty text."""
+        return None if self.anchor is None else self.anchor_values()
 
     def attended(self, counts: FloatArray) -> FloatArray:
         """The first term of F: what attention says."""

@@ -98,7 +98,7 @@ class Problem:
     weights: FloatArray  # (n,) π
     values: Values
     centre: FloatArray  # (k, n_classes) ū
-    believed: FloatArray  # (k,) s̄; the anchor's is where it begins
+    prior_importances: FloatArray  # (k,) s̄; the anchor's is where it begins
     ridges: Ridges
     fixed: FloatArray  # (n, q) E
     anchored: bool
@@ -122,7 +122,7 @@ class Problem:
     def start(self) -> "Place":
         """Where the ridges pull to."""
         effects = np.zeros((self.fixed.shape[1], self.scores.shape[1]))
-        return self.at(self.centre, effects, self.believed)
+        return self.at(self.centre, effects, self.prior_importances)
 
     def at(self, bent: FloatArray, effects: FloatArray, importances: FloatArray) -> "Place":
         importances = importances - importances[: self.n_features].mean()
@@ -134,7 +134,7 @@ class Problem:
         objective = (
             float(self.weights @ (residuals**2).sum(axis=1))
             + float(ridges.values @ ((bent - self.centre) ** 2).sum(axis=1))
-            + float(ridges.importances @ (importances - self.believed) ** 2)
+            + float(ridges.importances @ (importances - self.prior_importances) ** 2)
             + float(ridges.fixed @ (effects**2).sum(axis=1))
         )
         return Place(bent, effects, importances, values, attention, attended, residuals, objective)
@@ -267,7 +267,10 @@ def system_at(problem: Problem, place: Place, *, full: bool) -> System:
         downhill[c, :k] -= ridges.values * (place.bent - problem.centre)[:, c]
         downhill[c, k:] = fixed.T @ left - ridges.fixed * place.effects[:, c]
         pull += by_importance
-    m, pulled = problem.n_features, ridges.importances * (place.importances - problem.believed)
+    m, pulled = (
+        problem.n_features,
+        ridges.importances * (place.importances - problem.prior_importances),
+    )
     pull -= pulled
     pull[:m] += pulled.sum() / m
     shared += _ridge_on_centred(ridges.importances, m)

@@ -14,9 +14,9 @@ import numpy as np
 from slalom.document import BoolArray, FloatArray, IntArray
 from slalom.surrogates.base import Fit
 from slalom.surrogates.gp import Asked, Mean, Process
-from slalom.surrogates.quality import UNKNOWN, Judged, loo_quality
+from slalom.surrogates.quality import UNKNOWN, HeldOutQuality, loo_quality
 from slalom.surrogates.shapley_estimates import shapley_of_all, variance_of_all
-from slalom.surrogates.slalom.model import Anchor, LengthCurve, SlalomModel
+from slalom.surrogates.slalom.model import Anchor, SlalomModel
 from slalom.surrogates.slalom.readouts import read_outs
 
 
@@ -28,19 +28,16 @@ class ProcessModel:
     mean: Mean
     kind: ClassVar[str] = "slalom-process"
 
-    @property
-    def anchor(self) -> Anchor | None:
-        return self.fitted.anchor
-
-    @property
-    def length(self) -> LengthCurve | None:
-        return self.fitted.length
-
     def predict(self, counts: FloatArray) -> FloatArray:
         """Of subsets: how often a unit is shown does not count."""
         predicted = self.fitted.predict(counts)
         found = self.mean(counts > 0, _columns(predicted))
         return found.reshape(predicted.shape)
+
+    @property
+    def empty_score(self) -> FloatArray:
+        n_units = self.mean.rows.present.shape[1]
+        return np.asarray(self.predict(np.zeros((1, n_units)))[0])
 
     def smooth(self, counts: FloatArray) -> FloatArray:
         """What all subsets say of these: nothing that belongs to one, or to how few are gone."""
@@ -56,7 +53,7 @@ class ProcessModel:
 
 
 @dataclass(frozen=True, eq=False)
-class Answers:
+class AllAsked:
     """What was asked about one text, all subsets different, and the SLALOM fitted to some of it."""
 
     fit: Fit
@@ -97,18 +94,20 @@ class Answers:
 
 
 @dataclass(frozen=True, eq=False)
-class Whole:
+class Told:
     """What is said of one text."""
 
     model: ProcessModel
     scores: dict[str, FloatArray]  # name → (n_units,) or (n_units, n_classes)
     errors: dict[str, FloatArray]  # {} where nothing tells
-    judged: Judged
+    quality: HeldOutQuality
     parts: dict[str, float]  # share of the variation, by part
     exact: bool  # every subset was asked
+    anchor: Anchor | None = None
+    two_scores: float | None = None  # R² of value and importance alone
 
 
-def whole_of(given: Answers) -> Whole:
+def told_by_process(given: AllAsked) -> Told:
     fit, n_units, shape = given.fit, len(given.features), given.scores.shape[1:]
     slalom = fit.model.expand(given.features)
     assert isinstance(slalom, SlalomModel)
@@ -124,19 +123,22 @@ def whole_of(given: Answers) -> Whole:
         scores["shapley"], variances["shapley"] = own, np.full_like(own, known)
     else:
         scores["shapley"], variances["shapley"] = process.shapley(slalom, shares)
-    judged = _judged(given, held_out)
-    errors = {name: np.sqrt(each).reshape(n_units, *shape) for name, each in variances.items()}
-    return Whole(
+    quality, errors = _quality(given, held_out), dict[str, FloatArray]()
+    if given.exact or quality.r2 is not None:
+        errors = {name: error[given.features] for name, error in fit.errors.items()}
+        errors |= {n: np.sqrt(each).reshape(n_units, *shape) for n, each in variances.items()}
+    by_fit = {name: score[given.features] for name, score in fit.scores.items()}
+    return Told(
         ProcessModel(slalom, process.mean),
-        {name: each.reshape(n_units, *shape) for name, each in scores.items()},
-        errors if given.exact or judged.r2 is not None else {},
-        judged,
-        _parts(given, slalom, held_out, r2=judged.r2),
+        by_fit | {name: each.reshape(n_units, *shape) for name, each in scores.items()},
+        errors,
+        quality,
+        _parts(given, slalom, held_out, r2=quality.r2),
         given.exact,
     )
 
 
-def held_out_of(given: Answers, asked: Asked, process: Process) -> tuple[FloatArray, float]:
+def held_out_of(given: AllAsked, asked: Asked, process: Process) -> tuple[FloatArray, float]:
     """Each row as said by what has not seen it, and how much more that misses than it expects to.
 
     Few rows choose so much (A, its strengths and R², the scales) that leave-one-out under these
@@ -188,18 +190,18 @@ def _differences(
     return values, variances
 
 
-def _judged(given: Answers, held_out: FloatArray) -> Judged:
+def _quality(given: AllAsked, held_out: FloatArray) -> HeldOutQuality:
     """R² on the rows by which the SLALOM is judged, each predicted from all others."""
-    if given.fit.judged is None or (given.exact and not given.noise):
+    if given.fit.eval_mask is None or (given.exact and not given.noise):
         return UNKNOWN
     rows = np.flatnonzero(given.row >= 0)
-    rows = rows[given.fit.judged[given.row[rows]]]
+    rows = rows[given.fit.eval_mask[given.row[rows]]]
     truth = given.columns[rows]
     return loo_quality(truth - held_out[rows], truth, weights=given.weights[rows], n_parameters=0)
 
 
 def _parts(
-    given: Answers, slalom: SlalomModel, held_out: FloatArray, *, r2: float | None
+    given: AllAsked, slalom: SlalomModel, held_out: FloatArray, *, r2: float | None
 ) -> dict[str, float]:
     """How much of the variation of the answers each part describes, by name; the sum is 1.
 

@@ -29,10 +29,9 @@ from numpy.typing import NDArray
 
 from slalom.document import BoolArray, FloatArray, IntArray
 from slalom.surrogates.base import Observations
-from slalom.surrogates.quality import Judged, loo_quality, sampled_rows
+from slalom.surrogates.quality import HeldOutQuality, loo_quality, sampled_rows
 from slalom.surrogates.rows import Rows
-from slalom.surrogates.slalom.fit import Prior
-from slalom.surrogates.slalom.model import Anchor, SlalomModel
+from slalom.surrogates.slalom.model import Anchor, Prior, SlalomModel
 from slalom.surrogates.slalom.newton import (
     Bounded,
     Place,
@@ -72,7 +71,7 @@ class TwoScores:
     scores: dict[str, FloatArray]  # value, importance, share, linearised, gradient
     errors: dict[str, FloatArray]  # the same shapes
     anchor: Anchor
-    judged: Judged  # of the description alone, on rows that were not fitted
+    quality: HeldOutQuality  # of the description alone, on rows that were not fitted
 
     def expand(self, features: IntArray) -> "TwoScores":
         """The same per unit, given the feature of each."""
@@ -80,6 +79,16 @@ class TwoScores:
         return replace(
             self, scores=scores, errors={name: e[features] for name, e in self.errors.items()}
         )
+
+
+def balanced(seen: Observations, due: FloatArray) -> Observations:
+    """The same with weights by which all rows of a size weigh what they are to weigh together.
+
+    Of some sizes more rows are drawn than the design asks for: there are no others left.
+    """
+    sizes, fitted = seen.counts.sum(axis=1).astype(int), seen.weights > 0
+    of_size = np.maximum(np.bincount(sizes, fitted)[sizes], 1.0)
+    return replace(seen, weights=np.where(fitted, due / of_size, 0.0))
 
 
 def two_scores(seen: Observations, known: Known, prior: Prior | None = None) -> TwoScores:
@@ -91,13 +100,13 @@ def two_scores(seen: Observations, known: Known, prior: Prior | None = None) -> 
     if exact is not None:
         k, n_classes = exact.values.shape
         still = Moves(np.zeros((n_classes, k, 1)), np.zeros((k, 1)))
-        return _read(exact.values, exact.importances, still, seen, Judged(1.0, 0.0, 0.0))
+        return _read(exact.values, exact.importances, still, seen, HeldOutQuality(1.0, 0.0, 0.0))
     compete = _sums_to_zero(columns)
     mirrored = np.array([[-1.0], [1.0]]) if compete and columns.shape[1] == 2 else None
     if mirrored is not None:  # one of two says it all
         columns, scores = columns[:, 1:], scores[:, 1:]
         prior = prior and replace(prior, values=prior.values[:, 1:])
-    values, importances, moves, judged = _described(
+    values, importances, moves, quality = _described(
         replace(seen, scores=columns), counts, scores, prior
     )
     if mirrored is not None:
@@ -105,12 +114,12 @@ def two_scores(seen: Observations, known: Known, prior: Prior | None = None) -> 
     elif compete:
         values = values - values.mean(axis=1, keepdims=True)
         moves = replace(moves, values=moves.values - moves.values.mean(axis=0))
-    return _read(values, importances, moves, seen, judged)
+    return _read(values, importances, moves, seen, quality)
 
 
 def _described(
     seen: Observations, counts: FloatArray, scores: FloatArray, prior: Prior | None
-) -> tuple[FloatArray, FloatArray, Moves, Judged]:
+) -> tuple[FloatArray, FloatArray, Moves, HeldOutQuality]:
     """Values, importances, their errors, and how well they describe rows they have not seen."""
     fitted = seen.weights > 0
     rows = Observations(
@@ -125,11 +134,11 @@ def _described(
         problem = _towards(problem, prior)
     place = descend(problem, problem.start(), TOLERANCE)
     unseen = unasked(rows.counts, rows.document_counts)
-    moves, judged = _judge(problem, place, rows, unseen)
+    moves, quality = _judge(problem, place, rows, unseen)
     if unseen.any():
         for other in _estimated_otherwise(problem, scores, ends, sizes):
             moves = moves.beside(place, _optimum_near(problem, place, other))
-    return place.values, place.importances, moves, judged
+    return place.values, place.importances, moves, quality
 
 
 def _sums_to_zero(scores: FloatArray) -> bool:
@@ -183,8 +192,10 @@ def _towards(problem: Problem, prior: Prior) -> Problem:
     assert isinstance(problem.values, Bounded)
     centre, level = problem.centre.copy(), prior.importances[told].mean()
     centre[:m][told] = problem.values.bent(prior.values[told].reshape(told.sum(), -1))
-    believed = np.append(np.where(told, prior.importances - level, 0.0), prior.anchor - level)
-    return replace(problem, centre=centre, believed=believed)
+    prior_importances = np.append(
+        np.where(told, prior.importances - level, 0.0), prior.anchor - level
+    )
+    return replace(problem, centre=centre, prior_importances=prior_importances)
 
 
 def _estimated_otherwise(
@@ -222,12 +233,12 @@ def _of_shortest(scores: FloatArray, sizes: FloatArray) -> FloatArray:
 
 def _judge(
     problem: Problem, place: Place, rows: Observations, unseen: FloatArray
-) -> tuple[Moves, Judged]:
+) -> tuple[Moves, HeldOutQuality]:
     """Standard errors, and how well the description holds for rows it has not seen."""
     gauss = gauss_newton(problem, place)
     left = left_out(problem, place, gauss)
     factors = system_at(problem, place, full=True).factored(0.0) or gauss
-    judged = loo_quality(
+    quality = loo_quality(
         left if unseen.any() else place.residuals,
         rows.scores,
         weights=rows.weights,
@@ -235,11 +246,11 @@ def _judge(
         by=sampled_rows(rows.counts),
     )
     moves = moves_of(problem, place, factors, np.sqrt(unseen)[:, None] * left)
-    unknown = 1.0 if judged.r2 is None and unseen.any() else np.sqrt(_open_share(problem))
+    unknown = 1.0 if quality.r2 is None and unseen.any() else np.sqrt(_open_share(problem))
     free = unknown * np.eye(len(place.values))  # each parameter one off, as if nothing spoke of it
     slopes = problem.slopes(place).T[:, :, None]
     values = np.concatenate([WIDER * moves.values, slopes * free], axis=2)
-    return Moves(values, np.hstack([WIDER * moves.importances, free])), judged
+    return Moves(values, np.hstack([WIDER * moves.importances, free])), quality
 
 
 def grouped_errors(
@@ -287,7 +298,11 @@ def _open_share(problem: Problem) -> float:
 
 
 def _read(
-    values: FloatArray, importances: FloatArray, moves: Moves, seen: Observations, judged: Judged
+    values: FloatArray,
+    importances: FloatArray,
+    moves: Moves,
+    seen: Observations,
+    quality: HeldOutQuality,
 ) -> TwoScores:
     """Scores of a feature's single occurrence, and how they answer to the parameters."""
     one, m = seen.scores.ndim == 1, len(values) - 1
@@ -297,4 +312,4 @@ def _read(
     model = SlalomModel(values[:m, 0] if one else values[:m], importances[:m], anchor)
     scores = read_outs(model, seen.document_counts)
     errors = standard_errors(model, seen.document_counts, moves)
-    return TwoScores({name: scores[name] for name in TWO_SCORES}, errors, anchor, judged)
+    return TwoScores({name: scores[name] for name in TWO_SCORES}, errors, anchor, quality)
