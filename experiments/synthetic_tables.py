@@ -480,7 +480,8 @@ def fig_9(records: Records) -> Table:
             "reference, and where one word of a pair is heard 10 000 times as loudly as the other, "
             "only the model's own error is left to read. Larger vocabularies hold such words "
             "(terrific, dreadful); where nothing can be read, a value of 0 is counted. Since "
-            "2026-11-18 it uses two references, far apart; rows of that need a GPU.",
+            "2026-11-18 it uses two references, far apart; these rows are older, but a smaller "
+            "model shows the same with two (docs/log/papers.md).",
         ),
         panels=(
             Panel(
