@@ -2,7 +2,10 @@
 
 import json
 import pickle
+import re
 import stat
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -291,14 +294,13 @@ def test_a_name_that_ends_in_html_is_a_page(tmp_path):
         slalom.read(tmp_path / "x.html")
 
 
-def test_a_scikit_learn_model_becomes_a_page_in_five_lines(tmp_path, monkeypatch):
-    from sklearn.feature_extraction.text import TfidfVectorizer
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import make_pipeline
-
-    monkeypatch.chdir(tmp_path)
-    texts, labels = ["good film", "bad film", "good song", "bad song"], ["+", "-", "+", "-"]
-    model = make_pipeline(TfidfVectorizer(), LogisticRegression(C=100)).fit(texts, labels)
-    slalom.explain(model, "a good film with a bad song").save("page.html")
+def test_a_scikit_learn_model_becomes_a_page_in_five_lines(tmp_path):
+    """As README has them, in a program of its own in an empty folder."""
+    readme = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+    (lines,) = re.findall(r"in five lines.*?```python\n(.*?)```", readme, re.DOTALL)
+    assert len(list(filter(None, lines.splitlines()))) == 5
+    line = [sys.executable, "-W", "error", "-c", lines]
+    subprocess.run(line, cwd=tmp_path, check=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "Mainly because of" in page

@@ -78,7 +78,7 @@
       element(
         "div",
         { class: "row settings" },
-        field("model", model), field("method", method), field("explain", target), field("units", units), field("absent words", absent), field("queries", budget), field("seed", seed),
+        field("model", model), field("method", method), field("explain", target), field("units", units), field("absent", absent), field("queries", budget), field("seed", seed),
       ),
       summary,
     );
