@@ -9,14 +9,14 @@ from typing import Annotated, Any, Literal
 import numpy as np
 
 from slalom.answer import scores_of
-from slalom.explanation import Explanation
 from slalom.language.attribute import attributed
 from slalom.language.citations import lost_without, sentences_of
 from slalom.language.scoring import AnswerScorer, Writer
 from slalom.language.sources import sources_of
 from slalom.schema import Within
+from slalom.views.answer_page import answer_record
 from slalom.web.jobs import Patience, Say
-from slalom.web.kept import Kept
+from slalom.web.kept import Kept, Made
 from slalom.web.limits import Limits, Refusal
 from slalom.web.models import Model
 
@@ -55,18 +55,6 @@ class Language:
     lock: Lock = field(default_factory=Lock, compare=False)
 
 
-@dataclass(frozen=True)
-class AnswerMade:
-    """An answer explained, and its scorer, which can be asked on."""
-
-    explanation: Explanation
-    scorer: AnswerScorer
-
-    def kept(self, lock: Lock) -> Kept:
-        model = Model(self.scorer.name, self.scorer, lock)
-        return Kept(self.explanation, (model, self.scorer.split(self.scorer.text)))
-
-
 @dataclass(eq=False)
 class Attributing:
     """One answer to be explained; between two queries it looks whether anybody still waits."""
@@ -79,7 +67,7 @@ class Attributing:
     def stop(self) -> None:
         self.patience.stopped.set()
 
-    def make(self, say: Say) -> AnswerMade:
+    def make(self, say: Say) -> Made:
         wanted = self.wanted
         self.patience.begin()
         documents: list[Any] = [(one.title, one.text) for one in wanted.sources]
@@ -106,20 +94,17 @@ class Attributing:
             found = attributed(scorer, n_queries=wanted.n_queries, seed=wanted.seed, progress=tell)
         finally:
             self.language.lock.release()
-        return AnswerMade(found, scorer)
+        model = Model(scorer.name, scorer, self.language.lock)
+        return Made(Kept(found, (model, scorer.split(scorer.text))), answer_record)
 
 
 def said_without(kept: Kept, removed: list[int], check: Callable[[], None]) -> dict[str, Any]:
     """Nats that the answer, and each of its sentences, loses: asked; and what was foretold."""
     explanation, said = kept.explanation, kept.explanation.said
-    if (
-        said is None
-        or kept.source is None
-        or not isinstance(kept.source[0].classifier, AnswerScorer)
-    ):
+    model = None if kept.source is None else kept.source[0]
+    scorer = None if model is None else model.classifier
+    if said is None or model is None or not isinstance(scorer, AnswerScorer):
         raise Refusal(400, "wrong", "this explains no answer of a language model")
-    model = kept.source[0]
-    scorer: Any = model.classifier
     present = np.ones((2, len(explanation.units)), dtype=bool)
     present[1, removed] = False
     check()

@@ -24,19 +24,11 @@ from slalom.classifiers.base import is_independent
 from slalom.errors import FileError, SlalomError
 from slalom.explainers.table import METHODS
 from slalom.explanation import FILES
-from slalom.views.answer_page import answer_record
 from slalom.views.record import record as record_of
 from slalom.web import requests, what_if
-from slalom.web.answers import (
-    AnswerMade,
-    AttributeBody,
-    Attributing,
-    Language,
-    SaidBody,
-    said_without,
-)
-from slalom.web.jobs import Bench, Job, Made, Patience, Stopped, Task, Work
-from slalom.web.kept import Kept, Shelf
+from slalom.web.answers import AttributeBody, Attributing, Language, SaidBody, said_without
+from slalom.web.jobs import Bench, Job, Patience, Stopped, Task, Work
+from slalom.web.kept import Kept, Made, Shelf
 from slalom.web.limits import Limits, Refusal, busy
 from slalom.web.models import Models, Watched
 from slalom.web.openapi import description
@@ -90,15 +82,19 @@ class Api:
     async def explain(self, request: "Request") -> "Response":
         record = await self._asked(request)
         wanted = requests.explanation_request(record, self.models, self.limits)
+        rough_first = _is_streamed(request)
+        task = Task(wanted, self.limits, rough_first, Patience(self.limits.seconds))
+        return await self._explained(task, request)
+
+    async def _explained(self, task: Work, request: "Request") -> "Response":
+        """Its making as events, or the whole of it."""
         self.bench.check_room()
-        streamed = "text/event-stream" in request.headers.get("accept", "")
-        task = Task(wanted, self.limits, streamed, Patience(self.limits.seconds))
-        if streamed:
+        if _is_streamed(request):
             from starlette.responses import StreamingResponse
 
             return StreamingResponse(self._events(task), media_type="text/event-stream")
         made: Made = await self._result(task, request, self.bench)
-        return await self._said(lambda: made.explanation.to_json())
+        return await self._said(made.kept.explanation.to_json)
 
     async def _asked(self, request: "Request") -> dict[str, Any]:
         """The JSON of a request; reading it keeps nobody else waiting."""
@@ -140,19 +136,17 @@ class Api:
             async for kind, content in self.bench.work(task):
                 if isinstance(content, Made):
                     content = await self._beside(partial(self._shown, content))
-                elif isinstance(content, AnswerMade):
-                    content = await self._beside(partial(self._answer_shown, content))
                 yield _event(kind, content)
         except Exception as problem:
             status, kind, sentence = _refusal_of(problem)
             yield _event("failed", {"status": status, "kind": kind, "error": sentence})
 
     def _shown(self, made: Made) -> dict[str, Any]:
-        kept = Kept(made.explanation, (made.wanted.model, made.document))
+        explanation = made.kept.explanation
         return {
-            "id": self.shelf.keep(kept),
-            "record": record_of(made.explanation),
-            "explanation": made.explanation.to_json(),
+            "id": self.shelf.keep(made.kept),
+            "record": made.draw(explanation),
+            "explanation": explanation.to_json(),
         }
 
     async def attribute(self, request: "Request") -> "Response":
@@ -160,22 +154,8 @@ class Api:
         wanted = requests.read(AttributeBody, await self._asked(request))
         if not wanted.sources:
             raise Refusal(400, "wrong", "there are no sources: give one text, or several documents")
-        self.bench.check_room()
         task = Attributing(wanted, self.language, self.limits, Patience(self.limits.seconds))
-        if "text/event-stream" in request.headers.get("accept", ""):
-            from starlette.responses import StreamingResponse
-
-            return StreamingResponse(self._events(task), media_type="text/event-stream")
-        made: AnswerMade = await self._result(task, request, self.bench)
-        return await self._said(lambda: made.explanation.to_json())
-
-    def _answer_shown(self, made: AnswerMade) -> dict[str, Any]:
-        assert self.language is not None
-        return {
-            "id": self.shelf.keep(made.kept(self.language.lock)),
-            "record": answer_record(made.explanation),
-            "explanation": made.explanation.to_json(),
-        }
+        return await self._explained(task, request)
 
     async def said(self, request: "Request") -> "Response":
         asked = requests.read(SaidBody, await self._asked(request))
@@ -336,6 +316,10 @@ def _refusal_of(problem: Exception) -> tuple[int, str, str]:
         return 422, "impossible", str(problem)
     log.error("an answer failed", exc_info=problem)
     return 500, "failed", "something went wrong inside the server; its log says what"
+
+
+def _is_streamed(request: "Request") -> bool:
+    return "text/event-stream" in request.headers.get("accept", "")
 
 
 def _event(kind: str, content: Any) -> str:

@@ -18,6 +18,8 @@ from slalom.explainers.execution.steps import Order, run_local
 from slalom.explainers.phrases import ByPhrases
 from slalom.explainers.splitting import document_of
 from slalom.explanation import Explanation
+from slalom.views.record import record
+from slalom.web.kept import Kept, Made
 from slalom.web.limits import Limits, Refusal, busy
 from slalom.web.models import Watched
 from slalom.web.pace import plan_of
@@ -31,15 +33,6 @@ Say = Callable[[str, Any], None]
 
 class Stopped(Exception):  # noqa: N818  nobody waits for the result any more
     """The task was cancelled."""
-
-
-@dataclass(frozen=True)
-class Made:
-    """An explanation, and what it takes to ask about it again."""
-
-    explanation: Explanation
-    document: Document
-    wanted: ExplanationRequest
 
 
 class Work(Protocol):
@@ -105,8 +98,8 @@ class Task:
     def make(self, say: Say) -> Made:
         wanted = self.wanted
         self.patience.begin()
-        classifier = wanted.model.classifier
-        document = document_of(classifier, wanted.text, wanted.units, too_long=wanted.too_long)
+        classifier, too_long = wanted.model.classifier, wanted.asked.too_long
+        document = document_of(classifier, wanted.text, wanted.units, too_long=too_long)
         if document.n_units > self.limits.units:
             raise Refusal(
                 413,
@@ -134,12 +127,14 @@ class Task:
     def _made(self, explanation: Explanation, document: Document) -> Made:
         """With the document of its units: phrases are found on the way."""
         if document.spans != explanation.spans:
-            classifier, too_long = self.wanted.model.classifier, self.wanted.too_long
-            document = classifier.split(explanation.text, explanation.spans, too_long=too_long)
-        return Made(explanation, document, self.wanted)
+            too_long = self.wanted.asked.too_long
+            document = self.wanted.model.classifier.split(
+                explanation.text, explanation.spans, too_long=too_long
+            )
+        return Made(Kept(explanation, (self.wanted.model, document)), record)
 
     def _starts_rough(self, n_queries: int) -> bool:
-        method, once = self.wanted.method, self.wanted.repeats == 1
+        method, once = self.wanted.method, self.wanted.asked.repeats == 1
         if isinstance(method, ByPhrases) or method.looks_inside or not (self.rough_first and once):
             return False
         return n_queries >= WORTH_A_ROUGH_ANSWER

@@ -1,9 +1,11 @@
 """The newest explanations of a server, so that a page can ask what happens without a word."""
 
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 from secrets import token_urlsafe
 from threading import Lock
+from typing import Any
 
 from slalom.document import Document
 from slalom.explanation import Explanation
@@ -15,6 +17,14 @@ from slalom.web.models import Model
 class Kept:
     explanation: Explanation
     source: tuple[Model, Document] | None  # None: a file whose model is not here
+
+
+@dataclass(frozen=True)
+class Made:
+    """An explanation that was made here, and how a page is told to draw it."""
+
+    kept: Kept
+    draw: Callable[[Explanation], Any]
 
 
 class Shelf:

@@ -34,8 +34,9 @@ class Plan:
 
 
 def plan_of(wanted: ExplanationRequest, document: Document, limits: Limits) -> Plan:
-    expected = wanted.n_queries or wanted.repeats * wanted.method.budget(document)
-    n_queries = limits.queries if expected > limits.queries else wanted.n_queries
+    asked = wanted.asked.n_queries
+    expected = asked or wanted.asked.repeats * wanted.method.budget(document)
+    n_queries = limits.queries if expected > limits.queries else asked
     pace = _pace(wanted.model, document)
     if pace is None or not isinstance(wanted.method, SurrogateExplainer):
         return Plan(document, n_queries, expected)
@@ -43,7 +44,7 @@ def plan_of(wanted: ExplanationRequest, document: Document, limits: Limits) -> P
         wanted.method, wanted.model.classifier, document, request=wanted.request(n_queries)
     )
     plan = Plan(document, n_queries, cost.n_queries, pace * cost.n_tokens)
-    return plan if wanted.n_queries else _shortened(plan, limits.soon)
+    return plan if asked else _shortened(plan, limits.soon)
 
 
 def _pace(model: Model, document: Document) -> float | None:

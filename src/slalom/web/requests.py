@@ -75,18 +75,15 @@ class PairsBody:
 class ExplanationRequest:
     """One explanation, its names looked up."""
 
+    asked: ExplainBody
     model: Model
     text: Text
     method: Explainer
-    target: str | int | None
     units: Units
-    n_queries: int | None
-    seed: int
-    too_long: str
-    repeats: int
 
     def request(self, n_queries: int | None) -> Request:
-        return Request(self.target, n_queries, self.seed, self.repeats)
+        asked = self.asked
+        return Request(asked.target, n_queries, asked.seed, asked.repeats)
 
 
 def parsed(body: bytes, most: int) -> dict[str, Any]:
@@ -120,17 +117,9 @@ def explanation_request(
         raise _wrong(f"absent: expected at most {limits.absent} characters")
     model = models.named(asked.model)
     chosen, cut = by_phrases(method_named(asked.method), asked.units, asked.too_long)
-    return ExplanationRequest(
-        model=replace(model, classifier=with_absent(model.classifier, asked.absent)),
-        text=text_of(asked.text, limits),
-        method=chosen,
-        target=asked.target,
-        units=cut,
-        n_queries=asked.n_queries,
-        seed=asked.seed,
-        too_long=asked.too_long,
-        repeats=checked_repeats(asked.repeats, chosen),
-    )
+    checked_repeats(asked.repeats, chosen)
+    model = replace(model, classifier=with_absent(model.classifier, asked.absent))
+    return ExplanationRequest(asked, model, text_of(asked.text, limits), chosen, cut)
 
 
 def text_of(text: Text, limits: Limits) -> Text:

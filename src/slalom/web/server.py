@@ -30,12 +30,7 @@ if TYPE_CHECKING:
 PORT = 8421
 PATIENCE = 3  # seconds that open connections get when the server stops
 SCRIPTS = ("state", "talk", "what_if", "form", "panel", "difference", "app", "sources")
-KINDS = {
-    ".js": "text/javascript",
-    ".css": "text/css",
-    ".html": "text/html",
-    ".svg": "image/svg+xml",
-}
+KINDS = {"js": "text/javascript", "css": "text/css", "html": "text/html", "svg": "image/svg+xml"}
 
 
 @dataclass(frozen=True)
@@ -89,21 +84,15 @@ def app(
 def _files(of_answers: bool) -> dict[str, tuple[str, str]]:
     """Path → content and its type: the page, and the renderer that draws files as well."""
     own = files("slalom.web") / "page"
-    names = [
-        "index.html",
-        "answer.html",
-        "app.css",
-        "icon.svg",
-        *(f"{name}.js" for name in SCRIPTS),
-    ]
+    scripts = [f"{name}.js" for name in SCRIPTS]
     found = {
-        f"/{name}": ((own / name).read_text("utf-8"), KINDS[name[name.rindex(".") :]])
-        for name in names
+        f"/{name}": ((own / name).read_text("utf-8"), KINDS[name.rpartition(".")[2]])
+        for name in ("index.html", "answer.html", "app.css", "icon.svg", *scripts)
     }
     pages = {name: found.pop(f"/{name}.html") for name in ("index", "answer")}
     found["/"] = pages["answer" if of_answers else "index"]
-    found["/explanation.css"] = html.style(), KINDS[".css"]
-    found["/explanation.js"] = html.script(), KINDS[".js"]
+    found["/explanation.css"] = html.style(), KINDS["css"]
+    found["/explanation.js"] = html.script(), KINDS["js"]
     return found
 
 
@@ -122,9 +111,8 @@ def _refused(request: "Request", problem: Exception) -> "Response":
 
     status = int(getattr(problem, "status_code", 404))
     path = request.url.path
-    kind, predicate = (
-        ("wrong-method", "takes no such method") if status == 405 else ("unknown", "is not")
-    )
+    wrong = {404: ("unknown", "is not"), 405: ("wrong-method", "takes no such method")}
+    kind, predicate = wrong[status]
     sentence = f"{path} {predicate} here: /api/openapi.json lists what is"
     return JSONResponse({"error": sentence, "kind": kind}, status)
 
