@@ -33,7 +33,7 @@ from slalom.metrics.shapley import shapley_error
 from slalom.metrics.subject import Subject, subject_of
 from slalom.samplers.base import random_subsets
 from slalom.samplers.subsets import SubsetSizes
-from slalom.surrogates.linear import LinearSurrogate
+from slalom.surrogates.additive import LinearSurrogate
 
 REMOVED, N_EACH = (1, 2, 3, 5, 10), 40
 DEFAULT = (

@@ -42,7 +42,7 @@ from slalom.explainers.execution.steps import Order, in_step, run_local
 from slalom.explainers.methods import method_named
 from slalom.metrics.faithfulness import deletion, subset_error
 from slalom.metrics.subject import subject_of
-from slalom.surrogates.linear import LinearModel
+from slalom.surrogates.additive import LinearModel
 from slalom.surrogates.slalom.model import SlalomModel
 from slalom.surrogates.slalom.readouts import read_outs
 

@@ -25,8 +25,8 @@ import numpy as np
 import slalom
 from slalom.document import FloatArray
 from slalom.surrogates.base import Fit, Model, Observations
+from slalom.surrogates.linalg import one_thread
 from slalom.surrogates.slalom.process import AllAsked, told_by_process
-from slalom.surrogates.threads import one_thread
 
 N_REVIEWS, N_FITTED = 16, 400
 DEFAULT = "slalom,boosted,gam,linear"

@@ -19,7 +19,7 @@ from oracles import WORDS, observed, slalom_oracle
 from slalom.classifiers.internals import internals_of
 from slalom.document import queries_from_masks
 from slalom.samplers.rivals import LimeMasks
-from slalom.surrogates.linear import LinearSurrogate
+from slalom.surrogates.additive import LinearSurrogate
 
 TEXT = " ".join(WORDS[:8])
 REVIEW = "A slow start, but a truly wonderful film."

@@ -18,12 +18,11 @@ from slalom.errors import InputError, NoModelError, UnknownNameError
 from slalom.files import Format, write_json, write_whole
 from slalom.pairs import Interactions
 from slalom.schema import Within, check_below, plain, read_as
+from slalom.surrogates.additive import GamModel, LinearModel
 from slalom.surrogates.base import Model
-from slalom.surrogates.gam import GamModel
-from slalom.surrogates.linear import LinearModel
+from slalom.surrogates.boosted import TreesModel
 from slalom.surrogates.slalom.model import Anchor, SlalomModel
 from slalom.surrogates.slalom.process import ProcessModel
-from slalom.surrogates.trees import TreesModel
 
 if TYPE_CHECKING:
     import pandas

@@ -6,8 +6,8 @@ from sklearn.linear_model import Lasso
 from sklearn.preprocessing import StandardScaler
 
 import slalom
+from slalom.surrogates.additive import LassoSurrogate
 from slalom.surrogates.base import Observations
-from slalom.surrogates.lasso import LassoSurrogate
 from writers import FACTS, scorer
 
 

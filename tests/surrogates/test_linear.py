@@ -7,9 +7,8 @@ import pytest
 
 from oracles import observed
 from slalom.schema import plain, read_as
+from slalom.surrogates.additive import GamSurrogate, LinearSurrogate
 from slalom.surrogates.base import Observations
-from slalom.surrogates.gam import GamSurrogate
-from slalom.surrogates.linear import LinearSurrogate
 
 
 def design(n_rows, n_features, seed=0):

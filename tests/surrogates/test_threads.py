@@ -11,7 +11,7 @@ from threading import Barrier
 import scipy.linalg
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from slalom.surrogates.threads import one_thread
+from slalom.surrogates.linalg import one_thread
 
 def n_threads():
     return {lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"}

@@ -11,8 +11,15 @@ import pytest
 import slalom
 from oracles import linear_oracle, observed
 from slalom.schema import plain, read_as
-from slalom.surrogates.boosted import BoostedSurrogate, Growth, _planted, grow
-from slalom.surrogates.trees import Forest, TreesModel, no_trees
+from slalom.surrogates.boosted import (
+    BoostedSurrogate,
+    Forest,
+    Growth,
+    TreesModel,
+    _planted,
+    grow,
+    no_trees,
+)
 
 SMALL = Growth(n_trees=30)
 

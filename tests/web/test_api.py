@@ -15,7 +15,7 @@ import pytest
 import slalom
 from explanations import made
 from servers import Served, Slow, log_odds, models, served
-from slalom.surrogates.linear import LinearModel
+from slalom.surrogates.additive import LinearModel
 from slalom.web.limits import Limits
 
 TEXT = "a great film with an awful end and a slow start"

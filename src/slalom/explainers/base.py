@@ -19,8 +19,8 @@ from slalom.classifiers.base import Classifier, Target, target_of
 from slalom.document import BoolArray, Document, FloatArray, Queries, Span
 from slalom.errors import InputError, Setting, SlalomError, counted
 from slalom.explanation import Explanation, Number, Quality, trust_of
+from slalom.surrogates.additive import LinearModel
 from slalom.surrogates.base import Model
-from slalom.surrogates.linear import LinearModel
 from slalom.surrogates.slalom.model import Anchor
 
 TargetName = str | int | None

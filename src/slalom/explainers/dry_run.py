@@ -15,8 +15,8 @@ from slalom.document import Document, FloatArray, Queries, Text
 from slalom.explainers.base import Asking, Explainer, Look, Plan, Request
 from slalom.explainers.execution.steps import Order, in_step, run_local
 from slalom.explainers.surrogate import SurrogateExplainer
+from slalom.surrogates.additive import LinearModel
 from slalom.surrogates.base import Fit, Observations
-from slalom.surrogates.linear import LinearModel
 
 
 @dataclass(frozen=True)

@@ -12,14 +12,12 @@ from slalom.explainers.surrogate import FollowUpPlan, QueryBudget, SurrogateExpl
 from slalom.samplers.rivals import Coalitions, Halves, LimeMasks, Permutations
 from slalom.samplers.sequences import ShortSequences, SingletonsAndDoubles, SingletonsAndPairs
 from slalom.samplers.subsets import AllSubsets, Deletions, SingleRemovals, SubsetSizes
+from slalom.surrogates.additive import GamSurrogate, LassoSurrogate, LinearSurrogate
 from slalom.surrogates.boosted import BoostedSurrogate
-from slalom.surrogates.gam import GamSurrogate
-from slalom.surrogates.lasso import LassoSurrogate
-from slalom.surrogates.linear import LinearSurrogate
 from slalom.surrogates.shapley_estimates import MarginalContributions, Occlusion, ShapleyRegression
-from slalom.surrogates.slalom.adam import Adam
 from slalom.surrogates.slalom.closed_form import ClosedForm
 from slalom.surrogates.slalom.fit import PlainSlalom, SlalomSurrogate
+from slalom.surrogates.slalom.optimizers import Adam
 
 METHODS: dict[str, Explainer] = {
     method.name: method

@@ -27,7 +27,7 @@ from slalom.explainers.table import METHODS
 from slalom.explanation import Explanation
 from slalom.language.scoring import NotRecordedError, RecordedScorer, queries_of, recorded_document
 from slalom.samplers.base import Samples
-from slalom.surrogates.lasso import LassoSurrogate
+from slalom.surrogates.additive import LassoSurrogate
 
 SPARED = 0.35  # of the loss of both, that of one alone at most
 LEAST = 1.0  # nats that are worth telling

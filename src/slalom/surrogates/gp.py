@@ -42,7 +42,7 @@ from slalom.schema import Within
 from slalom.surrogates import kernel
 from slalom.surrogates.base import contrasts_of
 from slalom.surrogates.kernel import Scales, Subsets
-from slalom.surrogates.slalom.cholesky import (
+from slalom.surrogates.linalg import (
     cholesky,
     diagonal_of,
     solve_lower,

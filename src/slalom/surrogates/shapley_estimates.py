@@ -13,8 +13,8 @@ from math import comb
 import numpy as np
 
 from slalom.document import BoolArray, FloatArray
+from slalom.surrogates.additive import MIN_LEFT, LinearModel, standard_errors
 from slalom.surrogates.base import Fit, Observations, no_quality_reason
-from slalom.surrogates.linear import MIN_LEFT, LinearModel, standard_errors
 from slalom.surrogates.quality import loo_quality
 
 NOT_FITTED = "measured, not fitted: there are no held-out queries to judge it by"

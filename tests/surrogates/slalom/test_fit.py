@@ -9,11 +9,11 @@ import slalom
 from oracles import observed
 from slalom.surrogates.base import Observations
 from slalom.surrogates.rows import Rows
-from slalom.surrogates.slalom.adam import Adam, _loss_gradient
 from slalom.surrogates.slalom.closed_form import ClosedForm
 from slalom.surrogates.slalom.fit import PlainSlalom, SlalomSurrogate
 from slalom.surrogates.slalom.model import Anchor, SlalomModel
 from slalom.surrogates.slalom.newton import Free, Problem, Ridges
+from slalom.surrogates.slalom.optimizers import Adam, _loss_gradient
 from slalom.surrogates.slalom.readouts import read_outs
 
 

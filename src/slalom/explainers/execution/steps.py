@@ -30,7 +30,7 @@ from slalom.explainers.base import (
     Split,
 )
 from slalom.explanation import Explanation
-from slalom.surrogates.threads import one_thread
+from slalom.surrogates.linalg import one_thread
 
 EMPTY = np.array([[END]], dtype=np.int32)
 Pair = tuple[Document, Queries]

@@ -20,7 +20,6 @@ from slalom.document import BoolArray, FloatArray, IntArray
 from slalom.surrogates.base import Fit, Observations, contrasts_of, no_quality_reason
 from slalom.surrogates.quality import UNKNOWN, HeldOutQuality, loo_quality, sampled_rows
 from slalom.surrogates.rows import Rows
-from slalom.surrogates.slalom.evidence import by_evidence
 from slalom.surrogates.slalom.model import (
     Anchor,
     LengthCurve,
@@ -38,6 +37,7 @@ from slalom.surrogates.slalom.newton import (
     descend,
     gauss_newton,
 )
+from slalom.surrogates.slalom.optimizers import by_evidence
 from slalom.surrogates.slalom.process import AllAsked, Told, told_by_process
 from slalom.surrogates.slalom.readouts import read_outs, standard_errors
 from slalom.surrogates.slalom.recovery import Recovered, recovered

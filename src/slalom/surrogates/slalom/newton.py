@@ -24,13 +24,13 @@ import numpy as np
 
 from slalom.document import BoolArray, FloatArray
 from slalom.errors import ClassifierError
-from slalom.surrogates.rows import Rows
-from slalom.surrogates.slalom.cholesky import (
+from slalom.surrogates.linalg import (
     cholesky,
     diagonal_of,
     solve_lower,
     solve_lower_transposed,
 )
+from slalom.surrogates.rows import Rows
 
 MAX_STEPS, STEP_BOUND = 100, 2.0
 NEAR = 0.03  # relative fall of the objective below which second derivatives are true ones

@@ -14,7 +14,7 @@ from math import comb
 import numpy as np
 
 from slalom.document import FloatArray
-from slalom.surrogates.slalom.cholesky import solve_lower
+from slalom.surrogates.linalg import solve_lower
 from slalom.surrogates.slalom.newton import Factors, Place, Problem
 
 MANY = 10**12  # subsets of one size, of which next to none were asked
