@@ -15,6 +15,7 @@ from slalom.errors import ClassifierError, InputError, UnknownNameError
 
 UNIT_KINDS = ("token", "word", "sentence")
 TOO_LONG = ("error", "truncate", "windows")
+MAX_TEXT = 1_000_000  # characters; to read ten times as many takes gigabytes and minutes
 MAX_SCORE = 1e30  # tables and trees keep 32 bits, whose range ends at 3e38
 Units = str | Sequence[Span] | None
 
@@ -203,7 +204,7 @@ def checked_text(text: object) -> Text:
     if isinstance(text, tuple) and len(text) == 2 and all(isinstance(side, str) for side in text):
         if not text[0].strip() and not text[1].strip():
             raise InputError("both sides of the pair are empty: give at least one word")
-        return checked_str(text[0], "the text"), checked_str(text[1], "the text")
+        return _not_too_long(text[0]), _not_too_long(text[1])
     if isinstance(text, list):
         raise InputError(
             "the text must be a str, not a list: give a pair as a tuple, (first, second), "
@@ -211,9 +212,18 @@ def checked_text(text: object) -> Text:
         )
     if isinstance(text, tuple):
         raise InputError("the text must be a str, not tuple: a pair is a tuple of two texts")
-    checked = checked_str(text, "the text")
+    checked = _not_too_long(text)
     if not checked.strip():
         raise InputError("the text is empty: give at least one word to explain")
+    return checked
+
+
+def _not_too_long(text: object) -> str:
+    checked = checked_str(text, "the text")
+    if len(checked) > MAX_TEXT:
+        raise InputError(
+            f"the text has {len(checked)} characters: at most {MAX_TEXT} are read, explain a part"
+        )
     return checked
 
 

@@ -256,6 +256,7 @@ def test_a_function_that_complains_at_length() -> None:
         (" \t", None, "empty"),
         (3, None, "must be a str, not int"),
         ("half \udc00", None, "half a character"),
+        ("a b " * 250_001, None, "1000004 characters: at most 1000000 are read"),
         (("", " "), None, "both sides"),
         (("a", "b"), [(0, 1)], r"not of the form \(side, start, end\)"),
         (("a", "b"), [(2, 0, 1)], "sides 0 and 1"),
