@@ -85,7 +85,7 @@ CLAIMS = [
     ("docs/page.md", f"`http://127.0.0.1:{server.PORT}/`"),
     ("docs/page.md", f"appears after {jobs.ROUGH} queries"),
     ("docs/page.md", f"the server stops at the next {models.CHUNK} queries"),
-    ("docs/page.md", f"asks the classifier up to {interactions.N_QUERIES} queries more"),
+    ("docs/page.md", f"takes up to {interactions.N_QUERIES} more queries"),
     ("docs/page.md", f"take about {IN_WORDS[int(LIMITS.soon)]} seconds"),
     ("docs/page.md", f"| {LIMITS.body // 10**6} MB, {LIMITS.file // 10**6} MB |"),
     (
