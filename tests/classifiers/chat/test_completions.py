@@ -8,6 +8,7 @@ import slalom
 from chat_models import TEMPLATE, make_chat_model
 from chat_servers import mlx_command, real_servers
 from completion_servers import completions
+from slalom.classifiers.chat import completions as completions_of
 from slalom.classifiers.huggingface.writer import LocalWriter
 from slalom.errors import ClassifierError, InputError
 from slalom.language.scoring import AnswerScorer
@@ -77,6 +78,39 @@ def test_a_real_server_that_cannot(folder, tmp_path) -> None:
         assert isinstance(server.write("a great"), str)
         with pytest.raises(ClassifierError, match="echo or prompt_logprobs"):
             attribute(server)
+
+
+TOLD = (  # by vLLM 0.32 of "Ben lives in Łódź 🙂 Paris": two letters have two tokens each
+    ("Ben", None), (" lives", -9.16), (" in", -0.89), ("", -11.13), (" Ł", -0.76), ("ó", -0.30),
+    ("d", -0.39), ("", -0.15), ("ź", -2.28), (" 🙂", -18.46), (" Paris", -11.02),
+)  # fmt: skip
+OFFSETS = (0, 3, 9, 12, 12, 14, 15, 16, 16, 17, 19)
+
+
+def test_tokens_of_half_a_character() -> None:
+    whole, limits = "Ben lives in Łódź 🙂 Paris", (12, 13)
+    echoed = {
+        "token_logprobs": [*(told for _, told in TOLD), -1.55],
+        "text_offset": [*OFFSETS, 25],
+    }
+    listed = [
+        told and {"1": {"logprob": told, "decoded_token": text}, "2": {"logprob": -0.1}}
+        for text, told in TOLD
+    ]
+    expected = ((0, 1), (0, 1), (1, 2), (2, 3), (3, 4), (3, 4), (4, 6), (6, 12))
+    for spans, log_p in (
+        completions_of._echoed({"logprobs": echoed}, whole, limits),
+        completions_of._listed({"prompt_logprobs": listed}, whole, limits),
+    ):
+        assert spans == expected
+        assert log_p == tuple(told for _, told in TOLD[3:])
+
+
+def test_an_answer_that_melts_into_the_prompt() -> None:
+    listed = [None, {"1": {"logprob": -1.0, "decoded_token": "a"}}]
+    listed += [{"1": {"logprob": -1.0, "decoded_token": "bc"}}] * 2
+    with pytest.raises(ClassifierError, match="end the prompt with a line break"):
+        completions_of._listed({"prompt_logprobs": listed}, "xabcbc", (3, 3))
 
 
 def test_nobody_there() -> None:

@@ -158,10 +158,8 @@ def _echoed(choice: dict[str, Any], whole: str, limits: tuple[int, int]) -> Toke
     if not inside or starts[0] != 0 or len(log_ps) != len(starts):
         return None
     ends = [*starts[1:], len(whole)]
-    spans = tuple(
-        (max(0, starts[at] - limits[1]), min(len(whole), ends[at]) - limits[1]) for at in inside
-    )
-    return _checked(spans, [log_ps[at] for at in inside])
+    spans = [(starts[at], min(len(whole), ends[at])) for at in inside]
+    return _checked(spans, [log_ps[at] for at in inside], limits)
 
 
 def _listed(choice: dict[str, Any], whole: str, limits: tuple[int, int]) -> Tokens | None:
@@ -173,17 +171,32 @@ def _listed(choice: dict[str, Any], whole: str, limits: tuple[int, int]) -> Toke
     log_ps: list[float] = []
     end = len(whole)
     for one in reversed(told):
-        if end <= limits[1] or not one:
+        if not one:
             break
         token = min(one.values(), key=lambda entry: entry["logprob"])  # its own; a likelier beside
         start = end - len(token["decoded_token"])
-        spans.insert(0, (max(0, start - limits[1]), end - limits[1]))
+        if start < limits[0]:
+            break
+        spans.insert(0, (start, end))
         log_ps.insert(0, token["logprob"])
         end = start
-    return _checked(tuple(spans), log_ps)
+    return _checked(spans, log_ps, limits)
 
 
-def _checked(spans: tuple[Span, ...], log_ps: Sequence[float | None]) -> Tokens | None:
+def _checked(
+    spans: Sequence[Span], log_ps: Sequence[float | None], limits: tuple[int, int]
+) -> Tokens | None:
+    """Counted from where the answer begins; a token of half a character is told without text, and
+    gets that of the next, which ends the character."""
     if not spans or any(not isinstance(one, int | float) for one in log_ps):
         return None
-    return spans, tuple(float(one) for one in log_ps if one is not None)
+    if spans[0][0] > limits[1]:
+        raise ClassifierError(
+            "the server joins the answer with the end of the prompt in one token: end the prompt "
+            "with a line break"
+        )
+    own: list[Span] = []
+    for start, end in reversed(spans):
+        end = own[0][1] if start == end and own else end - limits[1]
+        own.insert(0, (max(0, start - limits[1]), end))
+    return tuple(own), tuple(float(one) for one in log_ps if one is not None)
