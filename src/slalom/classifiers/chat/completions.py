@@ -131,17 +131,17 @@ class CompletionServer:
         before = prompt + ("" if not prompt or prompt[-1].isspace() or prompt[-1] in ">]|" else " ")
         whole, limits = before + answer, (len(prompt), len(before))
         where = f"{self.name} at {self.server.address}"
-        problem = f"{where} does not say how likely a given text is"
+        problem = f"{where} does not say how likely a given text is: {NEEDED}"
         for wanted, read in ((ECHO, _echoed), (PROMPT_LOGPROBS, _listed)):
             try:
                 reply = session.continued(whole, {"max_tokens": 1, "temperature": 0, **wanted})
             except RefusedError as refused:
-                problem = str(refused)
+                problem = f"{refused}; completions with echo or prompt_logprobs are needed"
                 continue
             tokens = read(reply["choices"][0], whole, limits)
             if tokens is not None:
                 return tokens
-        raise ClassifierError(f"{problem}: {NEEDED}")
+        raise ClassifierError(problem)
 
 
 ECHO = {"echo": True, "logprobs": 1}
