@@ -116,6 +116,7 @@ class SlalomSurrogate:
         exact = recovered(frame.counts, frame.scores, anchored=True)
         if exact is not None:
             return _exact_fit(_recovered_model(exact, frame), frame)
+        frame = Frame.of(observed, frame.used & observed.counts.any(axis=1))
         priors = dict.fromkeys((self.prior, None))
         fits = [Folded.of(frame, self._problem(frame, prior)) for prior in priors]
         return min(fits, key=lambda one: one.missed).fit()
@@ -137,15 +138,14 @@ class SlalomSurrogate:
         n, m = counts.shape
         sizes = counts.sum(axis=1)
         rows = Rows.of(np.hstack([counts, np.ones((n, 1))]))
-        centre = np.tile(_common(columns, sizes, frame.weights), (m + 1, 1))
-        if (sizes > 0).all() and (sizes == 1).any():  # nothing is guessed to say what one unit says
+        centre = np.tile(np.average(columns, axis=0, weights=frame.weights), (m + 1, 1))
+        if (sizes == 1).any():  # nothing is guessed to say what one unit says
             centre[m] = columns[sizes == 1].mean(axis=0)
         prior_importances = np.append(np.zeros(m), ANCHOR_PRIOR)
         if prior is not None:
             centre[:m], prior_importances = _told(prior, frame, centre[:m], prior_importances)
         fixed = ramps(sizes, knots_of(frame.n_units)) if self.length else np.zeros((n, 0))
-        if (sizes > 0).all():
-            fixed[:, :1] = 0.0  # the first step is the anchor's value
+        fixed[:, :1] = 0.0  # the first step is the anchor's value
         value = VALUE * _variance(attention_of(rows, np.zeros(m + 1)).dense(), frame.weights)
         curve = np.full(fixed.shape[1], LENGTH * _variance(fixed, frame.weights))
         curve[:1] = FIRST_STEP
@@ -205,15 +205,6 @@ class PlainSlalom:
         held_out[used] = frame.classes(columns - left)
         errors = standard_errors(model, observed.document_counts, moves)
         return _fit(frame, model, quality, held_out, {} if quality.r2 is None else errors)
-
-
-def _common(columns: FloatArray, sizes: FloatArray, weights: FloatArray) -> FloatArray:
-    """Where values shrink to: what is said of nothing, or on average."""
-    nothing = sizes == 0
-    chosen = columns[nothing] if nothing.any() else columns
-    return np.asarray(
-        np.average(chosen, axis=0, weights=weights[nothing if nothing.any() else ...])
-    )
 
 
 def _told(
