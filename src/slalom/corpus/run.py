@@ -256,7 +256,7 @@ def settings_of(
         "method": _method_in_words(recipe.method),
         "target": PREDICTED if recipe.target is None else identity.labels[recipe.target],
         "queries": recipe.n_queries,
-        "max_error": getattr(recipe.method, "max_error", None),
+        "max_error": recipe.method.max_error if isinstance(recipe.method, WithMaxError) else None,
         "units": recipe.units,
         "too_long": recipe.too_long,
         "seed": recipe.seed,

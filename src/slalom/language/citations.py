@@ -137,10 +137,9 @@ def shares_of(explanation: Explanation) -> FloatArray:
 
 def per_token(method: Explainer, n_tokens: int) -> Explainer:
     """ContextCite's LASSO counts nats per token of the answer; other methods stay as they are."""
-    surrogate = getattr(method, "surrogate", None)
-    if not isinstance(method, SurrogateExplainer) or not isinstance(surrogate, LassoSurrogate):
-        return method
-    return replace(method, surrogate=replace(surrogate, n_tokens=n_tokens))
+    if isinstance(method, SurrogateExplainer) and isinstance(method.surrogate, LassoSurrogate):
+        return replace(method, surrogate=replace(method.surrogate, n_tokens=n_tokens))
+    return method
 
 
 def citation_of(explanation: Explanation, k: int = 3) -> Citation:

@@ -35,6 +35,7 @@ from slalom.metrics.agreement import spearman
 from slalom.metrics.subject import Measure, Subject, unit_scores
 from slalom.surrogates.slalom.model import SlalomModel
 from slalom.surrogates.slalom.orders import insertion_order, removal_order
+from slalom.surrogates.slalom.process import ProcessModel
 
 ERASER_SHARES = (0.01, 0.05, 0.1, 0.2, 0.5)
 N_STEPS = 100
@@ -221,7 +222,9 @@ def removal_spearman(subject: Subject) -> Measure:
 
 def _order(explanation: Explanation, score: str | None, *, inserting: bool) -> NDArray[np.intp]:
     """The order by a score; without one, of a SLALOM, the best by all that it predicts."""
-    model = getattr(explanation.model, "fitted", explanation.model)  # without the process
+    model = explanation.model
+    if isinstance(model, ProcessModel):
+        model = model.fitted
     score = score or explanation.primary_score
     if score is None and isinstance(model, SlalomModel) and explanation.identified.all():
         order = insertion_order(model) if inserting else removal_order(model)

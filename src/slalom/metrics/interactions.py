@@ -27,6 +27,8 @@ from slalom.errors import InputError, Setting
 from slalom.explanation import Explanation
 from slalom.metrics.subject import masks_without, subject_of, unit_scores
 from slalom.pairs import Interactions, Pair, Sums
+from slalom.surrogates.base import Model
+from slalom.surrogates.boosted import TreesModel
 from slalom.surrogates.slalom.model import SlalomModel
 from slalom.surrogates.slalom.process import ProcessModel
 
@@ -139,8 +141,9 @@ class _Search:
 
     def _predicted_by_attention(self, pairs: list[UnitPair]) -> list[float]:
         """The sizes that the explanation's SLALOM predicts; 0 for two units that dominate it."""
-        model = self.explanation.model
-        attention = getattr(model, "fitted", model)
+        attention = self.explanation.model
+        if isinstance(attention, ProcessModel):
+            attention = attention.fitted
         if not isinstance(attention, SlalomModel):
             return [0.0] * len(pairs)
         weights, anchor_weight = attention.weights()
@@ -185,7 +188,7 @@ class _Search:
     def _modelled(self) -> list[UnitPair]:
         """Pairs that a tree of the model combines, the largest predicted interaction first."""
         model = self.explanation.model
-        pairs = [] if model is None else pairs_in_trees(model)
+        pairs = pairs_in_trees(model)
         sizes = _second_differences(_fitted_scores(self.explanation), pairs, self.n_units)
         order = np.argsort(-np.abs(np.asarray(sizes)), kind="stable")
         return [pairs[number] for number in order]
@@ -218,19 +221,17 @@ def _fitted_scores(explanation: Explanation) -> Scores:
     return lambda masks: model.smooth((masks & explanation.identified).astype(np.float64))
 
 
-def pairs_in_trees(model: Any) -> list[UnitPair]:
+def pairs_in_trees(model: Model | None) -> list[UnitPair]:
     """Pairs of units that one path from root to leaf of a tree of the model tests."""
-    trees = getattr(model, "fitted", model)
-    forests = getattr(trees, "forests", ())
-    if not forests:
+    if not isinstance(model, TreesModel):
         return []
-    groups: IntArray = trees.groups
+    groups = model.groups
     of_feature: dict[int, list[int]] = {}
     for unit, feature in enumerate(groups.tolist()):
         of_feature.setdefault(feature, []).append(unit)
-    counts = np.bincount(groups, minlength=trees.n_features).astype(float)
+    counts = np.bincount(groups, minlength=model.n_features).astype(float)
     found: dict[UnitPair, None] = {}
-    for forest in forests:
+    for forest in model.forests:
         for conditions in forest.conjunctions(counts):
             features = [f for f, _, _ in conditions if f in of_feature]
             for one, other in combinations(features, 2):

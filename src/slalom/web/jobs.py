@@ -2,28 +2,91 @@
 
     bench.work(task)   an event per stage: waiting, progress, rough, done or failed
 
-A task that is cancelled stops at its next chunk of queries.
+A task that is cancelled stops at its next chunk of queries. A long text is read once, which tells
+the seconds per token; what the method would ask is counted without asking it. Where that takes too
+long and the caller did not say how many queries to ask, fewer are asked, and the explanation says
+so.
 """
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Event
 from time import monotonic
 from typing import Any, Protocol
 
+from slalom.classifiers.base import unpaid
 from slalom.document import Document
+from slalom.explainers.dry_run import dry_run
 from slalom.explainers.execution.steps import Order, run_local
 from slalom.explainers.phrases import ByPhrases
 from slalom.explainers.splitting import document_of
+from slalom.explainers.surrogate import SurrogateExplainer
 from slalom.explanation import Explanation
 from slalom.views.record import record
 from slalom.web.kept import Kept, Made
 from slalom.web.limits import Limits, Refusal, busy
-from slalom.web.models import Watched
-from slalom.web.pace import plan_of
+from slalom.web.models import Model, Watched
 from slalom.web.requests import ExplanationRequest
+
+LONG = 500  # tokens; how long a longer text will take is found out first
+MIN_PER_UNIT = 2  # queries, however long they take
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What will be asked about a document."""
+
+    document: Document  # with a note where fewer queries are asked than usual
+    n_queries: int | None  # None: as many as the method likes
+    expected: int
+    seconds: float | None = None  # None: not long
+
+    def as_event(self) -> dict[str, int]:
+        return {"done": 0, "total": self.expected, "seconds": round(self.seconds or 0)}
+
+
+def plan_of(wanted: ExplanationRequest, document: Document, limits: Limits) -> Plan:
+    asked = wanted.asked.n_queries
+    expected = asked or wanted.asked.repeats * wanted.method.budget(document)
+    n_queries = limits.queries if expected > limits.queries else asked
+    pace = _pace(wanted.model, document)
+    if pace is None or not isinstance(wanted.method, SurrogateExplainer):
+        return Plan(document, n_queries, expected)
+    cost = dry_run(
+        wanted.method, wanted.model.classifier, document, request=wanted.request(n_queries)
+    )
+    plan = Plan(document, n_queries, cost.n_queries, pace * cost.n_tokens)
+    return plan if asked else _shortened(plan, limits.soon)
+
+
+def _pace(model: Model, document: Document) -> float | None:
+    """Seconds per token; None: the text is short, or asking costs money."""
+    full = document.full()
+    n_tokens = int(document.n_tokens(full)[0])
+    if n_tokens < LONG or unpaid(model.classifier, document, full) is not None:
+        return None
+    with model.lock:
+        begun = monotonic()
+        model.classifier.logits([(document, full)])
+        return (monotonic() - begun) / n_tokens
+
+
+def _shortened(plan: Plan, soon: float) -> Plan:
+    """As many queries as take `soon` seconds, if all take longer."""
+    document, usual, seconds = plan.document, plan.expected, plan.seconds or 0.0
+    fewest = min(usual, MIN_PER_UNIT * document.n_features)
+    n_queries = max(fewest, int(usual * soon / max(seconds, soon)))
+    if n_queries >= usual:
+        return plan
+    note = (
+        f"{n_queries} queries were allowed instead of {usual}, which would have taken about "
+        f"{seconds:.0f} s here: give a number of queries for more"
+    )
+    noted = replace(document, notes=(*document.notes, note))
+    return Plan(noted, n_queries, n_queries, seconds * n_queries / usual)
+
 
 ROUGH = 60  # queries of the first answer
 WORTH_A_ROUGH_ANSWER = 3 * ROUGH  # of the whole budget
