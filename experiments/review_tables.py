@@ -102,7 +102,7 @@ def table_2a(records: Records, many: Records) -> Table:
         differs=(
             *DIFFERS,
             "Naive Bayes over 8000 reviews, smoothing 40.",
-            *_fewer(many),
+            *([f"Fewer reviews, models of their own: {_models_told(many)}."] if many else ()),
         ),
         notes=(
             "Importances are held against the absolute weights of Naive Bayes. The later "
@@ -187,7 +187,6 @@ def table_2c_9(records: Records, gradients: Records) -> Table:
                 found = [d[name][place] for r in inside for d in r["documents"]]
                 cells.append(mean_of(found, paper=theirs))
             rows.append((model, metric, *cells))
-    first: Record = next(iter(records.values()), {})
     return Table(
         title="Tables 2c and 9 with as many queries as in the paper",
         columns=(
@@ -202,8 +201,7 @@ def table_2c_9(records: Records, gradients: Records) -> Table:
         differs=(
             *DIFFERS,
             *CURVES_DIFFER,
-            f"Two layers; the paper: six. {len(first.get('documents', ()))} reviews. "
-            + "; ".join(_training(records)),
+            f"Two layers; the paper: six. {_models_told(records)}.",
         ),
         notes=(
             "Deletion: higher is better, insertion: lower. Norms × sign are what the paper's "
@@ -218,23 +216,14 @@ def _with_queries(record: Record) -> str:
     return name if queries is None else f"{name}, {queries} queries"
 
 
-def _fewer(records: Records) -> list[str]:
-    """Where some models are not those of the other rows."""
-    if not records:
-        return []
-    n_reviews = max(len(record["documents"]) for record in records.values())
-    return [
-        f"Fewer reviews: {n_reviews}, of models of their own ({'; '.join(_training(records))})."
-    ]
-
-
-def _training(records: Records) -> list[str]:
-    """What the models have read."""
-    found = {r["model"]: r["trained"] for r in records.values() if r.get("trained")}
-    return [
-        f"{model}: {told['n_train']} reviews, accuracy {told['accuracy']:.2f}"
-        for model, told in found.items()
-    ]
+def _models_told(records: Records) -> str:
+    """How many reviews are explained, of models that have read how many."""
+    told = {r["model"]: (len(r["documents"]), r["trained"]) for r in records.values()}
+    return "; ".join(
+        f"{model}: {n_reviews} reviews explained, {trained['n_train']} read, accuracy "
+        f"{trained['accuracy']:.2f}"
+        for model, (n_reviews, trained) in told.items()
+    )
 
 
 def table_10(records: Records) -> Table:
