@@ -208,6 +208,7 @@ def test_no_command_is_described_by_half_a_sentence(
             ["explain", TEXT, "--html", "no/such/folder/x.html"],
             "cannot write no/such/folder/x.html",
         ),
+        (["explain", TEXT, "--html", "x.png"], "x.png is a picture"),
         (["explain", TEXT, "--json", "."], "it is a folder"),
         (["explain", TEXT, "--jsn", "x"], "No such option"),
         (["explian", TEXT], "No such command"),

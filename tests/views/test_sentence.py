@@ -206,9 +206,10 @@ def described_by(two: float | None, whole: float, trust: str = "high") -> Explan
 
 def test_how_much_two_scores_describe_is_said_beside_the_whole() -> None:
     told = two_scores_sentence(described_by(0.88, 0.92))
-    assert told == (
-        "Two scores per word describe 88 % of how the classifier reacts; the whole model 92 %."
-    )
+    lead = "Value and importance alone describe"
+    assert told == f"{lead} 88 % of how the classifier reacts; the whole model 92 %."
+    none = two_scores_sentence(described_by(-0.2, 0.84))
+    assert none.startswith(f"{lead} nothing of how the classifier reacts; the whole model 84 %.")
     assert two_scores_sentence(described_by(0.88, 0.9, "exact")).endswith("classifier reacts.")
     assert two_scores_sentence(made()) == ""
     assert told in trust_lines(described_by(0.88, 0.92))

@@ -211,6 +211,10 @@ def files_typed(json_file: str | None, html_file: str | None) -> list[str]:
     if len(set(places)) < len(places) and not is_device(places[0]):
         raise click.UsageError("--json and --html name the same file: give each its own")
     for name in files:
+        if Path(name).suffix.lower() in (".png", ".svg", ".pdf"):
+            raise click.UsageError(
+                f"{name} is a picture, which --json and --html do not write (--plot does)"
+            )
         check_writable(name)
     return files
 

@@ -22,6 +22,7 @@ MAX_LENGTH = 40  # characters of a unit within the sentence
 MOSTLY = 0.5  # of a removal, where value and share are said to account for it
 WORTH_TELLING = 0.1  # log-odds that the length of the text adds
 MEASURABLE = ("shapley", "removal", "alone")
+SOME = 0.005  # R² of the two scores alone; less reads as 0 %
 LITTLE, FAR_LESS = 0.5, 0.3  # R² of the two scores alone; less than that of the whole model
 DIFFERENT, HEARD = 0.5, 0.2  # of the larger of two effects; of the largest effect of any word
 
@@ -185,8 +186,9 @@ def two_scores_sentence(explanation: Explanation) -> str:
     more = f"; the whole model {r2_percent(whole)}" if beside and whole is not None else ""
     little = describe_little(explanation)
     advice = " Rely on Shapley values and removals instead." if little else ""
-    share = f"{'only ' if little else ''}{r2_percent(max(two, 0.0))}"
-    return f"Two scores per word describe {share} of how the classifier reacts{more}.{advice}"
+    share = f"{'only ' if little else ''}{r2_percent(two)}" if two >= SOME else "nothing"
+    lead = "Value and importance alone describe"
+    return f"{lead} {share} of how the classifier reacts{more}.{advice}"
 
 
 def describe_little(explanation: Explanation) -> bool:
@@ -223,7 +225,7 @@ def attention_sentence(explanation: Explanation, index: int) -> str:
         return f"{lead}its value, {number(value).strip()}, is far from what the text says."
     return (
         f"{lead}by value and share alone it would be {number(expected).strip()}; the rest depends "
-        "on the other words, which two scores per word do not describe."
+        "on the other words."
     )
 
 
