@@ -265,6 +265,15 @@ def test_it_is_a_sequence_of_units_with_their_scores():
     assert "no such word" not in made
     with pytest.raises(slalom.SlalomError, match="unknown unit 'no such word'"):
         made["no such word"]
+    for which in (None, 1.5, slice(1, 3)):
+        with pytest.raises(slalom.SlalomError, match="a word is needed, or the number of a unit"):
+            made[which]
+    for wrong in (lambda: made.top("x"), lambda: made.interactions(2.5)):
+        with pytest.raises(slalom.SlalomError, match="not "):
+            wrong()
+    for record, sentence in ((None, "expected an object, not NoneType"), ({}, "target: expected")):
+        with pytest.raises(slalom.SlalomError, match=sentence):
+            slalom.Explanation.from_json(record)
     with pytest.raises(slalom.SlalomError, match="out of range"):
         made[len(made)]
 

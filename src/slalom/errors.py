@@ -117,7 +117,7 @@ class FileError(SlalomError):
     """An explanation, model or data file that cannot be read or written."""
 
 
-class DamageError(ValueError):
+class DamageError(SlalomError):
     """What does not fit a schema: "quality.seconds: expected a number, not 'x'"."""
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from slalom.answer import Answer
 from slalom.document import BoolArray, FloatArray, IntArray, Span, Text
-from slalom.errors import InputError, NoModelError, UnknownNameError
+from slalom.errors import DamageError, InputError, NoModelError, UnknownNameError
 from slalom.files import Format, write_json, write_whole
 from slalom.pairs import Interactions
 from slalom.schema import Within, check_below, plain, read_as
@@ -143,6 +143,8 @@ class Explanation:
     def __getitem__(self, which: str | int) -> Scores:
         """The scores of a unit by name: given its number, or the word where its scores are one."""
         if not isinstance(which, str):
+            if not isinstance(which, int | np.integer):
+                raise InputError(f"a word is needed, or the number of a unit, not {which!r}")
             if not -len(self) <= which < len(self):
                 raise InputError(f"unit {which} is out of range: there are {len(self)} units")
             return self._scores_of(which)
@@ -325,6 +327,8 @@ def with_target(record: dict[str, Any]) -> dict[str, Any]:
 
 def upgraded(record: dict[str, Any]) -> dict[str, Any]:
     """A record as fields of an Explanation, files of earlier versions included."""
+    if not isinstance(record, dict):
+        raise DamageError(f"expected an object, not {type(record).__name__}")
     record = with_target(record)
     if "shown" in record:  # its name in files of the first days
         record.setdefault("primary_score", record["shown"])

@@ -18,7 +18,7 @@ import numpy as np
 
 from slalom.classifiers.base import Target
 from slalom.document import Text
-from slalom.errors import FileError, InputError, MissingExtraError, SlalomError
+from slalom.errors import DamageError, FileError, InputError, MissingExtraError, SlalomError
 from slalom.explanation import Explanation
 from slalom.files import write_by
 from slalom.scales import LOG_ODDS, on_scale
@@ -63,7 +63,8 @@ def arrow() -> Any:
 @contextmanager
 def reading(path: str | os.PathLike[str]) -> Iterator[None]:
     """What pyarrow says of a file that is damaged, or gone: a sentence with its name."""
-    errors = (arrow().ArrowException, LookupError, OSError, OverflowError, TypeError, ValueError)
+    of_numbers = (LookupError, OverflowError, TypeError, ValueError)
+    errors = (arrow().ArrowException, DamageError, OSError, *of_numbers)
     try:
         yield
     except errors as problem:

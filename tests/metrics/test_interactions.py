@@ -221,5 +221,5 @@ def test_what_cannot_be_asked_is_said():
     with pytest.raises(slalom.SlalomError, match="one target"):
         e.interactions(3, classifier)
     e = slalom.explain(classifier, "rare script", "linear")
-    with pytest.raises(slalom.SlalomError, match="k must be at least 1"):
+    with pytest.raises(slalom.SlalomError, match="k must be a whole number of at least 1"):
         e.interactions(0, classifier)

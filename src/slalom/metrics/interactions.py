@@ -23,7 +23,8 @@ import numpy as np
 
 from slalom.classifiers.load import as_classifier
 from slalom.document import BoolArray, FloatArray, IntArray
-from slalom.errors import InputError, Setting
+from slalom.errors import InputError
+from slalom.explainers.base import checked_whole
 from slalom.explanation import Explanation
 from slalom.metrics.subject import masks_without, subject_of, unit_scores
 from slalom.pairs import Interactions, Pair, Sums
@@ -56,8 +57,7 @@ def interactions(
 
     Without a classifier the explanation's model answers instead.
     """
-    if k < 1:
-        raise InputError(Setting("k"), f" must be at least 1, not {k}")
+    k = checked_whole("k", k, 1)
     if explanation.target_index is None:
         raise InputError("pairs are those of one class: explain one target, not all of them")
     subject = None if classifier is None else subject_of(as_classifier(classifier), explanation)

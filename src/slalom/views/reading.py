@@ -251,7 +251,7 @@ def rows(explanation: Explanation, by: str) -> list[Row]:
 
 def strongest(explanation: Explanation, k: int, score: str | None) -> list[tuple[str, float]]:
     """(unit, score) of the k strongest rows; of the predicted class where all are explained."""
-    if k < 0:
+    if not isinstance(k, int | np.integer) or k < 0:
         raise InputError(f"top takes how many units to give, 0 or more, not {k}")
     by = colouring(explanation, checked_names(explanation, () if score is None else (score,)))
     shown = for_class(explanation, shown_class(explanation))
