@@ -11,7 +11,7 @@ import pytest
 from slalom.document import BoolArray, FloatArray, IntArray
 from slalom.schema import plain, read_as
 from slalom.surrogates import gp, kernel
-from slalom.surrogates.gp import Asked, Likelihood, Mean, Prior, Process, most_likely
+from slalom.surrogates.gp import Asked, Likelihood, Mean, Process, ScalePrior, most_likely
 from slalom.surrogates.kernel import Scales, Subsets
 from slalom.surrogates.shapley_estimates import shapley_of_all
 
@@ -88,7 +88,7 @@ def test_the_gradient_is_that_of_the_likelihood() -> None:
     model, asked = _case()
     process = _posterior(model, asked)
     prior, columns = (
-        Prior.of(np.abs(model.shapley()[:, 0]), 0.5, 30),
+        ScalePrior.of(np.abs(model.shapley()[:, 0]), 0.5, 30),
         process.mean.frame.columns(asked.scores),
     )
     likelihood = Likelihood(prior, process.mean.rows, columns, np.full(len(columns), 0.01))
@@ -105,7 +105,7 @@ def test_the_search_makes_the_answers_more_likely() -> None:
     model, asked = _case()
     process = _posterior(model, asked)
     prior, columns = (
-        Prior.of(np.abs(model.shapley()[:, 0]), 0.5, 30),
+        ScalePrior.of(np.abs(model.shapley()[:, 0]), 0.5, 30),
         process.mean.frame.columns(asked.scores),
     )
     likelihood = Likelihood(prior, process.mean.rows, columns, process.mean.noise)

@@ -98,7 +98,7 @@ class Asked:
 
 
 @dataclass(frozen=True, eq=False)
-class Frame:
+class ScoreUnits:
     """The units in which scores and levels enter: from classes to columns and back."""
 
     contrasts: Annotated[FloatArray, "classes contrasts"]  # orthonormal
@@ -108,7 +108,7 @@ class Frame:
     level_spread: float
 
     @classmethod
-    def of(cls, asked: Asked) -> "Frame":
+    def of(cls, asked: Asked) -> "ScoreUnits":
         inner = asked.inner
         contrasts = contrasts_of(asked.scores)
         scores, levels = asked.scores[inner], asked.held_out[inner]
@@ -143,7 +143,7 @@ def _spread(columns: FloatArray) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Prior:
+class ScalePrior:
     """The scales at z = 0, B = Λ = 1, and how far z may spread."""
 
     effects: FloatArray  # (n_units,)
@@ -151,7 +151,7 @@ class Prior:
     freedom: float
 
     @classmethod
-    def of(cls, strengths: FloatArray, r2: float, n_rows: int) -> "Prior":
+    def of(cls, strengths: FloatArray, r2: float, n_rows: int) -> "ScalePrior":
         """(n_units,) |φ(A)|, the R² of A, and how many rows both were found by."""
         freedom = float(np.sqrt(n_rows / (n_rows + len(strengths))))
         mean, trust = float(strengths.mean()), float(np.clip(r2, 0.0, 1.0)) * freedom
@@ -174,7 +174,7 @@ class Prior:
 class Likelihood:
     """−log p(scores, θ) with its gradient; θ = (z, z′, the seven others), all N(0, 1)."""
 
-    prior: Prior
+    prior: ScalePrior
     rows: Subsets
     columns: FloatArray  # (N, n_columns)
     noise: FloatArray  # (N,)
@@ -321,7 +321,7 @@ def _of_mean(one: Subsets, other: Subsets) -> FloatArray:
 class Mean:
     """The posterior mean: all that predictions take."""
 
-    frame: Frame
+    frame: ScoreUnits
     scales: Scales
     present: Annotated[BoolArray, "asked units"]
     level: Annotated[FloatArray, "asked contrasts"]  # p
@@ -420,10 +420,10 @@ class Process:
     @classmethod
     def of(cls, asked: Asked, strengths: FloatArray) -> "Process":
         """`strengths` (n_units,): how much units matter in the parametric model."""
-        frame, used = Frame.of(asked), _used(asked)
+        frame, used = ScoreUnits.of(asked), _used(asked)
         rows = Subsets(asked.present.astype(np.float64), frame.levels(asked.held_out))
         columns, noise = frame.columns(asked.scores), asked.noise / frame.spread**2
-        prior = Prior.of(strengths, asked.r2(), len(used))
+        prior = ScalePrior.of(strengths, asked.r2(), len(used))
         some = used
         if len(used) > N_SEARCHED:
             some = np.random.default_rng(0).permutation(used)[:N_SEARCHED]
@@ -542,7 +542,7 @@ class _Paths:
     exact: FloatArray  # (n_units, n_columns) the Shapley values of p
 
     @classmethod
-    def of(cls, frame: Frame, parametric: Parametric, values: FloatArray) -> "_Paths":
+    def of(cls, frame: ScoreUnits, parametric: Parametric, values: FloatArray) -> "_Paths":
         units = np.arange(len(values), dtype=np.int32)
         drawn = np.random.default_rng(0).permuted(np.tile(units, (N_ORDERS // 2, 1)), axis=1)
         orders = np.vstack([drawn, drawn[:, ::-1]])

@@ -56,7 +56,7 @@ Optimizer = Callable[[Problem], tuple[Problem, Place]]
 
 
 @dataclass(frozen=True, eq=False)
-class Frame:
+class FittedRows:
     """The rows that are fitted, in units of the scores' spread."""
 
     observed: Observations
@@ -66,7 +66,7 @@ class Frame:
     unit: float
 
     @classmethod
-    def of(cls, observed: Observations, used: BoolArray) -> "Frame":
+    def of(cls, observed: Observations, used: BoolArray) -> "FittedRows":
         counts, columns = observed.counts[used], observed.scores.reshape(len(used), -1)[used]
         whole = (counts == observed.document_counts).all(axis=1)
         inner: BoolArray = counts.any(axis=1) & ~whole
@@ -112,11 +112,11 @@ class SlalomSurrogate:
     prior: Prior | None = None  # None: every value shrinks to one score, every importance to 0
 
     def fit(self, observed: Observations) -> Fit:
-        frame = Frame.of(observed, observed.weights > 0)
+        frame = FittedRows.of(observed, observed.weights > 0)
         exact = recovered(frame.counts, frame.scores, anchored=True)
         if exact is not None:
             return _exact_fit(_recovered_model(exact, frame), frame)
-        frame = Frame.of(observed, frame.used & observed.counts.any(axis=1))
+        frame = FittedRows.of(observed, frame.used & observed.counts.any(axis=1))
         priors = dict.fromkeys((self.prior, None))
         fits = [Folded.of(frame, self._problem(frame, prior)) for prior in priors]
         return min(fits, key=lambda one: one.missed).fit()
@@ -133,7 +133,7 @@ class SlalomSurrogate:
             two_scores=two.quality.r2,
         )
 
-    def _problem(self, frame: Frame, prior: Prior | None) -> Problem:
+    def _problem(self, frame: FittedRows, prior: Prior | None) -> Problem:
         counts, columns = frame.counts, frame.columns(frame.scores)
         n, m = counts.shape
         sizes = counts.sum(axis=1)
@@ -172,7 +172,7 @@ class PlainSlalom:
 
     def fit(self, observed: Observations) -> Fit:
         used = (observed.weights > 0) & observed.counts.any(axis=1)  # nothing present says nothing
-        frame = Frame.of(observed, used)
+        frame = FittedRows.of(observed, used)
         exact = recovered(frame.counts, frame.scores, anchored=False)
         if exact is not None:
             return _exact_fit(_recovered_model(exact, frame), frame)
@@ -208,7 +208,7 @@ class PlainSlalom:
 
 
 def _told(
-    prior: Prior, frame: Frame, centre: FloatArray, prior_importances: FloatArray
+    prior: Prior, frame: FittedRows, centre: FloatArray, prior_importances: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Prior means where the prior knows any; its importances have a level of their own."""
     values = frame.columns(prior.values.reshape(len(centre), -1))
@@ -228,14 +228,14 @@ class Folded:
     other row could stand in for them.
     """
 
-    frame: Frame
+    frame: FittedRows
     place: Place
     folds: IntArray  # (n,) of each row; −1: never left out
     without: tuple[Place, ...]
     held_out: FloatArray  # (n, n_columns)
 
     @classmethod
-    def of(cls, frame: Frame, problem: Problem) -> "Folded":
+    def of(cls, frame: FittedRows, problem: Problem) -> "Folded":
         place = descend(problem, problem.start(), TOLERANCE)
         folds, n_inner = np.full(len(frame.inner), -1, np.int32), int(frame.inner.sum())
         folds[frame.inner] = np.arange(n_inner) % (N_FOLDS if n_inner > FEW else N_FOLDS_OF_FEW)
@@ -281,7 +281,7 @@ class Folded:
 
 
 def _fit(
-    frame: Frame,
+    frame: FittedRows,
     model: SlalomModel,
     quality: HeldOutQuality,
     held_out: FloatArray,
@@ -309,7 +309,7 @@ def _fit(
     )
 
 
-def _exact_fit(model: SlalomModel, frame: Frame) -> Fit:
+def _exact_fit(model: SlalomModel, frame: FittedRows) -> Fit:
     """Nothing is left to be sure of."""
     observed = frame.observed
     quality = HeldOutQuality(1.0, 0.0, 0.0)
@@ -319,7 +319,7 @@ def _exact_fit(model: SlalomModel, frame: Frame) -> Fit:
     return replace(found, errors={name: np.zeros_like(s) for name, s in found.scores.items()})
 
 
-def _quality(frame: Frame, held_out: FloatArray, n_parameters: float) -> HeldOutQuality:
+def _quality(frame: FittedRows, held_out: FloatArray, n_parameters: float) -> HeldOutQuality:
     inner = frame.inner
     return loo_quality(
         (frame.scores - held_out)[inner],
@@ -349,11 +349,11 @@ def _variance(columns: FloatArray, weights: FloatArray) -> float:
     return float((shares @ columns**2 - (shares @ columns) ** 2).sum())
 
 
-def _recovered_model(exact: Recovered, frame: Frame) -> SlalomModel:
+def _recovered_model(exact: Recovered, frame: FittedRows) -> SlalomModel:
     return _of_classes(exact.values, exact.importances, frame, anchored=exact.anchored)
 
 
-def _model(frame: Frame, place: Place) -> SlalomModel:
+def _model(frame: FittedRows, place: Place) -> SlalomModel:
     m = frame.counts.shape[1]
     anchored = len(place.importances) > m
     model = _of_classes(frame.classes(place.values), place.importances, frame, anchored=anchored)
@@ -366,7 +366,7 @@ def _model(frame: Frame, place: Place) -> SlalomModel:
 
 
 def _of_classes(
-    values: FloatArray, importances: FloatArray, frame: Frame, *, anchored: bool
+    values: FloatArray, importances: FloatArray, frame: FittedRows, *, anchored: bool
 ) -> SlalomModel:
     """Of (k, n_classes) values, the anchor's last, or of the one class there is."""
     m, one = frame.counts.shape[1], frame.observed.scores.ndim == 1
