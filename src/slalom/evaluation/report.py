@@ -19,7 +19,8 @@ body{font:16px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:70rem;padding
 table{border-collapse:collapse;font-size:.9rem}td,th{padding:.25rem .6rem;text-align:right}
 td:first-child,th:first-child{text-align:left;white-space:nowrap}.wide{overflow-x:auto}
 tr{border-bottom:1px solid #ddd}
-figure{display:inline-block;margin:1rem}figcaption{text-align:center}.key span{margin-right:1rem}
+figure{display:inline-block;margin:1rem 0;max-width:100%}
+figure svg{max-width:100%;height:auto}figcaption{text-align:center}.key span{margin-right:1rem}
 @media(prefers-color-scheme:dark){body{background:#16181c;color:#ddd}tr{border-color:#444}}
 """
 
@@ -35,7 +36,7 @@ class Report:
 
     def markdown(self) -> str:
         parts = [f"# {self.title}", *(f"- {fact}" for fact in self.facts), ""]
-        parts += [markdown(self.rows, self.metrics), "", self._legend()]
+        parts += [markdown(self.rows, self.metrics), "", *(f"- {line}" for line in self._legend())]
         parts += [f"- {problem}" for problem in problems(self.rows)]
         return "\n".join(parts) + "\n"
 
@@ -48,23 +49,25 @@ class Report:
             for cells in lines
         )
         failed = "".join(f"<li>{escape(problem)}</li>" for problem in problems(self.rows))
+        legend = "".join(f"<li>{escape(line)}</li>" for line in self._legend())
         title = escape(self.title)
         return (
             f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>'
             f'<meta name="viewport" content="width=device-width"><style>{STYLE}</style>'
             f"<h1>{title}</h1><ul>{facts}</ul>"
             f'<div class="wide"><table><tr>{head}</tr>{body}</table></div>'
-            f"<p>{escape(self._legend())}</p>{self._figures()}<ul>{failed}</ul></html>\n"
+            f"<ul>{legend}</ul>{self._figures()}<ul>{failed}</ul></html>\n"
         )
 
-    def _legend(self) -> str:
+    def _legend(self) -> list[str]:
+        """What the columns mean, a sentence each."""
         known = [METRICS[name] for name in self.metrics if name in METRICS]
-        legend = "; ".join(f"{m.title}: {m.summary}, {m.better} is better" for m in known)
-        return (
-            f"Means over documents ± the farther end of their {COVERAGE:.0%} interval (bootstrap). "
-            f"{legend}. "
-            "Queries, tokens and seconds are what one explanation cost."
-        )
+        return [
+            f"Cells are means over documents, ± the longer side of their {100 * COVERAGE:.0f} % "
+            "bootstrap interval.",
+            *(f"{m.title}: {m.summary}; {m.better} is better." for m in known),
+            "queries, tokens, seconds: the cost of one explanation.",
+        ]
 
     def _figures(self) -> str:
         found = groups(self.rows)

@@ -9,6 +9,7 @@ from html import escape
 
 import numpy as np
 
+from slalom.errors import grouped
 from slalom.explanation import Explanation
 from slalom.views import reading
 from slalom.views.brief import strongest_words
@@ -66,8 +67,8 @@ def comparison_table(
             explanation.method,
             r2(explanation.quality.r2),
             *(_number(measured.get(explanation.method, {}).get(title)) for title in titles),
-            str(explanation.quality.n_queries),
-            str(explanation.quality.n_tokens),
+            grouped(explanation.quality.n_queries),
+            grouped(explanation.quality.n_tokens),
             f"{explanation.quality.seconds:.2f}",
         ]
         for explanation in explanations
