@@ -53,10 +53,6 @@ class Cited:
     stand_ins: tuple[int, ...]  # sources that make up for its loss
     side: int  # 1: carries what is said, −1: speaks against it, 0: makes little difference
 
-    @property
-    def in_words(self) -> str:
-        return f"[{self.source + 1}] {self.name or self.text}"
-
 
 @dataclass(frozen=True)
 class Citation:

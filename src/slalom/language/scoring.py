@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -129,19 +130,10 @@ class AnswerScorer:
                 "give its text, and no units"
             )
         shown = tuple(self.text[start:end] for start, end in self.sources.spans)
-        n_units = len(shown)
         around = self.writer.count([self._before + self._after])[0] + len(self.spans)
-        return Document(
-            text=self.text,
-            units=shown,
-            spans=self.sources.spans,
-            keys=tuple(range(n_units)),
-            features=np.arange(n_units, dtype=np.int32),
-            sizes=np.array(self.writer.count(shown), dtype=np.int32),
-            overhead=around,
-            has_empty_query=True,
-            frame=None,
-        )
+        sizes = np.array(self.writer.count(shown), dtype=np.int32)
+        document = recorded_document(self.text, shown, self.sources.spans)
+        return replace(document, sizes=sizes, overhead=around)
 
     def seen(self, document: Document, queries: Queries) -> list[Hashable]:
         return [self.sources.shown(present) for present in _masks(document, queries)]
