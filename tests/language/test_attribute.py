@@ -139,6 +139,16 @@ def test_the_whole_as_a_part_is_the_explanation_itself(method) -> None:
     np.testing.assert_allclose(again.predict(everything), found.predict(everything), atol=1e-6)
 
 
+@pytest.mark.parametrize(
+    "method", ["slalom-sources", "context-cite", "kernel-shap", "leave-one-out"]
+)
+@pytest.mark.parametrize("n_sources", [2, 3, 4])
+def test_few_sources_need_no_number_of_queries(method, n_sources) -> None:
+    found = attribute(KnownWriter(additive), FACTS[:n_sources], method=method)
+    assert len(found) == n_sources
+    assert found.answer == ANSWER
+
+
 def test_equal_sources_are_not_tied() -> None:
     twice = [*MANY, FACTS[2]]
     found = attribute(KnownWriter(additive), twice, n_queries=80)

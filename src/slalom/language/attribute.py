@@ -1,5 +1,6 @@
 """Which sources made a language model say that: the function that people call."""
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from os import PathLike
 from typing import Any
@@ -8,6 +9,7 @@ from slalom.classifiers.disk_cache import DiskCache
 from slalom.explainers.base import Explainer
 from slalom.explainers.execution.progress import Wait, bar
 from slalom.explainers.methods import explain, method_named
+from slalom.explainers.surrogate import LEAST_QUERIES
 from slalom.explanation import Explanation
 from slalom.language.citations import per_token
 from slalom.language.scoring import AnswerScorer
@@ -80,28 +82,24 @@ def attributed(
     """The same for a scorer that is there already."""
     scorer = scorer.unrecorded()
     chosen = per_token(method_named(method), len(scorer.spans))
-    document = scorer.split(scorer.text)
     if n_queries is None:
-        n_queries = min(chosen.budget(document), 2 ** min(document.n_units, 30))
-    if callable(progress):
-        return _explained(scorer, chosen, n_queries, seed, progress)
-    if not progress:
-        return _explained(scorer, chosen, n_queries, seed, None)
-    with bar(n_queries, Wait("asking", "queries", after="fitting")) as show:
-        return _explained(scorer, chosen, n_queries, seed, show)
-
-
-def _explained(
-    scorer: AnswerScorer, method: Explainer, n_queries: int, seed: int, show: Any
-) -> Explanation:
+        document = scorer.split(scorer.text)
+        n_queries = max(LEAST_QUERIES, chosen.budget(document))
+        n_queries = min(n_queries, 2 ** min(document.n_units, 30))
     before = scorer.n_computed
-    with scorer.told(show, n_queries):
-        found = explain(
-            scorer, scorer.text, method, n_queries=n_queries, units=scorer.sources.spans, seed=seed
-        )
+    with _shown(progress, n_queries) as show, scorer.told(show, n_queries):
+        spans = scorer.sources.spans
+        found = explain(scorer, scorer.text, chosen, n_queries=n_queries, units=spans, seed=seed)
     n_computed = scorer.n_computed - before
     notes = found.quality.notes
     if 0 < n_computed < found.quality.n_tokens:
         share = round(100 * n_computed / found.quality.n_tokens)
         notes = (*notes, f"{share} % of the tokens were computed: shared beginnings are read once")
     return replace(found, said=scorer.recorded(), quality=replace(found.quality, notes=notes))
+
+
+def _shown(progress: Progress, planned: int) -> AbstractContextManager[Any]:
+    """What is told of the numbers of answered and planned queries: a function, a bar, or nobody."""
+    if callable(progress) or not progress:
+        return nullcontext(progress or None)
+    return bar(planned, Wait("asking", "queries", after="fitting"))
