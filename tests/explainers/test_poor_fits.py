@@ -45,3 +45,16 @@ def test_a_stream_keeps_nothing_of_what_it_has_handed_over():
     finally:
         tracemalloc.stop()
     assert peaks[2] - peaks[1] < 600 * 120  # one Quality alone takes 280 per document
+
+
+def test_a_fit_of_minutes_is_announced_before_anything_is_asked():
+    def f(texts):
+        raise RuntimeError("asked")
+
+    text = " ".join(f"w{n}" for n in range(1500))
+    given = slalom.FunctionClassifier(f, labels=["no", "yes"])
+    with (
+        pytest.warns(SlalomWarning, match="1500 different units, so its fit alone .* 2 min"),
+        pytest.raises(slalom.SlalomError, match="asked"),
+    ):
+        slalom.explain(given, text, units="word", n_queries=5000)
