@@ -253,6 +253,14 @@ def test_units_without_an_answer_play_no_part_in_predictions() -> None:
     assert np.abs(partly.predict(shown) - whole.predict(shown)).max() > 0.1  # it would show
 
 
+def test_a_text_of_a_class_of_its_own_comes_back_as_text():
+    class Quoted(str):
+        __slots__ = ()
+
+    found = replace(made("good film"), text=Quoted("good film"))
+    assert slalom.Explanation.from_json(found.to_json()) == found
+
+
 def test_it_is_a_sequence_of_units_with_their_scores():
     made = slalom.explain(slalom_oracle().classifier, TEXT, n_queries=100)
     assert len(made) == len(made.units) == len(list(made))

@@ -61,7 +61,7 @@ class _Known:
         more = bare != name
         expected = self.sizes.setdefault(bare, size - more) + more
         if size != expected:
-            called = bare + (" and one more" if more else "")
+            called = f"{bare} and one more" if more else bare
             raise _Wrong(f"expected {expected} entries ({called}), not {size}")
 
 
@@ -107,7 +107,9 @@ def plain(thing: Any) -> Any:
         return [plain(part) for part in thing]
     if isinstance(thing, dict):
         return {name: plain(part) for name, part in thing.items()}
-    return thing.item() if isinstance(thing, np.generic) else thing
+    if isinstance(thing, np.generic):
+        return thing.item()
+    return str(thing) if isinstance(thing, str) else thing  # a class of the caller's own
 
 
 def check_ascending(numbers: Any) -> None:
@@ -229,7 +231,7 @@ def _key(given: Any, known: _Known) -> Hashable:
 
 
 def _number(kind: Any, notes: Notes) -> Reader:
-    types, bounds = _types(kind), _bounds(notes, -LARGEST, LARGEST)
+    types, bounds = _types(kind), _bounds(notes, Within(-LARGEST))
 
     def read(given: Any, _: _Known) -> Any:
         if type(given) not in types:
@@ -241,8 +243,8 @@ def _number(kind: Any, notes: Notes) -> Reader:
     return read
 
 
-def _bounds(notes: Notes, least: float, most: float) -> Within:
-    return next((note for note in notes if isinstance(note, Within)), Within(least, most))
+def _bounds(notes: Notes, usual: Within) -> Within:
+    return next((note for note in notes if isinstance(note, Within)), usual)
 
 
 def _tuple(parts: tuple[Any, ...], notes: Notes) -> Reader:
@@ -295,8 +297,8 @@ def _array(dtype: Any, notes: Notes) -> Reader:
         return _bits(axes)
     kinds = {np.bool_: "b", np.int32: "i", np.float64: "fi"}[dtype]
     what = {"b": "true or false", "i": "whole numbers"}.get(kinds, "numbers")
-    most = LARGEST if dtype is np.float64 else 2.0**31 - 1
-    bounds, least_axes = _bounds(notes, -most, most), sum(not axis.endswith("?") for axis in axes)
+    usual = Within(-LARGEST) if dtype is np.float64 else Within(-(2**31), 2**31 - 1)
+    bounds, least_axes = _bounds(notes, usual), sum(not axis.endswith("?") for axis in axes)
 
     def read(given: Any, known: _Known) -> Any:
         try:
