@@ -1,5 +1,7 @@
 """How texts become units, whatever the tokenizer: families, pairs, spans, long texts."""
 
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -81,7 +83,8 @@ def test_words_hold_their_subwords(family: str) -> None:
     assert document.sizes[-4] > 1
 
 
-def test_bytes_of_one_character_are_one_unit() -> None:
+def test_bytes_of_one_character_are_one_unit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "budoux", None)
     for architecture in ("GPT-2", "Llama"):
         document = made(architecture).split("🎉 日本")
         assert document.units == ("🎉", "日", "本")
