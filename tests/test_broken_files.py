@@ -87,6 +87,14 @@ def test_an_anchor_has_a_value_for_every_class(value, tmp_path):
         slalom.read(tmp_path / "e.json")
 
 
+def test_a_spread_is_none_or_one_that_levels_can_be_divided_by(originals, tmp_path):
+    record = json.loads(originals[0])
+    record["model"]["mean"]["frame"]["level_spread"] = 1e-300
+    (tmp_path / "e.json").write_text(json.dumps(record))
+    with pytest.raises(slalom.SlalomError, match="level_spread: expected 0 or a number from"):
+        slalom.read(tmp_path / "e.json")
+
+
 def test_the_target_must_be_there(tmp_path):
     record = made().to_json()
     for target, sentence in (

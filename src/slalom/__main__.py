@@ -1,6 +1,26 @@
-"""`python -m slalom`: the command, where its script is not on the path."""
+"""The command, as `slalom` and as `python -m slalom`.
 
-from slalom.cli.main import main
+While its parts are imported there is nothing to put away: Ctrl-C ends the program as it ends any
+other, without the traceback that Python would print.
+"""
+
+import signal
+from contextlib import suppress
+from typing import NoReturn
+
+
+def main() -> NoReturn:
+    """Load the command, then run it."""
+    before = signal.getsignal(signal.SIGINT)
+    with suppress(ValueError):  # not in the main thread
+        if before is signal.default_int_handler:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+    from slalom.cli.main import main as command
+
+    with suppress(ValueError):
+        signal.signal(signal.SIGINT, before)
+    command()
+
 
 if __name__ == "__main__":  # worker processes may import this module, too
     main()

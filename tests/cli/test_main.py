@@ -1,6 +1,7 @@
 """How the command ends, whichever sub-command it was."""
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -37,6 +38,19 @@ def test_a_minus_is_written_whatever_the_encoding(encoding: str, margin: str) ->
     (awful,) = (row for row in done.stdout.decode(encoding).splitlines() if row.startswith("awful"))
     assert " -" in awful
     assert f" {margin}" in awful
+
+
+def test_an_interrupt_while_the_command_is_imported_leaves_no_traceback(tmp_path: Path) -> None:
+    waits = "import time; print('importing', flush=True); time.sleep(10)\n"
+    (tmp_path / "click.py").write_text(waits, encoding="utf-8")
+    script = f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
+    script += "from slalom.__main__ import main; main()"
+    line = [sys.executable, "-c", script, "methods"]
+    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
+        assert run.stdout is not None
+        assert run.stdout.readline() == "importing\n"
+        run.send_signal(signal.SIGINT)
+        assert (run.communicate(timeout=60), run.returncode) == (("", ""), -signal.SIGINT)
 
 
 def test_a_program_that_is_asked_to_end_does_so_as_after_an_interrupt() -> None:

@@ -50,6 +50,7 @@ from slalom.surrogates.linalg import (
 )
 
 SPREAD_OF_MEAN, SPREAD_OF_SLOPE = 1.0, 0.3  # of m, of β
+LEAST_SPREAD = 1e-50  # of scores: numbers in files reach 1e100, whose squares over this are finite
 LEAST_EFFECT, LEAST_RATE, REACH = 0.3, 0.1, 3.0
 MEANS = np.log([1.0, 1.0, 0.5, 0.03, 0.03, 0.03, 0.1])  # of log B, Λ, c, s, r, v, τ²
 SPREADS = np.array([0.1, 0.5, 1.5, 1.5, 1.5, 1.5, 1.5])  # theirs
@@ -107,6 +108,10 @@ class ScoreUnits:
     level_centre: Annotated[FloatArray, "classes"]
     level_spread: float
 
+    def check(self) -> None:
+        if 0 < abs(self.level_spread) < LEAST_SPREAD:
+            raise ValueError(f"level_spread: expected 0 or a number from {LEAST_SPREAD}")
+
     @classmethod
     def of(cls, asked: Asked) -> "ScoreUnits":
         inner = asked.inner
@@ -139,7 +144,8 @@ class ScoreUnits:
 def _spread(columns: FloatArray) -> float:
     """Their standard deviation, all columns together; 0 where it is rounding."""
     spread = float(np.sqrt(columns.var(axis=0).mean()))
-    return spread if spread > 1e-12 * float(np.abs(columns).max(initial=0.0)) else 0.0
+    least = max(LEAST_SPREAD, 1e-12 * float(np.abs(columns).max(initial=0.0)))
+    return spread if spread > least else 0.0
 
 
 @dataclass(frozen=True, eq=False)
