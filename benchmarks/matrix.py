@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[1]
 HOME = ROOT / ".venv" / "matrix"
 VERSIONS = ("3.11", "3.12", "3.13")
 UV = "uv==0.13.8"
-QUICK_EXTRAS = "corpus,frames,plot,trees,web"
+QUICK_EXTRAS = "corpus,frames,plot,trees,web,words"
 QUICK_TOOLS = ("pytest", "hypothesis", "scikit-learn")
 QUICK_TESTS = (
     "tests/test_explanation.py", "tests/test_broken_files.py", "tests/test_fuzz.py",
