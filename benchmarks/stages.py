@@ -22,7 +22,7 @@ from slalom.classifiers.huggingface import calls
 from slalom.classifiers.huggingface.batching import TokenRows, batches, joined
 from slalom.classifiers.huggingface.held import Begun, held
 from slalom.explainers import methods, surrogate
-from slalom.explainers.execution.steps import Conversation
+from slalom.explainers.execution.steps import Run
 from slalom.surrogates.slalom.fit import SlalomSurrogate
 
 BUDGETS = {"cpu": (2**10, 2**11, 2**12, 2**13), "cuda": (2**15, 2**16, 2**17, 2**18)}
@@ -30,8 +30,8 @@ STAGES = (  # where, which function, the stage's name
     (methods, "document_of", "tokenise"),
     (surrogate.SurrogateExplainer, "drawn", "build"),
     (surrogate.SurrogateExplainer, "_rows", "build"),
-    (Conversation, "begin", "build"),
-    (Conversation, "end", "build"),
+    (Run, "begin", "build"),
+    (Run, "end", "build"),
     (slalom.HuggingFaceClassifier, "logits", "batch"),
     (slalom.HuggingFaceClassifier, "seen", "build"),
     (calls, "in_turn", "forward"),

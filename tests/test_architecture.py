@@ -52,7 +52,7 @@ HOMES = {  # a library and the only places that may import it
     "safetensors": TORCH,
     "tokenizers": TORCH,
     "lightgbm": ("surrogates/boosted.py",),
-    "budoux": ("classifiers/text/spaceless.py",),
+    "budoux": ("classifiers/text/units.py",),
     "openai": ("classifiers/chat/server.py",),
     "matplotlib": ("views/plots.py",),
     "ray": ("corpus/",),

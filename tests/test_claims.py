@@ -15,7 +15,7 @@ import click
 import pytest
 
 from slalom.classifiers.chat import classifier as chat
-from slalom.classifiers.huggingface import windows
+from slalom.classifiers.huggingface import batching
 from slalom.cli.main import commands
 from slalom.corpus import explain as corpus_explain
 from slalom.corpus import work
@@ -110,7 +110,7 @@ def test_a_number_on_a_page_is_that_of_the_code(page: str, claim: str) -> None:
 @pytest.mark.parametrize(
     ("constant", "as_told"),
     [
-        (windows.OVERLAP, 1 / 4),  # docs/classifiers.md: windows overlap by a quarter or more
+        (batching.OVERLAP, 1 / 4),  # docs/classifiers.md: windows overlap by a quarter or more
         (phrases.MIN_SHARE, 1 / 2),  # docs/interactions.md: at least half of what they add together
         (phrases.MIN_EFFECT, 1 / 4),  # and a quarter of the largest effect of any word
         (1 / vocabulary_fit.HELD_OUT, 1 / 5),  # docs/vocabulary.md: a fifth of the documents

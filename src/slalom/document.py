@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from slalom.errors import InputError
+
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int32]
 BoolArray = NDArray[np.bool_]
@@ -106,3 +108,41 @@ def row_keys(rows: NDArray[Any]) -> list[bytes]:
     row = np.dtype((np.void, contiguous.shape[1] * contiguous.itemsize))
     keys: list[Any] = contiguous.view(row).ravel().tolist()
     return keys
+
+
+def distinct(seen: Sequence[Hashable]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Where each distinct entry occurs first, and the number of each entry among the distinct."""
+    numbers: dict[Hashable, int] = {}
+    inverse = np.array([numbers.setdefault(entry, len(numbers)) for entry in seen], dtype=np.intp)
+    first = np.zeros(len(numbers), dtype=np.intp)
+    first[inverse[::-1]] = np.arange(len(seen))[::-1]
+    return first, inverse
+
+
+def check_units(units: NDArray[Any], n_units: int) -> None:
+    """An error where a query shows a unit that the document does not have."""
+    unknown = (units < 0) | (units >= n_units)
+    if unknown.any():
+        raise InputError(f"a query shows unit {units[unknown][0]} of a document with {n_units}")
+
+
+def with_fixed_parts(slots: IntArray, n_fixed: int, queries: Queries) -> NDArray[np.int64]:
+    """Queries with the fixed parts put between the slots: (n_queries, width + n_fixed).
+
+    Fixed parts (special tokens, separators, text that is never removed) are always shown. A
+    document is laid out as  fixed 0 · slot 0 · fixed 1 · slot 1 · … · fixed k,  and every unit
+    lives in one slot: one text has one, a pair two; text that the caller froze splits a slot in
+    two. Units keep their numbers; then come the fixed parts, then nothing at all. Whether a part
+    is token ids or characters is not known here.
+    """
+    n_units = len(slots)
+    check_units(queries[queries != END], n_units)
+    nothing = n_units + n_fixed
+    shown = queries.astype(np.int64)
+    shown[queries == END] = nothing
+    fixed = np.tile(np.arange(n_units, nothing), (len(queries), 1))
+    if n_fixed == 2:  # one slot: nothing to sort
+        return np.concatenate([fixed[:, :1], shown, fixed[:, 1:]], axis=1)
+    places = 2 * np.concatenate([slots, np.full(n_fixed + 1, n_fixed)])[shown] + 1
+    order = np.argsort(np.concatenate([places, 2 * (fixed - n_units)], axis=1), kind="stable")
+    return np.take_along_axis(np.concatenate([shown, fixed], axis=1), order, axis=1)

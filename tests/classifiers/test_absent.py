@@ -5,7 +5,8 @@ import pytest
 import torch
 
 import slalom
-from slalom.classifiers.absent import ReplacingClassifier, with_absent
+from slalom.classifiers.absent import ReplacingClassifier
+from slalom.classifiers.load import with_absent
 from slalom.document import END
 from slalom.errors import InputError
 from tokenizers_made_here import tiny

@@ -4,9 +4,9 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from slalom.classifiers.cached import CachedClassifier, distinct
+from slalom.classifiers.cached import CachedClassifier
 from slalom.classifiers.text.function import FunctionClassifier
-from slalom.document import END
+from slalom.document import END, distinct
 from slalom.errors import InputError
 
 ASKED: list[str] = []

@@ -6,7 +6,7 @@ import pytest
 import slalom
 from slalom.explainers.base import Request
 from slalom.explainers.dry_run import Cost, dry_run
-from slalom.explainers.phrases import by_phrases
+from slalom.explainers.methods import by_phrases
 
 TEXT = "A slow start, but a wonderful film with a slow end."
 

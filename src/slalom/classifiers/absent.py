@@ -12,24 +12,19 @@ from typing import Any, Protocol, cast
 import numpy as np
 
 from slalom.classifiers.base import (
+    REMOVE,
     Classifier,
+    Delegating,
     Units,
-    accelerator,
     anew,
-    checked_str,
     described,
     fingerprint_of,
-    is_independent,
-    knows_labels,
     remarks_on,
-    runs_elsewhere,
     text_logits,
     unpaid,
 )
 from slalom.document import BoolArray, Document, FloatArray, IntArray, Queries, Text
 from slalom.errors import InputError, Setting
-
-REMOVE, MASK = "remove", "mask"
 
 
 class Fills(Protocol):
@@ -48,19 +43,7 @@ class Filled:
     doubled: Document | None  # with its fillers; None: a classifier of strings
 
 
-def with_absent(classifier: Classifier, absent: str) -> Classifier:
-    """The classifier itself where absent words are removed, else one that replaces them."""
-    if not isinstance(absent, str) or not absent:
-        raise InputError(
-            Setting("absent"),
-            f' must be "remove", "mask" or a text to put in place of absent words, not {absent!r}',
-        )
-    if checked_str(absent, "the text in place of absent words") == REMOVE:
-        return classifier
-    return ReplacingClassifier(classifier, None if absent == MASK else absent)
-
-
-class ReplacingClassifier:
+class ReplacingClassifier(Delegating):
     """Shows `filler` in the place of every absent word; None: the model's mask token."""
 
     def __init__(self, classifier: Classifier, filler: str | None = None) -> None:
@@ -76,29 +59,7 @@ class ReplacingClassifier:
     def __repr__(self) -> str:
         return f"ReplacingClassifier({described(self.classifier)}, {self.filler!r})"
 
-    @property
-    def name(self) -> str:
-        return self.classifier.name
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        return self.classifier.labels
-
-    @property
-    def knows_labels(self) -> bool:
-        return knows_labels(self.classifier)
-
-    @property
-    def independent(self) -> bool:
-        return is_independent(self.classifier)
-
-    @property
-    def runs_elsewhere(self) -> bool:
-        return runs_elsewhere(self.classifier)
-
-    @property
-    def accelerator(self) -> str | None:
-        return accelerator(self.classifier)
+    outline = None  # no process without the model can fill gaps
 
     @property
     def fingerprint(self) -> str | None:
@@ -155,10 +116,6 @@ class ReplacingClassifier:
         raise InputError(
             "methods that look inside the model remove no words: leave out ", Setting("absent")
         )
-
-    def __call__(self, texts: Sequence[Text]) -> FloatArray:
-        """Texts, or pairs of texts → (n, n_classes) logits; nothing is absent from a whole text."""
-        return text_logits(self.classifier, texts)
 
     def _texts(self, document: Document, queries: Queries) -> list[Text]:
         present = _present(document, queries)

@@ -15,6 +15,7 @@ from slalom.errors import ClassifierError, InputError, UnknownNameError
 
 UNIT_KINDS = ("token", "word", "sentence")
 TOO_LONG = ("error", "truncate", "windows")
+REMOVE, MASK = "remove", "mask"  # what becomes of absent words
 MAX_TEXT = 1_000_000  # characters; to read ten times as many takes gigabytes and minutes
 MAX_SCORE = 1e30  # tables and trees keep 32 bits, whose range ends at 3e38
 Units = str | Sequence[Span] | None

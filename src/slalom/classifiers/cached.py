@@ -9,20 +9,10 @@ from threading import RLock
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from slalom.classifiers.base import Classifier, Delegating, anew
-from slalom.document import Document, FloatArray, Queries
+from slalom.document import Document, FloatArray, Queries, distinct
 from slalom.errors import InputError
-
-
-def distinct(seen: Sequence[Hashable]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Where each distinct entry occurs first, and the number of each entry among the distinct."""
-    numbers: dict[Hashable, int] = {}
-    inverse = np.array([numbers.setdefault(entry, len(numbers)) for entry in seen], dtype=np.intp)
-    first = np.zeros(len(numbers), dtype=np.intp)
-    first[inverse[::-1]] = np.arange(len(seen))[::-1]
-    return first, inverse
 
 
 class CachedClassifier(Delegating):

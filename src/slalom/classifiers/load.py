@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
-from slalom.classifiers.base import Classifier
+from slalom.classifiers.base import MASK, REMOVE, Classifier, checked_str
 from slalom.classifiers.text.function import FunctionClassifier
 from slalom.errors import FileError, InputError, MissingExtraError, Setting
 
@@ -180,6 +180,20 @@ def as_classifier(thing: Any, labels: Sequence[str] | None = None) -> Classifier
         f"{_short_repr(thing)} is not a classifier: give slalom.load(…), a transformers or "
         "scikit-learn pipeline, or a function from a list of texts to probabilities"
     )
+
+
+def with_absent(classifier: Classifier, absent: str) -> Classifier:
+    """The classifier itself where absent words are removed, else one that replaces them."""
+    if not isinstance(absent, str) or not absent:
+        raise InputError(
+            Setting("absent"),
+            f' must be "remove", "mask" or a text to put in place of absent words, not {absent!r}',
+        )
+    if checked_str(absent, "the text in place of absent words") == REMOVE:
+        return classifier
+    from slalom.classifiers.absent import ReplacingClassifier
+
+    return ReplacingClassifier(classifier, None if absent == MASK else absent)
 
 
 def _complete(thing: Any) -> Classifier:

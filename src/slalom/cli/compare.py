@@ -97,9 +97,8 @@ def compare(
     html_file: str | None,
 ) -> None:
     """Compare several methods on TEXT (if omitted, the text is read from a pipe)."""
-    from slalom.classifiers.absent import with_absent
     from slalom.classifiers.load import language_model as loaded_writer
-    from slalom.classifiers.load import load
+    from slalom.classifiers.load import load, with_absent
     from slalom.explainers.base import Request
     from slalom.explainers.splitting import document_of
     from slalom.language.scoring import AnswerScorer

@@ -34,9 +34,6 @@ if TYPE_CHECKING:
     from slalom.corpus.work import Recipe
     from slalom.explainers.execution.progress import Show
 
-TABLES = (".jsonl", ".csv", ".parquet")
-OTHER_FORMATS = (".jsonl", ".csv", ".json", ".tsv", ".txt", ".html", ".gz", ".xlsx")
-
 
 class UnnamedContext(click.Context):
     """Of the command that is meant where none is named: help and hints do not name it either."""
@@ -175,28 +172,6 @@ def _cost(prepared: "Prepared", typed: TypedModel) -> str:
     work = prepared.work
     cost = cost_of(typed.classifier(), work.recipe, work.layout, left=prepared.left)
     return f"{cost}, into {counted(len(prepared.left), 'file')}" if cost.n_sampled else str(cost)
-
-
-def is_table(
-    text: str | None, file: str | None, out: str | None, *, needs_out: bool = True
-) -> bool:
-    """Whether --file holds one text per row; by its name, as everywhere."""
-    named = "" if file is None else file.lower().removesuffix(".gz")
-    if text is None and named.endswith(TABLES):
-        if out is None and needs_out:
-            raise click.UsageError(
-                f"{file} is a table: name a file for its explanations with --out scores.parquet, "
-                "or pipe it in to explain it as one text"
-            )
-        if out is not None and out.lower().endswith(OTHER_FORMATS):
-            raise click.UsageError(
-                f"--out {out} is written as Parquet: give it a name that ends in .parquet; "
-                "--words FILE.csv also writes one row per word"
-            )
-        return True
-    if out is not None:
-        raise click.UsageError(f"--out is for tables: give one by --file ({', '.join(TABLES)})")
-    return False
 
 
 def explain_table(

@@ -96,9 +96,9 @@ def evaluate(
     jobs: int,
 ) -> None:
     """Measure methods on many texts: Parquet, Markdown and HTML tables with cost."""
-    from slalom.classifiers.absent import REMOVE, with_absent
+    from slalom.classifiers.base import REMOVE
     from slalom.classifiers.load import language_model as loaded_writer
-    from slalom.classifiers.load import load
+    from slalom.classifiers.load import load, with_absent
     from slalom.evaluation.rows import Store
     from slalom.evaluation.run import Plan
     from slalom.metrics.table import CURVES, METRICS

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from slalom.cli.corpus import explain_table, is_table
+from slalom.cli.corpus import explain_table
 from slalom.cli.model import TypedModel, labels_typed, model_options
 from slalom.cli.picture import picture_typed
 from slalom.cli.typed import (
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from slalom.explanation import Explanation
     from slalom.views.terminal import TerminalView
 
+TABLES = (".jsonl", ".csv", ".parquet")
+OTHER_FORMATS = (".jsonl", ".csv", ".json", ".tsv", ".txt", ".html", ".gz", ".xlsx")
 MAX_WIDTH = 100  # columns; longer lines are hard to read
 
 
@@ -143,7 +145,7 @@ def explain(
         model, device, revision, labels_typed(labels), prompt, base_url, samples, cache, absent
     )
     check_words(words)
-    if is_table(text, file, out, needs_out=not dry_run):
+    if _is_table(text, file, out, needs_out=not dry_run):
         assert file is not None
         if files or plot_file or scores or pairs or counterfactual:
             raise click.UsageError(f"{file} is a table: its results go to --out")
@@ -170,8 +172,7 @@ def explain(
     columns = _columns(scores)
     with sentences_for_warnings():
         from slalom.explainers.base import Request
-        from slalom.explainers.methods import explain, with_max_error
-        from slalom.explainers.phrases import by_phrases
+        from slalom.explainers.methods import by_phrases, explain, with_max_error
         from slalom.explainers.splitting import document_of
         from slalom.views.reading import checked_names
 
@@ -225,6 +226,28 @@ def explain(
         click.echo(turned, err=True)
     if problem is not None:
         raise problem
+
+
+def _is_table(
+    text: str | None, file: str | None, out: str | None, *, needs_out: bool = True
+) -> bool:
+    """Whether --file holds one text per row; by its name, as everywhere."""
+    named = "" if file is None else file.lower().removesuffix(".gz")
+    if text is None and named.endswith(TABLES):
+        if out is None and needs_out:
+            raise click.UsageError(
+                f"{file} is a table: name a file for its explanations with --out scores.parquet, "
+                "or pipe it in to explain it as one text"
+            )
+        if out is not None and out.lower().endswith(OTHER_FORMATS):
+            raise click.UsageError(
+                f"--out {out} is written as Parquet: give it a name that ends in .parquet; "
+                "--words FILE.csv also writes one row per word"
+            )
+        return True
+    if out is not None:
+        raise click.UsageError(f"--out is for tables: give one by --file ({', '.join(TABLES)})")
+    return False
 
 
 def _cost(

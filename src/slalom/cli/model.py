@@ -52,7 +52,7 @@ class TypedModel:
 
     def classifier(self) -> "Classifier":
         """A model that runs here, or one behind an address."""
-        from slalom.classifiers.absent import with_absent
+        from slalom.classifiers.load import with_absent
 
         return with_absent(self._loaded(), self.absent)
 

@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from slalom.classifiers.base import Classifier, Delegating, anew, unpaid
-from slalom.classifiers.cached import distinct
-from slalom.document import Document, FloatArray, Queries, Text
+from slalom.document import Document, FloatArray, Queries, Text, distinct
 from slalom.explainers.base import Asking, Explainer, Look, Plan, Request
 from slalom.explainers.execution.steps import Order, in_step, run_local
 from slalom.explainers.surrogate import SurrogateExplainer

@@ -13,9 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from slalom.classifiers.absent import REMOVE, with_absent
-from slalom.classifiers.base import Classifier, Units, knows_labels, runs_elsewhere, target_of
-from slalom.classifiers.load import as_classifier
+from slalom.classifiers.base import (
+    REMOVE,
+    UNIT_KINDS,
+    Classifier,
+    Units,
+    knows_labels,
+    runs_elsewhere,
+    target_of,
+)
+from slalom.classifiers.load import as_classifier, with_absent
 from slalom.document import Document, Text
 from slalom.errors import InputError, Setting, SlalomWarning, UnknownNameError, counted
 from slalom.explainers.adaptive import WithMaxError
@@ -39,7 +46,7 @@ from slalom.explainers.execution.driver import (
 from slalom.explainers.execution.progress import Meter, Progress, Wait, bar
 from slalom.explainers.execution.steps import Order
 from slalom.explainers.execution.workers import workers_pay
-from slalom.explainers.phrases import by_phrases
+from slalom.explainers.phrases import PHRASE, ByPhrases
 from slalom.explainers.splitting import Splitting, document_of
 from slalom.explainers.surrogate import SurrogateExplainer
 from slalom.explainers.table import METHODS as METHODS
@@ -202,6 +209,15 @@ def with_max_error(method: str | Explainer, max_error: float | None) -> Explaine
     """A method by its name; with `max_error` one that goes on until its errors are so small."""
     chosen = method_named(method)
     return chosen if max_error is None else WithMaxError(chosen, max_error)
+
+
+def by_phrases(method: Explainer, units: Units, too_long: str) -> tuple[Explainer, Units]:
+    """The method and the units it is given: words, where phrases are wanted."""
+    if isinstance(units, str) and units == PHRASE:
+        return ByPhrases(method, too_long), "word"
+    if isinstance(units, str) and units not in UNIT_KINDS:
+        raise UnknownNameError("unit kind", units, (*UNIT_KINDS, PHRASE))
+    return method, units.tolist() if isinstance(units, np.ndarray) else units
 
 
 def _each(

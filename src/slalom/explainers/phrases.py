@@ -14,9 +14,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from slalom.classifiers.base import UNIT_KINDS, Units
 from slalom.document import Document, FloatArray, Queries, queries_from_masks
-from slalom.errors import BudgetError, Setting, UnknownNameError, counted
+from slalom.errors import BudgetError, Setting, counted
 from slalom.explainers.base import (
     Around,
     Ask,
@@ -55,15 +54,6 @@ class ByPhrases(Around):
         left = None if n_queries is None else n_queries - answers.n_queries
         found = yield from self.method.plan(phrases, replace(request, n_queries=left))
         return noted(found, _outcome(document.n_units, phrases.n_units))
-
-
-def by_phrases(method: Explainer, units: Units, too_long: str) -> tuple[Explainer, Units]:
-    """The method and the units it is given: words, where phrases are wanted."""
-    if isinstance(units, str) and units == PHRASE:
-        return ByPhrases(method, too_long), "word"
-    if isinstance(units, str) and units not in UNIT_KINDS:
-        raise UnknownNameError("unit kind", units, (*UNIT_KINDS, PHRASE))
-    return method, units.tolist() if isinstance(units, np.ndarray) else units
 
 
 def _neighbours(document: Document) -> Queries:

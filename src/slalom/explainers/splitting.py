@@ -25,7 +25,7 @@ from weakref import finalize
 import numpy as np
 
 from slalom.classifiers.base import Classifier, Units, checked_text, defined_together
-from slalom.classifiers.text.spaceless import would_have_words
+from slalom.classifiers.text.units import would_have_words
 from slalom.document import Document, Span, Text
 from slalom.errors import InputError
 from slalom.explainers.execution.pool import Ask, submit

@@ -7,13 +7,12 @@ import json
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, TypeVar
 
-from slalom.classifiers.absent import REMOVE, with_absent
-from slalom.classifiers.base import Units, checked_text
+from slalom.classifiers.base import REMOVE, Units, checked_text
+from slalom.classifiers.load import with_absent
 from slalom.document import Text
 from slalom.errors import DamageError
 from slalom.explainers.base import Explainer, Request
-from slalom.explainers.methods import checked_repeats, method_named
-from slalom.explainers.phrases import by_phrases
+from slalom.explainers.methods import by_phrases, checked_repeats, method_named
 from slalom.schema import Within, read_as
 from slalom.web.limits import Limits, Refusal
 from slalom.web.models import Model, Models

@@ -8,11 +8,10 @@ import pytest
 import torch
 
 from slalom.classifiers.huggingface import encoder
-from slalom.classifiers.huggingface.batching import LongArray, TokenRows, assemble
+from slalom.classifiers.huggingface.batching import LongArray, TokenRows, assemble, frame_in
 from slalom.classifiers.huggingface.classifier import HuggingFaceClassifier
 from slalom.classifiers.huggingface.encoder import quickest
 from slalom.classifiers.huggingface.held import Held, held
-from slalom.classifiers.huggingface.windows import frame_in
 from slalom.document import END, Queries, queries_from_masks
 from tokenizers_made_here import TEXTS, made, tiny
 

@@ -6,10 +6,9 @@ import torch
 from click.testing import CliRunner
 
 import slalom
-from slalom.classifiers.huggingface.batching import TokenRows
+from slalom.classifiers.huggingface.batching import TokenRows, Windowed, in_windows
 from slalom.classifiers.huggingface.causal import CausalClassifier
 from slalom.classifiers.huggingface.classifier import HuggingFaceClassifier
-from slalom.classifiers.huggingface.windows import Windowed, in_windows
 from slalom.classifiers.internals import internals_of
 from slalom.cli.main import commands
 from slalom.document import END, queries_from_masks

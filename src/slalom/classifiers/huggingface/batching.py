@@ -1,10 +1,14 @@
 """From queries to rows of token ids, and from rows to batches of like lengths: integers only.
 
-A frame holds the token ids of a document, laid out as in classifiers/slots.py. This part knows
-no model and no tokenizer.
+A frame holds the token ids of a document: its units, then what is always shown. Rows longer than a
+model reads are cut into windows, and scores averaged over them. Every window begins and ends with
+the tokens that are always shown (special ones, the prompt); between them it holds as many others
+as fit. Windows are full and evenly spaced, so that they overlap by at least a quarter. A row that
+fits, as most queries do, is one window and asked as it is. This part knows no model and no
+tokenizer.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,12 +16,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slalom.classifiers.slots import check_units, with_fixed_parts
-from slalom.document import END, IntArray, Queries
+from slalom.document import (
+    END,
+    Document,
+    FloatArray,
+    IntArray,
+    Queries,
+    check_units,
+    with_fixed_parts,
+)
+from slalom.errors import InputError
 
 LongArray = NDArray[np.int64]
 TOLERATED_PADDING = 0.05  # share of a batch's tokens
 SMALL = 1 / 16  # of a full batch: to start another one takes a device as long
+OVERLAP = 0.25  # of a window, at least
+MIN_ROOM = 4  # tokens of the text in a window; fewer say nothing
 MAX_ROWS = 2**15  # per batch: attention kernels of CUDA refuse 2**16, "invalid argument"
 
 
@@ -137,6 +151,115 @@ def row_bytes(rows: TokenRows, *, with_types: bool) -> list[bytes]:
     if with_types:
         return [ids[start:end] + types[start:end] for start, end in borders]
     return [ids[start:end] for start, end in borders]
+
+
+def seen_rows(document: Document, queries: Queries) -> list[Hashable]:
+    """The rows of ids that a model reads, each as bytes."""
+    frame = frame_in(document)
+    return list(row_bytes(assemble(frame, queries), with_types=bool(frame.types.any())))
+
+
+@dataclass(frozen=True, eq=False)
+class Windowed:
+    """A frame whose rows may be longer than the model reads."""
+
+    frame: Frame
+    before: int  # tokens every window begins with
+    after: int  # tokens it ends with
+    room: int  # tokens between them
+
+    @property
+    def overlap(self) -> int:
+        return int(self.room * OVERLAP)
+
+    @property
+    def limit(self) -> int:
+        return self.before + self.room + self.after
+
+    def starts(self, length: int) -> LongArray:
+        """Where the windows of a row begin, counted from its first token of the text."""
+        n = length - self.before - self.after
+        if n <= self.room:
+            return np.zeros(1, dtype=np.int64)
+        step = self.room - self.overlap
+        n_windows = 1 + -(-(n - self.room) // step)
+        return np.linspace(0, n - self.room, n_windows).round().astype(np.int64)
+
+
+def windowed(frame: Frame, before: int, after: int, *, limit: int) -> Windowed:
+    room = limit - before - after
+    if room < MIN_ROOM:
+        raise InputError(
+            f"the model reads {limit} tokens, of which {before + after} are special ones or the "
+            "prompt: too few are left for windows, shorten the prompt"
+        )
+    return Windowed(frame, before, after, room)
+
+
+def note_on(frame: Windowed, n_tokens: int) -> str:
+    """What a reader must know about the full text."""
+    n_windows = len(frame.starts(n_tokens))
+    return (
+        f"read in {n_windows} windows of {frame.room} tokens, overlapping by at least "
+        f"{frame.overlap}; scores are averages over the windows"
+    )
+
+
+def frame_in(document: Document) -> Frame:
+    """The frame of a document that was split by tokens."""
+    frame = document.frame
+    if isinstance(frame, Windowed):
+        return frame.frame
+    if not isinstance(frame, Frame):
+        raise InputError("this document was split by another classifier: split it with this one")
+    return frame
+
+
+def answered(
+    asked: Sequence[tuple[Document, Queries]], ask: Callable[[TokenRows], FloatArray]
+) -> list[FloatArray]:
+    """One row of scores per query, all windows of all documents asked in one go."""
+    parts = [
+        in_windows(assemble(frame_in(document), queries), document.frame)
+        for document, queries in asked
+    ]
+    if not parts:
+        return []
+    scores = ask(joined([rows for rows, _ in parts]))
+    ends = np.cumsum([len(rows.lengths) for rows, _ in parts])[:-1]
+    return [
+        _means(part, owners, len(queries))
+        for part, (_, owners), (_, queries) in zip(
+            np.split(scores, ends), parts, asked, strict=True
+        )
+    ]
+
+
+def in_windows(rows: TokenRows, frame: object) -> tuple[TokenRows, LongArray]:
+    """The rows a model can read, and the row that each of them is a window of."""
+    n_rows = len(rows.lengths)
+    if not isinstance(frame, Windowed) or not (rows.lengths > frame.limit).any():
+        return rows, np.arange(n_rows)
+    sources, lengths, owners = [], [], []
+    for number, (begin, length) in enumerate(zip(rows.starts, rows.lengths, strict=True)):
+        body = min(frame.room, int(length) - frame.before - frame.after)
+        head = begin + np.arange(frame.before)
+        tail = begin + length - frame.after + np.arange(frame.after)
+        for start in frame.starts(int(length)):
+            inside = begin + frame.before + start + np.arange(body)
+            sources.append(np.concatenate([head, inside, tail]))
+            lengths.append(frame.before + body + frame.after)
+            owners.append(number)
+    source = np.concatenate(sources)
+    return TokenRows(rows.ids[source], rows.types[source], np.array(lengths)), np.array(owners)
+
+
+def _means(scores: FloatArray, owners: LongArray, n_rows: int) -> FloatArray:
+    if len(scores) == n_rows:
+        return scores
+    sums = np.zeros((n_rows, scores.shape[1]))
+    np.add.at(sums, owners, scores)
+    return sums / np.bincount(owners, minlength=n_rows)[:, None]
 
 
 def in_row_order(lengths: LongArray, *, budget: int) -> Iterator[LongArray]:

@@ -160,24 +160,46 @@ def _positions(model: nn.Module) -> int:
     return _known_positions[model]
 
 
-def answers(model: nn.Module, rows: TokenRows, *, spare_pad: int | None, typed: bool) -> FloatArray:
+def answers(model: nn.Module, tokenizer: Any, rows: TokenRows) -> FloatArray:
     """What the model says to each row: (n_rows, n_outputs)."""
-    pad = _pad_id(model, rows, spare=spare_pad)
+    device = device_of(model)
+    pad = _pad_id(model, rows, spare=tokenizer.pad_token_id)
     budget = tokens_per_batch(model) if pad is not None else 1
+    typed = (
+        forward_accepts(model, "token_type_ids") and "token_type_ids" in tokenizer.model_input_names
+    )
 
-    def ask(chosen: LongArray) -> Tensor:
+    def plain(chosen: LongArray) -> Tensor:
         return _scores(model, _inputs(model, there, chosen, pad=pad or 0, typed=typed))
 
+    def ask(chosen: LongArray) -> Tensor:
+        """Short rows in no smaller batches than MIN_ROWS: a product of fewer rounds in another way.
+
+        So a short text gets the same answers alone and among others, but for a last digit at times.
+        """
+        few = device.type == "cpu" and len(chosen) < MIN_ROWS
+        shown = (
+            np.resize(chosen, MIN_ROWS) if few and rows.lengths[chosen].max() <= SHORT else chosen
+        )
+        try:
+            scores = quick(shown)
+        except torch.OutOfMemoryError:
+            raise
+        except Exception:
+            if quick is plain:
+                raise
+            scores = plain(shown)  # what cannot be answered gets the model's own word on it
+        return scores[: len(chosen)]
+
     with borrowed(model, pad):
-        there = held(rows, device_of(model))
+        there = held(rows, device)
         waiting = in_row_order(rows.lengths, budget=budget)
-        quick = end_to_end(model, there, ask, typed=typed)
-        if quick is None:
+        found = end_to_end(model, there, plain, typed=typed)
+        if found is None:
             waiting = _padded_batches(model, rows, budget=budget)
-            quick = quickest(model, there, ask, typed=typed, multiple=_step_of(model, rows))
-        if device_of(model).type == "cpu":
-            quick = _with_copies(quick, rows)
-        begun = in_turn(model, waiting, quick)
+            found = quickest(model, there, plain, typed=typed, multiple=_step_of(model, rows))
+        quick = found
+        begun = in_turn(model, waiting, ask)
     return begun.answers()  # a GPU may be told of the next batch while it is at work on this one
 
 
@@ -187,22 +209,6 @@ def _padded_batches(model: nn.Module, rows: TokenRows, *, budget: int) -> Iterat
     weight = next(model.parameters(), None)
     small = SMALL if weight is None else small_share(weight, n_weights_of(model), budget)
     return batches(rows.lengths, budget=budget, padding=_may_pad(model), small=small, alike=alike)
-
-
-def _with_copies(
-    ask: Callable[[LongArray], Tensor], rows: TokenRows
-) -> Callable[[LongArray], Tensor]:
-    """Short rows in no smaller batches than MIN_ROWS: a product of fewer rounds in another way.
-
-    So a short text gets the same answers alone and among others, but for a last digit at times.
-    """
-
-    def asked(chosen: LongArray) -> Tensor:
-        if len(chosen) >= MIN_ROWS or rows.lengths[chosen].max() > SHORT:
-            return ask(chosen)
-        return ask(np.resize(chosen, MIN_ROWS))[: len(chosen)]
-
-    return asked
 
 
 def tokens_per_batch(model: nn.Module) -> int:

@@ -15,7 +15,14 @@ import numpy as np
 
 from slalom.classifiers.base import Units, checked_logits, checked_text, described
 from slalom.classifiers.fingerprint import fingerprint
-from slalom.classifiers.huggingface.batching import TokenRows, assemble, joined, row_bytes
+from slalom.classifiers.huggingface.batching import (
+    TokenRows,
+    answered,
+    assemble,
+    frame_in,
+    joined,
+    row_bytes,
+)
 from slalom.classifiers.huggingface.calls import (
     checked_precision,
     context_length,
@@ -25,7 +32,6 @@ from slalom.classifiers.huggingface.calls import (
 from slalom.classifiers.huggingface.encoding import Encoded, checked_texts, document_of
 from slalom.classifiers.huggingface.next_token import next_tokens
 from slalom.classifiers.huggingface.tokenizing import checked_tokenizer, encode, with_fillers
-from slalom.classifiers.huggingface.windows import answered, frame_in
 from slalom.classifiers.text.units import stripped
 from slalom.document import Document, FloatArray, Queries, Text
 from slalom.errors import InputError

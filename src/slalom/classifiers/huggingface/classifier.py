@@ -14,27 +14,24 @@ from transformers import PreTrainedModel
 
 from slalom.classifiers.base import Units, checked_logits, checked_text, described
 from slalom.classifiers.fingerprint import fingerprint
-from slalom.classifiers.huggingface.batching import TokenRows, joined
+from slalom.classifiers.huggingface.batching import TokenRows, answered, joined, seen_rows
 from slalom.classifiers.huggingface.calls import (
     answers,
     checked_precision,
     context_length,
     device_of,
-    forward_accepts,
     in_precision,
     name_of,
 )
 from slalom.classifiers.huggingface.encoding import checked_texts, document_of
 from slalom.classifiers.huggingface.internals import ModelInternals, internals_of_model
-from slalom.classifiers.huggingface.outline import Outline, Splitter, seen_rows
+from slalom.classifiers.huggingface.outline import Outline, Splitter
 from slalom.classifiers.huggingface.tokenizing import (
     checked_tokenizer,
     encode,
-    makes_types,
     with_fillers,
     written,
 )
-from slalom.classifiers.huggingface.windows import answered
 from slalom.document import Document, FloatArray, Queries, Text
 from slalom.errors import InputError
 
@@ -149,7 +146,7 @@ class HuggingFaceClassifier:
         """(n, n_classes) logits: what the classifier says of n whole texts."""
         if not len(checked_texts(texts)):
             return np.zeros((0, len(self.labels)))
-        return self._ask(joined([self._whole(text) for text in texts]))
+        return self._ask(joined([encode(self.tokenizer, text).row() for text in texts]))
 
     def internals(self) -> ModelInternals:
         """What gradient and attention methods ask for."""
@@ -177,29 +174,21 @@ class HuggingFaceClassifier:
         stated = getattr(self._config, "num_labels", None)
         if stated is not None and isinstance(self.model, PreTrainedModel):
             return int(stated)
-        return int(self._outputs(self._whole("a")).shape[1])  # a wrapped model: ask it
-
-    def _whole(self, text: Text) -> TokenRows:
-        """The ordinary encoding of a text, as one row."""
-        return encode(self.tokenizer, text).row()
+        row = encode(self.tokenizer, "a").row()
+        return int(answers(self._cast_model, self.tokenizer, row).shape[1])  # a wrapped model
 
     def _ask(self, rows: TokenRows) -> FloatArray:
-        scores = self._outputs(rows)
         n_rows, name = len(rows.lengths), self.name
-        checked = checked_logits(scores, n_queries=n_rows, n_classes=self._n_outputs, name=name)
-        return np.hstack([np.zeros((n_rows, 1)), checked]) if self._one_log_odds else checked
-
-    def _outputs(self, rows: TokenRows) -> FloatArray:
-        if not len(rows.lengths):
-            return np.zeros((0, self._n_outputs))
+        if not n_rows:
+            return np.zeros((0, len(self.labels)))
         if not rows.lengths.all():
-            raise InputError(f"{self.name} cannot read an empty input: it has no special tokens")
+            raise InputError(f"{name} cannot read an empty input: it has no special tokens")
         limit = context_length(self.model, self.tokenizer)
         if rows.lengths.max() > limit:
             raise InputError(
                 f"a text of {rows.lengths.max()} tokens, special ones included, is longer than "
-                f"the {limit} that {self.name} reads: shorten it"
+                f"the {limit} that {name} reads: shorten it"
             )
-        spare = self.tokenizer.pad_token_id
-        typed = forward_accepts(self.model, "token_type_ids") and makes_types(self.tokenizer)
-        return answers(self._cast_model, rows, spare_pad=spare, typed=typed)
+        said = answers(self._cast_model, self.tokenizer, rows)
+        scores = checked_logits(said, n_queries=n_rows, n_classes=self._n_outputs, name=name)
+        return np.hstack([np.zeros((n_rows, 1)), scores]) if self._one_log_odds else scores

@@ -84,9 +84,13 @@ class Layer:
 
     def all_tokens(self, start: Start, mask: Tensor | None) -> Tensor:
         """(n_rows, width, size) from as many; the mask is (n_rows, width)."""
-        query, key, value = (self.heads(part).transpose(1, 2) for part in start[1:])
-        shown = None if mask is None else mask[:, None, None]
-        read = functional.scaled_dot_product_attention(query, key, value, attn_mask=shown)
+        query, key, value = map(self.heads, start[1:])
+        read = functional.scaled_dot_product_attention(
+            query.transpose(1, 2),
+            key.transpose(1, 2),
+            value.transpose(1, 2),
+            attn_mask=None if mask is None else mask[:, None, None],
+        )
         return self.feed(self.add(read.transpose(1, 2).flatten(2), start[0]))
 
     def first_token(self, hidden: Tensor, mask: Tensor | None) -> Tensor:
@@ -304,7 +308,7 @@ def end_to_end(model: Any, there: Held, plain: Ask, *, typed: bool) -> Ask | Non
             return None
     except Exception:  # whatever it is, rows can be padded
         return None
-    return _safely(ask, plain)
+    return ask
 
 
 def quickest(model: Any, there: Held, plain: Ask, *, typed: bool, multiple: int = 1) -> Ask:
@@ -318,21 +322,7 @@ def quickest(model: Any, there: Held, plain: Ask, *, typed: bool, multiple: int 
             return plain
     except Exception:  # other names, ids that the model lacks: it will say itself what is wrong
         return plain
-    return _safely(ask, plain)
-
-
-def _safely(ask: Ask, plain: Ask) -> Ask:
-    """What cannot be answered gets the model's own word on it."""
-
-    def asked(chosen: LongArray) -> Tensor:
-        try:
-            return ask(chosen)
-        except torch.OutOfMemoryError:
-            raise
-        except Exception:
-            return plain(chosen)
-
-    return asked
+    return ask
 
 
 def _agree(model: Any, ask: Ask, plain: Ask, rows: TokenRows, *, known: Known) -> bool:

@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from slalom.classifiers.base import TOO_LONG, Units
-from slalom.classifiers.huggingface.batching import Frame, TokenRows
-from slalom.classifiers.huggingface.windows import frame_in, note_on, windowed
+from slalom.classifiers.huggingface.batching import Frame, TokenRows, frame_in, note_on, windowed
 from slalom.classifiers.text.units import Run, cuts_of, grouped_runs, spanned_runs, token_runs
 from slalom.document import Document, Span, Text, features_of
 from slalom.errors import InputError, Setting, UnknownNameError

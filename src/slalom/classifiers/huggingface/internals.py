@@ -26,12 +26,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
-from slalom.classifiers.huggingface.batching import Frame, assemble
+from slalom.classifiers.huggingface.batching import Frame, Windowed, assemble
 from slalom.classifiers.huggingface.calls import forward_accepts, preserve_settings
-from slalom.classifiers.huggingface.windows import Windowed
 from slalom.classifiers.internals import Outcome
-from slalom.classifiers.slots import with_fixed_parts
-from slalom.document import Document, IntArray
+from slalom.document import Document, IntArray, with_fixed_parts
 from slalom.errors import ClassifierError, InputError
 
 

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from slalom.classifiers.base import Units, checked_text
-from slalom.classifiers.huggingface.batching import TokenRows, assemble, row_bytes
+from slalom.classifiers.huggingface.batching import TokenRows, answered, seen_rows
 from slalom.classifiers.huggingface.encoding import Encoded, document_of
-from slalom.classifiers.huggingface.windows import answered, frame_in
 from slalom.document import Document, FloatArray, Queries, Text
 from slalom.errors import ClassifierError
 
@@ -38,12 +37,6 @@ class Outline:
 
     def logits(self, asked: Sequence[tuple[Document, Queries]]) -> NoReturn:
         raise ClassifierError(f"{self.name} is here without its model")
-
-
-def seen_rows(document: Document, queries: Queries) -> list[Hashable]:
-    """The rows of ids that a model reads, each as bytes."""
-    frame = frame_in(document)
-    return list(row_bytes(assemble(frame, queries), with_types=bool(frame.types.any())))
 
 
 _read: dict[str, Any] = {}  # the last tokenizer, by the digest of its file

@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from slalom.classifiers.huggingface.batching import Frame
+from slalom.classifiers.huggingface.batching import Frame, Windowed, frame_in
 from slalom.classifiers.huggingface.calls import preserve_tokenizer
 from slalom.classifiers.huggingface.encoding import Encoded
 from slalom.classifiers.huggingface.outline import Splitter
-from slalom.classifiers.huggingface.windows import Windowed, frame_in
 from slalom.document import Document, Text
 from slalom.errors import InputError, Setting
 

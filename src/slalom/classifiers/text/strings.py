@@ -12,7 +12,6 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from slalom.classifiers.slots import with_fixed_parts
 from slalom.classifiers.text.units import Cut, cuts_of, stripped
 from slalom.document import (
     END,
@@ -23,6 +22,7 @@ from slalom.document import (
     Span,
     Text,
     features_of,
+    with_fixed_parts,
 )
 from slalom.errors import InputError
 

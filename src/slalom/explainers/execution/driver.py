@@ -46,7 +46,7 @@ def explained(
         for chunk in chunks(order, documents, n_queries=n_queries):
             readable = [document for document in chunk if isinstance(document, Document)]
             counter = None if meter is None else meter.chunk(planned(order, readable))
-            if workers_pay(classifier, order, readable):
+            if len(readable) > 1 and workers_pay(classifier, order, readable):
                 desk = desk or kept.enter_context(desk_of(classifier))
                 tell = _told_nobody if counter is None else counter.answered
                 waiting.append(_Begun(desk, chunk, counter, desk.begin(order, readable, tell)))

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from slalom.classifiers.base import Classifier, anew, checked_logits, is_independent, remarks_on
-from slalom.classifiers.cached import distinct
-from slalom.document import END, Document, FloatArray, Queries, stack
+from slalom.document import END, Document, FloatArray, Queries, distinct, stack
 from slalom.errors import ClassifierError, SlalomError, counted
 from slalom.explainers.base import (
     Answers,
@@ -61,84 +60,35 @@ def in_step(
     n_each: int = 1,
 ) -> list[Any]:
     """What each of them returns; with `keep_errors` its SlalomError where it fails."""
-    jobs = [Job(plan, Conversation(classifier, n_each)) for plan in plans]
-    _advance([(job, None) for job in jobs], keep_errors)
-    while waiting := [job for job in jobs if job.pending is not None]:
-        _advance(_answered(classifier, waiting, keep_errors), keep_errors)
-    return [job.result for job in jobs]
+    runs = [Run(plan, classifier, n_each) for plan in plans]
+    _advance([(run, None) for run in runs], keep_errors)
+    while waiting := [run for run in runs if run.pending is not None]:
+        _advance(_answered(waiting, keep_errors), keep_errors)
+    return [run.result for run in runs]
 
 
-def _advance(told: "Sequence[tuple[Job, Any]]", keep_errors: bool) -> None:
+def _advance(told: "Sequence[tuple[Run, Any]]", keep_errors: bool) -> None:
     with one_thread():
-        for job, answer in told:
+        for run, answer in told:
             try:
-                job.advance(answer)
+                run.advance(answer)
             except SlalomError as problem:
                 if not keep_errors:
                     raise
-                job.fail(problem)
+                run.fail(problem)
 
 
-def _answered(
-    classifier: Classifier, jobs: "Sequence[Job]", keep_errors: bool
-) -> "list[tuple[Job, Any]]":
+def _answered(runs: "Sequence[Run]", keep_errors: bool) -> "list[tuple[Run, Any]]":
     """All together; where that fails and errors are kept, each for itself."""
     try:
-        return list(zip(jobs, _answers(classifier, jobs), strict=True))
+        return list(zip(runs, _answers(runs), strict=True))
     except SlalomError as problem:
         if not keep_errors:
             raise
-        if len(jobs) == 1:
-            jobs[0].fail(problem)
+        if len(runs) == 1:
+            runs[0].fail(problem)
             return []
-    return [told for job in jobs for told in _answered(classifier, [job], keep_errors)]
-
-
-@dataclass(eq=False)
-class Job:
-    """One generator, and where it stands: it waits for answers, or it is done."""
-
-    plan: Asking[Any]
-    conversation: "Conversation"
-    pending: "Pending | None" = None
-    result: Any = None
-    seconds: float = 0.0  # of its own computing
-
-    def advance(self, answer: Any = None) -> None:
-        """Up to what it asks next, or its end."""
-        start, classifier = perf_counter(), self.conversation.classifier
-        try:
-            wanted = self.plan.send(answer)
-            while not isinstance(wanted, Ask):
-                wanted = self.plan.send(_without_asking(classifier, wanted))
-            self.pending = self.conversation.begin(wanted)
-        except StopIteration as done:
-            self.pending, self.result = None, done.value
-        finally:
-            self.seconds += perf_counter() - start
-        if isinstance(self.result, Explanation):
-            self.result = self._with_cost(self.result)
-
-    def fail(self, problem: SlalomError) -> None:
-        self.pending, self.result = None, problem
-
-    def _with_cost(self, explanation: Explanation) -> Explanation:
-        """What all its rounds cost together, beside what it computed itself."""
-        asked, quality = self.conversation, explanation.quality
-        cost = replace(
-            quality,
-            n_queries=asked.n_queries,
-            n_repeats=asked.n_repeats,
-            n_tokens=asked.n_tokens + quality.n_tokens,
-            seconds=asked.seconds + self.seconds,
-        )
-        return replace(explanation, quality=cost)
-
-
-def _without_asking(classifier: Classifier, wanted: Split | Look) -> Any:
-    if isinstance(wanted, Look):
-        return wanted.at(classifier)
-    return classifier.split(wanted.document.text, wanted.spans, too_long=wanted.too_long)
+    return [told for run in runs for told in _answered([run], keep_errors)]
 
 
 @dataclass(eq=False)
@@ -178,90 +128,116 @@ class Pending:
         return self.ask.document, again[list(self.again.values())]
 
 
-@dataclass(frozen=True, eq=False)
-class Said:
-    """What a classifier said to what was new of one Ask."""
-
-    rounds: FloatArray  # (n_each, n_asked, n_classes)
-    again: FloatArray  # (n_again, n_classes)
-    n_tokens: tuple[int, int]  # of those asked, each once, and of those asked anew
-    seconds: float
-
-
 @dataclass(eq=False)
-class Conversation:
-    """All that is asked about one text, every query `n_each` times."""
+class Run:
+    """One generator and all that is asked about its text, every query `n_each` times."""
 
+    plan: Asking[Any]
     classifier: Classifier
     n_each: int = 1
+    pending: Pending | None = None  # what it waits for; None: it has its result
+    result: Any = None
     known: dict[Hashable, FloatArray] = field(default_factory=dict)
     accounts: dict[int, Account] = field(default_factory=dict)  # by the identity of the frame
     n_tokens: int = 0
-    seconds: float = 0.0
+    seconds: float = 0.0  # of asking, and of its own computing
 
-    @property
-    def n_repeats(self) -> int:
-        n_again = sum(account.n_again for account in self.accounts.values())
-        return n_again + (self.n_each - 1) * len(self.known)
+    def advance(self, answer: Any = None) -> None:
+        """Up to what it asks next, or its end."""
+        start = perf_counter()
+        try:
+            wanted = self.plan.send(answer)
+            while not isinstance(wanted, Ask):
+                wanted = self.plan.send(self._without_asking(wanted))
+            self.pending = self.begin(wanted)
+        except StopIteration as done:
+            self.pending, self.result = None, done.value
+        finally:
+            self.seconds += perf_counter() - start
+        if isinstance(self.result, Explanation):
+            self.result = self._with_cost(self.result)
 
-    @property
-    def n_queries(self) -> int:
-        return self.n_repeats + len(self.known)
+    def fail(self, problem: SlalomError) -> None:
+        self.pending, self.result = None, problem
+
+    def _without_asking(self, wanted: Split | Look) -> Any:
+        if isinstance(wanted, Look):
+            return wanted.at(self.classifier)
+        text, spans = wanted.document.text, wanted.spans
+        return self.classifier.split(text, spans, too_long=wanted.too_long)
+
+    def _with_cost(self, explanation: Explanation) -> Explanation:
+        """What all its rounds cost together, beside what it looked at itself."""
+        quality = explanation.quality
+        n_repeats = sum(account.n_again for account in self.accounts.values())
+        n_repeats += (self.n_each - 1) * len(self.known)
+        cost = replace(
+            quality,
+            n_queries=len(self.known) + n_repeats,
+            n_repeats=n_repeats,
+            n_tokens=self.n_tokens + quality.n_tokens,
+            seconds=self.seconds,
+        )
+        return replace(explanation, quality=cost)
 
     def begin(self, ask: Ask) -> Pending:
         """Find out what is to be asked."""
         account, document = self._account(ask.document), ask.document
+        room = account.room(ask)
         again: dict[Hashable, int] = {}
         if ask.again is not None:
             twice, known = account.twice, account.known
             read = _first_places(self.classifier.seen(document, ask.again))
             again = {one: at for one, at in read.items() if one in known and one not in twice}
-            again = dict(list(again.items())[: account.room(ask)])
+            again = dict(list(again.items())[:room])
         entries = self.classifier.seen(document, ask.queries)
         new = {one: at for one, at in _first_places(entries).items() if one not in account.known}
-        room = account.room(ask)
         new = new if room is None else dict(list(new.items())[: max(0, room - len(again))])
         asked = {one: at for one, at in new.items() if one not in self.known}
         return Pending(ask, account, entries, new, asked, again)
 
-    def end(self, pending: Pending, said: Said) -> Answers:
-        """Keep what was said to the new queries; answers to all of them."""
-        account = self._keep(pending, said)
+    def end(self, rounds: FloatArray, again: FloatArray) -> Answers:
+        """Keep what was said to the pending queries; answers to all of them.
+
+        The numbers are (n_each, n_asked, n_classes) and (n_again, n_classes).
+        """
+        pending, n_each = self.pending, self.n_each
+        assert pending is not None
+        account = pending.account
+        self._keep(pending, rounds, again)
         answered = np.array([one in account.known for one in pending.entries], dtype=bool)
         rows = np.flatnonzero(answered)
         entries = [pending.entries[at] for at in rows.tolist()]
         first, inverse = distinct(entries)
-        logits = [account.known[entry] for entry in entries]
-        n_repeats = account.n_again + (self.n_each - 1) * len(account.known)
+        labels = tuple(self.classifier.labels)
+        logits = np.array([account.known[entry] for entry in entries])
+        every = np.array(list(account.known.values()))
+        n_repeats = account.n_again + (n_each - 1) * len(account.known)
         return Answers(
-            logits=np.array(logits).reshape(len(rows), len(self.classifier.labels)),
+            logits=logits.reshape(len(rows), len(labels)),
             rows=rows,
             first=first,
             inverse=inverse,
             empty=account.known.get(account.empty),
-            outputs=_outputs_of(self.classifier),
-            remarks=self._remarks(account),
+            outputs=Outputs(self.classifier.name, labels, is_independent(self.classifier)),
+            remarks=remarks_on(self.classifier, account.document, stack(account.queries), every),
             repeats=self._repeats(account),
             n_queries=len(account.known) + n_repeats,
             n_repeats=n_repeats,
         )
 
-    def _keep(self, pending: Pending, said: Said) -> Account:
-        account, n_each, rounds = pending.account, self.n_each, said.rounds
+    def _keep(self, pending: Pending, rounds: FloatArray, again: FloatArray) -> None:
+        account, n_each = pending.account, self.n_each
         means = rounds[0] if n_each == 1 else rounds.mean(axis=0)
         self.known.update(zip(pending.asked, means, strict=True))
         account.known.update((entry, self.known[entry]) for entry in pending.new)
         if n_each > 1:
             both = zip(rounds[0], rounds[-1], strict=True)
             account.twice.update(zip(pending.asked, both, strict=True))
-        for entry, logits in zip(pending.again, said.again, strict=True):
+        for entry, logits in zip(pending.again, again, strict=True):
             account.twice[entry] = account.known[entry], logits
         account.queries.append(pending.ask.queries[list(pending.new.values())])
-        n_asked, n_again = said.n_tokens
-        self.n_tokens += n_each * n_asked + n_again
         account.n_again += len(pending.again)
-        self.seconds += said.seconds
-        return account
 
     def _repeats(self, account: Account) -> Repeats | None:
         if not account.twice:
@@ -279,46 +255,29 @@ class Conversation:
             found = self.accounts[id(document.frame)] = Account(document, empty)
         return found
 
-    def _remarks(self, account: Account) -> tuple[str, ...]:
-        if getattr(self.classifier, "remarks", None) is None:
-            return ()
-        logits = np.array(list(account.known.values()))
-        return remarks_on(self.classifier, account.document, stack(account.queries), logits)
-
 
 def _first_places(entries: Sequence[Hashable]) -> dict[Hashable, int]:
     return {entries[at]: at for at in distinct(entries)[0].tolist()}
 
 
-def _outputs_of(classifier: Classifier) -> Outputs:
-    return Outputs(classifier.name, tuple(classifier.labels), is_independent(classifier))
-
-
-def _answers(classifier: Classifier, jobs: Sequence[Job]) -> list[Answers]:
+def _answers(runs: Sequence[Run]) -> list[Answers]:
     """The new queries of all of them, asked together; then those that are asked anew."""
-    start, n_each = perf_counter(), jobs[0].conversation.n_each
-    waiting = [(job.conversation, job.pending) for job in jobs if job.pending is not None]
-    pairs = [pending.pair for _, pending in waiting]
+    start, classifier, n_each = perf_counter(), runs[0].classifier, runs[0].n_each
+    waiting = [run.pending for run in runs if run.pending is not None]
+    pairs, pairs_again = [one.pair for one in waiting], [one.pair_again for one in waiting]
     rounds = [_checked(classifier, pairs)]
     rounds += [_checked(anew(classifier, number), pairs) for number in range(1, n_each)]
-    pairs_again = [pending.pair_again for _, pending in waiting]
     asked_again = any(len(queries) for _, queries in pairs_again)
     again = _checked(anew(classifier, 1) if asked_again else classifier, pairs_again)
     both = zip(pairs, pairs_again, strict=True)
-    n_tokens = [(_n_tokens(pair), _n_tokens(pair_again)) for pair, pair_again in both]
-    per_token = (perf_counter() - start) / max(1, sum(map(sum, n_tokens)))
-    return [
-        conversation.end(
-            pending,
-            Said(
-                np.stack([logits[at] for logits in rounds]),
-                again[at],
-                n_tokens[at],
-                per_token * sum(n_tokens[at]),
-            ),
-        )
-        for at, (conversation, pending) in enumerate(waiting)
-    ]
+    n_tokens = [n_each * _n_tokens(pair) + _n_tokens(pair_again) for pair, pair_again in both]
+    per_token = (perf_counter() - start) / max(1, sum(n_tokens))
+    answers = []
+    for at, run in enumerate(runs):
+        answers.append(run.end(np.stack([logits[at] for logits in rounds]), again[at]))
+        run.n_tokens += n_tokens[at]
+        run.seconds += per_token * n_tokens[at]
+    return answers
 
 
 def _n_tokens(pair: Pair) -> int:

@@ -46,7 +46,7 @@ UNITS_PER_TOKEN = 2  # of a row: about as many as a query shows it does not show
 
 def workers_pay(classifier: Classifier, order: Order, documents: Sequence[Document]) -> bool:
     """Whether there are cores, enough to do, and workers would know what the classifier reads."""
-    if len(documents) < 2 or cores() < 2 or order.explainer.looks_inside:
+    if not documents or cores() < 2 or order.explainer.looks_inside:
         return False
     if not (knows_labels(classifier) and _has_outline(classifier, documents[0])):
         return False
