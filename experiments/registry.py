@@ -89,7 +89,9 @@ TABLES: dict[str, Entry] = {
     ),
     "fig-6": synthetic('Shapley values of k × "perfect"', (LINEAR,), s.fig_6),
     "fig-7": synthetic("values and importances of the truths", (slalom_data.truth_parts,), s.fig_7),
-    "fig-9": synthetic("closed form against least squares", (TOLD,), s.fig_9),
+    "fig-9": synthetic(
+        "closed form against least squares", (TOLD, slalom_data.narrow_parts), s.fig_9
+    ),
     "table-2a": reviews(
         "agreement with Naive Bayes", (asks.paper_parts, asks.many_parts), r.table_2a, FILMS
     ),

@@ -15,6 +15,7 @@ class Scale:
     slalom: TrainingConfig  # on true log-odds
     drawn: TrainingConfig  # on labels drawn from them, as in the paper
     labelled: TrainingConfig  # the same on a quieter truth, small enough for a CPU
+    narrow: TrainingConfig | None  # on true log-odds, small enough for a CPU; None: left out
     slalom_depths: tuple[int, ...]
     n_new: int  # samples that surrogates are fitted to
     vocabularies: tuple[int, ...]
@@ -54,6 +55,9 @@ PAPER = Scale(
     slalom=TrainingConfig(400_000, batch=100, learning_rate=3e-4, regress=True),
     drawn=TrainingConfig(400_000),
     labelled=TrainingConfig(400_000, learning_rate=3e-4, width=128, n_heads=4),
+    narrow=TrainingConfig(
+        50_000, batch=100, learning_rate=2e-3, width=128, n_heads=4, regress=True
+    ),
     slalom_depths=(1, 2, 6, 12),
     n_new=10_000,
     vocabularies=(10, 50, 100, 200),
@@ -90,6 +94,7 @@ SMALL = Scale(
     slalom=TrainingConfig(25_000, batch=100, learning_rate=5e-3, width=32, n_heads=2, regress=True),
     drawn=TrainingConfig(10_000, batch=50, learning_rate=2e-3, width=32, n_heads=2),
     labelled=TrainingConfig(10_000, batch=50, learning_rate=2e-3, width=32, n_heads=2),
+    narrow=None,
     slalom_depths=(1,),
     n_new=1000,
     vocabularies=(10, 20),

@@ -8,7 +8,7 @@ from training.synthetic import KINDS
 
 from experiments.bench import Record
 from experiments.linear_data import EXPLAINED, TIMES
-from experiments.slalom_data import CONTEXTS
+from experiments.slalom_data import CONTEXTS, squared_mean
 from experiments.table import Cell, Number, Panel, Series, Table, mean_of, points
 
 NOT_LEARNED = 0.05  # squared error of a model's own log-odds; those that learn stay below 0.001
@@ -336,20 +336,20 @@ def _log_odds(record: Record) -> Measured:
     """Against the truth; the notebook has the model's answers in its place."""
     said = record["scatter"]
     model = said.get("model's log-odds", said["true log-odds"])
-    return record["fit"]["log_odds"], _squared_mean(said["log-odds"], model)
+    return record["fit"]["log_odds"], squared_mean(said["log-odds"], model)
 
 
 def _parameters(record: Record) -> Measured:
-    said, fit = record["scatter"], record["fit"]
+    fit = record["fit"]
+    return (fit["values"] + fit["importances"]) / 2, _published(record)
+
+
+def _published(record: Record) -> float:
+    said = record["scatter"]
     found, true = (
         [*said[f"{which}values"], *said[f"{which}importances"]] for which in ("", "true ")
     )
-    return (fit["values"] + fit["importances"]) / 2, _squared_mean(found, true)
-
-
-def _squared_mean(said: Sequence[float], true: Sequence[float]) -> float:
-    """The square of the mean difference, in which errors of different sign cancel."""
-    return float(np.mean(np.array(said) - np.array(true)) ** 2)
+    return squared_mean(found, true)
 
 
 def _recovery(
@@ -433,7 +433,7 @@ def _runs(records: Sequence[Record]) -> str:
     return "–".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
 
 
-def fig_9(records: Records) -> Table:
+def fig_9(records: Records, narrow: Records) -> Table:
     """The closed form against least squares, over vocabulary and context."""
     found = [r for r in records.values() if (r["kind"], r["depth"]) == ("distilbert", 1)]
     sizes = sorted({r["n_words"] for r in found})
@@ -445,7 +445,12 @@ def fig_9(records: Records) -> Table:
             for name in ("values", "importances", "log_odds")
             for how in ("analytic", "fit")
         ]
-        rows.append((str(n_words), *cells))
+        rows.append((str(n_words), *cells, "–", mean_of([_published(r) for r in here], digits=5)))
+    for record in narrow.values():
+        both = [record["analytic"], record["fit"]]
+        told = [Number(r[n], digits=5) for n in ("values", "importances", "log_odds") for r in both]
+        told += [Number(r["published"], digits=5) for r in both]
+        rows.append((f"{record['n_words']}, {record['width']} wide", *told))
     largest = [r for r in found if r["n_words"] == max(sizes, default=0)]
     curves = (
         [
@@ -465,6 +470,8 @@ def fig_9(records: Records) -> Table:
             "fitted",
             "log-odds: closed",
             "fitted",
+            f"parameters {AS_PUBLISHED}: closed",
+            "fitted",
         ),
         rows=tuple(rows),
         differs=(
@@ -480,8 +487,8 @@ def fig_9(records: Records) -> Table:
             "reference, and where one word of a pair is heard 10 000 times as loudly as the other, "
             "only the model's own error is left to read. Larger vocabularies hold such words "
             "(terrific, dreadful); where nothing can be read, a value of 0 is counted. Since "
-            "2026-11-18 it uses two references, far apart; these rows are older, but a smaller "
-            "model shows the same with two (docs/log/papers.md).",
+            "2026-11-18 it uses two references, far apart: rows of narrow models have these, "
+            "the others are older. The last two columns are squares of what its notebook computes.",
         ),
         panels=(
             Panel(

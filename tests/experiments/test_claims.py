@@ -1,6 +1,7 @@
 """The overview says what the tables say."""
 
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -23,15 +24,20 @@ def test_every_experiment_has_a_claim():
     assert list(CLAIMS) == list(TABLES)
 
 
+@cache
+def all_kept():
+    return {name: store.read(RESULTS / f"{name}.json").table for name in KEPT}
+
+
 KEPT = [name for name in TABLES if (RESULTS / f"{name}.json").exists()]
 
 
 @pytest.mark.parametrize("name", KEPT)
 def test_the_rows_that_were_kept_have_a_verdict(name):
-    """No claim is contradicted without a cause, or is said to be open."""
-    verdict, found = CLAIMS[name].verdict(store.read(RESULTS / f"{name}.json").table)
-    assert verdict.startswith((AGREES, DIFFERS, OPEN, NONE))
-    assert verdict not in (OPEN, DIFFERS)
+    """No claim is contradicted without a cause, or is said to be open with its command."""
+    verdict, found = CLAIMS[name].verdict(name, all_kept())
+    assert verdict.startswith((AGREES, DIFFERS, f"{OPEN}: `python -m experiments {name} ", NONE))
+    assert verdict != DIFFERS
     assert found not in ("", "not measured")
 
 
@@ -69,10 +75,38 @@ def test_models_told_the_truth_and_models_with_labels_are_told_apart():
 
 def test_a_claim_that_does_not_hold_has_its_cause_or_is_open():
     claim = Claim("a is b", lambda _: (False, "a is c"))
-    empty = table(("x", 1.0, 1.0, 1.0))
-    assert claim.verdict(empty) == (OPEN, "a is c")
-    assert replace(claim, settled_by="run me").verdict(empty)[0] == "open: `run me`"
-    assert replace(claim, cause="c moved").verdict(empty)[0] == "differs because c moved"
+    empty = {"a-b": table(("x", 1.0, 1.0, 1.0))}
+    command = "python -m experiments a-b --scale paper --data DATA --models MODELS"
+    assert claim.verdict("a-b", empty) == (f"open: `{command}`", "a is c")
+    told, _ = replace(claim, needs="a card").verdict("a-b", empty)
+    assert told == f"open: `{command}` with a card"
+    assert replace(claim, cause=lambda _: "c moved").verdict("a-b", empty)[0] == (
+        "differs because c moved"
+    )
+    not_shown = replace(claim, cause=lambda _: None)
+    assert not_shown.verdict("a-b", empty) == claim.verdict("a-b", empty)
+
+
+WITH_CAUSE = {  # a row that is put in the place of others → the cause is not shown any more
+    "fig-6": ("fig-6", ("GPT-2, 1 layer", *[0.5] * 9)),
+    "table-2c": ("gradients", ("bert-2", "IG norm × sign", 0.9, 0.01, 0.5)),
+    "table-7": ("table-7", (f"1, labels drawn; {AS_PUBLISHED}", 12.0, 8.0, 16.0)),
+    "table-11": ("table-11", ("lime", 1.0, 1.0, 9.0, 30.0)),
+    "removal": ("removal-lrp", ("m", "LRP of one logit, as published", 1, 1, 1, 1, 0.1)),
+    "lime-limit": ("lime-limit", ("random", "9", "9", "1", 0.4, 0.4, 0.5, 0.1)),
+}
+
+
+@pytest.mark.parametrize("name", WITH_CAUSE)
+def test_a_cause_that_rows_no_longer_show_is_open(name):
+    """No verdict is words alone: with other rows it changes."""
+    where, (first, *values) = WITH_CAUSE[name]
+    row = (first, *(v if isinstance(v, str) else Number(v, 0.0) for v in values))
+    kept = dict(all_kept())
+    assert CLAIMS[name].verdict(name, kept)[0].startswith(DIFFERS)
+    other = [r for r in kept[where].rows if r[0] != first and r[1] != row[1]]
+    kept[where] = replace(kept[where], rows=(*other, row))
+    assert CLAIMS[name].verdict(name, kept)[0].startswith(OPEN)
 
 
 def test_the_overview_has_a_line_for_each():
