@@ -26,14 +26,17 @@ from typing import Any
 import numpy as np
 
 import slalom
+from benchmarks.inside import (
+    LinearSurrogate,
+    Subject,
+    SubsetSizes,
+    SurrogateExplainer,
+    random_subsets,
+    shapley_error,
+    subject_of,
+    subset_error,
+)
 from benchmarks.reviews import keep, opened, options_of, remembered, reviews
-from slalom.explainers.surrogate import SurrogateExplainer
-from slalom.metrics.faithfulness import subset_error
-from slalom.metrics.shapley import shapley_error
-from slalom.metrics.subject import Subject, subject_of
-from slalom.samplers.base import random_subsets
-from slalom.samplers.subsets import SubsetSizes
-from slalom.surrogates.additive import LinearSurrogate
 
 REMOVED, N_EACH = (1, 2, 3, 5, 10), 40
 DEFAULT = (

@@ -27,8 +27,8 @@ from typing import Any
 import numpy as np
 
 import slalom
+from benchmarks.inside import FILES
 from slalom import Explanation
-from slalom.explanation import FILES
 
 TEXTS = ("not so bad, a great film", ("a long film", "a film, never dull"), "great", "😀 naïve ß")
 METHODS = ("slalom", "slalom-fast", "slalom-fidel", "boosted", "gam", "linear", "leave-one-out")
@@ -135,9 +135,7 @@ def use(e: Explanation, folder: Path, *, draw: bool = False) -> None:
     """All that can be done with an explanation without asking a classifier."""
     from rich.console import Console
 
-    from slalom.views.brief import brief
-    from slalom.views.html import page
-    from slalom.views.terminal import TerminalView
+    from benchmarks.inside import TerminalView, brief, page
 
     with open(os.devnull, "w", encoding="utf-8") as nowhere:  # noqa: PTH123
         Console(file=nowhere, width=80).print(TerminalView(e))

@@ -17,10 +17,8 @@ from unittest.mock import patch
 import numpy as np
 import torch
 
+from benchmarks.inside import FloatArray, SubsetSizes, next_token
 from slalom import CausalClassifier
-from slalom.classifiers.huggingface import next_token
-from slalom.document import FloatArray
-from slalom.samplers.subsets import SubsetSizes
 
 TEXT = (
     "The first hour drags, and nobody in it seems to want anything. Then the sister arrives, "

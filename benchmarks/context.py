@@ -33,21 +33,32 @@ from typing import Any
 import numpy as np
 
 import slalom
+from benchmarks.inside import (
+    Answer,
+    AnswerScorer,
+    BoolArray,
+    DiskCache,
+    FloatArray,
+    LocalWriter,
+    Order,
+    Recorded,
+    RecordedScorer,
+    Request,
+    Sources,
+    attributed,
+    citation_of,
+    language_model,
+    per_token,
+    queries_from_masks,
+    recorded_document,
+    run_local,
+    scores_of,
+    sentence_cuts,
+    sources_of,
+    spearman,
+    unit_scores,
+)
 from slalom import Explanation
-from slalom.answer import Answer, scores_of
-from slalom.classifiers.disk_cache import DiskCache
-from slalom.classifiers.huggingface.writer import LocalWriter
-from slalom.classifiers.load import language_model
-from slalom.classifiers.text.units import sentence_cuts
-from slalom.document import BoolArray, FloatArray, queries_from_masks
-from slalom.explainers.base import Request
-from slalom.explainers.execution.steps import Order, run_local
-from slalom.language.attribute import attributed
-from slalom.language.citations import Recorded, citation_of, per_token
-from slalom.language.scoring import AnswerScorer, RecordedScorer, recorded_document
-from slalom.language.sources import Sources, sources_of
-from slalom.metrics.agreement import spearman
-from slalom.metrics.subject import unit_scores
 
 BUDGETS = (16, 32, 64, 128)
 METHODS = "slalom-sources,context-cite,kernel-shap,leave-one-out"

@@ -20,11 +20,8 @@ from typing import Any
 import numpy as np
 
 import slalom
+from benchmarks.inside import BoolArray, FloatArray, Subject, SubsetSizes, subject_of, true_shapley
 from benchmarks.reviews import keep, opened, options_of, remembered, reviews
-from slalom.document import BoolArray, FloatArray
-from slalom.metrics.shapley import true_shapley
-from slalom.metrics.subject import Subject, subject_of
-from slalom.samplers.subsets import SubsetSizes
 
 NOMINAL = 1.645  # 90 % of a normal distribution lie within so many standard errors
 FRESH = 1000

@@ -26,10 +26,8 @@ import numpy as np
 
 import slalom
 from benchmarks.broken_files import use
+from benchmarks.inside import SubsetSizes, Target, queries_from_masks
 from slalom import Explanation
-from slalom.classifiers.base import Target
-from slalom.document import queries_from_masks
-from slalom.samplers.subsets import SubsetSizes
 
 WORDS = (
     "good bad not never a the film great awful but very so an end, start. slow! (fun) don't it's "

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 import slalom
-from slalom.samplers.subsets import SubsetSizes
+from benchmarks.inside import SubsetSizes
 
 KEPT = Path(__file__).with_name("hot_paths.json")
 N_QUERIES, MOST = 500, 1.3

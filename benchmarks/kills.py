@@ -28,7 +28,7 @@ import numpy as np
 from pyarrow import parquet
 
 import slalom
-from slalom.corpus.folder import RunFolder
+from benchmarks.inside import RunFolder
 
 ROOT = Path(__file__).parents[1]
 ROWS_PER_FILE = 10

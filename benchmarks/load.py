@@ -45,8 +45,8 @@ def bag_of_words(texts: list[str]) -> np.ndarray:
 
 def child() -> None:
     """The server, until it is told to stop."""
-    from slalom.web.models import Model, Models
-    from slalom.web.server import Place, app, listening, run
+    from benchmarks.inside import Models, Place, app, listening, run
+    from benchmarks.inside import PageModel as Model
 
     classifier = slalom.FunctionClassifier(bag_of_words, ["bad", "good"], gives="logits")
     taken, place = listening(Place("127.0.0.1", 0, "token-of-the-load-run"))

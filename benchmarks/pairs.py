@@ -18,13 +18,9 @@ from statistics import mean
 import click
 import numpy as np
 
+from benchmarks.inside import N_QUERIES, CachedClassifier, Classifier, read_items, subject_of
 from benchmarks.reviews import opened
 from slalom import METHODS, Explanation, explain
-from slalom.classifiers.base import Classifier
-from slalom.classifiers.cached import CachedClassifier
-from slalom.evaluation.items import read_items
-from slalom.metrics.interactions import N_QUERIES
-from slalom.metrics.subject import subject_of
 
 TEXTS = (
     "It was not bad at all, in fact I did not expect to like it so much.",

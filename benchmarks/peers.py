@@ -32,19 +32,30 @@ import click
 import numpy as np
 import torch
 
+from benchmarks.inside import (
+    Ask,
+    CachedClassifier,
+    Classifier,
+    Document,
+    FloatArray,
+    Found,
+    LinearModel,
+    Order,
+    Plan,
+    Request,
+    SlalomModel,
+    case_of,
+    deletion,
+    in_step,
+    method_named,
+    queries_from_masks,
+    read_outs,
+    run_local,
+    subject_of,
+    subset_error,
+)
 from benchmarks.reviews import opened, reviews
 from slalom import Explanation
-from slalom.classifiers.base import Classifier
-from slalom.classifiers.cached import CachedClassifier
-from slalom.document import Document, FloatArray, queries_from_masks
-from slalom.explainers.base import Ask, Found, Plan, Request, case_of
-from slalom.explainers.execution.steps import Order, in_step, run_local
-from slalom.explainers.methods import method_named
-from slalom.metrics.faithfulness import deletion, subset_error
-from slalom.metrics.subject import subject_of
-from slalom.surrogates.additive import LinearModel
-from slalom.surrogates.slalom.model import SlalomModel
-from slalom.surrogates.slalom.readouts import read_outs
 
 BATCH = 128
 WARM_UP = "A slow start, but a truly wonderful film."

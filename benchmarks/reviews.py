@@ -12,8 +12,7 @@ from pathlib import Path
 import numpy as np
 
 import slalom
-from slalom.classifiers.base import Classifier
-from slalom.classifiers.cached import CachedClassifier
+from benchmarks.inside import CachedClassifier, Classifier
 from training import data
 
 SHORTEST, LONGEST = 25, 250  # units

@@ -42,13 +42,18 @@ from typing import Any
 import numpy as np
 
 import slalom
+from benchmarks.inside import (
+    CachedClassifier,
+    Delegating,
+    Document,
+    FloatArray,
+    Queries,
+    all_subsets,
+    queries_from_masks,
+    shapley_of_all,
+    write_whole,
+)
 from benchmarks.reviews import by_length, opened
-from slalom.classifiers.base import Delegating
-from slalom.classifiers.cached import CachedClassifier
-from slalom.document import Document, FloatArray, Queries, queries_from_masks
-from slalom.files import write_whole
-from slalom.samplers.base import all_subsets
-from slalom.surrogates.shapley_estimates import shapley_of_all
 
 ROOT = Path(__file__).parents[1]
 PYTHON = ROOT / ".venvs/rivals/bin/python"

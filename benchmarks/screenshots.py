@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import slalom
-from slalom.views import html
+from benchmarks.inside import html
 
 FLAGS = "--no-sandbox --disable-background-networking --no-first-run --disable-sync".split()
 SIZES = {"wide": (1280, 860), "narrow": (390, 844)}
@@ -113,8 +113,8 @@ def compare(page: Any) -> None:
 @contextmanager
 def served(classifier: Any) -> Iterator[str]:
     """The live page on a free port."""
-    from slalom.web.models import Model, Models
-    from slalom.web.server import Place, app, listening, server
+    from benchmarks.inside import Models, Place, app, listening, server
+    from benchmarks.inside import PageModel as Model
 
     taken, place = listening(Place(port=0))
     running = server(app(Models((Model("bundled", classifier),)), place=place))

@@ -32,10 +32,9 @@ from typing import Any
 import numpy as np
 
 import slalom
+from benchmarks.inside import PER_WORKER, TokenRows
 from benchmarks.reviews import reviews
 from benchmarks.stages import Stopwatch, bare_seconds, listening, without_shortcuts
-from slalom.classifiers.huggingface.batching import TokenRows
-from slalom.explainers.execution.workers import PER_WORKER
 
 SIZES = {"minilm": (6, 384, 12), "bert-base": (12, 768, 12)}  # layers, width, heads
 OWN = ("tokenise", "build", "batch", "tell")
@@ -182,8 +181,8 @@ def _rivals(
     name: str, classifier: Any, texts: list[str], given: argparse.Namespace
 ) -> Iterator[dict[str, Any]]:
     """Other packages, ours with as many queries, and with the fewest that say as much."""
+    from benchmarks.inside import CachedClassifier
     from benchmarks.peers import PEERS, Job, measured, ours
-    from slalom.classifiers.cached import CachedClassifier
 
     remembered = CachedClassifier(classifier)
     documents = [classifier.split(text, "token") for text in texts]

@@ -18,12 +18,18 @@ import numpy as np
 import torch
 
 import slalom
-from slalom.classifiers.huggingface import calls
-from slalom.classifiers.huggingface.batching import TokenRows, batches, joined
-from slalom.classifiers.huggingface.held import Begun, held
-from slalom.explainers import methods, surrogate
-from slalom.explainers.execution.steps import Run
-from slalom.surrogates.slalom.fit import SlalomSurrogate
+from benchmarks.inside import (
+    Begun,
+    Run,
+    SlalomSurrogate,
+    TokenRows,
+    batches,
+    calls,
+    held,
+    joined,
+    methods,
+    surrogate,
+)
 
 BUDGETS = {"cpu": (2**10, 2**11, 2**12, 2**13), "cuda": (2**15, 2**16, 2**17, 2**18)}
 STAGES = (  # where, which function, the stage's name

@@ -20,10 +20,8 @@ from typing import Any
 import numpy as np
 
 import slalom
+from benchmarks.inside import Deletions, Queries, Sampler, SubsetSizes
 from benchmarks.reviews import LONGEST, SHORTEST, opened, reviews
-from slalom.document import Queries
-from slalom.samplers.base import Sampler
-from slalom.samplers.subsets import Deletions, SubsetSizes
 
 SETS: dict[str, tuple[Sampler, int]] = {
     "A": (SubsetSizes(), 500),

@@ -23,12 +23,11 @@ from time import perf_counter, process_time, sleep
 from typing import Any
 
 import slalom
+from benchmarks.inside import Held, calls, driver, encoder, pool, workers
+from benchmarks.inside import holding as held
 from benchmarks.reviews import reviews
 from benchmarks.speed import made_up_texts, shown_as_they_come
 from benchmarks.stages import without_shortcuts
-from slalom.classifiers.huggingface import calls, encoder, held
-from slalom.classifiers.huggingface.held import Held
-from slalom.explainers.execution import driver, pool, workers
 
 PLACES = {
     "PER_WORKER": workers,

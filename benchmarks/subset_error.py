@@ -23,10 +23,15 @@ from typing import Any
 import numpy as np
 
 import slalom
-from slalom.document import FloatArray
-from slalom.surrogates.base import Fit, Model, Observations
-from slalom.surrogates.linalg import one_thread
-from slalom.surrogates.slalom.process import AllAsked, told_by_process
+from benchmarks.inside import (
+    AllAsked,
+    Fit,
+    FloatArray,
+    Model,
+    Observations,
+    one_thread,
+    told_by_process,
+)
 
 N_REVIEWS, N_FITTED = 16, 400
 DEFAULT = "slalom,boosted,gam,linear"

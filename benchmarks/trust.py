@@ -21,12 +21,8 @@ from typing import Any
 import numpy as np
 
 import slalom
+from benchmarks.inside import HIGH_TRUST, FloatArray, ProcessModel, SurrogateExplainer, sampled_rows
 from slalom import METHODS
-from slalom.document import FloatArray
-from slalom.explainers.surrogate import SurrogateExplainer
-from slalom.explanation import HIGH_TRUST
-from slalom.surrogates.quality import sampled_rows
-from slalom.surrogates.slalom.process import ProcessModel
 
 Score = Callable[[FloatArray], FloatArray]
 LENGTHS = (1, 2, 3, 5, 8, 10, 12, 20, 30, 60, 120, 200)

@@ -28,12 +28,17 @@ from typing import Any
 import numpy as np
 
 import slalom
+from benchmarks.inside import (
+    Classifier,
+    FloatArray,
+    Known,
+    Observations,
+    SubsetSizes,
+    TwoScores,
+    balanced,
+    two_scores,
+)
 from benchmarks.reviews import opened
-from slalom.classifiers.base import Classifier
-from slalom.document import FloatArray
-from slalom.samplers.subsets import SubsetSizes
-from slalom.surrogates.base import Observations
-from slalom.surrogates.slalom.two_scores import Known, TwoScores, balanced, two_scores
 from training import data
 
 NOMINAL = 1.645  # 90 % of a normal distribution lie within so many standard errors

@@ -16,10 +16,15 @@ from typing import Any
 import numpy as np
 
 import slalom
+from benchmarks.inside import (
+    BoolArray,
+    CachedClassifier,
+    Document,
+    FloatArray,
+    queries_from_masks,
+    random_subsets,
+)
 from benchmarks.reviews import reviews
-from slalom.classifiers.cached import CachedClassifier
-from slalom.document import BoolArray, Document, FloatArray, queries_from_masks
-from slalom.samplers.base import random_subsets
 
 BUDGETS = (25, 50, 100, 200, 400)
 N_HELD_OUT = 300  # queries

@@ -8,6 +8,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from benchmarks import inside
 from benchmarks.stages import BUDGETS, Stopwatch, bare_seconds, listening, without_shortcuts
 
 import slalom
@@ -44,16 +45,27 @@ def test_they_start_from_the_checkout() -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("name", BENCHMARKS)
-def test_what_is_public_comes_from_the_package(name: str) -> None:
-    tree = ast.parse((ROOT / "benchmarks" / f"{name}.py").read_text(encoding="utf-8"))
-    inner = {
-        alias.name
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("slalom.")
-        for alias in node.names
-    }
-    assert not inner & {*slalom.__all__, "explain_dataset"}
+def imported(path: Path) -> set[tuple[str, str]]:
+    """Module and name, of all that is imported from somewhere."""
+    nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    froms = [node for node in nodes if isinstance(node, ast.ImportFrom)]
+    return {(node.module or "", alias.name) for node in froms for alias in node.names}
+
+
+def test_what_is_not_public_comes_from_one_table() -> None:
+    used = set()
+    for path in (ROOT / "benchmarks").glob("*.py"):
+        names = imported(path)
+        past_it = {f"{module}.{name}" for module, name in names if module.startswith("slalom.")}
+        assert not past_it, f"{path.name}: import it from benchmarks.inside, and name it there"
+        used |= {name for module, name in names if module == "benchmarks.inside"}
+    assert used == set(inside.PLACES)
+    assert not used & {*slalom.__all__, "explain_dataset"}
+
+
+def test_the_table_is_true() -> None:
+    for name, (module, there) in inside.PLACES.items():
+        assert getattr(inside, name) is getattr(sys.modules[module], there)
 
 
 def test_stages_of_a_run_and_the_forward_passes_alone() -> None:
