@@ -57,7 +57,8 @@ from benchmarks.reviews import by_length, opened
 
 ROOT = Path(__file__).parents[1]
 PYTHON = ROOT / ".venvs/rivals/bin/python"
-START = "import sys; from rival_worker import main; main(sys.argv[1])"
+WORKER = ROOT / "benchmarks/rival_worker.py"
+START = "import runpy, sys; runpy.run_path(sys.argv[1])['main'](sys.argv[2])"
 SHORTEST, LONGEST, N_TEST = 20, 120, 500
 EXACT = 14  # players up to which all subsets are asked
 OURS = "slalom,kernel-shap"
@@ -156,9 +157,9 @@ def rivals(python: Path = PYTHON) -> Iterator[Rivals]:
     with tempfile.TemporaryDirectory() as folder:
         address = str(Path(folder) / "line")
         with Listener(address) as listener:
-            command = [str(python), "-c", START, address]
-            here = Path(__file__).parent
-            with subprocess.Popen(command, cwd=here, stdout=subprocess.DEVNULL) as process:
+            # -P: numba imports a package `coverage`, and would find the benchmark of that name
+            command = [str(python), "-P", "-c", START, str(WORKER), address]
+            with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
                 with listener.accept() as line:
                     yield Rivals(line)
                     line.send(None)
