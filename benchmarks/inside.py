@@ -26,7 +26,7 @@ INNER = {  # module of the package → its names; those that are modules too
     "explainers": "methods surrogate",
     "explainers.base": "Ask Found Plan Request case_of",
     "explainers.execution": "driver pool workers",
-    "explainers.execution.steps": "Order Run in_step run_local",
+    "explainers.execution.steps": "Dialogue Order in_step run_local",
     "explainers.execution.workers": "PER_WORKER",
     "explainers.methods": "method_named",
     "explainers.surrogate": "SurrogateExplainer",

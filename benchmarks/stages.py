@@ -20,7 +20,7 @@ import torch
 import slalom
 from benchmarks.inside import (
     Begun,
-    Run,
+    Dialogue,
     SlalomSurrogate,
     TokenRows,
     batches,
@@ -36,8 +36,8 @@ STAGES = (  # where, which function, the stage's name
     (methods, "document_of", "tokenise"),
     (surrogate.SurrogateExplainer, "drawn", "build"),
     (surrogate.SurrogateExplainer, "_rows", "build"),
-    (Run, "begin", "build"),
-    (Run, "end", "build"),
+    (Dialogue, "begin", "build"),
+    (Dialogue, "end", "build"),
     (slalom.HuggingFaceClassifier, "logits", "batch"),
     (slalom.HuggingFaceClassifier, "seen", "build"),
     (calls, "in_turn", "forward"),

@@ -68,56 +68,47 @@ class AllAlike:
         return Fit(LinearModel(nothing, np.zeros(())), {"score": nothing}, {}, known, None, None)
 
 
+Bill = list[tuple[int, Document, Queries]]  # which repetition (0: the first time), of what
+
+
 class StandIn(Delegating):
     """Cuts and reads texts as the classifier does, but never asks it anything."""
 
-    def __init__(self, classifier: Classifier) -> None:
+    def __init__(self, classifier: Classifier, number: int = 0, bill: Bill | None = None) -> None:
         self.classifier = classifier
-        self._seen: set[Hashable] = set()
-        self._asked: list[tuple[Document, Queries]] = []  # each distinct query once
-        self._again: list[tuple[int, Document, Queries]] = []  # asked anew, and how often before
+        self.number = number  # 0: as ever; else asked anew, for the first, second, … time
+        self.bill: Bill = [] if bill is None else bill
 
     def __call__(self, texts: Sequence[Text]) -> FloatArray:
         return np.zeros((len(texts), len(self.labels)))
 
+    def anew(self, number: int) -> "StandIn":
+        return StandIn(self.classifier, number, self.bill)
+
     def logits(self, asked: Sequence[tuple[Document, Queries]]) -> list[FloatArray]:
         """Those of a bag of words, which every method fits in no time."""
-        answers = []
-        for document, queries in asked:
-            seen = self.seen(document, queries)
-            new = [at for at in distinct(seen)[0].tolist() if seen[at] not in self._seen]
-            self._seen.update(seen[at] for at in new)
-            self._asked.append((document, queries[new]))
-            weights = np.random.default_rng(0).normal(size=(document.n_features, len(self.labels)))
-            answers.append(document.count(queries) @ weights)
-        return answers
+        self.bill.extend((self.number, *pair) for pair in asked)
+        return [document.count(queries) @ self._weights(document) for document, queries in asked]
 
-    def anew(self, number: int) -> "Again":
-        return Again(self, number)
-
-    def again(self, number: int, asked: Sequence[tuple[Document, Queries]]) -> None:
-        self._again += [(number, document, queries) for document, queries in asked]
+    def _weights(self, document: Document) -> FloatArray:
+        return np.random.default_rng(0).normal(size=(document.n_features, len(self.labels)))
 
     def cost(self) -> Cost:
-        anew_too = [(anew(self.classifier, n), d, q) for n, d, q in self._again]
-        asked = [*((self.classifier, d, q) for d, q in self._asked), *anew_too]
-        n_queries = len(self._seen) + sum(len(queries) for _, _, queries in anew_too)
-        bills = [unpaid(*one) for one in asked]
-        paid = [bill for bill in bills if bill is not None]
-        if paid:
-            n_requests, n_tokens = (sum(column) for column in zip(*paid, strict=True))
-            return Cost(n_queries, n_tokens, n_requests)
-        tokens = [int(document.n_tokens(queries).sum()) for _, document, queries in asked]
-        return Cost(n_queries, sum(tokens))
-
-
-class Again(Delegating):
-    """A stand-in that is asked anew: every query counts."""
-
-    def __init__(self, stand_in: StandIn, number: int) -> None:
-        self.classifier: Classifier = stand_in
-        self.stand_in, self.number = stand_in, number
-
-    def logits(self, asked: Sequence[tuple[Document, Queries]]) -> list[FloatArray]:
-        self.stand_in.again(self.number, asked)
-        return self.stand_in.logits(asked)
+        """Each distinct query once; those that are asked anew every time."""
+        known: set[Hashable] = set()
+        n_queries, n_tokens, paid = 0, 0, []
+        for number, document, queries in self.bill:
+            said = anew(self.classifier, number) if number else self.classifier
+            if not number:
+                seen = self.classifier.seen(document, queries)
+                new = [at for at in distinct(seen)[0].tolist() if seen[at] not in known]
+                known.update(seen)
+                queries = queries[new]
+            n_queries += len(queries)
+            n_tokens += int(document.n_tokens(queries).sum())
+            paid.append(unpaid(said, document, queries))
+        bills = [bill for bill in paid if bill is not None]
+        if not bills:
+            return Cost(n_queries, n_tokens)
+        n_requests, n_tokens = (sum(column) for column in zip(*bills, strict=True))
+        return Cost(n_queries, n_tokens, n_requests)

@@ -198,61 +198,54 @@ class SurrogateExplainer:
         return FollowUp(replace(case, answers=kept), masks[answers.rows], scores)
 
     def told(self, sampled: Sampled, fit: Fit, more: FollowUp) -> Found:
-        """All that is said of the text."""
-        if self.follow_up is not None and isinstance(self.surrogate, Telling):
-            return self._told_with_all(sampled, fit, more)
-        case, features = more.case, more.case.document.features
-        units = UnitScores.of(fit, features).with_answers(more, np.zeros_like(case.score))
-        if fit.exact and case.is_noisy:
-            error = np.sqrt(case.noise * variance_of_all(len(features)))
-            errors = {name: np.zeros_like(each) + error for name, each in units.errors.items()}
-            units = replace(units, errors=errors)
-        return Found(
-            scores=units.scores,
-            errors=units.errors,
+        """All that is said of the text: what the fit says, or, of a method that asked on, what its
+        surrogate says once it knows the answers beside the fit."""
+        case, document, seen = more.case, more.case.document, sampled.seen
+        features, n_units = document.features, document.n_units
+        if self.follow_up is None or not isinstance(self.surrogate, Telling):
+            units = UnitScores.of(fit, features).with_answers(more, np.zeros_like(case.score))
+            if fit.exact and case.is_noisy:
+                error = np.sqrt(case.noise * variance_of_all(n_units))
+                errors = {name: np.zeros_like(each) + error for name, each in units.errors.items()}
+                units = replace(units, errors=errors)
+            found = Found(
+                units.scores,
+                units.errors,
+                fit.model.expand(features),
+                anchor=fit.anchor,
+                r2=fit.r2,
+                rmse=fit.rmse,
+                r2_error=fit.r2_error,
+                exact=fit.exact,
+            )
+        else:
+            if sampled.samples.due is not None:
+                seen = balanced(seen, sampled.samples.due[sampled.rows])
+            beside = Known(document.count(queries_from_masks(more.present)), more.scores)
+            told = self.surrogate.told(_all_asked(sampled, fit, more), seen, beside)
+            every = {"shapley": np.ones(n_units, dtype=bool)} if told.exact else {}
+            units = UnitScores(told.scores, told.errors, every).with_answers(more, more.empty)
+            found = Found(
+                units.scores,
+                units.errors,
+                told.model,
+                told.model.fitted,
+                anchor=told.anchor,
+                two_scores=told.two_scores,
+                r2=told.quality.r2,
+                rmse=told.quality.rmse,
+                r2_error=told.quality.r2_error,
+                parts=told.parts,
+                exact=told.exact,
+            )
+        return replace(
+            found,
             measured=units.measured,
-            anchor=fit.anchor,
-            model=fit.model.expand(features),
             identified=fit.identified[features],
-            r2=fit.r2,
-            rmse=fit.rmse,
-            r2_error=fit.r2_error,
-            notes=_notes(sampled, fit, more, exact=fit.exact),
+            notes=_notes(sampled, fit, more, exact=found.exact),
             primary_score=self.primary_score,
             length_curve=fit.length_curve,
             length_errors=fit.length_errors,
-            exact=fit.exact,
-        )
-
-    def _told_with_all(self, sampled: Sampled, fit: Fit, more: FollowUp) -> Found:
-        """By a surrogate that takes all that was asked, beside what it was fitted to."""
-        assert isinstance(self.surrogate, Telling)
-        document, seen, due = more.case.document, sampled.seen, sampled.samples.due
-        if due is not None:
-            seen = balanced(seen, due[sampled.rows])
-        beside = document.count(queries_from_masks(more.present))
-        told = self.surrogate.told(_all_asked(sampled, fit, more), seen, Known(beside, more.scores))
-        every = np.ones(document.n_units, dtype=bool)
-        units = UnitScores(told.scores, told.errors, {"shapley": every} if told.exact else {})
-        units = units.with_answers(more, more.empty)
-        return Found(
-            scores=units.scores,
-            errors=units.errors,
-            measured=units.measured,
-            anchor=told.anchor,
-            two_scores=told.two_scores,
-            model=told.model,
-            fitted=told.model.fitted,
-            identified=fit.identified[document.features],
-            r2=told.quality.r2,
-            rmse=told.quality.rmse,
-            r2_error=told.quality.r2_error,
-            notes=_notes(sampled, fit, more, exact=told.exact),
-            primary_score=self.primary_score,
-            length_curve=fit.length_curve,
-            length_errors=fit.length_errors,
-            parts=told.parts,
-            exact=told.exact,
         )
 
 

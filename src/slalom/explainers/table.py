@@ -19,6 +19,8 @@ from slalom.surrogates.slalom.closed_form import ClosedForm
 from slalom.surrogates.slalom.fit import PlainSlalom, SlalomSurrogate
 from slalom.surrogates.slalom.optimizers import Adam
 
+MANY = QueryBudget(minimum=500, per_unit=20, maximum=5000)
+
 METHODS: dict[str, Explainer] = {
     method.name: method
     for method in (
@@ -62,21 +64,21 @@ METHODS: dict[str, Explainer] = {
             "The paper's SLALOM-eff: short sequences, no anchor",
             ShortSequences(),
             PlainSlalom(),
-            QueryBudget(minimum=500, per_unit=20, maximum=5000),
+            MANY,
         ),
         SurrogateExplainer(
             "slalom-fidel",
             "The paper's SLALOM-fidel: up to 5 units removed, no anchor",
             Deletions(5),
             PlainSlalom(),
-            QueryBudget(minimum=500, per_unit=20, maximum=5000),
+            MANY,
         ),
         SurrogateExplainer(
             "slalom-adam",
             "The paper's algorithm 1: slalom-eff fitted with Adam, for comparison",
             ShortSequences(),
             PlainSlalom(Adam()),
-            QueryBudget(minimum=500, per_unit=20, maximum=5000),
+            MANY,
         ),
         SurrogateExplainer(
             "slalom-analytic",
@@ -97,7 +99,7 @@ METHODS: dict[str, Explainer] = {
             "Ridge regression on random subsets, one coefficient per position",
             SubsetSizes(),
             LinearSurrogate(),
-            QueryBudget(minimum=500, per_unit=20, maximum=5000),
+            MANY,
             tied=False,
         ),
         SurrogateExplainer(
@@ -105,21 +107,21 @@ METHODS: dict[str, Explainer] = {
             "Additive model on random subsets, with a step for each further occurrence",
             SubsetSizes(),
             GamSurrogate(),
-            QueryBudget(minimum=500, per_unit=20, maximum=5000),
+            MANY,
         ),
         SurrogateExplainer(
             "boosted",
             "Gradient-boosted trees of depth 3 on random subsets, with exact Shapley values",
             SubsetSizes(),
             BoostedSurrogate(),
-            QueryBudget(minimum=500, per_unit=20, maximum=5000),
+            MANY,
         ),
         SurrogateExplainer(
             "lime",
             "LIME: ridge regression on random removals, weighted by similarity to the text",
             LimeMasks(),
             LinearSurrogate(ridges=(1.0,)),
-            QueryBudget(minimum=500, per_unit=20, maximum=5000),
+            MANY,
             tied=False,
         ),
         SurrogateExplainer(
@@ -127,7 +129,7 @@ METHODS: dict[str, Explainer] = {
             "KernelSHAP: Shapley values by weighted regression on coalitions",
             Coalitions(),
             ShapleyRegression(),
-            QueryBudget(minimum=500, per_unit=20, maximum=5000),
+            MANY,
             tied=False,
         ),
         SurrogateExplainer(

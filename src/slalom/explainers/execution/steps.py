@@ -60,35 +60,35 @@ def in_step(
     n_each: int = 1,
 ) -> list[Any]:
     """What each of them returns; with `keep_errors` its SlalomError where it fails."""
-    runs = [Run(plan, classifier, n_each) for plan in plans]
-    _advance([(run, None) for run in runs], keep_errors)
-    while waiting := [run for run in runs if run.pending is not None]:
+    dialogues = [Dialogue(plan, classifier, n_each) for plan in plans]
+    _advance([(dialogue, None) for dialogue in dialogues], keep_errors)
+    while waiting := [dialogue for dialogue in dialogues if dialogue.pending is not None]:
         _advance(_answered(waiting, keep_errors), keep_errors)
-    return [run.result for run in runs]
+    return [dialogue.result for dialogue in dialogues]
 
 
-def _advance(told: "Sequence[tuple[Run, Any]]", keep_errors: bool) -> None:
+def _advance(told: "Sequence[tuple[Dialogue, Any]]", keep_errors: bool) -> None:
     with one_thread():
-        for run, answer in told:
+        for dialogue, answer in told:
             try:
-                run.advance(answer)
+                dialogue.advance(answer)
             except SlalomError as problem:
                 if not keep_errors:
                     raise
-                run.fail(problem)
+                dialogue.fail(problem)
 
 
-def _answered(runs: "Sequence[Run]", keep_errors: bool) -> "list[tuple[Run, Any]]":
+def _answered(dialogues: "Sequence[Dialogue]", keep_errors: bool) -> "list[tuple[Dialogue, Any]]":
     """All together; where that fails and errors are kept, each for itself."""
     try:
-        return list(zip(runs, _answers(runs), strict=True))
+        return list(zip(dialogues, _answers(dialogues), strict=True))
     except SlalomError as problem:
         if not keep_errors:
             raise
-        if len(runs) == 1:
-            runs[0].fail(problem)
+        if len(dialogues) == 1:
+            dialogues[0].fail(problem)
             return []
-    return [told for run in runs for told in _answered([run], keep_errors)]
+    return [told for dialogue in dialogues for told in _answered([dialogue], keep_errors)]
 
 
 @dataclass(eq=False)
@@ -129,7 +129,7 @@ class Pending:
 
 
 @dataclass(eq=False)
-class Run:
+class Dialogue:
     """One generator and all that is asked about its text, every query `n_each` times."""
 
     plan: Asking[Any]
@@ -260,10 +260,10 @@ def _first_places(entries: Sequence[Hashable]) -> dict[Hashable, int]:
     return {entries[at]: at for at in distinct(entries)[0].tolist()}
 
 
-def _answers(runs: Sequence[Run]) -> list[Answers]:
+def _answers(dialogues: Sequence[Dialogue]) -> list[Answers]:
     """The new queries of all of them, asked together; then those that are asked anew."""
-    start, classifier, n_each = perf_counter(), runs[0].classifier, runs[0].n_each
-    waiting = [run.pending for run in runs if run.pending is not None]
+    start, classifier, n_each = perf_counter(), dialogues[0].classifier, dialogues[0].n_each
+    waiting = [dialogue.pending for dialogue in dialogues if dialogue.pending is not None]
     pairs, pairs_again = [one.pair for one in waiting], [one.pair_again for one in waiting]
     rounds = [_checked(classifier, pairs)]
     rounds += [_checked(anew(classifier, number), pairs) for number in range(1, n_each)]
@@ -273,10 +273,10 @@ def _answers(runs: Sequence[Run]) -> list[Answers]:
     n_tokens = [n_each * _n_tokens(pair) + _n_tokens(pair_again) for pair, pair_again in both]
     per_token = (perf_counter() - start) / max(1, sum(n_tokens))
     answers = []
-    for at, run in enumerate(runs):
-        answers.append(run.end(np.stack([logits[at] for logits in rounds]), again[at]))
-        run.n_tokens += n_tokens[at]
-        run.seconds += per_token * n_tokens[at]
+    for at, dialogue in enumerate(dialogues):
+        answers.append(dialogue.end(np.stack([logits[at] for logits in rounds]), again[at]))
+        dialogue.n_tokens += n_tokens[at]
+        dialogue.seconds += per_token * n_tokens[at]
     return answers
 
 
