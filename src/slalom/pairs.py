@@ -30,7 +30,7 @@ class Pair:
     words: tuple[str, str]
     together: float  # what both add to the rest of the text
     apart: float  # what each adds to it without the other, summed
-    alone: Sums | None  # the same with nothing else shown; None: it cannot be asked
+    alone: Sums | None  # the same with nothing else shown; None: it cannot be queried
 
     @property
     def size(self) -> float:
@@ -43,9 +43,14 @@ class Pair:
 
     @property
     def in_words(self) -> str:
-        """ "+2.70 (together +1.90, apart −0.80)"."""
-        line = f"{self.size:+.2f} (together {self.together:+.2f}, apart {self.apart:+.2f})"
-        return line.replace("-", "−")  # the minus of every view
+        """ "+2.70 (together +1.90, separately −0.80)"."""
+        size, together, apart = map(_signed, (self.size, self.together, self.apart))
+        return f"{size} (together {together}, separately {apart})"
+
+
+def _signed(effect: float) -> str:
+    """With the minus of every view; no zero is negative."""
+    return f"{round(effect, 2) + 0.0:+.2f}".replace("-", "−")
 
 
 @dataclass(frozen=True, repr=False)

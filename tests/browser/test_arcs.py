@@ -77,7 +77,7 @@ def test_the_same_as_a_list_with_its_meaning(shown: Callable[..., Page]) -> None
     page = shown()
     pairs = page.get_by_role("region", name="Words that act together")
     expect(pairs.get_by_role("listitem").first).to_have_text(
-        "Not × awful+2.70 (together +1.90, apart −0.80)"
+        "Not × awful+2.70 (together +1.90, separately −0.80)"
     )
     expect(pairs).to_contain_text("60 further queries")
 
@@ -124,7 +124,7 @@ def test_the_live_page_asks_for_them(open_page: Callable[..., Page], tmp_path: P
         page = open_page(server.url)
         ask_for_arcs(page)
         expect(page.locator(".pairs li")).to_have_text(
-            "not × bad+3.00 (together +1.00, apart −2.00)"
+            "not × bad+3.00 (together +1.00, separately −2.00)"
         )
         page.locator(".w").get_by_text("bad", exact=True).click()  # the arcs stay
         expect(page.locator(".w.removed")).to_have_count(1)

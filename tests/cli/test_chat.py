@@ -52,7 +52,7 @@ def test_a_dry_run_of_the_bundled_model():
     shown = run("--dry-run")
     assert shown.exit_code == 0, shown.output
     assert 25 <= int(shown.output.split()[0]) <= 30
-    assert shown.output.endswith(" tokens through the bundled sentiment model\n")
+    assert shown.output.endswith(" tokens for the bundled sentiment model\n")
 
 
 @pytest.mark.parametrize(

@@ -348,7 +348,7 @@ def test_answers_that_vary_are_averaged(data, tmp_path):
         assert (n_queries, n_repeats) == (alone.quality.n_queries, 2 * n_queries // 3)
     with pytest.raises(FileError, match=r"\(repeats was 3, now left open\)"):
         explain_dataset(classifier(), str(data), tmp_path / "out", n_queries=QUERIES)
-    with pytest.raises(InputError, match="repeats needs a method that only asks"):
+    with pytest.raises(InputError, match="repeats needs a method that only queries"):
         explain_dataset(classifier(), str(data), tmp_path / "in", "attention-mean", repeats=2)
 
 

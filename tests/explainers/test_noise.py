@@ -15,7 +15,7 @@ from slalom.explainers.dry_run import dry_run
 
 pytestmark = pytest.mark.filterwarnings("ignore::slalom.SlalomWarning")
 SHORT = " ".join(TEXT.split()[:5])
-NOTE = "does not repeat itself"
+NOTE = "the classifier's answers vary"
 
 
 class Unsteady:
@@ -195,7 +195,7 @@ def test_what_repeats_cost_is_foretold():
 
 
 def test_only_methods_that_ask_repeat():
-    with pytest.raises(slalom.SlalomError, match="only asks"):
+    with pytest.raises(slalom.SlalomError, match="only queries"):
         slalom.explain(slalom.load(), REVIEW, "gradient-l2", repeats=2)
     with pytest.raises(slalom.SlalomError, match="repeats must be a whole number"):
         slalom.explain(slalom.load(), REVIEW, repeats=0)

@@ -49,12 +49,17 @@ def scored(text: str, shapley: list[float], errors: list[float] | None = None) -
         ([-3.0, 2.0, 1.0], "Mainly because of “b” and “c”; against it: “a”."),
         ([-1.0, 2.0, 1.0], "Mainly because of “b” and “c”; against it: “a”."),
         ([0.0, 2.0, 0.1], "Mainly because of “b”; nothing clearly speaks against it."),
+        ([0.0, 2.0, -0.1], "Mainly because of “b”; little speaks against it."),
         ([-2.0, 0.0, -1.0], "No word clearly supports it; against it: “a” and “c”."),
         ([0.0, 0.0, 0.0], "No single part of the text clearly changes this."),
     ],
 )
 def test_reasons_come_first_then_what_speaks_against_it(shapley: list[float], words: str) -> None:
     assert told(scored("a b c", shapley)) == f"The classifier says positive (88 %). {words}"
+
+
+def test_a_word_is_named_once_however_it_is_written() -> None:
+    assert "Mainly because of “The” and “film”;" in told(scored("The film the", [2.0, 1.0, 1.5]))
 
 
 def test_a_word_that_may_as_well_be_zero_is_not_named() -> None:
@@ -113,6 +118,9 @@ def test_a_poor_fit_is_said_in_the_sentence() -> None:
         poor = replace(explanation, quality=replace(explanation.quality, trust="low", r2=r2))
         assert told(poor).endswith(words)
     assert "poorly" not in told(explanation)
+    unjudged = replace(explanation, quality=replace(explanation.quality, trust="low", r2=None))
+    assert told(unjudged).endswith("how well it describes this classifier is unknown.")
+    assert "caution" not in told(replace(unjudged, errors={}))  # a method that fits nothing
 
 
 def test_it_is_the_same_in_terminal_page_and_notebook() -> None:
@@ -248,6 +256,10 @@ def in_context(alone: list[float], removal: list[float]) -> str:
             "(−0.80).",
         ),
         ([1.1, -0.4, 0.1], "No word counts for much more or less in this text than alone"),
+        (  # the largest difference belongs to a word that hardly changes
+            [1.45, -0.1, 0.1],
+            "“bad” counts for less in this text than alone: −0.10 instead of −0.50.",
+        ),
     ],
 )
 def test_the_most_striking_word_in_context_is_read_aloud(removal: list[float], told: str) -> None:

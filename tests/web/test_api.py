@@ -74,7 +74,7 @@ def test_answers_that_vary_are_averaged(server):
     assert answer["quality"]["n_repeats"] == 2 * 16
     asked = {"text": "a film", "method": "attention-mean", "repeats": 2}
     status, answer, _ = server.ask("/api/explain", asked)
-    assert (status, "repeats needs a method that only asks" in answer["error"]) == (422, True)
+    assert (status, "repeats needs a method that only queries" in answer["error"]) == (422, True)
 
 
 def test_a_pair_is_a_list_of_two(server):

@@ -258,7 +258,7 @@ def _cost(
     cost = dry_run(method, classifier, document, request=request)
     if cost.n_requests is None:
         queries, tokens = counted(cost.n_queries, "query"), counted(cost.n_tokens, "token")
-        return f"{queries}, {tokens} through {classifier.name}"
+        return f"{queries} and {tokens} for {classifier.name}"
     return (
         f"{counted(cost.n_queries, 'query')}: "
         f"at most {counted(cost.n_requests, 'request')} to {classifier.name}, "

@@ -62,7 +62,7 @@ REPEATS = click.option(
     type=COUNT,
     default=1,
     metavar="K",
-    help="Ask every query K times and average, for a classifier whose answers vary.",
+    help="Repeat every query K times and average, for a classifier whose answers vary.",
 )
 DRY_RUN = click.option(
     "--dry-run", is_flag=True, help="Estimate the cost without running the model."

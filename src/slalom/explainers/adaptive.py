@@ -58,14 +58,11 @@ class WithMaxError(Around):
     def _outcome(self, error: float) -> str:
         reached = "reached" if error <= self.max_error else "not reached"
         found = (
-            f"the largest of a Shapley value is {error:.2g}"
+            f"the largest one of a Shapley value is {error:.2g}"
             if np.isfinite(error)
             else "those of Shapley values are not known"
         )
-        return (
-            f"asked on for standard errors of at most {self.max_error:g}, which was {reached}: "
-            f"{found}"
-        )
+        return f"standard errors of at most {self.max_error:g} were {reached}: {found}"
 
 
 def _largest_error(explanation: Explanation) -> float:

@@ -245,10 +245,10 @@ class Case:
             return ()
         deviation = float(np.sqrt(self.noise.max() * repeats.n_each))
         note = (
-            f"the classifier does not repeat itself: {counted(len(repeats.before), 'query')} asked "
-            f"twice got answers that vary by ±{deviation:.2g}, which errors include"
+            f"the classifier's answers vary: {counted(len(repeats.before), 'query')} asked twice "
+            f"got answers that differ by ±{deviation:.2g}, which the errors include"
         )
-        many = f"; each was asked {repeats.n_each} times, and answers are means"
+        many = f"; each query was repeated {repeats.n_each} times and its answers averaged"
         more = ": more repeats make them smaller"
         return (note + (many if repeats.n_each > 1 else more),)
 

@@ -241,7 +241,8 @@ def _each(
 def checked_repeats(repeats: int, explainer: Explainer) -> int:
     if checked_whole("repeats", repeats, 1) > 1 and explainer.looks_inside:
         raise InputError(
-            Setting("repeats"), f" needs a method that only asks, which {explainer.name!r} is not"
+            Setting("repeats"),
+            f" needs a method that only queries the classifier: {explainer.name!r} looks inside it",
         )
     return repeats
 
@@ -254,7 +255,7 @@ def _checked(
     allowed = None if n_queries is None else checked_whole("n_queries", n_queries, 1)
     repeats = checked_repeats(wanted.repeats, explainer)
     if allowed is not None and allowed < repeats:
-        few = f" must be at least {repeats}, how often each is asked, not {allowed}"
+        few = f" must be at least {repeats}, one for each repeat of a query, not {allowed}"
         raise InputError(Setting("n_queries"), few)
     request = Request(target, allowed, checked_whole("seed", wanted.seed, 0), repeats)
     if knows_labels(classifier):
@@ -322,7 +323,8 @@ def _warn_of_long_fits(documents: Sequence[Given], order: Order) -> None:
         n_features = readable[int(np.argmax(costs))].n_features
         warnings.warn(
             f"a text has {n_features} different units, so its fit alone will take about "
-            f"{seconds / 60:.0f} min: sentences as units, or none named, make it shorter",
+            f"{seconds / 60:.0f} min: use sentences as units, or leave units out, "
+            "to make it shorter",
             SlalomWarning,
             stacklevel=3,
         )

@@ -239,7 +239,7 @@ class RecordedScorer:
             return [np.array([[self._known[e]] for e in self.seen(*one)]) for one in asked]
         except KeyError as problem:
             raise NotRecordedError(
-                "this was never asked, and nobody is here to be asked"
+                "this was not measured, and no model is here to measure it"
             ) from problem
 
 

@@ -63,7 +63,7 @@ class Coalitions:
             ends.append(np.zeros(n_units, dtype=bool))
         if n_queries < len(ends):
             raise BudgetError(
-                f"KernelSHAP asks the full and the empty text and was given {n_queries} query: "
+                f"KernelSHAP needs the full and the empty text and was given {n_queries} query: "
                 "allow a few hundred"
             )
         masks, weights = _coalitions(n_units, n_queries - len(ends), rng)

@@ -75,7 +75,7 @@ class SingletonsAndDoubles:
     def sample(self, document: Document, n_queries: int, rng: np.random.Generator) -> Samples:
         if not document.has_empty_query:
             raise BudgetError(
-                "the anchored closed form asks the empty query, which this classifier cannot "
+                "the anchored closed form queries the empty text, which this classifier cannot "
                 "answer: use 'slalom-fast', which fits the anchor without it"
             )
         units = _different(document)

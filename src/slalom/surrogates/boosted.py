@@ -240,7 +240,7 @@ def _product(polynomials: list[FloatArray]) -> FloatArray:
 
 DIGITS = 6  # of a leaf, relative to the spread of the scores: files stay small
 FIELDS = ("split_feature", "threshold", "left_child", "right_child", "leaf_value")  # of a tree
-FITTED_EMPTY = "the classifier cannot read an empty text: its score is the trees' guess"
+FITTED_EMPTY = "the classifier cannot read an empty text: its score is predicted by the trees"
 
 
 @dataclass(frozen=True)

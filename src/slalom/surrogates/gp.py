@@ -389,7 +389,9 @@ def _root(rows: Subsets, noise: FloatArray, scales: Scales) -> tuple[Scales, Flo
         if root is not None:
             return scales, root
         if scales.white > float(diagonal_of(covariance).max()) or not np.isfinite(covariance).all():
-            raise ClassifierError("the answers are too odd for a fit: look at the scores")
+            raise ClassifierError(
+                "the answers are too irregular to fit: look at the classifier's scores"
+            )
         scales = replace(scales, white=10.0 * scales.white)
 
 

@@ -19,7 +19,7 @@ from slalom.surrogates.quality import loo_quality
 
 NOT_FITTED = "measured, not fitted: there are no held-out queries to judge it by"
 NO_EMPTY = "the classifier cannot read an empty text: its score is taken as 0"
-FITTED_EMPTY = "the classifier cannot read an empty text: its score is fitted along"
+FITTED_EMPTY = "the classifier cannot read an empty text: its score is fitted too"
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class ShapleyRegression:
 
     With A = ZᵀΠZ and the constraint uᵀφ = Δ:  φ = A⁻¹(b − u κ),  κ = (uᵀA⁻¹b − Δ) / uᵀA⁻¹u.
     Over all coalitions this is the Shapley value itself. Where the empty text cannot be read,
-    its score is fitted along.
+    its score is fitted too.
     """
 
     def fit(self, observed: Observations) -> Fit:

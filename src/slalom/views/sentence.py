@@ -8,7 +8,7 @@ and notebook:
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -43,6 +43,7 @@ class Sides:
     second: str  # before the words against it, after those for it
     no_first: str
     no_second: str
+    little: str  # instead of no_second, where some words are clearly against it, all of them weak
 
 
 OF_THE_PREDICTION = Sides(
@@ -50,9 +51,14 @@ OF_THE_PREDICTION = Sides(
     "against it: ",
     "No word clearly supports it",
     "nothing clearly speaks against it",
+    "little speaks against it",
 )
 OF_A_NUMBER = Sides(
-    "Raised by ", "lowered by ", "No word clearly raises it", "nothing clearly lowers it"
+    "Raised by ",
+    "lowered by ",
+    "No word clearly raises it",
+    "nothing clearly lowers it",
+    "little lowers it",
 )
 
 
@@ -66,10 +72,14 @@ def sentence(explanation: Explanation, index: int | None = None) -> tuple[Part, 
 
 def _care(explanation: Explanation) -> list[Part]:
     quality = explanation.quality
-    if quality.trust != "low" or quality.r2 is None:
-        return []
-    poor = "it describes this classifier poorly"
-    why = poor if quality.r2 < FAIR_TRUST else "it rests on few queries"
+    if quality.trust != "low" or (quality.r2 is None and not explanation.errors):
+        return []  # without errors: a method that fits nothing
+    if quality.r2 is None:
+        why = "how well it describes this classifier is unknown"
+    elif quality.r2 < FAIR_TRUST:
+        why = "it describes this classifier poorly"
+    else:
+        why = "it rests on few queries"
     return [Part(f" Treat this explanation with caution: {why}.")]
 
 
@@ -102,7 +112,8 @@ def _words(shown: Explanation, index: int) -> list[Part]:
     for row in reading.rows(shown, by):
         strength = float(strengths[row.unit])
         name = reading.short(row.label, MAX_LENGTH)
-        if abs(strength) >= WORTH_NAMING and name not in dict(strong):
+        told = {name.casefold() for name, _ in strong}
+        if abs(strength) >= WORTH_NAMING and name.casefold() not in told:
             strong.append((name, strength))
     if not reading.takes_sides(shown, by):
         return _without_sides(shown, [word for word, _ in strong[: 2 * N_NAMED]])
@@ -110,7 +121,10 @@ def _words(shown: Explanation, index: int) -> list[Part]:
         return [Part("No single part of the text clearly changes this.")]
     ups = [word for word, strength in strong if strength > 0][:N_NAMED]
     downs = [word for word, strength in strong if strength < 0][:N_NAMED]
-    return _of_sides(ups, downs, _sides(shown, index))
+    sides = _sides(shown, index)
+    if (strengths < 0).any():
+        sides = replace(sides, no_second=sides.little)
+    return _of_sides(ups, downs, sides)
 
 
 def _without_sides(shown: Explanation, words: Sequence[str]) -> list[Part]:
@@ -136,6 +150,7 @@ def _sides(shown: Explanation, index: int) -> Sides:
         "against it: ",
         f"No word clearly speaks for {name}",
         f"nothing clearly speaks against {name}",
+        f"little speaks against {name}",
     )
 
 
@@ -230,7 +245,7 @@ def attention_sentence(explanation: Explanation, index: int) -> str:
 
 
 def context_sentence(explanation: Explanation, index: int) -> str:
-    """The word whose effect in the text differs most from its effect alone.
+    """The word whose effect in the text differs most from its effect alone, and by half or more.
 
     Of one class; from measured numbers alone: "" where there are none.
     """
@@ -242,11 +257,12 @@ def context_sentence(explanation: Explanation, index: int) -> str:
     alone, removal = (
         np.where(known, explanation.scores[name], 0.0) for name in ("alone", "removal")
     )
-    unit = int(np.argmax(np.abs(alone - removal)))
+    gap, larger = np.abs(alone - removal), np.maximum(np.abs(alone), np.abs(removal))
+    heard = HEARD * float(larger.max())
+    differs = np.where((gap >= DIFFERENT * larger) & (gap >= heard), gap, 0.0)
+    unit = int(np.argmax(differs))
     one, here = float(alone[unit]), float(removal[unit])
-    larger = max(abs(one), abs(here))
-    heard = HEARD * max(np.abs(alone).max(), np.abs(removal).max())
-    if abs(one - here) < DIFFERENT * larger or larger == 0:
+    if differs[unit] == 0.0:
         return "No word counts for much more or less in this text than alone: effects add up."
     word = f"“{reading.short(reading.label(explanation.units[unit]), MAX_LENGTH)}”"
     label = f"“{reading.label(explanation.labels[index])}”"

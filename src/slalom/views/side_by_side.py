@@ -72,5 +72,5 @@ def fitted_table(heads: Sequence[str], rows: Sequence[Sequence[str]], width: int
         )
     for row in rows:
         table.add_row(*row[:n_shown])
-    left_out = f"no room for {', '.join(heads[n_shown:])}"
+    left_out = f"In a wider terminal: {', '.join(heads[n_shown:])}"
     return Group(table, *([Text(left_out, style="dim")] if n_shown < len(heads) else []))

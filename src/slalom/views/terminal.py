@@ -221,7 +221,7 @@ def _left_out(columns: Sequence[Column], layout: Layout, *, n_rows: int) -> list
     weaker = counted(n_rows - N_ROWS, "weaker unit")
     return [
         *([f"… and {weaker}"] if n_rows > N_ROWS else []),
-        *([f"(too narrow for {', '.join(missing)})"] if missing else []),
+        *([f"(in a wider terminal: {', '.join(missing)})"] if missing else []),
     ]
 
 

@@ -218,7 +218,7 @@ class Api:
         asked = requests.read(requests.PairsBody, await self._asked(request))
         kept = self.shelf[asked.explanation]
         if kept.source is None:
-            raise Refusal(400, "wrong", "the model of this file is not here: it cannot be asked")
+            raise Refusal(400, "wrong", "the model of this file is not here: it cannot be queried")
         model, explanation = kept.source[0], kept.explanation
 
         def found(patience: Patience) -> Any:

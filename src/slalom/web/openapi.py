@@ -27,12 +27,12 @@ def description(limits: Limits) -> Schema:
         "info": {
             "title": "SLALOM",
             "version": version("slalom-xai"),
-            "description": "What every word says to a text classifier. Errors are JSON: "
-            '{"error": a sentence, "kind": a word}; 503 means busy, try again.',
+            "description": "Explain what a text classifier predicts, word by word. "
+            'Errors are JSON: {"error": a sentence, "kind": a word}; 503 means busy, try again.',
         },
         "paths": {
             "/api/explain": _post(
-                "Explain a text; with Accept: text/event-stream, its making as events "
+                "Explain a text; with Accept: text/event-stream, its progress as events "
                 "(waiting, progress, rough, done, failed). The answer is what `save` writes",
                 _explain(limits),
             ),
@@ -43,7 +43,7 @@ def description(limits: Limits) -> Schema:
             ),
             "/api/order": _post("The best order of removal, with its curve", _order()),
             "/api/pairs": _post(
-                "Words that act together, asked: at most 200 queries",
+                "Words that act together, measured: at most 200 queries",
                 described(PairsBody),
                 _pairs(),
             ),

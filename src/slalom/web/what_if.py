@@ -86,7 +86,9 @@ def removal_order(explanation: Explanation, shown: int, check: Check) -> list[in
     """Units in the order in which their removal lowers the score most, by the model; greedily."""
     if explanation.model is None:
         raise Refusal(
-            400, "wrong", f"{explanation.method} models no subsets: choose slalom, or another fit"
+            400,
+            "wrong",
+            f"{explanation.method} does not predict subsets: choose slalom or another fit",
         )
     n_units = len(explanation.units)
     by = next(iter(explanation.scores.values()))

@@ -81,7 +81,7 @@ def test_sampling_noise_is_stated_and_carried_into_the_errors():
             explanation = explained(chat(double, n_samples=n_samples), n_queries=150)
         errors[n_samples] = np.median(explanation.errors["shapley"])
         note, unsteady = explanation.quality.notes
-        assert "does not repeat itself" in unsteady
+        assert "the classifier's answers vary" in unsteady
         stated = float(re.search(r"a standard error near ([\d.]+),", note)[1])
         assert note.startswith(f"each answer is {n_samples} samples")
         # all misfit is noise, and what noise does to a fit of so few answers comes on top

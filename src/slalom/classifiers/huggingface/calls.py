@@ -322,8 +322,8 @@ def _if_short(inputs: dict[str, Any]) -> str:
     if ids is None or ids.shape[-1] > A_WORD:
         return ""
     return (
-        f"; it was asked about {counted(ids.shape[-1], 'token')}: if it cannot read so few, "
-        "the method leave-one-out never asks about less than nearly all of the text"
+        f"; it was given {counted(ids.shape[-1], 'token')}: if it cannot read so few, "
+        "use the method leave-one-out, which always shows nearly all of the text"
     )
 
 

@@ -163,7 +163,7 @@ class FunctionClassifier:
         if any(isinstance(text, tuple) for text in texts):
             return " (it was given pairs)"
         only_of_nothing = "" in texts and self._takes(max(texts, key=len)) and not self._takes("")
-        return " (of the empty text, which is asked, too: equal odds may do)" * only_of_nothing
+        return " (for the empty text, which is queried too: equal odds will do)" * only_of_nothing
 
     def _takes(self, text: Text) -> bool:
         try:

@@ -324,5 +324,7 @@ def gauss_newton(problem: Problem, place: Place) -> Factors:
     """Of sums of squares and ridges: positive, but for answers that overflow."""
     factors = system_at(problem, place, full=False).factored(0.0)
     if factors is None:
-        raise ClassifierError("the answers are too large or too odd for a fit: look at the scores")
+        raise ClassifierError(
+            "the answers are too large or too irregular to fit: look at the classifier's scores"
+        )
     return factors

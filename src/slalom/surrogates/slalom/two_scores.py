@@ -47,7 +47,7 @@ from slalom.surrogates.slalom.uncertainty import Moves, left_out, moves_of, unas
 
 VALUE_RIDGE, IMPORTANCE_RIDGE = 0.04, 0.02
 REACH = 2.0  # half ranges that a value may lie from the middle
-SHORTEST = 0.1  # share of the queries that stand for the empty text where it cannot be asked
+SHORTEST = 0.1  # share of the queries that stand for the empty text where it cannot be queried
 TAILS = (0.01, 0.99)  # quantiles of the random subsets' answers that make the range
 ANCHOR_START = 1.1  # importance of the anchor to begin with
 TOLERANCE, ROUGHLY = 1e-9, 1e-6  # relative fall of the objective that ends a descent

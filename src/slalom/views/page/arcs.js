@@ -5,7 +5,7 @@
   const [THIN, THICK] = [1.5, 4.5];
   const [LOW, HIGH, LEANING] = [9, 17, 16]; // how far an arc leaves its words, in pixels
   const NONE = "No two words act together: their effects add up.";
-  const MEANING = "The first number is the interaction: the effect of both words together minus the sum of their separate effects. Blue: they add more together than apart; orange: less.";
+  const MEANING = "The first number is the interaction: the effect of both words together minus the sum of their separate effects. Blue: they add more together than separately; orange: less.";
 
   const size = ({ together, apart }) => together - apart;
   const side = (pair) => (size(pair) > 0 ? "for" : "against");
@@ -57,7 +57,7 @@
           { type: "button", pointerenter: () => point(at), pointerleave: () => point(null), focus: () => point(at), blur: () => point(null), click: () => point(at) },
           element("b", {}, label(pair.units[0])), " × ", element("b", {}, label(pair.units[1])),
         ),
-        element("span", {}, `${number(size(pair)).trim()} (together ${number(pair.together).trim()}, apart ${number(pair.apart).trim()})`),
+        element("span", {}, `${number(size(pair)).trim()} (together ${number(pair.together).trim()}, separately ${number(pair.apart).trim()})`),
       );
     return element("ol", {}, record.pairs.pairs.map(line));
   };
