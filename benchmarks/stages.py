@@ -19,15 +19,15 @@ import torch
 
 import slalom
 from benchmarks.inside import (
-    Begun,
     Dialogue,
+    PendingScores,
     SlalomSurrogate,
     TokenRows,
     batches,
     calls,
-    held,
     joined,
     methods,
+    on_device,
     surrogate,
 )
 
@@ -41,7 +41,7 @@ STAGES = (  # where, which function, the stage's name
     (slalom.HuggingFaceClassifier, "logits", "batch"),
     (slalom.HuggingFaceClassifier, "seen", "build"),
     (calls, "in_turn", "forward"),
-    (Begun, "answers", "forward"),
+    (PendingScores, "answers", "forward"),
     (SlalomSurrogate, "fit", "fit"),
     (surrogate.SurrogateExplainer, "told", "tell"),
 )
@@ -87,17 +87,17 @@ class Stopwatch:
 @contextmanager
 def listening(found: list[TokenRows]) -> Iterator[None]:
     """Keeps every row that is put to a model."""
-    plain = calls.held
+    plain = calls.on_device
 
     def heard(rows: TokenRows, device: torch.device) -> Any:
         found.append(rows)
         return plain(rows, device)
 
-    calls.held = heard  # type: ignore[assignment]
+    calls.on_device = heard  # type: ignore[assignment]
     try:
         yield
     finally:
-        calls.held = plain
+        calls.on_device = plain
 
 
 @contextmanager
@@ -138,7 +138,7 @@ def bare_seconds(classifier: Any, asked: Sequence[TokenRows]) -> tuple[Spent, in
 
 def _passes(classifier: Any, rows: TokenRows, chosen: np.ndarray, budget: int) -> Spent:
     model = classifier._cast_model
-    there = held(rows, calls.device_of(model))
+    there = on_device(rows, calls.device_of(model))
     waiting = [chosen[at] for at in batches(rows.lengths[chosen], budget=budget, padding=True)]
     with calls.borrowed(model, None):
         ready = [there.padded(part, pad=0)[:2] for part in waiting]

@@ -23,8 +23,7 @@ from time import perf_counter, process_time, sleep
 from typing import Any
 
 import slalom
-from benchmarks.inside import Held, calls, driver, encoder, pool, workers
-from benchmarks.inside import holding as held
+from benchmarks.inside import DeviceRows, calls, devices, driver, encoder, pool, workers
 from benchmarks.reviews import reviews
 from benchmarks.speed import made_up_texts, shown_as_they_come
 from benchmarks.stages import without_shortcuts
@@ -36,9 +35,9 @@ PLACES = {
     "SECONDS_PER_TURN": workers,
     "UNITS_PER_TURN": workers,
     "THREADS_AT_DEVICE": workers,
-    "SECONDS_TO_SEND": held,
+    "SECONDS_TO_SEND": devices,
     "PACKED_BYTES": encoder,
-    "SHAPE_BITS": held,
+    "SHAPE_BITS": devices,
 }
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -146,23 +145,23 @@ def _replaced(name: str, other: Callable[..., Any]) -> Iterator[None]:
 @contextmanager
 def _counting(sizes: list[int]) -> Iterator[None]:
     """Tokens of every batch, padding included."""
-    padded, packed = Held.padded, Held.packed
+    padded, packed = DeviceRows.padded, DeviceRows.packed
 
-    def counted(self: Held, chosen: Any, *, pad: int, multiple: int = 1) -> Any:
+    def counted(self: DeviceRows, chosen: Any, *, pad: int, multiple: int = 1) -> Any:
         ids, mask, types = padded(self, chosen, pad=pad, multiple=multiple)
         sizes.append(ids.numel())
         return ids, mask, types
 
-    def counted_packed(self: Held, chosen: Any) -> Any:
+    def counted_packed(self: DeviceRows, chosen: Any) -> Any:
         rows = packed(self, chosen)
         sizes.append(rows.ids.numel())
         return rows
 
-    Held.padded, Held.packed = counted, counted_packed  # type: ignore[method-assign]
+    DeviceRows.padded, DeviceRows.packed = counted, counted_packed  # type: ignore[method-assign]
     try:
         yield
     finally:
-        Held.padded, Held.packed = padded, packed  # type: ignore[method-assign]
+        DeviceRows.padded, DeviceRows.packed = padded, packed  # type: ignore[method-assign]
 
 
 @contextmanager

@@ -137,10 +137,10 @@ def with_fixed_parts(slots: IntArray, n_fixed: int, queries: Queries) -> NDArray
     """
     n_units = len(slots)
     check_units(queries[queries != END], n_units)
-    nothing = n_units + n_fixed
+    absent = n_units + n_fixed
     shown = queries.astype(np.int64)
-    shown[queries == END] = nothing
-    fixed = np.tile(np.arange(n_units, nothing), (len(queries), 1))
+    shown[queries == END] = absent
+    fixed = np.tile(np.arange(n_units, absent), (len(queries), 1))
     if n_fixed == 2:  # one slot: nothing to sort
         return np.concatenate([fixed[:, :1], shown, fixed[:, 1:]], axis=1)
     places = 2 * np.concatenate([slots, np.full(n_fixed + 1, n_fixed)])[shown] + 1

@@ -54,7 +54,7 @@ class Quality:
     trust: Annotated[str, Literal["exact", "high", "fair", "low"]]  # the word for it
     notes: tuple[str, ...] = ()  # sentences: what a reader must know besides
     parts: dict[str, float] = field(default_factory=dict)  # of the model → share it describes
-    r2_error: float | None = None  # standard error of R²: with few answers it is partly luck
+    r2_error: float | None = None  # standard error of R²: with few answers it is partly chance
     two_scores: float | None = None  # R² of value and importance alone, beside r2 of the whole
     n_repeats: Annotated[int, Within(0)] = 0  # of the queries: asked before, to see what it repeats
 

@@ -40,7 +40,7 @@ def on_scale(explanation: Explanation, scale: str) -> Explanation:
 
 
 def has_probabilities(explanation: Explanation) -> bool:
-    """Whether its scores can be told as changes of a probability."""
+    """Whether its scores can be expressed as changes of a probability."""
     is_number = explanation.independent and len(explanation.labels) == 1
     reaches = {"removal", "alone", "shapley"} & explanation.scores.keys()
     return not is_number and bool(reaches or explanation.model is not None)
@@ -55,9 +55,9 @@ def _in_probability(explanation: Explanation) -> Explanation:
     link = (
         _logistic if explanation.target_index is not None or explanation.independent else _softmax
     )
-    told = Target(explanation.target_index, explanation.target)
+    target = Target(explanation.target_index, explanation.target)
     full = np.atleast_1d(
-        told.scores(explanation.logits[None], independent=explanation.independent)[0]
+        target.scores(explanation.logits[None], independent=explanation.independent)[0]
     )
     scores: dict[str, FloatArray] = {}
     errors: dict[str, FloatArray] = {}

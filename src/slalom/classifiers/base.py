@@ -144,7 +144,7 @@ def unpaid(classifier: Classifier, document: Document, queries: Queries) -> tupl
 
 
 def text_logits(classifier: Classifier, texts: Sequence[Text]) -> FloatArray:
-    """(n, n_classes) logits of whole texts, by its `__call__` where it has one."""
+    """(n, n_classes) logits of full texts, by its `__call__` where it has one."""
     if callable(classifier):
         return np.asarray(classifier(texts), dtype=np.float64)
     documents = [classifier.split(text) for text in texts]

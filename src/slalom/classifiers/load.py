@@ -20,7 +20,7 @@ from slalom.errors import FileError, InputError, MissingExtraError, Setting
 if TYPE_CHECKING:
     from slalom.classifiers.huggingface.writer import LocalWriter
 
-NOTHING = "."  # what is shown of an empty text to those who refuse one
+PLACEHOLDER = "."  # what is shown of an empty text to a pipeline that refuses one
 
 
 def load(
@@ -264,7 +264,9 @@ def _zero_shot(pipeline: Any, labels: Sequence[str] | None) -> Classifier:
     names = [str(label) for label in labels]
 
     def probabilities(texts: list[str]) -> list[list[float]]:
-        readable = [text if text.strip() else NOTHING for text in texts]  # it refuses empty ones
+        readable = [
+            text if text.strip() else PLACEHOLDER for text in texts
+        ]  # it refuses empty ones
         rows = []
         answers = pipeline(readable, candidate_labels=names)
         for told in [answers] if isinstance(answers, dict) else answers:

@@ -121,7 +121,7 @@ class ShardActor:
     """One model in one process, as Ray Data calls it."""
 
     def __init__(self, here: Path, work: Work) -> None:
-        _stand_in(here)
+        _change_to(here)
         self.work = work
         self.worker = work.worker()
 
@@ -132,7 +132,7 @@ class ShardActor:
         return {"number": batch["number"]}
 
 
-def _stand_in(here: Path) -> None:
+def _change_to(here: Path) -> None:
     """Workers of a cluster begin elsewhere; relative names are meant from where the caller is."""
     try:
         os.chdir(here)
@@ -144,12 +144,12 @@ def _stand_in(here: Path) -> None:
 
 
 def _indexed(here: Path, index: Index, path: Path) -> Indexed:
-    _stand_in(here)
+    _change_to(here)
     return index(path)
 
 
 def _sums_in(here: Path, paths: Sequence[Path]) -> WordSums:
-    _stand_in(here)
+    _change_to(here)
     return sums_in(paths)
 
 
@@ -162,7 +162,7 @@ def _added(*parts: WordSums) -> WordSums:
 
 
 def _identity(here: Path, make: Make) -> Identity:
-    _stand_in(here)
+    _change_to(here)
     return Identity.of(make())
 
 
@@ -196,10 +196,10 @@ def _connected(kept: ExitStack) -> Any:
     ray.data.DataContext.get_current().enable_progress_bars = False
     if ray.is_initialized():
         return ray
-    with _hushed():
+    with _silent_stderr():
         if address := os.environ.get("RAY_ADDRESS"):
             try:
-                _knock(address)
+                _check_address(address)
                 ray.init(log_to_driver=False, logging_level=logging.ERROR)
             except OSError as problem:
                 raise InputError(
@@ -223,7 +223,7 @@ def _place(kept: ExitStack) -> str | None:
     return folder if len(folder) <= LONGEST_PLACE else None
 
 
-def _knock(address: str) -> None:
+def _check_address(address: str) -> None:
     """Raise an OSError where nobody listens; Ray itself would wait for minutes in silence."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if host and port.isdecimal():  # not `auto`
@@ -231,7 +231,7 @@ def _knock(address: str) -> None:
 
 
 @contextmanager
-def _hushed() -> Iterator[None]:
+def _silent_stderr() -> Iterator[None]:
     """Ray's core says on standard error which level of logs it keeps to; problems are raised."""
     kept = os.dup(2)
     silent = os.open(os.devnull, os.O_WRONLY)

@@ -354,7 +354,7 @@ def case_of(document: Document, answers: Answers, wanted: TargetName) -> Case:
 
 
 def _whole(model: Model | None, identified: BoolArray) -> Number | None:
-    """What the model says of the whole text."""
+    """What the model says of the full text."""
     return None if model is None else _number(model.predict(identified[None].astype(float))[0])
 
 

@@ -63,9 +63,9 @@ class AllAlike:
     """
 
     def fit(self, observed: Observations) -> Fit:
-        nothing = np.zeros_like(observed.document_counts)
-        known = np.ones(len(nothing), dtype=bool)
-        return Fit(LinearModel(nothing, np.zeros(())), {"score": nothing}, {}, known, None, None)
+        zeros = np.zeros_like(observed.document_counts)
+        known = np.ones(len(zeros), dtype=bool)
+        return Fit(LinearModel(zeros, np.zeros(())), {"score": zeros}, {}, known, None, None)
 
 
 Bill = list[tuple[int, Document, Queries]]  # which repetition (0: the first time), of what

@@ -98,13 +98,13 @@ def explain(
     :param absent: what becomes of words that a query does not show: "remove", "mask" (the model's
         mask token), or a text that replaces each
     """
-    given = with_absent(as_classifier(classifier, labels), absent)
-    wanted, units = by_phrases(with_max_error(method, max_error), units, too_long)
-    order = _checked(given, wanted, Request(target, n_queries, seed, repeats))
-    document = document_of(given, text, units, too_long=too_long)
+    wrapped = with_absent(as_classifier(classifier, labels), absent)
+    explainer, units = by_phrases(with_max_error(method, max_error), units, too_long)
+    order = _checked(wrapped, explainer, Request(target, n_queries, seed, repeats))
+    document = document_of(wrapped, text, units, too_long=too_long)
     _warn_of_long_fits([document], order)
     with _meter(progress, [document], order) as meter:
-        (explanation,) = explained(given, order, [document], meter=meter)
+        (explanation,) = explained(wrapped, order, [document], meter=meter)
     assert isinstance(explanation, Explanation)  # errors are raised, not kept
     poor = PoorFits()
     poor.add(explanation)
@@ -134,20 +134,20 @@ def explain_many(
     is True for a bar where a person is watching, or a function as for `explain`.
     """
     keep = _keeps(on_error)
-    given = with_absent(as_classifier(classifier, labels), absent)
-    wanted, units = by_phrases(with_max_error(method, max_error), units, too_long)
+    wrapped = with_absent(as_classifier(classifier, labels), absent)
+    explainer, units = by_phrases(with_max_error(method, max_error), units, too_long)
     request = Request(target, n_queries, seed, repeats)
-    order = _checked(given, wanted, request, keep_errors=keep)
-    split = Splitting(given, units, too_long, partial(workers_pay, given, order))
+    order = _checked(wrapped, explainer, request, keep_errors=keep)
+    split = Splitting(wrapped, units, too_long, partial(workers_pay, wrapped, order))
     documents = list(_documents(split, texts, keep=keep))
     _warn_of_long_fits(documents, order)
-    in_turn = _longest_first(documents) if runs_elsewhere(given) else range(len(documents))
+    in_turn = _longest_first(documents) if runs_elsewhere(wrapped) else range(len(documents))
     found: list[Result] = []
     with _meter(progress, documents, order) as meter:
         ordered = [documents[number] for number in in_turn]
-        together = queries_per_chunk(given, order, documents)
+        together = queries_per_chunk(wrapped, order, documents)
         try:
-            for result in explained(given, order, ordered, n_queries=together, meter=meter):
+            for result in explained(wrapped, order, ordered, n_queries=together, meter=meter):
                 found.append(result)
         except KeyboardInterrupt as stopped:
             stopped.add_note(
@@ -184,12 +184,12 @@ def explain_each(
     `texts` may be an endless iterator; with `progress` all texts are read first, to count them.
     """
     keep = _keeps(on_error)
-    given = with_absent(as_classifier(classifier, labels), absent)
-    wanted, units = by_phrases(with_max_error(method, max_error), units, too_long)
+    wrapped = with_absent(as_classifier(classifier, labels), absent)
+    explainer, units = by_phrases(with_max_error(method, max_error), units, too_long)
     request = Request(target, n_queries, seed, repeats)
-    order = _checked(given, wanted, request, keep_errors=keep)
-    split = Splitting(given, units, too_long, partial(workers_pay, given, order))
-    return _each(given, order, _documents(split, texts, keep=keep), progress)
+    order = _checked(wrapped, explainer, request, keep_errors=keep)
+    split = Splitting(wrapped, units, too_long, partial(workers_pay, wrapped, order))
+    return _each(wrapped, order, _documents(split, texts, keep=keep), progress)
 
 
 def method_named(method: str | Explainer) -> Explainer:

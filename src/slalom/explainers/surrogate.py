@@ -73,13 +73,13 @@ class FollowUpPlan:
         return min(document.n_units, most, int(self.share * n_queries))
 
     def masks(self, document: Document, fit: Fit, room: int | None) -> BoolArray:
-        """Nothing, the text less each of the strongest units, and every unit alone."""
+        """The empty text, the text less each of the strongest units, and every unit alone."""
         n_units = document.n_units
         wanted = min(n_units, self.max_removals, n_units if room is None else max(room, 0))
         strongest = np.argsort(-_strengths(fit)[document.features], kind="stable")[:wanted]
         single = np.eye(n_units, dtype=bool)
-        nothing = np.zeros((1, n_units), dtype=bool)
-        masks = np.vstack([nothing, ~single[np.sort(strongest)], single])
+        empty = np.zeros((1, n_units), dtype=bool)
+        masks = np.vstack([empty, ~single[np.sort(strongest)], single])
         return masks if document.has_empty_query else masks[masks.any(axis=1)]
 
 
@@ -263,7 +263,7 @@ class UnitScores:
         return cls(scores, {name: error[features] for name, error in fit.errors.items()})
 
     def with_answers(self, more: FollowUp, base: FloatArray | None) -> "UnitScores":
-        """`removal` and, where the score of nothing is known, `alone` as the classifier says."""
+        """Measured `removal`, and measured `alone` where the score of the empty text is known."""
         found, sizes = self, more.present.sum(axis=1)
         removed, alone = sizes == more.present.shape[1] - 1, sizes == 1
         if removed.any():
@@ -280,11 +280,11 @@ class UnitScores:
         """With what was asked for in the places of these units; its error is that of answers."""
         known = np.zeros(more.present.shape[1], dtype=bool)
         known[units] = True
-        nothing = np.zeros((len(known), *values.shape[1:]))
-        scores, errors = self.scores.get(name, nothing).copy(), self.errors
+        zeros = np.zeros((len(known), *values.shape[1:]))
+        scores, errors = self.scores.get(name, zeros).copy(), self.errors
         scores[units] = values
         if name in errors or known.all():
-            own = errors.get(name, nothing).copy()
+            own = errors.get(name, zeros).copy()
             own[units] = np.sqrt(2.0 * more.case.noise)
             errors = errors | {name: own}
         return UnitScores(self.scores | {name: scores}, errors, self.measured | {name: known})

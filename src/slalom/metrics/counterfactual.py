@@ -36,7 +36,7 @@ class Counterfactual:
     removed: tuple[int, ...]  # unit positions; () where nothing turns it
     words: tuple[str, ...]
     text: Text  # what is left
-    before: str  # the label predicted for the whole text
+    before: str  # the label predicted for the full text
     after: str | None  # the label predicted for what is left; None where nothing turns it
     logits: FloatArray | None  # (n_classes,) for what is left; None: not asked
     n_queries: int  # asked to find and to verify it

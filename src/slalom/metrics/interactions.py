@@ -1,6 +1,6 @@
 """Words that act together: pairs whose joint effect differs from the sum of their own, measured.
 
-With N the whole text and B the text without two units i and j:
+With N the full text and B the text without two units i and j:
 
     together  F(N) − F(B)                               what both add to the rest of the text
     apart     F(B ∪ i) − F(B)  +  F(B ∪ j) − F(B)       what each adds without the other

@@ -1,6 +1,6 @@
 """Queries that show a part of the text: random subsets of every size, or all but a few units.
 
-SubsetSizes     random subsets of every size, from one word to the whole text, in text order
+SubsetSizes     random subsets of every size, from one word to the full text, in text order
 Deletions       the text without a few random units: the neighbourhood of the document
 SingleRemovals  the text without each of its units
 AllSubsets      all 2ⁿ subsets, which exact Shapley values need

@@ -144,7 +144,7 @@ def answer(explanation: Explanation) -> FloatArray:
 
 
 def fitted(explanation: Explanation) -> FloatArray | None:
-    """What the fit says of the whole text, in the same unit; None where there is no model."""
+    """What the fit says of the full text, in the same unit; None where there is no model."""
     if explanation.whole is not None:
         return np.atleast_1d(np.asarray(explanation.whole, dtype=float))
     if explanation.model is None:

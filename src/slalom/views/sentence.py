@@ -332,7 +332,7 @@ def _measured(explanation: Explanation) -> list[str]:
 
 
 def _beside_the_classifier(explanation: Explanation) -> list[str]:
-    """What the fit says of the whole text beside what the classifier says, in the same unit."""
+    """What the fit says of the full text beside what the classifier says, in the same unit."""
     fit = reading.fitted(explanation)
     if fit is None or explanation.quality.trust == "exact":
         return []

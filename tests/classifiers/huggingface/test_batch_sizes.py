@@ -6,10 +6,10 @@ import pytest
 import torch
 from torch import nn
 
-from slalom.classifiers.huggingface import held
+from slalom.classifiers.huggingface import devices
 from slalom.classifiers.huggingface.batching import SMALL
+from slalom.classifiers.huggingface.devices import in_16_bits, small_share, tokens_liked
 from slalom.classifiers.huggingface.encoder import n_weights_of
-from slalom.classifiers.huggingface.held import in_16_bits, small_share, tokens_liked
 
 FREE = 10**10  # bytes
 
@@ -22,7 +22,7 @@ def on_gpu(n_bytes):
 
 def test_a_processor_likes_what_fits_its_caches():
     weight = torch.zeros(3)
-    assert tokens_liked(weight, 384) == held.TOKENS["cpu"]
+    assert tokens_liked(weight, 384) == devices.TOKENS["cpu"]
     assert small_share(weight, 10**9, 2**11) == SMALL
     assert not in_16_bits(weight.bfloat16())
     assert not in_16_bits(None)
@@ -50,7 +50,7 @@ def test_what_a_gpu_computes_while_the_next_batch_is_sent(n_bytes, n_weights, to
 
 
 def test_of_a_tiny_model_not_all_is_padded():
-    assert small_share(on_gpu(2), 10, 2**18) == held.MAX_SMALL
+    assert small_share(on_gpu(2), 10, 2**18) == devices.MAX_SMALL
 
 
 def test_weights_that_tokens_are_multiplied_with():

@@ -8,7 +8,7 @@ import torch
 from slalom.classifiers.huggingface import calls
 from slalom.classifiers.huggingface.calls import context_length, forward_accepts, preserve_settings
 from slalom.classifiers.huggingface.classifier import HuggingFaceClassifier
-from slalom.classifiers.huggingface.held import Begun
+from slalom.classifiers.huggingface.devices import PendingScores
 from slalom.errors import ClassifierError, SlalomWarning
 from tokenizers_made_here import TEXTS, tiny
 
@@ -91,17 +91,17 @@ def test_a_model_is_free_while_its_answers_are_waited_for(monkeypatch: pytest.Mo
     model.train()
     classifier = HuggingFaceClassifier(model, tokenizer)
     expected = classifier(TEXTS)
-    plain, found = Begun.answers, []
+    plain, found = PendingScores.answers, []
 
-    def waiting(self: Begun) -> Any:
-        monkeypatch.setattr(Begun, "answers", plain)
+    def waiting(self: PendingScores) -> Any:
+        monkeypatch.setattr(PendingScores, "answers", plain)
         assert model.training
         thread = threading.Thread(target=lambda: found.append(classifier(TEXTS)))
         thread.start()
         thread.join(20)
         return plain(self)
 
-    monkeypatch.setattr(Begun, "answers", waiting)
+    monkeypatch.setattr(PendingScores, "answers", waiting)
     np.testing.assert_array_equal(classifier(TEXTS), expected)
     np.testing.assert_array_equal(found[0], expected)
 

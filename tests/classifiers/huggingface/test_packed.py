@@ -10,8 +10,8 @@ from torch.nn import functional
 
 from slalom.classifiers.huggingface import encoder
 from slalom.classifiers.huggingface.batching import MAX_ROWS, TokenRows, in_row_order
+from slalom.classifiers.huggingface.devices import on_device, rounded_up
 from slalom.classifiers.huggingface.encoder import attention_by_rows, encoder_of, packed_scores
-from slalom.classifiers.huggingface.held import held, rounded_up
 from tokenizers_made_here import tiny
 
 ENCODERS = ["BERT", "DistilBERT", "Electra", "RoBERTa"]
@@ -63,7 +63,7 @@ def test_scores_are_the_models_own(architecture: str, chosen: list[int]) -> None
     model, _ = tiny(architecture, **settings)
     encoder, rows = encoder_of(model.eval()), drawn(LENGTHS, n_types=2)
     assert encoder is not None
-    there = held(rows, torch.device("cpu")).packed(np.array(chosen))
+    there = on_device(rows, torch.device("cpu")).packed(np.array(chosen))
     expected = own_scores(model, rows)
     assert (expected[:, 1] - expected[:, 0]).std() > 0.01
     found = packed_scores(encoder, there, row_by_row)
@@ -75,7 +75,7 @@ def test_tokens_and_rows_that_fill_up_a_batch_change_no_answer() -> None:
     model, _ = tiny("BERT")
     lengths = [1 + number % 7 for number in range(37)]
     encoder, rows = encoder_of(model.eval()), drawn(lengths)
-    there = held(rows, torch.device("cpu")).packed(np.arange(37))
+    there = on_device(rows, torch.device("cpu")).packed(np.arange(37))
     assert encoder is not None
     assert len(there.ids) > sum(lengths)
     assert rounded_up(37) > 37
@@ -84,7 +84,7 @@ def test_tokens_and_rows_that_fill_up_a_batch_change_no_answer() -> None:
 
 
 def test_where_rows_begin_and_where_tokens_stand() -> None:
-    there = held(drawn(LENGTHS), torch.device("cpu"))
+    there = on_device(drawn(LENGTHS), torch.device("cpu"))
     packed = there.packed(np.array([1, 2, 3]))
     assert packed.ids[:17].tolist() == there.ids[9:26].tolist()
     assert packed.bounds.tolist() == [0, 1, 5, 17]
@@ -97,14 +97,14 @@ def test_sizes_of_batches_recur() -> None:
     assert len(sizes) == 17
     assert all(n <= rounded_up(n) <= n + n // 16 for n in range(1, 5000))
     lengths = [100] * 50
-    there = held(drawn(lengths), torch.device("cpu"))
+    there = on_device(drawn(lengths), torch.device("cpu"))
     n_tokens = {len(there.packed(np.arange(n)).ids) for n in range(41, 51)}
     assert n_tokens == {4352, 4608, 4864, 5120}
 
 
 def test_weights_on_a_processor_are_asked_otherwise() -> None:
     model, _ = tiny("BERT")
-    there = held(drawn(LENGTHS), torch.device("cpu"))
+    there = on_device(drawn(LENGTHS), torch.device("cpu"))
     for one in (model, model.bfloat16(), model.double()):
         assert encoder.end_to_end(one, there, lambda chosen: torch.zeros(1), typed=True) is None
 
@@ -134,7 +134,7 @@ def test_what_is_told_to_attention_in_32_bits(monkeypatch: pytest.MonkeyPatch) -
     by_rows = attention_by_rows(torch.float32)
     assert by_rows is not None
     with torch.inference_mode():
-        there = held(rows, torch.device("cpu")).packed(np.arange(len(LENGTHS)))
+        there = on_device(rows, torch.device("cpu")).packed(np.arange(len(LENGTHS)))
         found = packed_scores(encoder, there, by_rows)
         torch.testing.assert_close(found, own_scores(model, rows), atol=1e-5, rtol=1e-5)
 

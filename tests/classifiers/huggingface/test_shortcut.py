@@ -10,8 +10,8 @@ import torch
 from slalom.classifiers.huggingface import encoder
 from slalom.classifiers.huggingface.batching import LongArray, TokenRows, assemble, frame_in
 from slalom.classifiers.huggingface.classifier import HuggingFaceClassifier
+from slalom.classifiers.huggingface.devices import DeviceRows, on_device
 from slalom.classifiers.huggingface.encoder import quickest
-from slalom.classifiers.huggingface.held import Held, held
 from slalom.document import END, Queries, queries_from_masks
 from tokenizers_made_here import TEXTS, made, tiny
 
@@ -61,8 +61,8 @@ def rows_of(architecture: str, queries: Any) -> TokenRows:
     return assemble(frame_in(document), queries(document.n_units))
 
 
-def on_cpu(rows: TokenRows) -> Held:
-    return held(rows, torch.device("cpu"))
+def on_cpu(rows: TokenRows) -> DeviceRows:
+    return on_device(rows, torch.device("cpu"))
 
 
 @pytest.mark.parametrize("queries", [subsets, short_sequences])

@@ -12,7 +12,7 @@ from oracles import TEXT, slalom_oracle
 from slalom.classifiers.text.function import FunctionClassifier
 from slalom.explainers.base import Request
 from slalom.explainers.execution import driver
-from slalom.explainers.execution.driver import Watched, chunks
+from slalom.explainers.execution.driver import CountedClassifier, chunks
 from slalom.explainers.execution.progress import Meter
 from slalom.explainers.execution.steps import Order
 from slalom.samplers.subsets import SubsetSizes
@@ -78,7 +78,7 @@ def test_watching_changes_no_answer(monkeypatch):
     ]
     asked.insert(2, (documents[0], asked[0][1][:0]))
     meter = Meter(lambda done, total: None, 10**6).chunk(10**6)
-    answers = Watched(plain, meter).logits(asked)
+    answers = CountedClassifier(plain, meter).logits(asked)
     for one, other in zip(answers, plain.logits(asked), strict=True):
         np.testing.assert_allclose(one, other, atol=1e-12)
     assert meter.meter.done == sum(len(queries) for _, queries in asked)

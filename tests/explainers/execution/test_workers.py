@@ -195,10 +195,10 @@ def test_a_killed_worker_is_an_error_and_not_a_wait_without_end(bundled):
 
 def test_who_calls_after_the_end_is_told(bundled):
     """A worker that asks for a run nobody waits for gets an answer, not silence."""
-    with workers.desk_of(OnDevice(bundled)) as desk:
+    with workers.call_queue(OnDevice(bundled)) as queue:
         pass
     document = bundled.split(TEXTS[0])
-    said = desk._reply(lambda n: None, workers.QueriesAsked([(document, document.full())]))
+    said = queue._reply(lambda n: None, workers.QueriesAsked([(document, document.full())]))
     assert "nobody waits" in str(said)
 
 
@@ -207,9 +207,9 @@ def test_who_waits_when_it_ends_is_told(bundled):
     document = bundled.split(TEXTS[0])
     asked = workers.QueriesAsked([(document, document.full())])
     with ThreadPoolExecutor(1) as threads:
-        with workers.desk_of(bundled) as desk:
-            waiting = threads.submit(desk._reply, lambda n: None, asked)
-            desk.events.get(timeout=10)
+        with workers.call_queue(bundled) as queue:
+            waiting = threads.submit(queue._reply, lambda n: None, asked)
+            queue.events.get(timeout=10)
         assert "nobody waits" in str(waiting.result(10))
 
 
@@ -383,23 +383,23 @@ def test_who_answers_in_a_way_of_its_own_is_sent_queries(bundled):
 def test_a_turn_has_room_for_some_calls(bundled, monkeypatch):
     monkeypatch.setattr(workers, "UNITS_PER_TURN", 4)
     document = bundled.split(TEXTS[0])
-    with workers.desk_of(bundled) as desk:
+    with workers.call_queue(bundled) as queue:
         asked = workers.QueriesAsked([(document, document.full())])
-        desk.calls += [workers.Call(asked, lambda n: None) for _ in range(3)]
-        desk._take_turn()
-        assert len(desk.calls) == 2
+        queue.calls += [workers.Call(asked, lambda n: None) for _ in range(3)]
+        queue._take_turn()
+        assert len(queue.calls) == 2
 
 
 def test_what_breaks_is_told_where_it_belongs(bundled):
     """Calls of three workers are answered together; one of them cannot be."""
     told = []
-    with workers.desk_of(Refusing(bundled)) as desk:
+    with workers.call_queue(Refusing(bundled)) as queue:
         calls = []
         for text in TEXTS:
             document = bundled.split(text)
             asked = workers.QueriesAsked([(document, document.full())])
             calls.append(workers.Call(asked, told.append))
-        desk._answer(calls)
+        queue._answer(calls)
         said = [call.said.result(0) for call in calls]
         assert [isinstance(one, ClassifierError) for one in said] == [False, True, False]
         assert told == [1, 1]

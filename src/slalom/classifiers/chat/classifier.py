@@ -151,7 +151,7 @@ class ChatClassifier:
         return int(requests.sum()), round(float(requests @ tokens_per_request))
 
     def __call__(self, texts: Sequence[str]) -> FloatArray:
-        """(n, n_classes) logits: what the classifier says of n whole texts."""
+        """(n, n_classes) logits: what the classifier says of n full texts."""
         if isinstance(texts, str):
             raise InputError("give a list of texts, not one str")
         self._ask_missing(list(dict.fromkeys(texts)))

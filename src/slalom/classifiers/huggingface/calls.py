@@ -26,17 +26,17 @@ from slalom.classifiers.huggingface.batching import (
     batches,
     in_row_order,
 )
-from slalom.classifiers.huggingface.encoder import end_to_end, modules_of, n_weights_of, quickest
-from slalom.classifiers.huggingface.held import (
+from slalom.classifiers.huggingface.devices import (
     TOKENS,
-    Begun,
-    Held,
+    DeviceRows,
     Pace,
-    held,
+    PendingScores,
     in_16_bits,
+    on_device,
     small_share,
     tokens_liked,
 )
+from slalom.classifiers.huggingface.encoder import end_to_end, modules_of, n_weights_of, quickest
 from slalom.document import FloatArray
 from slalom.errors import ClassifierError, InputError, SlalomWarning, UnknownNameError, counted
 
@@ -147,7 +147,7 @@ def context_length(model: nn.Module, tokenizer: Any) -> int:
 
 
 def _positions(model: nn.Module) -> int:
-    """RoBERTa and its kin count from behind the pad id: the first rows are never used."""
+    """RoBERTa and models like it count from behind the pad id: the first rows are never used."""
     if model not in _known_positions:  # walking through all modules takes as long as a small batch
         tables = [
             module
@@ -192,7 +192,7 @@ def answers(model: nn.Module, tokenizer: Any, rows: TokenRows) -> FloatArray:
         return scores[: len(chosen)]
 
     with borrowed(model, pad):
-        there = held(rows, device)
+        there = on_device(rows, device)
         waiting = in_row_order(rows.lengths, budget=budget)
         found = end_to_end(model, there, plain, typed=typed)
         if found is None:
@@ -261,7 +261,7 @@ def _attention_of(device: torch.device) -> Iterator[None]:
 
 def in_turn(
     model: nn.Module, waiting: Iterable[LongArray], ask: Callable[[LongArray], Tensor]
-) -> Begun:
+) -> PendingScores:
     """Batch after batch, smaller ones where the memory runs out."""
     left = deque(waiting)
     order: list[LongArray] = []
@@ -276,11 +276,11 @@ def in_turn(
             _halve_budget(model)
         else:
             order.append(left.popleft())
-    return Begun(np.concatenate(order), torch.cat(found))
+    return PendingScores(np.concatenate(order), torch.cat(found))
 
 
 def _inputs(
-    model: nn.Module, rows: Held, chosen: LongArray, *, pad: int, typed: bool
+    model: nn.Module, rows: DeviceRows, chosen: LongArray, *, pad: int, typed: bool
 ) -> dict[str, Tensor]:
     ids, mask, types = rows.padded(chosen, pad=pad, multiple=_step_of(model, rows.rows))
     inputs = {"input_ids": ids}

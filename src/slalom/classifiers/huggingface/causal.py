@@ -107,7 +107,7 @@ class CausalClassifier:
         return answered(asked, self._ask)
 
     def __call__(self, texts: Sequence[str]) -> FloatArray:
-        """(n, n_classes) logits: what the classifier says of n whole texts."""
+        """(n, n_classes) logits: what the classifier says of n full texts."""
         if not len(checked_texts(texts)):
             return np.zeros((0, len(self.labels)))
         rows = [self._prompted(self._one_text(text, empty=True)).row() for text in texts]

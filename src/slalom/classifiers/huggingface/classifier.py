@@ -143,7 +143,7 @@ class HuggingFaceClassifier:
         return np.split(self._ask(joined(parts)), ends)
 
     def __call__(self, texts: Sequence[Text]) -> FloatArray:
-        """(n, n_classes) logits: what the classifier says of n whole texts."""
+        """(n, n_classes) logits: what the classifier says of n full texts."""
         if not len(checked_texts(texts)):
             return np.zeros((0, len(self.labels)))
         return self._ask(joined([encode(self.tokenizer, text).row() for text in texts]))

@@ -27,7 +27,7 @@ from slalom.classifiers.huggingface.calls import (
     in_turn,
     tokens_per_batch,
 )
-from slalom.classifiers.huggingface.held import Held, held
+from slalom.classifiers.huggingface.devices import DeviceRows, on_device
 from slalom.classifiers.huggingface.next_token import (
     Prefix,
     checked_vocabulary_scores,
@@ -152,7 +152,7 @@ def _in_batches(model: Any, rows: Sequence[Ids], answer: Ids, tell: Tell) -> tup
     n_common = min(common_start(whole), int(lengths.min()) - 1)
     prefix = prefix_of(model, whole, n_common)
     rest = without_start(whole, prefix.length)
-    there = held(rest, device_of(model))
+    there = on_device(rest, device_of(model))
 
     def ask(chosen: LongArray) -> Tensor:
         found = _batch(model, there, chosen, prefix, answer)
@@ -169,7 +169,7 @@ def _n_tokens_known(model: Any) -> int:
     return int(getattr(getattr(model, "config", None), "vocab_size", 0) or 2**17)
 
 
-def _batch(model: Any, rest: Held, chosen: LongArray, prefix: Prefix, answer: Ids) -> Tensor:
+def _batch(model: Any, rest: DeviceRows, chosen: LongArray, prefix: Prefix, answer: Ids) -> Tensor:
     """(n_chosen, n_tokens) log-odds of the answer, with which each of these rows ends."""
     inputs = inputs_after(model, rest, chosen, prefix)
     ids = inputs["input_ids"]

@@ -32,7 +32,7 @@ from torch.nn import functional
 from torch.nn.modules import module as every_module
 
 from slalom.classifiers.huggingface.batching import LongArray, TokenRows
-from slalom.classifiers.huggingface.held import Held, Packed, held, rounded_up
+from slalom.classifiers.huggingface.devices import DeviceRows, Packed, on_device, rounded_up
 
 _n_weights: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
 
@@ -192,7 +192,7 @@ def _distilbert_layer(layer: Any) -> Layer:
 def _embed(base: Any) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
     table = base.embeddings
     pad = table.position_embeddings.padding_idx
-    first = 0 if pad is None else pad + 1  # RoBERTa and its kin count from behind the pad id
+    first = 0 if pad is None else pad + 1  # RoBERTa and models like it count from behind the pad id
     project = getattr(base, "embeddings_project", nn.Identity())  # Electra's, to its wider layers
 
     def embed(ids: Tensor, places: Tensor, types: Tensor) -> Tensor:
@@ -287,7 +287,7 @@ _agreed: Known = WeakKeyDictionary()
 _agreed_end_to_end: Known = WeakKeyDictionary()
 
 
-def end_to_end(model: Any, there: Held, plain: Ask, *, typed: bool) -> Ask | None:
+def end_to_end(model: Any, there: DeviceRows, plain: Ask, *, typed: bool) -> Ask | None:
     """For rows of any lengths in one batch, without padding; None: it cannot, or another way pays.
 
     That is so where weights are of more than 32 bits, or not on a GPU.
@@ -311,7 +311,7 @@ def end_to_end(model: Any, there: Held, plain: Ask, *, typed: bool) -> Ask | Non
     return ask
 
 
-def quickest(model: Any, there: Held, plain: Ask, *, typed: bool, multiple: int = 1) -> Ask:
+def quickest(model: Any, there: DeviceRows, plain: Ask, *, typed: bool, multiple: int = 1) -> Ask:
     """A shortcut where it pays and gives the scores of `plain`, else `plain`.
 
     On a GPU widths are multiples of `multiple`, where that takes little.
@@ -356,7 +356,7 @@ def _state(model: Any) -> int:
     return hash((*weights, *modules, *plain, attention))
 
 
-def _shortcut(model: Any, there: Held, *, multiple: int) -> Ask | None:
+def _shortcut(model: Any, there: DeviceRows, *, multiple: int) -> Ask | None:
     """None on a CPU with weights of 16 bits, which it is slow with one way or the other."""
     weight, rows = next(model.parameters(), None), there.rows
     if weight is None or not (weight.is_cuda or (weight.is_cpu and weight.element_size() >= 4)):
@@ -377,7 +377,7 @@ def _encoder(model: Any, rows: TokenRows) -> Encoder | None:
     return encoder
 
 
-def _packed(encoder: Encoder, there: Held, attend: Attend) -> Ask:
+def _packed(encoder: Encoder, there: DeviceRows, attend: Attend) -> Ask:
     return lambda chosen: packed_scores(encoder, there.packed(chosen), attend)
 
 
@@ -393,7 +393,7 @@ def _with_table(encoder: Encoder, rows: TokenRows) -> Ask | None:
     tokens = [torch.from_numpy(part)[:, None] for part in np.unravel_index(distinct, sizes)]
     table = [part[:, 0] for part in encoder.start(*tokens)]  # (n_distinct, size) each
     numbered = TokenRows(numbers.astype(np.int32), np.zeros_like(rows.types), rows.lengths)
-    there = held(numbered, torch.device("cpu"))
+    there = on_device(numbered, torch.device("cpu"))
 
     def ask(chosen: LongArray) -> Tensor:
         shown, mask, _ = there.padded(chosen, pad=0)
@@ -403,7 +403,7 @@ def _with_table(encoder: Encoder, rows: TokenRows) -> Ask | None:
     return ask
 
 
-def _without_table(encoder: Encoder, there: Held, *, multiple: int) -> Ask:
+def _without_table(encoder: Encoder, there: DeviceRows, *, multiple: int) -> Ask:
     def ask(chosen: LongArray) -> Tensor:
         ids, mask, types = there.padded(chosen, pad=0, multiple=multiple)
         places = torch.arange(ids.shape[1], device=ids.device).expand_as(ids)

@@ -266,8 +266,8 @@ def _replaced(model: Any, ids: Tensor, embeddings: Tensor) -> Iterator[None]:
 
 def _absent(ids: Tensor, model: Any) -> int:
     """A pad id for decoders without one: nothing is padded here, so any id not in the text."""
-    held = set(ids[0].tolist())
-    return next((i for i in range(int(getattr(model.config, "vocab_size", 1))) if i not in held), 0)
+    present, n_ids = set(ids[0].tolist()), int(getattr(model.config, "vocab_size", 1))
+    return next((one for one in range(n_ids) if one not in present), 0)
 
 
 ACTIVATIONS = {

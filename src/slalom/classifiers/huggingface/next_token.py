@@ -24,7 +24,7 @@ from slalom.classifiers.huggingface.calls import (
     in_turn,
     tokens_per_batch,
 )
-from slalom.classifiers.huggingface.held import Held, held
+from slalom.classifiers.huggingface.devices import DeviceRows, on_device
 from slalom.document import FloatArray
 from slalom.errors import ClassifierError
 
@@ -53,7 +53,7 @@ def next_tokens(model: Any, rows: TokenRows, tokens: Sequence[int]) -> FloatArra
     with borrowed(model, None):
         prefix = prefix_of(model, rows, common_start(rows))
         rest = without_start(rows, prefix.length)
-        there = held(rest, device_of(model))
+        there = on_device(rest, device_of(model))
         budget = tokens_per_batch(model)
 
         def ask(chosen: LongArray) -> Tensor:
@@ -83,18 +83,18 @@ def without_start(rows: TokenRows, n: int) -> TokenRows:
 
 def prefix_of(model: Any, rows: TokenRows, n: int) -> Prefix:
     """The first n tokens, computed; nothing where the model remembers in another way."""
-    nothing = Prefix(0, ())
+    no_prefix = Prefix(0, ())
     if n == 0 or not forward_accepts(model, "past_key_values"):
-        return nothing
+        return no_prefix
     ids = torch.from_numpy(rows.ids[None, :n].astype(np.int64)).to(device_of(model))
     memory = getattr(forward(model, {"input_ids": ids, "use_cache": True}), "past_key_values", 0)
     layers = getattr(memory, "layers", ())
     if not layers or any(type(layer) is not DynamicLayer for layer in layers):
-        return nothing
+        return no_prefix
     return Prefix(n, tuple((layer.keys, layer.values) for layer in layers))
 
 
-def inputs_after(model: Any, rest: Held, chosen: LongArray, prefix: Prefix) -> dict[str, Any]:
+def inputs_after(model: Any, rest: DeviceRows, chosen: LongArray, prefix: Prefix) -> dict[str, Any]:
     """What the model is given: these rows, after what all of them begin with."""
     ids, mask, _ = rest.padded(chosen, pad=0)
     inputs: dict[str, Any] = {"input_ids": ids}
@@ -108,7 +108,7 @@ def inputs_after(model: Any, rest: Held, chosen: LongArray, prefix: Prefix) -> d
     return inputs
 
 
-def _last_logits(model: Any, rest: Held, chosen: LongArray, prefix: Prefix) -> Tensor:
+def _last_logits(model: Any, rest: DeviceRows, chosen: LongArray, prefix: Prefix) -> Tensor:
     """(n_chosen, n_vocabulary) at the last token of each row."""
     inputs = inputs_after(model, rest, chosen, prefix)
     ids = inputs["input_ids"]

@@ -123,7 +123,7 @@ class FunctionClassifier:
         return (f"probabilities of 0 or 1 were clipped at {CLIP:.0e}".replace("e-0", "e-"),)
 
     def __call__(self, texts: Sequence[Text]) -> FloatArray:
-        """(n, n_classes) logits: what the classifier says of n whole texts."""
+        """(n, n_classes) logits: what the classifier says of n full texts."""
         if isinstance(texts, str):
             raise InputError("give a list of texts, not one str")
         step = self.batch_size or max(1, len(texts))

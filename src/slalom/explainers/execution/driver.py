@@ -20,7 +20,7 @@ from slalom.document import Document, FloatArray
 from slalom.explainers.base import Given, Result
 from slalom.explainers.execution.progress import ChunkMeter, Meter
 from slalom.explainers.execution.steps import Order, Pair, run_local
-from slalom.explainers.execution.workers import Desk, desk_of, workers_pay
+from slalom.explainers.execution.workers import CallQueue, call_queue, workers_pay
 
 QUERIES_PER_CHUNK = 10_000  # of documents that are asked together
 QUERIES_PER_STEP = 2_000  # where results are wanted soon, or there are few documents for workers
@@ -39,33 +39,35 @@ def explained(
     meter: Meter | None = None,
 ) -> Iterator[Result]:
     """Each document's result in their order; `n_queries` are asked together, about."""
-    waiting: deque[_Begun] = deque()
+    waiting: deque[_ChunkAtWork] = deque()
     ahead = AHEAD if runs_elsewhere(classifier) else 1
     with ExitStack() as kept:
-        desk: Desk | None = None
+        queue: CallQueue | None = None
         for chunk in chunks(order, documents, n_queries=n_queries):
             readable = [document for document in chunk if isinstance(document, Document)]
             counter = None if meter is None else meter.chunk(planned(order, readable))
             if len(readable) > 1 and workers_pay(classifier, order, readable):
-                desk = desk or kept.enter_context(desk_of(classifier))
-                tell = _told_nobody if counter is None else counter.answered
-                waiting.append(_Begun(desk, chunk, counter, desk.begin(order, readable, tell)))
+                queue = queue or kept.enter_context(call_queue(classifier))
+                tell = _ignored if counter is None else counter.answered
+                waiting.append(
+                    _ChunkAtWork(queue, chunk, counter, queue.begin(order, readable, tell))
+                )
                 while len(waiting) > ahead or (waiting and waiting[0].is_done):
                     yield from waiting.popleft().results()
                 continue
             while waiting:
                 yield from waiting.popleft().results()
-            watched = classifier if counter is None else Watched(classifier, counter)
+            watched = classifier if counter is None else CountedClassifier(classifier, counter)
             yield from _placed(chunk, run_local(watched, order, readable), counter)
         while waiting:
             yield from waiting.popleft().results()
 
 
 @dataclass(frozen=True, eq=False)
-class _Begun:
+class _ChunkAtWork:
     """A chunk that workers are at."""
 
-    desk: Desk
+    queue: CallQueue
     chunk: Sequence[Given]
     counter: ChunkMeter | None
     tasks: "Sequence[Future[Any]]"
@@ -75,10 +77,10 @@ class _Begun:
         return all(task.done() for task in self.tasks)
 
     def results(self) -> Iterator[Result]:
-        yield from _placed(self.chunk, self.desk.results(self.tasks), self.counter)
+        yield from _placed(self.chunk, self.queue.results(self.tasks), self.counter)
 
 
-def _told_nobody(n_queries: int) -> None:
+def _ignored(n_queries: int) -> None:
     pass
 
 
@@ -125,15 +127,15 @@ def queries_per_chunk(classifier: Classifier, order: Order, documents: Sequence[
     return min(QUERIES_PER_CHUNK, max(QUERIES_PER_STEP, more_than_one, total // LEAST_CHUNKS))
 
 
-class Watched(Delegating):
+class CountedClassifier(Delegating):
     """A classifier whose answers are counted as they come, for whoever waits."""
 
     def __init__(self, classifier: Classifier, counter: ChunkMeter) -> None:
         self.classifier = classifier
         self.counter = counter
 
-    def anew(self, number: int) -> "Watched":
-        return Watched(anew(self.classifier, number), self.counter)
+    def anew(self, number: int) -> "CountedClassifier":
+        return CountedClassifier(anew(self.classifier, number), self.counter)
 
     def logits(self, asked: Sequence[Pair]) -> list[FloatArray]:
         """In slices of about TOKENS_PER_REPORT, each document's answers put together again."""

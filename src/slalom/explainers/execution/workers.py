@@ -193,7 +193,7 @@ class Call:
 
 
 @dataclass(eq=False)
-class Desk:
+class CallQueue:
     """Where workers' calls come in, and are answered together."""
 
     classifier: Classifier
@@ -323,23 +323,23 @@ def given_up() -> SlalomError:
 
 
 @contextmanager
-def desk_of(classifier: Classifier) -> Iterator[Desk]:
-    """A desk that is closed in the end, whatever happens: also where a program ends before."""
+def call_queue(classifier: Classifier) -> Iterator[CallQueue]:
+    """A queue that is closed in the end, whatever happens: also where a program ends before."""
     if not runs_elsewhere(classifier):
-        desk = Desk(classifier, None)
+        queue = CallQueue(classifier, None)
     else:
-        desk = Desk(classifier, ThreadPoolExecutor(THREADS_AT_DEVICE))
-    atexit.register(desk.close)
+        queue = CallQueue(classifier, ThreadPoolExecutor(THREADS_AT_DEVICE))
+    atexit.register(queue.close)
     forget = atexit.unregister  # the module may be gone where a program ends in the middle
     try:
-        if desk.threads is None:
-            yield desk
+        if queue.threads is None:
+            yield queue
         else:
             with _short_turns():
-                yield desk
+                yield queue
     finally:
-        desk.close()
-        forget(desk.close)
+        queue.close()
+        forget(queue.close)
 
 
 @dataclass

@@ -37,17 +37,17 @@ class Packed:
 
 
 @dataclass(frozen=True, eq=False)
-class Held:
+class DeviceRows:
     """All rows end to end, on a device."""
 
     rows: TokenRows
     ids: Tensor  # (n_tokens,) int32
     types: Tensor | None  # (n_tokens,) int32; None: all of them 0
 
-    def untyped(self) -> "Held":
+    def untyped(self) -> "DeviceRows":
         """The same for a model that is not shown types."""
         rows = replace(self.rows, types=np.zeros_like(self.rows.types))
-        return Held(rows, self.ids, None)
+        return DeviceRows(rows, self.ids, None)
 
     def padded(
         self, chosen: LongArray, *, pad: int, multiple: int = 1
@@ -102,9 +102,9 @@ def rounded_up(n: int) -> int:
     return -(-n // step) * step
 
 
-def held(rows: TokenRows, device: torch.device) -> Held:
+def on_device(rows: TokenRows, device: torch.device) -> DeviceRows:
     types = sent(rows.types, device) if rows.types.any() else None
-    return Held(rows, sent(rows.ids, device), types)
+    return DeviceRows(rows, sent(rows.ids, device), types)
 
 
 def sent(numbers: NDArray[Any], device: torch.device) -> Tensor:
@@ -138,7 +138,7 @@ class Pace:
 
 
 @dataclass(frozen=True, eq=False)
-class Begun:
+class PendingScores:
     """Batches that a device was told of."""
 
     order: LongArray  # (n_rows,) which row each of the scores is of

@@ -3,14 +3,14 @@ import torch
 
 from frames import frame_of
 from slalom.classifiers.huggingface.batching import assemble, joined
-from slalom.classifiers.huggingface.held import AHEAD, Pace, held
+from slalom.classifiers.huggingface.devices import AHEAD, Pace, on_device
 
 
 def test_padding_is_on_the_right_and_masked() -> None:
     units = [([10], [0]), ([20, 21], [1, 1])]
     pair = frame_of(units, [([1], [0]), ([2], [0]), ([3], [1])], slots=[0, 1])
     rows = joined([assemble(pair, np.array([[0], [1]], dtype=np.int32))] * 2)
-    ids, mask, types = held(rows, torch.device("cpu")).padded(np.array([3, 0]), pad=99)
+    ids, mask, types = on_device(rows, torch.device("cpu")).padded(np.array([3, 0]), pad=99)
     assert ids.tolist() == [[1, 2, 20, 21, 3], [1, 10, 2, 3, 99]]
     assert mask.tolist() == [[1, 1, 1, 1, 1], [1, 1, 1, 1, 0]]
     assert types.tolist() == [[0, 0, 1, 1, 1], [0, 0, 0, 1, 0]]
@@ -18,7 +18,7 @@ def test_padding_is_on_the_right_and_masked() -> None:
 
 def test_types_that_are_all_0_are_not_copied() -> None:
     text = frame_of([([10], [0])], [([1], [0]), ([2], [0])], slots=[0])
-    there = held(assemble(text, np.array([[0], [0]], dtype=np.int32)), torch.device("cpu"))
+    there = on_device(assemble(text, np.array([[0], [0]], dtype=np.int32)), torch.device("cpu"))
     assert there.types is None
     assert there.padded(np.array([1]), pad=0)[2].tolist() == [[0, 0, 0]]
 
@@ -26,7 +26,7 @@ def test_types_that_are_all_0_are_not_copied() -> None:
 def test_widths_are_multiples_where_that_costs_little() -> None:
     def width(n_tokens: int) -> int:
         text = frame_of([([10] * n_tokens, [0] * n_tokens)], [([], []), ([], [])], slots=[0])
-        there = held(assemble(text, np.array([[0]], dtype=np.int32)), torch.device("cpu"))
+        there = on_device(assemble(text, np.array([[0]], dtype=np.int32)), torch.device("cpu"))
         ids, mask, _ = there.padded(np.array([0]), pad=9, multiple=8)
         assert mask.sum() == n_tokens
         assert (ids[mask == 0] == 9).all()
