@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
-from urllib.request import getproxies
 
 from slalom.classifiers.base import MASK, REMOVE, Classifier, checked_str
 from slalom.classifiers.text.function import FunctionClassifier
@@ -352,6 +351,8 @@ def _looks_like_a_path(name: str) -> bool:
 
 def _hub_is_reachable() -> bool:
     """Whether the hub's address resolves; if not, its client would retry for half a minute."""
+    from urllib.request import getproxies
+
     from huggingface_hub.constants import ENDPOINT
 
     if getproxies():

@@ -77,7 +77,7 @@ class Mean:
         return f"{_short(self.value)} ±{_short(width)}"
 
 
-def mean_of(rows: Sequence[Row], name: str, *, seed: int = 0) -> Mean | None:
+def mean_of(rows: Sequence[Row], name: str) -> Mean | None:
     """The weighted mean of the numbers there are; the interval is by bootstrap over documents."""
     known = [
         (value, row.weights.get(name, 1.0))
@@ -87,8 +87,7 @@ def mean_of(rows: Sequence[Row], name: str, *, seed: int = 0) -> Mean | None:
     values, weights = np.array(known, dtype=np.float64).reshape(-1, 2).T
     if not weights.sum() > 0:
         return None
-    rng = np.random.default_rng(seed)
-    drawn = rng.integers(0, len(values), size=(N_RESAMPLES, len(values)))
+    drawn = np.random.default_rng(0).integers(0, len(values), size=(N_RESAMPLES, len(values)))
     total = weights[drawn].sum(axis=1)
     means = (values * weights)[drawn].sum(axis=1) / np.where(total > 0, total, 1.0)
     tail = (1 - COVERAGE) / 2

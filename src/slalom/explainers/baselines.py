@@ -56,6 +56,7 @@ Pool = Callable[["Tensor", "Tensor"], "Tensor"]  # (layers, heads, T, T), (T,) r
 RESOLUTION = 1e-6  # of single precision, for gradients of the order of 1
 ROUNDING = "all scores are rounding errors: before a layer norm the mean of a gradient is 0"
 TOKENS_PER_BATCH = 2**14
+N_STEPS = 32  # of integrated gradients
 
 
 @dataclass(frozen=True)
@@ -109,28 +110,26 @@ def times_input(gradients: "Tensor", embeddings: "Tensor") -> "Tensor":
     return (gradients * embeddings).sum(dim=-1)
 
 
-def integrated_gradients(
-    inside: Internals, case: Case, *, n_steps: int = 32
-) -> tuple[FloatArray, int]:
+def integrated_gradients(inside: Internals, case: Case) -> tuple[FloatArray, int]:
     """Gauss–Legendre quadrature along the straight line from the masked text to the text."""
     import torch
 
     end, start = inside.embeddings(case.document), inside.blank(case.document)
-    points, weights = np.polynomial.legendre.leggauss(n_steps)
+    points, weights = np.polynomial.legendre.leggauss(N_STEPS)
     share, weight = (
         torch.tensor(numbers, dtype=end.dtype, device=end.device)[:, None, None]
         for numbers in ((points + 1) / 2, weights / 2)
     )
-    path = start + share * (end - start)  # (n_steps, T, width)
+    path = start + share * (end - start)  # (N_STEPS, T, width)
     step = max(1, TOKENS_PER_BATCH // len(end))
     columns = []
     for outcome in _outcomes(case):
         steps = [
             _gradients(inside, case, path[at : at + step], outcome)
-            for at in range(0, n_steps, step)
+            for at in range(0, N_STEPS, step)
         ]
         columns.append(times_input((weight * torch.cat(steps)).sum(dim=0), end - start))
-    return _summed(columns, inside, case), len(end) * n_steps * len(columns)
+    return _summed(columns, inside, case), len(end) * N_STEPS * len(columns)
 
 
 def _gradients(inside: Internals, case: Case, embeddings: "Tensor", outcome: Outcome) -> "Tensor":

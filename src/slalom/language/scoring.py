@@ -109,10 +109,6 @@ class AnswerScorer:
         return key_of(self.writer.fingerprint, self._before, self._after, self.answer)[:16]
 
     @property
-    def accelerator(self) -> str | None:
-        return getattr(self.writer, "accelerator", None)
-
-    @property
     def text(self) -> str:
         """All sources, one after the other."""
         return self.sources.text

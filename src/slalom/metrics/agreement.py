@@ -111,11 +111,11 @@ def naive_bayes_spearman(
     return spearman(scores, np.abs(counted) if score == "importance" else counted)
 
 
-def stability(explanations: Sequence[Explanation], *, score: str | None = None) -> float:
+def stability(explanations: Sequence[Explanation]) -> float:
     """Mean rank correlation between every two runs of one method on one text."""
     if len(explanations) < 2 or len({e.units for e in explanations}) > 1:
         raise InputError("stability compares two or more explanations of the same text")
-    runs = [unit_scores(explanation, score) for explanation in explanations]
+    runs = [unit_scores(explanation) for explanation in explanations]
     return float(np.mean([spearman(one, other) for one, other in combinations(runs, 2)]))
 
 

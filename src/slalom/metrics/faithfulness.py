@@ -29,7 +29,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slalom.document import BoolArray, FloatArray
-from slalom.errors import InputError
 from slalom.explanation import Explanation
 from slalom.metrics.agreement import spearman
 from slalom.metrics.subject import Measure, Subject, unit_scores
@@ -39,6 +38,8 @@ from slalom.surrogates.slalom.process import ProcessModel
 
 ERASER_SHARES = (0.01, 0.05, 0.1, 0.2, 0.5)
 N_STEPS = 100
+MAX_REMOVED, N_EACH = 10, 20  # random removals: units, and draws of each number of them
+N_HALVES = 64  # subsets that show every unit with probability ½
 RANKED = ("shapley", "removal", "gradient")  # scores whose order may be the best
 
 
@@ -71,88 +72,52 @@ class RemovalErrors:
         return _ratio(float(self.squared.sum()), float(self.no_change.sum()))
 
 
-def deletion(
-    subject: Subject,
-    *,
-    score: str | None = None,
-    n_steps: int = N_STEPS,
-) -> Curve:
+def deletion(subject: Subject, *, score: str | None = None, n_steps: int = N_STEPS) -> Curve:
     """Delete the units that speak most for the class, step by step."""
     order = _order(subject.explanation, score, inserting=False)
     sizes = _sizes(subject.n_removable, n_steps)
     return _curve(subject, ~_first(order, sizes), sizes, from_full=True)
 
 
-def insertion(
-    subject: Subject,
-    *,
-    score: str | None = None,
-    n_steps: int = N_STEPS,
-) -> Curve:
+def insertion(subject: Subject, *, score: str | None = None) -> Curve:
     """Begin with nothing and insert the units that speak most for the class."""
     order = _order(subject.explanation, score, inserting=True)
-    sizes = _sizes(subject.n_units, n_steps)
+    sizes = _sizes(subject.n_units, N_STEPS)
     return _curve(subject, _first(order, sizes), sizes, from_full=False)
 
 
-def comprehensiveness(
-    subject: Subject,
-    *,
-    score: str | None = None,
-    shares: Sequence[float] = ERASER_SHARES,
-) -> Measure:
+def comprehensiveness(subject: Subject) -> Measure:
     """The probability lost when the top units are removed."""
     if not subject.n_removable:
         return Measure(float("nan"), 0)
-    tops = _tops(shares, subject.n_units, subject.n_removable)
-    return _lost(subject, ~_first(_order(subject.explanation, score, inserting=False), tops))
+    tops = _tops(subject.n_units, subject.n_removable)
+    return _lost(subject, ~_first(_order(subject.explanation, None, inserting=False), tops))
 
 
-def sufficiency(
-    subject: Subject,
-    *,
-    score: str | None = None,
-    shares: Sequence[float] = ERASER_SHARES,
-) -> Measure:
+def sufficiency(subject: Subject) -> Measure:
     """The probability lost when only the top units are kept."""
-    n_units = subject.n_units
-    top = _first(
-        _order(subject.explanation, score, inserting=True), _tops(shares, n_units, n_units)
-    )
-    return _lost(subject, top)
+    tops = _tops(subject.n_units, subject.n_units)
+    return _lost(subject, _first(_order(subject.explanation, None, inserting=True), tops))
 
 
-def removal_error(
-    subject: Subject,
-    *,
-    max_removed: int = 10,
-    n_each: int = 20,
-    seed: int = 0,
-) -> RemovalErrors:
-    """Remove 1 … `max_removed` random units, `n_each` times each."""
-    masks, true = random_removals(subject, max_removed, n_each, seed)
+def removal_error(subject: Subject, *, seed: int = 0) -> RemovalErrors:
+    """Remove 1 … MAX_REMOVED random units, N_EACH times each."""
+    masks, true = random_removals(subject, MAX_REMOVED, N_EACH, seed)
     predict = subject.explanation.predict
     predicted = predict(masks) - predict(np.ones((1, subject.n_units), bool))
-    by_size = (len(masks) // n_each, n_each, *true.shape[1:])
+    by_size = (len(masks) // N_EACH, N_EACH, *true.shape[1:])
     within = tuple(range(1, len(by_size)))
     squared = ((predicted - true) ** 2).reshape(by_size).mean(axis=within)
     no_change = (true**2).reshape(by_size).mean(axis=within)
     return RemovalErrors(np.arange(1, len(squared) + 1), squared, no_change, subject.n_queries)
 
 
-def infidelity(
-    subject: Subject,
-    *,
-    score: str | None = None,
-    max_removed: int = 10,
-    n_each: int = 20,
-    seed: int = 0,
-) -> Measure:
+def infidelity(subject: Subject, *, score: str | None = None, seed: int = 0) -> Measure:
     """The summed scores of the removed units against the true change, relative to no change.
 
     Over several seeds of a method the mean measures its quality, the spread its stability.
     """
-    masks, true = random_removals(subject, max_removed, n_each, seed)
+    masks, true = random_removals(subject, MAX_REMOVED, N_EACH, seed)
     summed = -(~masks).astype(np.float64) @ unit_scores(subject.explanation, score)
     power = float((summed**2).sum())
     factor = max(0.0, float((summed * true).sum()) / power) if power > 0 else 0.0
@@ -161,11 +126,7 @@ def infidelity(
 
 
 def subset_error(
-    subject: Subject,
-    *,
-    log_uniform: bool = False,
-    n_subsets: int = 200,
-    seed: int = 0,
+    subject: Subject, *, log_uniform: bool = False, n_subsets: int = 200, seed: int = 0
 ) -> Measure:
     """Random subsets whose sizes are uniform in 1 … n, or log-uniform."""
     n_units = subject.n_units
@@ -181,25 +142,21 @@ def subset_error(
     return Measure(_ratio(squared, spread), subject.n_queries)
 
 
-def datamodel_score(subject: Subject, *, n_subsets: int = 64, seed: int = 0) -> Measure:
+def datamodel_score(subject: Subject, *, seed: int = 0) -> Measure:
     """LDS: whether subsets rank as predicted, on fresh ones."""
     rng = np.random.default_rng((seed, subject.n_units, 4))
-    masks = rng.random((n_subsets, subject.n_units)) < 0.5
+    masks = rng.random((N_HALVES, subject.n_units)) < 0.5
     masks = masks if subject.document.has_empty_query else masks[masks.any(axis=1)]
-    true = subject.scores(masks)
-    if true.ndim != 1:
-        raise InputError("this metric ranks for one class: explain one target, not target='all'")
+    true = subject.scores_of_one_class(masks)
     return Measure(spearman(subject.explanation.predict(masks), true), subject.n_queries)
 
 
-def top_drop(subject: Subject, *, k: int = 3, score: str | None = None) -> Measure:
+def top_drop(subject: Subject, *, k: int = 3) -> Measure:
     """Log-odds lost without the k units ranked first."""
     kept = np.ones((2, subject.n_units), dtype=bool)
-    order = np.argsort(-unit_scores(subject.explanation, score), kind="stable")
+    order = _descending(subject.explanation, None)
     kept[1, order[: min(k, subject.n_removable)]] = False
-    scores = subject.scores(kept)
-    if scores.ndim != 1:
-        raise InputError("this metric ranks for one class: explain one target, not target='all'")
+    scores = subject.scores_of_one_class(kept)
     return Measure(float(scores[0] - scores[1]), subject.n_queries)
 
 
@@ -209,9 +166,7 @@ def removal_spearman(subject: Subject) -> Measure:
     if not subject.n_removable:
         return Measure(float("nan"), 0)
     masks = np.vstack([np.ones((1, n_units), dtype=bool), ~np.eye(n_units, dtype=bool)])
-    true = subject.scores(masks)
-    if true.ndim != 1:
-        raise InputError("this metric ranks for one class: explain one target, not target='all'")
+    true = subject.scores_of_one_class(masks)
     if subject.explanation.model is None:
         effects = unit_scores(subject.explanation)
     else:
@@ -259,9 +214,9 @@ def _sizes(largest: int, n_steps: int) -> NDArray[np.int_]:
     return np.asarray([-(-step * largest // n_steps) for step in range(1, n_steps + 1)], dtype=int)
 
 
-def _tops(shares: Sequence[float], n_units: int, largest: int) -> NDArray[np.int_]:
-    """The numbers of units that the shares come to, at least 1."""
-    return np.asarray(np.clip(np.ceil(np.array(shares) * n_units), 1, largest), dtype=int)
+def _tops(n_units: int, largest: int) -> NDArray[np.int_]:
+    """The numbers of units that ERASER_SHARES come to, at least 1."""
+    return np.asarray(np.clip(np.ceil(np.array(ERASER_SHARES) * n_units), 1, largest), dtype=int)
 
 
 def _first(order: NDArray[np.intp], sizes: NDArray[np.int_]) -> BoolArray:

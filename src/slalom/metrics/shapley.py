@@ -10,7 +10,7 @@ import numpy as np
 
 from slalom.document import BoolArray, FloatArray
 from slalom.errors import InputError
-from slalom.metrics.subject import Measure, Subject, unit_scores
+from slalom.metrics.subject import ONE_CLASS, Measure, Subject, unit_scores
 from slalom.samplers.base import all_subsets
 from slalom.surrogates.shapley_estimates import shapley_of_all
 
@@ -19,11 +19,11 @@ N_ORDERS = 40
 
 
 def shapley_error(
-    subject: Subject, *, score: str | None = None, n_orders: int = N_ORDERS, seed: int = 0
+    subject: Subject, *, n_orders: int = N_ORDERS, seed: int = 0
 ) -> tuple[Measure, float]:
     """The relative squared error, and its denominator: the weight of a document in a mean."""
-    name = score or ("shapley" if "shapley" in subject.explanation.scores else None)
-    scores = unit_scores(subject.explanation, name)
+    has_shapley = "shapley" in subject.explanation.scores
+    scores = unit_scores(subject.explanation, "shapley" if has_shapley else None)
     one, other = true_shapley(subject, n_orders=n_orders, seed=seed)
     power = float(one @ other)
     squared = float((scores - one) @ (scores - other))
@@ -36,7 +36,7 @@ def true_shapley(
 ) -> tuple[FloatArray, FloatArray]:
     """Two independent estimates of the classifier's Shapley values; the same where exact."""
     if subject.explanation.target_index is None:
-        raise InputError("this metric follows one class: explain one target, not target='all'")
+        raise InputError(ONE_CLASS.format("follows"))
     n_units = subject.n_units
     if n_units <= EXACT_UP_TO:
         masks = all_subsets(n_units)

@@ -15,6 +15,7 @@ from slalom.document import BoolArray, Document, FloatArray, queries_from_masks
 from slalom.errors import InputError, UnknownNameError
 from slalom.explanation import Explanation
 
+ONE_CLASS = "this metric {} one class: explain one target, not target='all'"
 SINGLE = ("score", "shapley", "removal")  # the first of these that an explanation has represents it
 
 
@@ -55,11 +56,18 @@ class Subject:
         target = Target(self.explanation.target_index, self.explanation.target)
         return target.scores(logits, independent=is_independent(self.classifier))
 
+    def scores_of_one_class(self, masks: BoolArray) -> FloatArray:
+        """(k,) log-odds, of a single target."""
+        scores = self.scores(masks)
+        if scores.ndim != 1:
+            raise InputError(ONE_CLASS.format("ranks for"))
+        return scores
+
     def probabilities(self, masks: BoolArray) -> FloatArray:
         """The probability of the target for each subset."""
         scores = self.scores(masks)
         if scores.ndim != 1:
-            raise InputError("this metric follows one class: explain one target, not target='all'")
+            raise InputError(ONE_CLASS.format("follows"))
         from scipy.special import expit
 
         return np.asarray(expit(scores))
@@ -100,5 +108,5 @@ def unit_scores(explanation: Explanation, name: str | None = None) -> FloatArray
         raise UnknownNameError("score", name, explanation.scores)
     scores = explanation.scores[name]
     if scores.ndim != 1:
-        raise InputError("this metric ranks for one class: explain one target, not target='all'")
+        raise InputError(ONE_CLASS.format("ranks for"))
     return scores

@@ -24,7 +24,7 @@ def brief(explanation: Explanation) -> str:
     return f"<{explanation.method} of “{explanation.target}”: {' · '.join(facts)}\n {words}>"
 
 
-def strongest_words(explanation: Explanation, n_words: int = N_WORDS) -> str:
+def strongest_words(explanation: Explanation) -> str:
     """The units with the largest scores, signs included."""
     shown = reading.for_class(explanation, reading.shown_class(explanation))
     scores = shown.scores[reading.colouring(shown)]
@@ -33,7 +33,7 @@ def strongest_words(explanation: Explanation, n_words: int = N_WORDS) -> str:
     words: dict[int, str] = {}
     for unit in np.argsort(-known, kind="stable"):
         feature = int(shown.features[unit])
-        if feature not in words and known[unit] > 0 and len(words) < n_words:
+        if feature not in words and known[unit] > 0 and len(words) < N_WORDS:
             score = number(float(scores[unit]), decimals)
             word = reading.short(reading.label(shown.units[unit]), MAX_LENGTH)
             words[feature] = f"{word} {score}"

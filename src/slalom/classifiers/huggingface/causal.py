@@ -50,7 +50,6 @@ class CausalClassifier:
         prompt: str,
         *,
         precision: str | None = None,
-        name: str | None = None,
     ) -> None:
         """`labels` maps each label to what the model would say for it, such as " good".
 
@@ -63,14 +62,13 @@ class CausalClassifier:
         self.answers = _checked_answers(labels)
         self.precision = checked_precision(precision)
         self._ids = _first_tokens(self.answers, self.prompt, tokenizer, model)
-        self._name = name
 
     def __repr__(self) -> str:
         return described(self)
 
     @property
     def name(self) -> str:
-        return self._name or name_of(self.model)
+        return name_of(self.model)
 
     @property
     def labels(self) -> tuple[str, ...]:

@@ -57,11 +57,6 @@ class LocalWriter:
     def limit(self) -> int:
         return context_length(self.model, self.tokenizer)
 
-    @property
-    def accelerator(self) -> str | None:
-        device = next(self.model.parameters()).device
-        return str(device) if device.type == "cuda" else None
-
     def addressed(self, content: str) -> str:
         """The content as a user's message in the chat template; without one, as it stands."""
         if not self._has_template:
