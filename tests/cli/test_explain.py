@@ -189,6 +189,10 @@ def test_no_command_is_described_by_half_a_sentence(
         (["explain", TEXT, "--file", "x"], "give one text"),
         (["explain", ""], "the text is empty"),
         (["explain", TEXT, "--json", "x", "--html", "./x"], "name the same file"),
+        (["explain", "--file", "x.csv", "--out", "y.parquet", "--words", "x.csv"], "the same file"),
+        (["explain", "--file", "x.csv", "--out", "y.parquet", "--words", "y.parquet"], "same file"),
+        (["explain", TEXT, "--json", "x.svg", "--plot", "x.svg"], "name the same file"),
+        (["attribute", "x", "--model", "m", "--json", "x"], "--source and --json name the same"),
         (["explain", TEXT, "--dry-run", "--max-error", "0.1"], "a dry run cannot estimate it"),
         (["explain", " \n "], "the text is empty"),
         (["explain", "bad \udcff byte"], "not UTF-8"),
@@ -379,6 +383,12 @@ def test_a_reader_that_leaves_early_is_no_error() -> None:
     line = f'"{sys.executable}" -c "from slalom.cli.main import main; main()" methods | true'
     done = subprocess.run(["bash", "-c", line], capture_output=True, check=False)
     assert done.stderr == b""
+
+
+def test_a_stream_that_the_caller_closed_leads_nowhere() -> None:
+    line = f'"{sys.executable}" -c "from slalom.cli.main import main; main()" explain >&- <&-'
+    done = subprocess.run(["bash", "-c", line], capture_output=True, check=False, text=True)
+    assert done.stderr.startswith("slalom: give one text")
 
 
 def test_pairs_are_asked_and_listed(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from slalom.cli.typed import (
     SEED,
     SOURCE,
     STANDARD,
+    check_apart,
     check_writable,
     console_for_results,
     files_typed,
@@ -78,6 +79,8 @@ def attribute(
 ) -> None:
     """Find the sources behind a language model's answer: text FILEs, or one per --source."""
     written = files_typed(json_file, html_file)
+    for name in (*sources, *files):
+        check_apart({"--source": name, "--cache": cache, "--json": json_file, "--html": html_file})
     given = sources_typed((*sources, *files))
     if cache is not None:
         check_writable(cache)

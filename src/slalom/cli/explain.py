@@ -23,6 +23,7 @@ from slalom.cli.typed import (
     STANDARD,
     TEXT_COLUMN,
     WAYS,
+    check_apart,
     check_foretold,
     check_words,
     complain,
@@ -139,6 +140,12 @@ def explain(
 ) -> None:
     """Explain a classifier's prediction for TEXT (if omitted, the text is read from a pipe)."""
     check_foretold(max_error, dry_run=dry_run)
+    check_apart(
+        {
+            "--file": file, "--out": out, "--words": words,
+            "--json": json_file, "--html": html_file, "--plot": plot_file, "--cache": cache,
+        }
+    )  # fmt: skip
     files = files_typed(json_file, html_file)
     picture = None if plot_file is None else picture_typed(plot_file)
     typed = TypedModel(

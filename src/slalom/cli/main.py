@@ -33,6 +33,7 @@ class Terminated(KeyboardInterrupt):
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """The `slalom` command."""
+    _open_what_is_closed()
     write_what_fits(sys.stdout, sys.stderr)
     with suppress(ValueError):  # not in the main thread
         signal.signal(signal.SIGTERM, _terminate)
@@ -58,6 +59,13 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         _drop_output()
         status = WRONG_USE
     sys.exit(status)
+
+
+def _open_what_is_closed() -> None:
+    """A stream that the caller closed leads nowhere; else the next file would take its place."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115
 
 
 def _terminate(*_: object) -> NoReturn:

@@ -207,9 +207,7 @@ def files_typed(json_file: str | None, html_file: str | None) -> list[str]:
     files = [name for name in (json_file, html_file) if name is not None]
     if files.count(STANDARD) > 1:
         raise click.UsageError("only one of --json and --html can go to standard output")
-    places = [resolved(name) for name in files]
-    if len(set(places)) < len(places) and not is_device(places[0]):
-        raise click.UsageError("--json and --html name the same file: give each its own")
+    check_apart({"--json": json_file, "--html": html_file})
     for name in files:
         if Path(name).suffix.lower() in (".png", ".svg", ".pdf"):
             raise click.UsageError(
@@ -217,6 +215,19 @@ def files_typed(json_file: str | None, html_file: str | None) -> list[str]:
             )
         check_writable(name)
     return files
+
+
+def check_apart(files: Mapping[str, str | None]) -> None:
+    """What one option writes must not be what another reads or writes."""
+    options: dict[Path, str] = {}
+    for option, name in files.items():
+        if name is None or name == STANDARD or is_device(place := resolved(name)):
+            continue
+        if place in options:
+            raise click.UsageError(
+                f"{options[place]} and {option} name the same file: give each its own"
+            )
+        options[place] = option
 
 
 def check_foretold(max_error: float | None, *, dry_run: bool) -> None:
