@@ -33,6 +33,7 @@ WRONG = {
     "scores": ({}, "expected at least one unit and one score"),
     "scores.value[3]": (1e999, "scores.value: expected numbers from"),
     "scores.value[2]": ("1.5", "scores.value: expected numbers, not"),
+    "scores.share[0]": (-1e90, "scores.share: a share of the attention is not negative"),
     "scores.value[1]": ([1.0], "scores.value: expected rows of one length"),
     "errors.value[0]": (-1.0, "errors.value: expected numbers from 0"),
     "errors.shapely": ([], "errors.shapely: expected 21 entries (units), not 0"),

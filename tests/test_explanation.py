@@ -273,11 +273,22 @@ def test_it_is_a_sequence_of_units_with_their_scores():
     assert "no such word" not in made
     with pytest.raises(slalom.SlalomError, match="unknown unit 'no such word'"):
         made["no such word"]
-    for which in (None, 1.5, slice(1, 3)):
+    for which in (None, True, 1.5, slice(1, 3), np.array([1])):
         with pytest.raises(slalom.SlalomError, match="a word is needed, or the number of a unit"):
             made[which]
-    for wrong in (lambda: made.top("x"), lambda: made.interactions(2.5)):
-        with pytest.raises(slalom.SlalomError, match="not "):
+        with pytest.raises(slalom.SlalomError, match="a word is needed, or the number of a unit"):
+            made.without(which)
+    assert made.without(-1).removed == (len(made) - 1,)
+    for wrong in (
+        lambda: made.top("x"),
+        lambda: made.top(1, ["shapley"]),
+        lambda: made.interactions(2.5),
+        lambda: made.interactions(2, None, "x"),
+        lambda: slalom.to_frame(5),
+        lambda: slalom.read(None),
+        lambda: made.save(b"name"),
+    ):
+        with pytest.raises(slalom.SlalomError, match=r"not |list|unknown"):
             wrong()
     for record, sentence in ((None, "expected an object, not NoneType"), ({}, "target: expected")):
         with pytest.raises(slalom.SlalomError, match=sentence):
@@ -304,6 +315,8 @@ def test_a_name_that_ends_in_html_is_a_page(tmp_path):
     assert page == found.to_html()
     assert found.to_html(tmp_path / "y.htm") is None
     assert '"scale":"probability"' in (found.to_html(scale="probability") or "")
+    of_all = made("a good film", n_classes=3, all_classes=True)
+    assert '"scale":"probability"' in (of_all.to_html(scale="probability") or "")
     with pytest.raises(slalom.SlalomError, match="log-odds"):
         found.to_html(scale="nats")
     assert (tmp_path / "y.htm").read_text(encoding="utf-8") == page

@@ -7,7 +7,7 @@ was after every subset of the sources that was asked.
 So any part P of the answer is scored without asking again.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -44,7 +44,7 @@ class Answer:
                     f"it says {self.text!r}"
                 )
             return start, start + len(part)
-        span = tuple(part)
+        span = tuple(part) if isinstance(part, Iterable) else ()
         whole = all(isinstance(at, int | np.integer) and not isinstance(at, bool) for at in span)
         if len(span) != 2 or not whole or not 0 <= span[0] < span[1] <= len(self.text):
             raise InputError(

@@ -142,12 +142,6 @@ class Explanation:
 
     def __getitem__(self, which: str | int) -> Scores:
         """The scores of a unit by name: given its number, or the word where its scores are one."""
-        if not isinstance(which, str):
-            if not isinstance(which, int | np.integer):
-                raise InputError(f"a word is needed, or the number of a unit, not {which!r}")
-            if not -len(self) <= which < len(self):
-                raise InputError(f"unit {which} is out of range: there are {len(self)} units")
-            return self._scores_of(which)
         places = self.places(which)
         first = self._scores_of(places[0])
         if any(_differ(first, self._scores_of(at)) for at in places[1:]):
@@ -164,16 +158,22 @@ class Explanation:
             for name, score in self.scores.items()
         }
 
-    def places(self, word: str) -> list[int]:
-        """The numbers of all units that are spelled so."""
-        found = [at for at, unit in enumerate(self.units) if unit.strip() == word.strip()]
-        if not found:
-            raise UnknownNameError("unit", word, dict.fromkeys(map(str.strip, self.units)))
-        return found
+    def places(self, which: str | int) -> list[int]:
+        """The numbers of all units that are spelled so; a number stands for itself."""
+        if isinstance(which, str):
+            found = [at for at, unit in enumerate(self.units) if unit.strip() == which.strip()]
+            if not found:
+                raise UnknownNameError("unit", which, dict.fromkeys(map(str.strip, self.units)))
+            return found
+        if isinstance(which, bool) or not isinstance(which, int | np.integer):
+            raise InputError(f"a word is needed, or the number of a unit, not {which!r}")
+        if not -len(self) <= which < len(self):
+            raise InputError(f"unit {which} is out of range: there are {len(self)} units")
+        return [int(which) % len(self)]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write versioned JSON, or a page where the name ends in .html; complete or not at all."""
-        ending = Path(path).suffix.lower()
+        ending = Path(str(path)).suffix.lower()
         if ending in (".png", ".svg", ".pdf"):
             raise InputError(f"save writes JSON or a page, not {ending}: use plot().savefig(…)")
         if ending in (".html", ".htm"):
@@ -312,7 +312,7 @@ def _is_parquet(path: str | os.PathLike[str]) -> bool:
     try:
         with Path(path).open("rb") as file:
             return file.read(len(PARQUET)) == PARQUET
-    except (OSError, ValueError):
+    except (OSError, TypeError, ValueError):
         return False  # said by whoever reads it
 
 
@@ -359,6 +359,8 @@ def check_explanation(explanation: Explanation) -> None:
     for name, score in e.scores.items():
         if of_class is not None and score.ndim > 1:
             raise ValueError(f"scores.{name}: expected one column, for one class")
+    if "share" in e.scores and e.scores["share"].min() < 0:
+        raise ValueError("scores.share: a share of the attention is not negative")
     for name, error in e.errors.items():
         if name not in e.scores or error.shape != e.scores[name].shape:
             raise ValueError(f"errors.{name}: there is no score of the same shape")

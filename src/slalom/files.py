@@ -33,6 +33,8 @@ class Format(Generic[Kept]):
             record = json.loads(Path(path).read_text(encoding="utf-8"))
         except OSError as problem:
             raise FileError(f"cannot read {path}: {problem.strerror or problem}") from problem
+        except TypeError as problem:
+            raise FileError(f"cannot read {path!r}: {problem}") from problem
         except (ValueError, RecursionError) as problem:  # also a name that no file can have
             raise FileError(f"{path} is not {self.kind} file: it is not valid JSON") from problem
         return self.parsed(record, str(path))
@@ -68,7 +70,7 @@ def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
             place.write_bytes(data)
         else:
             _replace(place, lambda file: _all(file, data))
-    except (OSError, ValueError) as problem:  # ValueError: a name that no file can have
+    except (OSError, TypeError, ValueError) as problem:  # a name that no file can have
         why = getattr(problem, "strerror", None) or problem
         raise FileError(f"cannot write {path}: {why}") from problem
 

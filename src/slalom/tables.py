@@ -7,7 +7,7 @@ query engine reads `scores.removal` without touching the rest of the file.
 """
 
 import os
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count, islice
@@ -292,8 +292,7 @@ def to_frame(explanations: Sequence[Explanation], scale: str = LOG_ODDS) -> "pan
         import pandas
     except ImportError as problem:
         raise MissingExtraError("pandas", "frames") from problem
-    if isinstance(explanations, Explanation):
-        raise InputError("to_frame takes a list of explanations: one has a method, e.to_frame()")
+    _check_several(explanations)
     scaled = [on_scale(e, scale) if isinstance(e, Explanation) else e for e in explanations]
     parts = [pandas.DataFrame(columns) for columns in _columns_by_document(scaled)]
     if not parts:
@@ -301,12 +300,16 @@ def to_frame(explanations: Sequence[Explanation], scale: str = LOG_ODDS) -> "pan
     return pandas.concat(parts, ignore_index=True)
 
 
+def _check_several(explanations: object) -> None:
+    if isinstance(explanations, Explanation) or not isinstance(explanations, Iterable):
+        raise InputError("to_frame takes a list of explanations: one has a method, e.to_frame()")
+
+
 def _columns_by_document(
     explanations: Sequence[Explanation | SlalomError], first: int = 0
 ) -> list[dict[str, Any]]:
     """Texts that could not be explained leave no rows; the others keep their numbers."""
-    if isinstance(explanations, Explanation):
-        raise InputError("to_frame takes a list of explanations: one has a method, e.to_frame()")
+    _check_several(explanations)
     found = [(n, e) for n, e in enumerate(explanations, first) if isinstance(e, Explanation)]
     measured = {name for _, explanation in found for name in explanation.measured}
     return [_unit_columns(number, explanation, measured) for number, explanation in found]

@@ -5,7 +5,7 @@ import pytest
 
 import slalom
 from slalom.answer import scores_of
-from slalom.errors import InputError, NoModelError
+from slalom.errors import ClassifierError, InputError, NoModelError
 from slalom.language.attribute import attributed
 from slalom.language.citations import weighed
 from slalom.language.scoring import AnswerScorer
@@ -249,10 +249,21 @@ def test_a_silent_model_needs_an_answer() -> None:
         attribute(writer)
 
 
-@pytest.mark.parametrize("part", ["Paris", "", (3, 3), (0, 99), (18, 19), "x" * 50])
+@pytest.mark.parametrize("part", ["Paris", "", 4, None, (3, 3), (0, 99), (18, 19), "x" * 50])
 def test_a_part_that_is_none_is_refused(part) -> None:
     with pytest.raises(InputError, match="part"):
         attribute(KnownWriter(additive)).of(part)
+
+
+@pytest.mark.parametrize("k", [None, 0, 2.5, "x"])
+def test_so_many_sources_are_cited(k) -> None:
+    with pytest.raises(InputError, match="k must be a whole number"):
+        attribute(KnownWriter(additive)).cite(k)
+
+
+def test_a_model_that_tells_of_other_tokens_is_refused() -> None:
+    with pytest.raises(ClassifierError, match=r"expected \(32, 1\), a row per prompt"):
+        attribute(KnownWriter(additive), answer="Rome")
 
 
 def test_a_classifier_says_no_more_than_its_labels() -> None:

@@ -37,7 +37,10 @@ class DiskCache:
         self._lock = RLock()
         self._connection: sqlite3.Connection | None = None
         self._owner = 0
-        self.path = None if path is None else Path(path).expanduser()
+        try:
+            self.path = None if path is None else Path(path).expanduser()
+        except (RuntimeError, TypeError) as problem:
+            raise FileError(f"cannot use the cache {path!r}: {problem}") from problem
         with self._open():  # a file that cannot be used is found out before anything is paid for
             pass
 

@@ -20,7 +20,7 @@ from slalom.answer import Answer
 from slalom.classifiers.text.units import sentence_cuts
 from slalom.document import BoolArray, Document, FloatArray, IntArray, Queries
 from slalom.errors import NoModelError
-from slalom.explainers.base import Explainer, Request
+from slalom.explainers.base import Explainer, Request, checked_whole
 from slalom.explainers.execution.steps import Order, run_local
 from slalom.explainers.surrogate import SurrogateExplainer
 from slalom.explainers.table import METHODS
@@ -98,6 +98,7 @@ def of_part(explanation: Explanation, part: str | Sequence[int]) -> Explanation:
 
 def cite(explanation: Explanation, k: int = 3) -> tuple[Citation, ...]:
     """Each sentence of the answer, with its k strongest sources and those that suffice for them."""
+    k = checked_whole("k", k, 1)
     parts = sentences_of(explanation)
     return tuple(replace(citation_of(part, k), span=span) for span, part in parts)
 

@@ -198,7 +198,12 @@ class AnswerScorer:
         new = [text for text, key in keys.items() if key not in known]
         if new:
             prompts = [self._before + text + self._after for text in new]
-            found = self.writer.log_odds(prompts, self.answer, tell=self._tell)
+            found = np.asarray(self.writer.log_odds(prompts, self.answer, tell=self._tell))
+            if found.shape != (shape := (len(new), len(self.spans))):
+                raise ClassifierError(
+                    f"{self.name} gave log-odds of the shape {found.shape}: expected {shape}, "
+                    "a row per prompt and a column per token of the answer"
+                )
             if not np.isfinite(found).all():
                 raise ClassifierError(f"{self.name} returned NaN or infinity for a token")
             for text, row in zip(new, found.round(DECIMALS).tolist(), strict=True):

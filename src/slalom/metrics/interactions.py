@@ -57,7 +57,7 @@ def interactions(
 
     Without a classifier the explanation's model answers instead.
     """
-    k = checked_whole("k", k, 1)
+    k, n_queries = checked_whole("k", k, 1), checked_whole("n_queries", n_queries, 1)
     if explanation.target_index is None:
         raise InputError("pairs are those of one class: explain one target, not all of them")
     subject = None if classifier is None else subject_of(as_classifier(classifier), explanation)

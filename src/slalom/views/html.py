@@ -62,7 +62,7 @@ def body(explanation: Explanation, scale: str = LOG_ODDS) -> str:
     by = reading.colouring(explanation)
     shown = reading.for_class(explanation, reading.shown_class(explanation))
     rows = reading.rows(shown, by)
-    on_scale(shown, scale)  # or says why it cannot be told so
+    on_scale(explanation, scale)  # or says why it cannot be told so
     told = record(explanation) | ({} if scale == LOG_ODDS else {"scale": scale})
     return "\n".join(
         [

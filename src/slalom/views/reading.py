@@ -173,7 +173,7 @@ def colouring(explanation: Explanation, wanted: Sequence[str] = ()) -> str:
 def checked_names(explanation: Explanation, wanted: Sequence[str]) -> tuple[str, ...]:
     """The names as given, each once; SlalomError for one this explanation does not have."""
     for name in wanted:
-        if name not in explanation.scores:
+        if not isinstance(name, str) or name not in explanation.scores:
             method = f"method {explanation.method!r}"
             raise UnknownNameError("score", name, explanation.scores, of=method)
     return tuple(dict.fromkeys(wanted))

@@ -56,7 +56,7 @@ class WhatIf:
 
 def without(explanation: Explanation, which: Sequence[str | int]) -> WhatIf:
     """Words stand for every unit that is spelled so, numbers for one unit."""
-    removed = sorted({unit for one in which for unit in _units(explanation, one)})
+    removed = sorted({unit for one in which for unit in explanation.places(one)})
     if not removed:
         raise InputError("name the words to leave out, or their numbers: e.without('awful', 3)")
     answer = reading.answer(explanation)
@@ -68,14 +68,6 @@ def without(explanation: Explanation, which: Sequence[str | int]) -> WhatIf:
     left, whole = explanation.predict(present)
     exact = explanation.quality.trust == "exact"
     return WhatIf(explanation, tuple(removed), answer + np.atleast_1d(left - whole), measured=exact)
-
-
-def _units(explanation: Explanation, one: str | int) -> list[int]:
-    if not isinstance(one, str):
-        if not 0 <= one < len(explanation):
-            raise InputError(f"unit {one} is out of range: there are {len(explanation)} units")
-        return [one]
-    return explanation.places(one)
 
 
 def _told(explanation: Explanation, score: FloatArray) -> str:
