@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+import slalom
 from explanations import NASTY, made, with_facts, with_one_score, with_unidentified
 from slalom.explanation import Explanation
 from slalom.views import html, reading
@@ -102,6 +103,14 @@ def test_labels_of_the_plane_do_not_cover_each_other(show: Opened) -> None:
             assert apart_x or apart_y
 
 
+def test_markup_is_told_from_words(show: Opened) -> None:
+    odds = slalom.FunctionClassifier(
+        lambda texts: [[0.0, len(text)] for text in texts], gives="logits"
+    )
+    page = show(slalom.explain(odds, "good film<br /> awful"))
+    assert page.locator(".markup").all_text_contents() == ["<br />"]
+
+
 def test_the_plane_shows_how_sure_it_is(show: Opened) -> None:
     explanation = with_facts(made())
     unsure = {**explanation.errors, "value": np.linspace(0.0, 9.0, len(explanation.units))}
@@ -113,7 +122,8 @@ def test_the_plane_shows_how_sure_it_is(show: Opened) -> None:
     shown = "(cross) => getComputedStyle(cross).strokeOpacity"
     unnamed = page.locator(".plane .p:not(.named) .cross").first
     assert unnamed.evaluate(shown) == "0"  # crosses of all words would crowd the picture
-    assert page.locator(".plane .named .cross").first.evaluate(shown) != "0"
+    assert page.locator(".plane .named:not(.faint) .cross").first.evaluate(shown) != "0"
+    assert page.locator(".plane .faint .cross").first.evaluate(shown) == "0"  # long, and many
     unnamed.locator("xpath=..").locator("circle").hover()
     assert unnamed.evaluate(shown) != "0"
 

@@ -52,7 +52,7 @@
       "div",
       { class: `trust ${word}` },
       element("p", {}, element("b", {}, `Trust: ${word}`), meter),
-      element("ul", {}, lines.map((line) => element("li", {}, line))),
+      element("ul", {}, lines.map((line) => element("li", {}, slalom.unbroken(line)))),
     );
   };
 
@@ -79,7 +79,7 @@
     bars: (record, view) =>
       [
         view.inPoints ? `Changes of the probability of ${view.label}, in percentage points. ` : "",
-        view.order.some((row) => view.error(row) > 0) ? "Lines are 90 % intervals. " : "",
+        view.order.some((row) => view.error(row) > 0) ? "Lines: 90 % intervals; ±: standard errors. " : "",
         view.measuredAny ? "Full bars without a line were measured on the classifier itself." : "",
       ].join(""),
     bridge: (record, view) =>
@@ -148,7 +148,7 @@
         ...(state.tab === "bridge" && slalom.mattersHere(view.length)
           ? [element("p", { class: "small" }, `The part of the score that depends on length alone, shared equally by these values${view.lengthErrors ? " (band: 90 % intervals)" : ""}:`), slalom.length(view.length, view.lengthErrors, width)]
           : []),
-        element("figcaption", {}, CAPTIONS[state.tab](record, view)),
+        element("figcaption", {}, slalom.unbroken(CAPTIONS[state.tab](record, view))),
       );
     };
 

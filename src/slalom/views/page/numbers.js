@@ -16,6 +16,7 @@
     if (share < 0.001) return "< 0.1 %";
     return `${(100 * share).toFixed(share >= 0.01 && share <= 0.99 ? 0 : 1)} %`;
   };
+  slalom.unbroken = (told) => told.replaceAll(" %", "\u00a0%");
   slalom.probability = (logOdds) => 1 / (1 + Math.exp(-logOdds));
 
   // Data from low to high onto pixels from start to end; what lies outside sticks to the edge.

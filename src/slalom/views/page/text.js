@@ -5,6 +5,7 @@
   const FAINTEST = 0.03; // reading.py has the same
   const SHADES = 9;
   const N_SHORT = 200; // pieces; a text with fewer is set larger
+  const MARKUP = /^<[^]*>$/; // tags, which nobody reads
 
   slalom.side = (strength, sided) => {
     if (Math.abs(strength) < FAINTEST) return "";
@@ -13,7 +14,7 @@
   slalom.shade = (strength, sided) => slalom.side(strength, sided).replace("7", Math.max(1, Math.round(Math.abs(strength) * SHADES)));
 
   slalom.sentence = (parts) =>
-    parts.map(([text, role]) => (role ? element("b", { class: role }, text) : text.replace(" %", "\u00a0%")));
+    parts.map(([text, role]) => (role ? element("b", { class: role }, text) : slalom.unbroken(text)));
 
   // `removed` holds the units that were clicked away.
   slalom.text = (record, view, removed) =>
@@ -29,7 +30,7 @@
             row === undefined
               ? text
               : element("span", {
-                  class: `w ${slalom.shade(view.strength(row), view.sided)}${removed.has(unit) ? " removed" : ""}`,
+                  class: `w ${slalom.shade(view.strength(row), view.sided)}${removed.has(unit) ? " removed" : ""}${MARKUP.test(text) ? " markup" : ""}`,
                   "data-row": row, "data-unit": unit,
                 }, text),
           ),
