@@ -67,6 +67,7 @@ class Delegating(Protocol):
         return self.classifier.seen(document, queries)
 
     def __call__(self, texts: Sequence[Text]) -> FloatArray:
+        """(n, n_classes): what it says of each text."""
         return text_logits(self.classifier, texts)
 
     def __getattr__(self, name: str) -> Any:
