@@ -3,7 +3,7 @@
     python -m benchmarks.context [--model FOLDER] [--contexts faces,forest,housing]
         [--sources 12,24,60] [--queries 64] [--fresh 64] [--cache FOLDER] [--out FILE]
         [--methods slalom-sources,context-cite,kernel-shap,leave-one-out]
-    python -m benchmarks.context --stored FOLDER [--out FILE]
+    python -m benchmarks.context --stored FOLDER | --made [--out FILE]
 
 Asks afresh about the first sentence of what the model says: each method by its own design, with no
 more than so many queries; then subsets that show every source with probability ½, and subsets of
@@ -16,7 +16,9 @@ processor's. Without --model the model is SmolLM2-135M-Instruct from the package
 With --cache answers are kept: a second run fits anew, and its seconds and tokens say nothing.
 
 --stored: answers kept in .npz files (maskA, tlA to fit to; maskB, tlB and maskC, tlC to compare
-with), at 16, 32, 64 and 128 queries. --out adds a line for each row.
+with), at 16, 32, 64 and 128 queries. --made: answers of made models instead, whose tokens depend on
+one source, on several that add, on two together, or on either of two or three. --out adds a line
+for each row.
 """
 
 import argparse
@@ -196,27 +198,56 @@ def _first(answer: str) -> str:
     return answer[start:end].strip()
 
 
-def of_stored(folder: Path) -> Iterator[dict[str, Any]]:
+def stored(folder: Path) -> Iterator[tuple[str, str, dict[str, Any]]]:
     for path in sorted(folder.glob("*.npz")):
-        stored = np.load(path)
-        present, log_odds = stored["maskA"].astype(bool), stored["tlA"].astype(float)
-        n_units = present.shape[1]
-        names = tuple(f"source {unit + 1}" for unit in range(n_units))
+        evidence = "twice" if path.stem in TWICE else "once"
+        yield path.stem, evidence, dict(np.load(path))
+
+
+def made() -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Log-odds of eight tokens: some by what is known of the answer, all by a little of each."""
+    for kind, n_known in (("one", 1), ("add", 4), ("both", 2), ("either", 2), ("of three", 3)):
+        for n_units, seed in ((8, 1), (14, 2), (24, 3), (40, 4)):
+            rng = np.random.default_rng((n_known, len(kind), seed))
+            levels, small = rng.normal(-1, 1, 8), rng.normal(0, 0.15, (8, n_units))
+            known, tokens = rng.permutation(n_units)[:n_known], rng.permutation(8)[:3]
+            size, drift = rng.uniform(3, 8), rng.normal(0, 0.4)
+            half = rng.random((192, n_units)) < 0.5
+            masks = {"A": half[:128], "B": half[128:], "C": fresh(64, n_units)["uniform"]}
+            answers = {f"mask{part}": rows for part, rows in masks.items()}
+            for part, rows in masks.items():
+                shown = rows[:, known]
+                told = shown @ (0.5 ** np.arange(n_known))  # they add
+                if kind != "add":
+                    told = shown.all(axis=1) if kind == "both" else shown.any(axis=1)
+                log_odds = levels + rows @ small.T + drift * np.log2(1 + rows.sum(axis=1))[:, None]
+                log_odds[:, tokens] += size * told[:, None]
+                answers[f"tl{part}"] = log_odds
+            yield f"{kind}-{n_units}", kind, answers
+
+
+def compared(
+    contexts: Iterator[tuple[str, str, dict[str, Any]]],
+) -> Iterator[dict[str, Any]]:
+    for context, evidence, answers in contexts:
+        present, log_odds = answers["maskA"].astype(bool), answers["tlA"].astype(float)
+        names = tuple(f"source {unit + 1}" for unit in range(present.shape[1]))
         for method in ("slalom-sources", "context-cite"):
             for n_queries in BUDGETS:
                 found = _fitted(method, present[:n_queries], log_odds[:n_queries], names)
-                row = {"context": path.stem, "method": method, "queries": n_queries}
-                row["evidence"] = "twice" if path.stem in TWICE else "once"
+                row = {"context": context, "method": method, "queries": n_queries}
+                row["evidence"] = evidence
                 fits = {}
                 for kind, part in (("half", "B"), ("uniform", "C")):
-                    masks, tokens = stored[f"mask{part}"], stored[f"tl{part}"]
-                    scores = scores_of(tokens.astype(float))
-                    row[f"LDS {kind}"], fits[kind] = agreement(found, masks, scores)
+                    scores = scores_of(answers[f"tl{part}"].astype(float))
+                    row[f"LDS {kind}"], fits[kind] = agreement(
+                        found, answers[f"mask{part}"], scores
+                    )
                     row[f"R2 {kind}"] = fits[kind]
                 told = found.quality.r2
                 row["R2 told less fresh"] = None if told is None else told - fits["half"]
                 if method == "slalom-sources":
-                    row["either"] = [[i + 1, j + 1] for i, j in citation_of(found).either]
+                    row["either"] = [[i + 1 for i in each] for each in citation_of(found).either]
                 yield row
 
 
@@ -260,17 +291,19 @@ def main() -> None:
     parser.add_argument("--methods", default=METHODS)
     parser.add_argument("--cache", type=Path)
     parser.add_argument("--stored", type=Path)
+    parser.add_argument("--made", action="store_true")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     rows, start = [], perf_counter()
-    for row in of_stored(given.stored) if given.stored else asked_afresh(given):
+    kept = made() if given.made else stored(given.stored) if given.stored else None
+    for row in asked_afresh(given) if kept is None else compared(kept):
         rows.append(row)
         told = {k: round(v, 3) if isinstance(v, float) else v for k, v in row.items()}
         print(json.dumps(told), flush=True)
         if given.out is not None:
-            with given.out.open("a") as kept:
-                kept.write(json.dumps(row) + "\n")
-    by = ("evidence", "method", "queries") if given.stored else ("method", "n_sources")
+            with given.out.open("a") as file:
+                file.write(json.dumps(row) + "\n")
+    by = ("method", "n_sources") if kept is None else ("evidence", "method", "queries")
     print("", *table(rows, by), f"{perf_counter() - start:.0f} s", sep="\n")
 
 

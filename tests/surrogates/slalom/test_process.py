@@ -12,7 +12,7 @@ from slalom.surrogates.gp import Process
 from slalom.surrogates.shapley_estimates import shapley_of_all
 from slalom.surrogates.slalom.fit import SlalomSurrogate
 from slalom.surrogates.slalom.model import SlalomModel
-from slalom.surrogates.slalom.process import AllAsked, held_out_of
+from slalom.surrogates.slalom.process import AllAsked, held_out_of, told_by_process
 
 WORDS = [f"w{number}" for number in range(30)]
 
@@ -159,3 +159,18 @@ def test_few_answers_that_differ_are_not_trusted_highly():
         for seed in range(24)
     ]
     assert sum(each.quality.trust == "high" for each in found) <= 13  # 17 by leave-one-out
+
+
+def test_either_of_two_is_learnt_from_few_answers():
+    """One of them is as loud as both: only importances that differ a lot say so."""
+    rng = np.random.default_rng(0)
+    masks = np.unique(rng.random((17, 12)) < 0.5, axis=0)
+    either = of_words(lambda words: 20.0 * bool({2, 9} & words) + 0.2 * bent(words))
+    fresh = rng.random((200, 12)) < 0.5
+    texts = [[" ".join(np.array(WORDS[:12])[mask]) for mask in each] for each in (masks, fresh)]
+    scores, truth = (either(each)[:, 1] - either(each)[:, 0] for each in texts)
+    rows, ones = np.arange(len(masks), dtype=np.int32), np.ones(len(masks))
+    fit = SlalomSurrogate(length=False).fit(Observations(masks * 1.0, scores, ones, np.ones(12)))
+    told = told_by_process(AllAsked(fit, np.arange(12), masks, scores, rows, ones, exact=False))
+    missed = ((told.model.predict(fresh * 1.0) - truth) ** 2).mean()
+    assert missed < 0.1 * truth.var()

@@ -47,6 +47,7 @@ from slalom.surrogates.slalom.uncertainty import left_out, moves_of, unasked
 VALUE, IMPORTANCE, LENGTH = 0.25, 0.4, 10.0  # strengths
 ANCHOR_VALUE, FIRST_STEP = 0.03, 1e-3  # ridges of what all texts share
 ANCHOR_PRIOR = 2.0  # what is always present is expected to outweigh seven units
+FREER, DECIDED = 0.01, 0.25  # of the importances' strength; of held-out errors, that it may leave
 N_FOLDS, N_FOLDS_OF_FEW = 4, 8
 FEW = 600  # rows at most: a fit without a quarter of them would be too poor to judge by
 FEW_ROWS = 120  # at most: what is built on the fit is held out by folds of all of it
@@ -117,9 +118,13 @@ class SlalomSurrogate:
         if exact is not None:
             return _exact_fit(_recovered_model(exact, frame), frame)
         frame = FittedRows.of(observed, frame.used & observed.counts.any(axis=1))
-        priors = dict.fromkeys((self.prior, None))
-        fits = [Folded.of(frame, self._problem(frame, prior)) for prior in priors]
-        return min(fits, key=lambda one: one.missed).fit()
+        problems = [self._problem(frame, prior) for prior in dict.fromkeys((self.prior, None))]
+        fits = [Folded.of(frame, problem) for problem in problems]
+        best = min(fits, key=_missed)
+        if frame.inner.sum() > FEW_ROWS or not best.tells:  # many rows outweigh any strength
+            return best.fit()
+        freer = [Folded.of(frame, _freer(problem), DECIDED * best.missed) for problem in problems]
+        return min(best, *freer, key=_missed).fit()
 
     def told(self, asked: AllAsked, seen: Observations, known: Known) -> Told:
         """What is said of the text with all that was asked: by the process, and the two scores."""
@@ -207,6 +212,12 @@ class PlainSlalom:
         return _fit(frame, model, quality, held_out, {} if quality.r2 is None else errors)
 
 
+def _freer(problem: Problem) -> Problem:
+    """The same where a few units may outweigh all others: any one of them suffices, say."""
+    ridges = problem.ridges
+    return replace(problem, ridges=replace(ridges, importances=FREER * ridges.importances))
+
+
 def _told(
     prior: Prior, frame: FittedRows, centre: FloatArray, prior_importances: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
@@ -235,19 +246,30 @@ class Folded:
     held_out: FloatArray  # (n, n_columns)
 
     @classmethod
-    def of(cls, frame: FittedRows, problem: Problem) -> "Folded":
+    def of(cls, frame: FittedRows, problem: Problem, most: float = np.inf) -> "Folded":
+        """`most` is how much it may miss to be of interest: beyond that it counts as infinite."""
         place = descend(problem, problem.start(), TOLERANCE)
         folds, n_inner = np.full(len(frame.inner), -1, np.int32), int(frame.inner.sum())
         folds[frame.inner] = np.arange(n_inner) % (N_FOLDS if n_inner > FEW else N_FOLDS_OF_FEW)
         held_out, without = problem.scores - place.residuals, []
+        missed = _squares(problem, place.residuals)
         for fold in range(int(folds.max(initial=-1)) + 1):
+            if missed > most:
+                held_out[:] = np.inf
+                break
             some = problem.rows(folds != fold)
             begun = some.at(place.bent, place.effects, place.importances)
             there = descend(some, begun, ROUGHLY)
             said = problem.at(there.bent, there.effects, there.importances)
             held_out[folds == fold] = (problem.scores - said.residuals)[folds == fold]
+            missed = _squares(problem, problem.scores - held_out)
             without.append(there)
         return cls(frame, place, folds, tuple(without), held_out)
+
+    @property
+    def tells(self) -> bool:
+        """Whether held-out rows differ enough to judge by."""
+        return _quality(self.frame, self.frame.classes(self.held_out), 0).r2 is not None
 
     @property
     def missed(self) -> float:
@@ -341,6 +363,14 @@ def _unit(columns: FloatArray, inner: BoolArray) -> float:
         if spread > 1e-9:
             return spread * largest
     return 1.0
+
+
+def _missed(fit: Folded) -> float:
+    return fit.missed
+
+
+def _squares(problem: Problem, residuals: FloatArray) -> float:
+    return float(problem.weights @ (residuals**2).sum(axis=1))
 
 
 def _variance(columns: FloatArray, weights: FloatArray) -> float:
