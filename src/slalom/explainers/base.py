@@ -24,7 +24,7 @@ from slalom.surrogates.base import Model
 from slalom.surrogates.slalom.model import Anchor
 
 TargetName = str | int | None
-Given = Document | SlalomError  # a text as it was split, or why it could not be
+SplitText = Document | SlalomError  # a text as it was split, or why it could not be
 Result = Explanation | SlalomError
 ROUNDING = 1e-3  # of the spread of scores: smaller differences of repeated answers are no noise
 SINGLE_PRECISION = 1e-5  # of a score, after many layers

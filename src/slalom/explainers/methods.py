@@ -29,9 +29,9 @@ from slalom.explainers.adaptive import WithMaxError
 from slalom.explainers.base import (
     UNREAD,
     Explainer,
-    Given,
     Request,
     Result,
+    SplitText,
     TargetName,
     checked_many,
     checked_whole,
@@ -223,7 +223,7 @@ def by_phrases(method: Explainer, units: Units, too_long: str) -> tuple[Explaine
 def _each(
     classifier: Classifier,
     order: Order,
-    documents: Iterable[Given],
+    documents: Iterable[SplitText],
     progress: bool | Progress,
 ) -> Iterator[Result]:
     if progress:
@@ -273,7 +273,7 @@ def _keeps(on_error: str) -> bool:
     return on_error == "keep"
 
 
-def _documents(split: Splitting, texts: Iterable[Text], *, keep: bool) -> Iterator[Given]:
+def _documents(split: Splitting, texts: Iterable[Text], *, keep: bool) -> Iterator[SplitText]:
     checked_many(texts, "explain_many")
     for number, found in enumerate(split.each(texts)):
         if isinstance(found, Document):
@@ -285,7 +285,7 @@ def _documents(split: Splitting, texts: Iterable[Text], *, keep: bool) -> Iterat
         yield problem
 
 
-def _longest_first(documents: Sequence[Given]) -> list[int]:
+def _longest_first(documents: Sequence[SplitText]) -> list[int]:
     """Numbers of the documents, those that take long to fit first: none of them is waited for alone
     at the end."""
     sizes = [one.n_features if isinstance(one, Document) else 0 for one in documents]
@@ -295,7 +295,7 @@ def _longest_first(documents: Sequence[Given]) -> list[int]:
 @contextmanager
 def _meter(
     progress: bool | Progress | None,
-    documents: Sequence[Given],
+    documents: Sequence[SplitText],
     order: Order,
 ) -> Iterator[Meter | None]:
     """For a progress function, for a bar if a person is watching, or None."""
@@ -309,7 +309,7 @@ def _meter(
             yield None if show is None else Meter(show, total)
 
 
-def _warn_of_long_fits(documents: Sequence[Given], order: Order) -> None:
+def _warn_of_long_fits(documents: Sequence[SplitText], order: Order) -> None:
     """A fit of SLALOM costs rows × features²: a long one is announced before anything is asked."""
     explainer, request = order.explainer, order.request
     if not isinstance(explainer, SurrogateExplainer):

@@ -28,6 +28,7 @@ from slalom.classifiers.base import Classifier, Units, checked_text, defined_tog
 from slalom.classifiers.text.units import would_have_words
 from slalom.document import Document, Span, Text
 from slalom.errors import InputError
+from slalom.explainers.base import SplitText
 from slalom.explainers.execution.pool import Ask, submit
 from slalom.temporary import temporary_folder
 
@@ -45,8 +46,7 @@ TEXTS_PER_TASK = 32
 TASKS_AHEAD = 8  # they wait their turn among documents that are explained
 SLOW_SECONDS = 0.25  # for texts of one task to come: nobody shall wait for more of them
 
-Cut = Document | InputError
-Tasks = deque[tuple[list[Text], "Future[list[Cut]]"]]
+Tasks = deque[tuple[list[Text], "Future[list[SplitText]]"]]
 
 
 class Splits(Protocol):
@@ -104,7 +104,7 @@ class Splitting:
     too_long: str
     shared: Callable[[Sequence[Document]], bool]  # whether workers explain documents like these
 
-    def each(self, texts: Iterable[Text]) -> Iterator[Cut]:
+    def each(self, texts: Iterable[Text]) -> Iterator[SplitText]:
         """Each text's document, or what is wrong with the text."""
         left, first = iter(texts), []
         for text in islice(left, SPLIT_HERE):
@@ -116,12 +116,12 @@ class Splitting:
                 yield from self._after_trial(first[-COMPARED:], left)
         yield from map(self._here, left)
 
-    def _here(self, text: object) -> Cut:
+    def _here(self, text: object) -> SplitText:
         return _found(self.classifier, text, self.units, self.too_long)
 
     def _after_trial(
-        self, known: Sequence[tuple[Text, Cut]], left: Iterator[Text]
-    ) -> Iterator[Cut]:
+        self, known: Sequence[tuple[Text, SplitText]], left: Iterator[Text]
+    ) -> Iterator[SplitText]:
         """Texts by workers, as soon as they were seen to split some as was done here."""
         begun: Tasks = deque()
         with ExitStack() as kept:
@@ -152,7 +152,9 @@ class Splitting:
         task = (splitter, group, self.units, self.too_long)
         begun.append((group, submit(_split_there, task)))
 
-    def _by_workers(self, splitter: Splits, left: Iterator[Text], begun: Tasks) -> Iterator[Cut]:
+    def _by_workers(
+        self, splitter: Splits, left: Iterator[Text], begun: Tasks
+    ) -> Iterator[SplitText]:
         """As long as texts come quickly."""
         group = _next_group(left)
         while group:
@@ -163,7 +165,7 @@ class Splitting:
         while begun:
             yield from self._of(*begun.popleft())
 
-    def _of(self, group: list[Text], future: "Future[list[Cut]]") -> list[Cut]:
+    def _of(self, group: list[Text], future: "Future[list[SplitText]]") -> list[SplitText]:
         """What a worker found; what it could not do is done here."""
         try:
             return future.result()
@@ -171,7 +173,7 @@ class Splitting:
             return list(map(self._here, group))
 
 
-def _agreed(known: Sequence[Cut], trial: "Future[list[Cut]]") -> bool:
+def _agreed(known: Sequence[SplitText], trial: "Future[list[SplitText]]") -> bool:
     """Whether a worker found the same; not so where it is still at it, and no text is left."""
     if not trial.done() or trial.exception() is not None:
         trial.cancel()
@@ -196,12 +198,12 @@ def _next_group(texts: Iterator[Text]) -> list[Text]:
     return group
 
 
-def _split_there(given: tuple[Splits, Sequence[Text], Units, str], ask: Ask) -> list[Cut]:
+def _split_there(given: tuple[Splits, Sequence[Text], Units, str], ask: Ask) -> list[SplitText]:
     splitter, texts, units, too_long = given
     return [_found(splitter, text, units, too_long) for text in texts]
 
 
-def _found(splitter: Splits, text: object, units: Units, too_long: str) -> Cut:
+def _found(splitter: Splits, text: object, units: Units, too_long: str) -> SplitText:
     try:
         return document_of(splitter, text, units, too_long=too_long)
     except InputError as problem:

@@ -6,41 +6,33 @@ against the others. The prompt is always shown: it is the anchor. What all queri
 with, the prompt up to the text, is computed once per call and its keys and values are reused.
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from functools import cached_property
 from typing import Any
 
-import numpy as np
-
-from slalom.classifiers.base import Units, checked_logits, checked_text, described
+from slalom.classifiers.base import checked_logits, checked_text
 from slalom.classifiers.fingerprint import fingerprint
 from slalom.classifiers.huggingface.batching import (
     TokenRows,
-    answered,
-    assemble,
-    frame_in,
-    joined,
-    row_bytes,
 )
 from slalom.classifiers.huggingface.calls import (
     checked_precision,
-    context_length,
-    in_precision,
-    name_of,
 )
-from slalom.classifiers.huggingface.encoding import Encoded, checked_texts, document_of
+from slalom.classifiers.huggingface.classifier import TokenClassifier
+from slalom.classifiers.huggingface.encoding import Encoded
 from slalom.classifiers.huggingface.next_token import next_tokens
-from slalom.classifiers.huggingface.tokenizing import checked_tokenizer, encode, with_fillers
+from slalom.classifiers.huggingface.tokenizing import checked_tokenizer, encode
 from slalom.classifiers.text.units import stripped
-from slalom.document import Document, FloatArray, Queries, Text
+from slalom.document import FloatArray, Text
 from slalom.errors import InputError
 
 PLACE = "{text}"
 
 
-class CausalClassifier:
+class CausalClassifier(TokenClassifier):
     """A language model, a prompt with a place for the text, and an answer for each label."""
+
+    around, if_empty = "the prompt", "put words into the prompt"
 
     def __init__(
         self,
@@ -63,13 +55,6 @@ class CausalClassifier:
         self.precision = checked_precision(precision)
         self._ids = _first_tokens(self.answers, self.prompt, tokenizer, model)
 
-    def __repr__(self) -> str:
-        return described(self)
-
-    @property
-    def name(self) -> str:
-        return name_of(self.model)
-
     @property
     def labels(self) -> tuple[str, ...]:
         return tuple(self.answers)
@@ -82,44 +67,11 @@ class CausalClassifier:
     def fingerprint(self) -> str:
         return fingerprint(self.model, str(self.precision), self.prompt, str(self.answers))
 
-    def split(self, text: Text, units: Units = None, *, too_long: str = "error") -> Document:
-        text = self._one_text(text)
-        limit = context_length(self.model, self.tokenizer)
-        return document_of(
-            text,
-            self._prompted(text),
-            units,
-            limit=limit,
-            too_long=too_long,
-            unknown=self.tokenizer.unk_token_id,
-        )
-
-    def with_fillers(self, document: Document, filler: str | None) -> Document:
-        """Units, then what stands in their places where they are absent."""
-        return with_fillers(document, self.tokenizer, filler)
-
-    def seen(self, document: Document, queries: Queries) -> list[Hashable]:
-        return list(row_bytes(assemble(frame_in(document), queries), with_types=False))
-
-    def logits(self, asked: Sequence[tuple[Document, Queries]]) -> list[FloatArray]:
-        return answered(asked, self._ask)
-
-    def __call__(self, texts: Sequence[str]) -> FloatArray:
-        """(n, n_classes) logits: what the classifier says of n full texts."""
-        if not len(checked_texts(texts)):
-            return np.zeros((0, len(self.labels)))
-        rows = [self._prompted(self._one_text(text, empty=True)).row() for text in texts]
-        return self._ask(joined(rows))
-
-    @cached_property
-    def _cast_model(self) -> Any:
-        return in_precision(self.model, self.precision)
-
-    def _one_text(self, text: Text, *, empty: bool = False) -> str:
-        checked = text if empty and text == "" else checked_text(text)
+    def _encoded(self, text: Text) -> Encoded:
+        checked = text if text == "" else checked_text(text)
         if not isinstance(checked, str):
             raise InputError("the prompt has a place for one text, not for a pair: join the two")
-        return checked
+        return self._prompted(checked)
 
     def _prompted(self, text: str) -> Encoded:
         """The text in its prompt; tokens of the prompt, the border included, are of no side."""
@@ -137,17 +89,7 @@ class CausalClassifier:
         ]
         return replace(encoded, offsets=offsets, sides=sides)
 
-    def _ask(self, rows: TokenRows) -> FloatArray:
-        if not len(rows.lengths):
-            return np.zeros((0, len(self.labels)))
-        if not rows.lengths.all():
-            raise InputError(f"{self.name} cannot read an empty input: put words into the prompt")
-        limit = context_length(self.model, self.tokenizer)
-        if rows.lengths.max() > limit:
-            raise InputError(
-                f"a text of {rows.lengths.max()} tokens, the prompt included, is longer than "
-                f"the {limit} that {self.name} reads: shorten it"
-            )
+    def _scores(self, rows: TokenRows) -> FloatArray:
         logits = next_tokens(self._cast_model, rows, self._ids)
         n_rows, n_classes = len(rows.lengths), len(self.labels)
         return checked_logits(logits, n_queries=n_rows, n_classes=n_classes, name=self.name)

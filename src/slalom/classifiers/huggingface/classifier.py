@@ -7,7 +7,7 @@ the tokenizer and the model, and both come back exactly as they were.
 from collections.abc import Hashable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from transformers import PreTrainedModel
@@ -23,7 +23,7 @@ from slalom.classifiers.huggingface.calls import (
     in_precision,
     name_of,
 )
-from slalom.classifiers.huggingface.encoding import checked_texts, document_of
+from slalom.classifiers.huggingface.encoding import Encoded, document_of
 from slalom.classifiers.huggingface.internals import ModelInternals, internals_of_model
 from slalom.classifiers.huggingface.outline import Outline, Splitter
 from slalom.classifiers.huggingface.tokenizing import (
@@ -36,8 +36,89 @@ from slalom.document import Document, FloatArray, Queries, Text
 from slalom.errors import InputError
 
 
-class HuggingFaceClassifier:
+class TokenClassifier(Protocol):
+    """What all classifiers made of a model and its tokenizer do alike: rows of ids in, scores out.
+
+    A class of its own says how a text is read, and what of the model's answers are its scores.
+    """
+
+    model: Any
+    tokenizer: Any
+    precision: str | None
+    around: ClassVar[str]  # what is always read around a text, in words
+    if_empty: ClassVar[str]  # why, or what to do, where a row has no token
+
+    @property
+    def name(self) -> str:
+        return name_of(self.model)
+
+    @property
+    def labels(self) -> tuple[str, ...]: ...
+
+    def _encoded(self, text: Text) -> Encoded:
+        """The text as the model is to read it."""
+        ...
+
+    def _scores(self, rows: TokenRows) -> FloatArray:
+        """(n_rows, n_classes) for one row or more."""
+        ...
+
+    def __repr__(self) -> str:
+        return described(self)
+
+    def split(self, text: Text, units: Units = None, *, too_long: str = "error") -> Document:
+        text, limit, unknown = checked_text(text), self._limit, self.tokenizer.unk_token_id
+        encoded = self._encoded(text)
+        return document_of(text, encoded, units, limit=limit, too_long=too_long, unknown=unknown)
+
+    def with_fillers(self, document: Document, filler: str | None) -> Document:
+        """Units, then what stands in their places where they are absent."""
+        return with_fillers(document, self.tokenizer, filler)
+
+    def seen(self, document: Document, queries: Queries) -> list[Hashable]:
+        return seen_rows(document, queries)
+
+    def logits(self, asked: Sequence[tuple[Document, Queries]]) -> list[FloatArray]:
+        return answered(asked, self._ask)
+
+    def row_logits(self, parts: Sequence[TokenRows]) -> list[FloatArray]:
+        """Answers to rows that others put together, those of all parts in one go."""
+        ends = np.cumsum([len(part.lengths) for part in parts])[:-1]
+        return np.split(self._ask(joined(parts)), ends)
+
+    def __call__(self, texts: Sequence[Text]) -> FloatArray:
+        """(n, n_classes) logits: what the classifier says of n full texts."""
+        if isinstance(texts, str):
+            raise InputError("give a list of texts, not one str")
+        if not len(texts):
+            return np.zeros((0, len(self.labels)))
+        return self._ask(joined([self._encoded(text).row() for text in texts]))
+
+    @cached_property
+    def _cast_model(self) -> Any:
+        return in_precision(self.model, self.precision)
+
+    @property
+    def _limit(self) -> int:
+        return context_length(self.model, self.tokenizer)
+
+    def _ask(self, rows: TokenRows) -> FloatArray:
+        if not len(rows.lengths):
+            return np.zeros((0, len(self.labels)))
+        if not rows.lengths.all():
+            raise InputError(f"{self.name} cannot read an empty input: {self.if_empty}")
+        if rows.lengths.max() > self._limit:
+            raise InputError(
+                f"a text of {rows.lengths.max()} tokens, {self.around} included, is longer than "
+                f"the {self._limit} that {self.name} reads: shorten it"
+            )
+        return self._scores(rows)
+
+
+class HuggingFaceClassifier(TokenClassifier):
     """A sequence classifier with its tokenizer; units are words unless one asks for others."""
+
+    around, if_empty = "special ones", "it has no special tokens"
 
     def __init__(
         self,
@@ -62,9 +143,6 @@ class HuggingFaceClassifier:
         self._labels = None if labels is None else tuple(str(label) for label in labels)
         self._independent = independent
         self._name = name
-
-    def __repr__(self) -> str:
-        return described(self)
 
     @property
     def name(self) -> str:
@@ -101,60 +179,24 @@ class HuggingFaceClassifier:
         device = device_of(self.model)
         return str(device) if device.type == "cuda" else None
 
-    def split(self, text: Text, units: Units = None, *, too_long: str = "error") -> Document:
-        text = checked_text(text)
-        encoded = encode(self.tokenizer, text)
-        return document_of(
-            text,
-            encoded,
-            units,
-            limit=context_length(self.model, self.tokenizer),
-            too_long=too_long,
-            unknown=self.tokenizer.unk_token_id,
-        )
-
     @property
     def fingerprint(self) -> str:
         return fingerprint(self.model, str(self.precision))
 
+    split = TokenClassifier.split  # stands beside `splitter`: the two agree
+
     def splitter(self, folder: Path) -> Splitter:
         """Splits as this one does in processes without the model; its tokenizer goes to a file."""
-        limit = context_length(self.model, self.tokenizer)
-        return written(self.tokenizer, folder, limit=limit)
+        return written(self.tokenizer, folder, limit=self._limit)
 
     @property
     def outline(self) -> Outline:
         """What a process without the model must know to ask."""
         return Outline(self.name, self.labels, self.independent)
 
-    def with_fillers(self, document: Document, filler: str | None) -> Document:
-        """Units, then what stands in their places where they are absent."""
-        return with_fillers(document, self.tokenizer, filler)
-
-    def seen(self, document: Document, queries: Queries) -> list[Hashable]:
-        return seen_rows(document, queries)
-
-    def logits(self, asked: Sequence[tuple[Document, Queries]]) -> list[FloatArray]:
-        return answered(asked, self._ask)
-
-    def row_logits(self, parts: Sequence[TokenRows]) -> list[FloatArray]:
-        """Answers to rows that others put together, those of all parts in one go."""
-        ends = np.cumsum([len(part.lengths) for part in parts])[:-1]
-        return np.split(self._ask(joined(parts)), ends)
-
-    def __call__(self, texts: Sequence[Text]) -> FloatArray:
-        """(n, n_classes) logits: what the classifier says of n full texts."""
-        if not len(checked_texts(texts)):
-            return np.zeros((0, len(self.labels)))
-        return self._ask(joined([encode(self.tokenizer, text).row() for text in texts]))
-
     def internals(self) -> ModelInternals:
         """What gradient and attention methods ask for."""
         return internals_of_model(self.model, self.tokenizer, n_classes=len(self.labels))
-
-    @cached_property
-    def _cast_model(self) -> Any:
-        return in_precision(self.model, self.precision)
 
     @property
     def _config(self) -> Any:
@@ -177,18 +219,11 @@ class HuggingFaceClassifier:
         row = encode(self.tokenizer, "a").row()
         return int(answers(self._cast_model, self.tokenizer, row).shape[1])  # a wrapped model
 
-    def _ask(self, rows: TokenRows) -> FloatArray:
-        n_rows, name = len(rows.lengths), self.name
-        if not n_rows:
-            return np.zeros((0, len(self.labels)))
-        if not rows.lengths.all():
-            raise InputError(f"{name} cannot read an empty input: it has no special tokens")
-        limit = context_length(self.model, self.tokenizer)
-        if rows.lengths.max() > limit:
-            raise InputError(
-                f"a text of {rows.lengths.max()} tokens, special ones included, is longer than "
-                f"the {limit} that {name} reads: shorten it"
-            )
+    def _encoded(self, text: Text) -> Encoded:
+        return encode(self.tokenizer, text)
+
+    def _scores(self, rows: TokenRows) -> FloatArray:
         said = answers(self._cast_model, self.tokenizer, rows)
-        scores = checked_logits(said, n_queries=n_rows, n_classes=self._n_outputs, name=name)
+        n_rows, n_outputs = len(rows.lengths), self._n_outputs
+        scores = checked_logits(said, n_queries=n_rows, n_classes=n_outputs, name=self.name)
         return np.hstack([np.zeros((n_rows, 1)), scores]) if self._one_log_odds else scores

@@ -4,7 +4,7 @@ This part knows tokens and whose characters they are; it knows no model. Special
 prompts are the same to it: tokens that belong to no side of the text and are always shown.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -163,9 +163,3 @@ def _laid_out(runs: list[list[Run]], encoded: Encoded) -> Frame:
         np.append(sizes, np.bincount(part, minlength=opens.sum() + 1)),
         np.cumsum(opens) - 1,
     )
-
-
-def checked_texts(texts: Sequence[Text]) -> Sequence[Text]:
-    if isinstance(texts, str):
-        raise InputError("give a list of texts, not one str")
-    return texts

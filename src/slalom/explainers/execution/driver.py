@@ -17,7 +17,7 @@ import numpy as np
 
 from slalom.classifiers.base import Classifier, Delegating, anew, runs_elsewhere
 from slalom.document import Document, FloatArray
-from slalom.explainers.base import Given, Result
+from slalom.explainers.base import Result, SplitText
 from slalom.explainers.execution.progress import ChunkMeter, Meter
 from slalom.explainers.execution.steps import Order, Pair, run_local
 from slalom.explainers.execution.workers import CallQueue, call_queue, workers_pay
@@ -33,7 +33,7 @@ ON_DEVICES = 4  # times as many: they like larger batches
 def explained(
     classifier: Classifier,
     order: Order,
-    documents: Iterable[Given],
+    documents: Iterable[SplitText],
     *,
     n_queries: int = QUERIES_PER_CHUNK,
     meter: Meter | None = None,
@@ -68,7 +68,7 @@ class _ChunkAtWork:
     """A chunk that workers are at."""
 
     queue: CallQueue
-    chunk: Sequence[Given]
+    chunk: Sequence[SplitText]
     counter: ChunkMeter | None
     tasks: "Sequence[Future[Any]]"
 
@@ -85,7 +85,7 @@ def _ignored(n_queries: int) -> None:
 
 
 def _placed(
-    chunk: Sequence[Given], results: Sequence[Result], counter: ChunkMeter | None
+    chunk: Sequence[SplitText], results: Sequence[Result], counter: ChunkMeter | None
 ) -> Iterator[Result]:
     """Errors of texts that could not be split keep their places."""
     if counter is not None:
@@ -95,15 +95,17 @@ def _placed(
         yield next(left) if isinstance(document, Document) else document
 
 
-def planned(order: Order, documents: Iterable[Given]) -> int:
+def planned(order: Order, documents: Iterable[SplitText]) -> int:
     """Queries of all documents, at most."""
     readable = (document for document in documents if isinstance(document, Document))
     return sum(order.request.planned(order.explainer, document) for document in readable)
 
 
-def chunks(order: Order, documents: Iterable[Given], *, n_queries: int) -> Iterator[list[Given]]:
+def chunks(
+    order: Order, documents: Iterable[SplitText], *, n_queries: int
+) -> Iterator[list[SplitText]]:
     """Neighbours whose queries together fill a few large batches."""
-    chunk: list[Given] = []
+    chunk: list[SplitText] = []
     n_planned = 0
     for document in documents:
         chunk.append(document)
@@ -115,7 +117,7 @@ def chunks(order: Order, documents: Iterable[Given], *, n_queries: int) -> Itera
         yield chunk
 
 
-def queries_per_chunk(classifier: Classifier, order: Order, documents: Sequence[Given]) -> int:
+def queries_per_chunk(classifier: Classifier, order: Order, documents: Sequence[SplitText]) -> int:
     """Queries that are asked together; beside a device fewer where there are few documents.
 
     The last ones would otherwise be fitted by a few workers while the others wait.
