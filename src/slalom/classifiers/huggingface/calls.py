@@ -301,12 +301,13 @@ def _step_of(model: nn.Module, rows: TokenRows) -> int:
 
 def forward(model: nn.Module, inputs: dict[str, Any]) -> Any:
     """Whatever the model returns, or a sentence about what it raised."""
+    accepted, names_any = _parameters(model)
     try:
-        if forward_accepts(model, "input_ids") or not _parameters(model)[1]:
+        if "input_ids" in accepted or not names_any:
             return model(**inputs)
         # a module of the caller's own calls its ids something else: they come first
         return model(
-            inputs["input_ids"], **{k: v for k, v in inputs.items() if forward_accepts(model, k)}
+            inputs["input_ids"], **{name: inputs[name] for name in inputs if name in accepted}
         )
     except torch.OutOfMemoryError:
         raise
