@@ -148,7 +148,7 @@ def test_a_model_that_cannot_read_a_word_alone_says_which_method_does_not_ask() 
         def forward(self, input_ids: torch.Tensor) -> None:
             raise RuntimeError("too short to pool")
 
-    with pytest.raises(ClassifierError, match=r"about 3 tokens: if it cannot.*leave-one-out"):
+    with pytest.raises(ClassifierError, match=r"given 3 tokens: if it cannot.*leave-one-out"):
         calls.forward(Long(), {"input_ids": torch.zeros((2, 3), dtype=torch.long)})
     with pytest.raises(ClassifierError, match=r"too short to pool$"):
         calls.forward(Long(), {"input_ids": torch.zeros((2, 30), dtype=torch.long)})
