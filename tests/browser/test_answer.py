@@ -38,6 +38,13 @@ def test_pointing_at_a_source_lights_its_sentences(open_page, file) -> None:
     expect(page.locator(".said").nth(1)).to_have_class("said")
 
 
+def test_what_matters_is_told_in_words(open_page, file) -> None:
+    page = open_page(file.as_uri())
+    told = page.locator(".source small")
+    expect(told).to_have_count(2)
+    expect(told.nth(0)).to_contain_text("far less without [11] too")
+
+
 def test_what_is_said_without_some(open_page, file) -> None:
     page = open_page(file.as_uri())
     status = page.get_by_role("status")

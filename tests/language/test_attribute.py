@@ -117,6 +117,29 @@ def test_of_three_sources_that_say_the_same_any_suffices() -> None:
     assert "any of [3], [10] and [11] suffices" in str(found.cite()[0])
 
 
+@pytest.mark.parametrize("n_copies", [4, 6])
+def test_of_many_that_say_the_same_some_are_cited_though_none_is_missed(n_copies) -> None:
+    copies = [f"Ben lives in Rome, says witness {number}." for number in range(n_copies)]
+    odds = lambda shown: words(-9.0 + 8.0 * ("lives in Rome, says" in shown), 3.0)  # noqa: E731
+    sources = [*copies, *(f"Nothing is said in line {number}." for number in range(6))]
+    found = attribute(KnownWriter(odds), sources, n_queries=128)
+    first = found.cite()[0]
+    assert {one.source for one in first.sources} <= set(range(n_copies))
+    assert len(first.sources) == (4 if n_copies == 4 else 3)
+    if n_copies == 4:
+        assert first.either == ((0, 1, 2, 3),)
+
+
+def test_what_is_far_less_likely_with_one_of_two_is_not_said_to_suffice() -> None:
+    """One alone loses a fifth of what both lose, which is a factor of 8000."""
+
+    def odds(shown):
+        n_shown = (FACTS[2] in shown) + (MANY[-1] in shown)
+        return words((-60.0, -19.0, -10.0)[n_shown], 3.0)
+
+    assert attribute(KnownWriter(odds), MANY, n_queries=128).cite()[0].either == ()
+
+
 def test_a_part_of_the_answer_needs_no_further_queries() -> None:
     writer = KnownWriter(additive)
     found = attribute(writer)

@@ -9,6 +9,8 @@ import pytest
 import slalom
 from language.test_attribute import MANY, either
 from slalom.language.attribute import attributed
+from slalom.language.scoring import AnswerScorer
+from slalom.language.sources import sources_of
 from slalom.views import html
 from slalom.views.answer import factor, likely, lines, verdict
 from slalom.views.answer_page import ROOM, answer_record
@@ -65,7 +67,26 @@ def test_sources_that_matter_less_share_a_line() -> None:
     told = lines(attributed(scorer(additive)))
     listed = [line.strip()[:3] for line in told if line.startswith("  [")]
     assert listed == ["[3]", "[5]", "[2]"]
-    assert "The other 2 matter less: without one of them it is as likely." in told
+    assert "The other 2 matter less: without one of them the answer is as likely." in told
+
+
+def test_sources_of_one_document_are_told_apart_by_their_words() -> None:
+    sources = [("The town", f"{FACTS[0]} {FACTS[2]}"), ("A title of its own", FACTS[1])]
+    made = AnswerScorer(KnownWriter(additive), sources_of(sources, "sentence"), "Where?")
+    told = "\n".join(lines(attributed(made)))
+    assert "[2] The town: Ben lives in Rome." in told
+    assert "[3] A title of its own" in told
+
+
+def test_a_source_that_others_make_up_for_is_told_so() -> None:
+    copies = [f"Ben lives in Rome, says witness {number}." for number in range(6)]
+    odds = lambda shown: words(-9.0 + 8.0 * ("lives in Rome, says" in shown), 3.0)  # noqa: E731
+    told = lines(attributed(scorer(odds, copies)))
+    assert told[0].endswith(
+        "source 3, or on others that say the same: without any source it is 2900 times less likely."
+    )
+    assert sum("as likely: the others make up for it" in line for line in told) == 6
+    assert "Without any source the answer is 2900 times less likely." in told
 
 
 def test_the_lines_of_a_terminal(found) -> None:

@@ -37,7 +37,7 @@ METHODS: dict[str, Explainer] = {
             "SLALOM on subsets of uniform sizes, a score per position: for sources of an answer",
             SubsetSizes(log_uniform=0.0, singles=0.0),
             SlalomSurrogate(length=False),
-            QueryBudget(minimum=48, per_unit=5, maximum=400),
+            QueryBudget(minimum=64, per_unit=5, maximum=400),
             tied=False,
             follow_up=FollowUpPlan(),
         ),

@@ -29,11 +29,16 @@ from slalom.language.scoring import NotRecordedError, RecordedScorer, queries_of
 from slalom.samplers.base import Samples
 from slalom.surrogates.additive import LassoSurrogate
 
-SPARED = 0.35  # of the loss of both, that of one alone at most
+SPARED = 0.25  # of the loss of both, that of one alone at most,
+MOST = 5.0  # and nats: what is 150 times less likely does not suffice
 LEAST = 1.0  # nats that are worth telling
 REPLACED = 0.75  # of the loss without the other, that with it at most
 OF_ALL = 0.2  # of what all sources together bring, likewise
-CANDIDATES = {2: 24, 3: 12}  # size → of so many sources, the strongest: copies share what they say
+CANDIDATES = {
+    2: 24,
+    3: 12,
+    4: 10,
+}  # size → of so many sources, the strongest
 WORTH_CITING = 0.1  # of the strongest source's share,
 FAINT = 0.1  # and nats
 SURE = 1.645  # standard errors
@@ -62,7 +67,7 @@ class Citation:
     span: tuple[int, int]
     sources: tuple[Cited, ...]
     lost: float  # nats that the sentence loses without all of these
-    either: tuple[tuple[int, ...], ...]  # two or three sources of which one suffices
+    either: tuple[tuple[int, ...], ...]  # two to four sources of which one suffices
 
     def __str__(self) -> str:
         marks = "".join(f"[{one.source + 1}]" for one in self.sources)
@@ -200,14 +205,14 @@ def _losses(explanation: Explanation, shares: FloatArray) -> dict[Set, float]:
 
 
 def _either(lost: dict[Set, float], n_units: int) -> list[Set]:
-    """Two or three sources of which the answer needs one, the most needed first."""
+    """Sets of sources of which the answer needs one, the most needed first."""
     needed = max(LEAST, OF_ALL * lost[tuple(range(n_units))])
     found: list[Set] = []
     for one in lost:
         if len(one) not in CANDIDATES or any(set(other) <= set(one) for other in found):
             continue
         spared = max(lost[rest] for rest in combinations(one, len(one) - 1))
-        if lost[one] >= needed and spared <= SPARED * lost[one]:
+        if lost[one] >= needed and spared <= min(MOST, SPARED * lost[one]):
             found.append(one)
     return sorted(found, key=lambda one: -lost[one])
 
@@ -227,13 +232,14 @@ def _stand_ins(unit: int, lost: dict[Set, float], either: Sequence[Set]) -> Set:
 
 def _sides(explanation: Explanation, lost: FloatArray, backed: BoolArray) -> IntArray:
     """(n_units,) of 1, −1 and 0: by a fair share that the loss does not contradict, or by the loss
-    where it is plain."""
+    where it is plain. Of many that say the same none is missed, and a plain share counts."""
     shares, none = shares_of(explanation), np.zeros(len(lost))
     worth = max(FAINT, WORTH_CITING * float(shares.max()))
     sure = np.maximum(worth, SURE * explanation.errors.get("shapley", none))
     plain = np.maximum(max(LEAST, worth), SURE * explanation.errors.get("removal", none))
-    carries = (shares >= sure) & ((lost > 0) | backed) | (lost >= plain) & (shares > -sure)
-    against = (shares <= -sure) & (lost < 0) | (lost <= -plain) & (shares < sure)
+    backed |= (shares >= LEAST) & (lost > -FAINT)
+    carries = (shares >= sure) & ((lost >= FAINT) | backed) | (lost >= plain) & (shares > -sure)
+    against = (shares <= -sure) & (lost <= -FAINT) | (lost <= -plain) & (shares < sure)
     return carries.astype(np.int32) - against.astype(np.int32)
 
 

@@ -101,7 +101,10 @@ class _Case:
     @classmethod
     def of(cls, explanation: Explanation) -> "_Case":
         if len(explanation.labels) < 2:
-            raise InputError("a single output has no prediction to turn: explain a classifier")
+            raise InputError(
+                "a single output has no prediction to turn: `without` tells what is left of it "
+                "when some units are gone"
+            )
         best = int(np.argmax(explanation.logits))
         target = best if explanation.target_index is None else explanation.target_index
         lead = _lead(explanation.logits[None, :], target, independent=explanation.independent)

@@ -17,6 +17,7 @@ from slalom.language.citations import (
     citation_of,
     cite,
     lost_without,
+    said_by,
     suffices,
     weighed,
 )
@@ -51,25 +52,36 @@ def factor(nats: float) -> str:
 
 
 def source_name(explanation: Explanation, unit: int, length: int = LONGEST) -> str:
-    """Its number and title, or its beginning."""
-    said = explanation.said
-    name = said.names[unit] if said is not None and said.names[unit] else explanation.units[unit]
-    return f"[{unit + 1}] {reading.short(reading.label(' '.join(name.split())), length)}"
+    """Its number, and its title or beginning; both where several share the title."""
+    names = said_by(explanation).names
+    title, text = names[unit], " ".join(explanation.units[unit].split())
+    name = title or text
+    if title and names.count(title) > 1:  # sources of one document: their words tell them apart
+        name = f"{reading.short(title, length // 2)}: {text}"
+    return f"[{unit + 1}] {reading.short(reading.label(name), length)}"
 
 
 def without(source: Cited) -> str:
     """ "without it 2.6 times less likely, far less without [6] too"."""
     told = f"without it {likely(source.lost)}"
-    if not source.stand_ins:
-        return told
-    return f"{told}, far less without {' and '.join(f'[{n + 1}]' for n in source.stand_ins)} too"
+    if source.stand_ins:
+        others = " and ".join(f"[{n + 1}]" for n in source.stand_ins)
+        return f"{told}, far less without {others} too"
+    made_up = source.side > 0 and source.lost < ALIKE
+    return f"{told}: the others make up for it" if made_up else told
 
 
 def without_all(citation: Citation) -> str:
-    """ "without it …", "without both …", "without all three …"."""
+    """ "without it the answer is …", "without both it is …", "without all three it is …"."""
     n = len(citation.sources)
-    all_of = {1: f"source {citation.sources[0].source + 1}", 2: "both", 3: "all three"}
-    return f"without {all_of.get(n, 'all of them')} it is {likely(citation.lost)}"
+    all_of = {1: "it the answer", 2: "both it", 3: "all three it"}
+    return f"without {all_of.get(n, 'all of them it')} is {likely(citation.lost)}"
+
+
+def without_any(explanation: Explanation) -> float:
+    """Nats that the answer loses without all sources."""
+    (lost,) = lost_without(explanation, [range(len(explanation.units))])
+    return lost
 
 
 def verdict(explanation: Explanation) -> tuple[Part, ...]:
@@ -83,6 +95,9 @@ def verdict(explanation: Explanation) -> tuple[Part, ...]:
         joint = "" if not place else " and " if place == len(names) - 1 else ", "
         parts += [Part(joint), Part(name, "for")]
     told = f": {without_all(citation)}."
+    if abs(citation.lost) < ALIKE:  # said by many: those not named make up for it
+        lost = likely(without_any(explanation))
+        told = f", or on others that say the same: without any source it is {lost}."
     for one in citation.either[:1]:
         rest = [max(lost_without(explanation, list(combinations(one, len(one) - 1))))]
         told += f" {suffices(one).capitalize()}: with only one of them it is {likely(rest[0])}."
@@ -128,6 +143,7 @@ def lines(explanation: Explanation, *, room: int = 100) -> list[str]:
         "",
         *([BY_SHARE, *table] if table else []),
         *_rest(others),
+        f"Without any source the answer is {likely(without_any(explanation))}.",
         "",
         f"Trust: {quality.trust}. {' '.join(trust(explanation))}",
         *(f"Note: {note}" for note in reading.notes(explanation)),
@@ -140,6 +156,7 @@ def _rest(lost: Sequence[float]) -> list[str]:
     if not lost:
         return []
     most = max(lost, key=abs)
+    if len(lost) == 1:
+        return [f"The other source matters less: without it the answer is {likely(most)}."]
     told = likely(most) if abs(most) < ALIKE else f"at most {likely(most)}"
-    who = f"other {len(lost)} matter" if len(lost) > 1 else "other source matters"
-    return [f"The {who} less: without {'one of them' if len(lost) > 1 else 'it'} it is {told}."]
+    return [f"The other {len(lost)} matter less: without one of them the answer is {told}."]

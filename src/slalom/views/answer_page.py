@@ -60,6 +60,7 @@ def answer_record(explanation: Explanation) -> Record:
                 "text": reading.visible(explanation.units[unit]),
                 "share": _rounded(told[unit].nats),
                 "lost": without(told[unit]),
+                "matters": told[unit].side != 0,
                 "measured": bool(measured[unit]),
             }
             for unit in units

@@ -72,6 +72,7 @@
           { type: "button", class: "open", "aria-pressed": "false", ...pointing("source", unit) },
           source.title && element("b", {}, `[${unit + 1}] ${source.title}`),
           element("span", { dir: "auto" }, source.title ? source.text : `[${unit + 1}] ${source.text}`),
+          source.matters && element("small", {}, source.lost),
         ),
         bar(source.share, most),
         element("span", { class: "nats", title: source.measured ? `${source.lost}: measured` : `${source.lost}: estimated` }, number(source.share, 1)),
@@ -138,14 +139,14 @@
         element(
           "figure",
           { class: "answered" },
-          element("h3", {}, `what ${record.classifier} said`),
+          element("h3", {}, "the answer"),
           element("p", { class: "text", dir: "auto" }, record.sentences.map((one, at) => [one.before, sentences[at]])),
           either.length > 0 && element("ul", { class: "small" }, either.map((one) => element("li", {}, `“${slalom.short(one.text, 60)}”: ${one.told}`))),
           status,
         ),
         element("figure", { class: "sources" }, element("h3", {}, "sources, with their fair share in nats"), element("ol", {}, cards)),
       ),
-      element("footer", {}, record.notes.length > 0 && element("ul", {}, record.notes.map((note) => element("li", {}, note))), element("p", {}, record.facts)),
+      element("footer", {}, record.notes.length > 0 && element("ul", {}, record.notes.map((note) => element("li", {}, note))), element("p", {}, `${record.classifier} · ${record.facts}`)),
     );
     root.classList.add("ready");
     return { removed };
