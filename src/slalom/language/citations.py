@@ -39,7 +39,8 @@ CANDIDATES = {
     3: 12,
     4: 10,
 }  # size → of so many sources, the strongest
-WORTH_CITING = 0.1  # of the strongest source's share,
+CITED = 0.25  # of the strongest source's share: what a sentence's other sources bring or lose
+LISTED = 0.1  # likewise, for what speaks for or against the answer at all,
 FAINT = 0.1  # and nats
 SURE = 1.645  # standard errors
 
@@ -149,11 +150,13 @@ def citation_of(explanation: Explanation, k: int = 3) -> Citation:
     text = said_by(explanation).text
     told, either = weighed(explanation)
     carrying = [one for one in told if one.side > 0]
+    enough = CITED * max((one.nats for one in carrying), default=0.0)
+    carrying = [one for one in carrying if max(one.nats, one.lost) >= enough]
     named = {one.source for one in carrying[:k]}
     pairs = tuple(one for one in either if named & set(one))
     named |= {unit for one in pairs for unit in one}
     (lost,) = lost_without(explanation, [sorted(named)])
-    cited = tuple(one for one in carrying if one.source in named)
+    cited = tuple(one for one in told if one.source in named)
     return Citation(text, (0, len(text)), cited, lost, pairs)
 
 
@@ -234,7 +237,7 @@ def _sides(explanation: Explanation, lost: FloatArray, backed: BoolArray) -> Int
     """(n_units,) of 1, −1 and 0: by a fair share that the loss does not contradict, or by the loss
     where it is plain. Of many that say the same none is missed, and a plain share counts."""
     shares, none = shares_of(explanation), np.zeros(len(lost))
-    worth = max(FAINT, WORTH_CITING * float(shares.max()))
+    worth = max(FAINT, LISTED * float(shares.max()))
     sure = np.maximum(worth, SURE * explanation.errors.get("shapley", none))
     plain = np.maximum(max(LEAST, worth), SURE * explanation.errors.get("removal", none))
     backed |= (shares >= LEAST) & (lost > -FAINT)

@@ -88,7 +88,8 @@ def verdict(explanation: Explanation) -> tuple[Part, ...]:
     """One sentence: what the answer rests on, and what it would be without."""
     citation = citation_of(explanation, N_NAMED)
     if not citation.sources:
-        return (Part("The answer rests on none of the sources: the model would say it anyway."),)
+        told = f"without any of them it is {likely(without_any(explanation))}"
+        return (Part(f"The answer rests on none of the sources: {told}."),)
     names = [f"source {one.source + 1}" for one in citation.sources]
     parts = [Part("The answer rests on ")]
     for place, name in enumerate(names):
