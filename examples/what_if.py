@@ -9,7 +9,7 @@ from slalom.views.html import page
 
 
 def probabilities(texts: list[str]) -> np.ndarray:
-    """A toy classifier: the loudest words decide."""
+    """A toy classifier: the strongest words decide."""
     says = {"great": 3.0, "fine": 1.0, "awful": -4.0}
     odds = [sum(says.get(word, 0.0) for word in text.split()) for text in texts]
     positive = 1 / (1 + np.exp(-np.array(odds)))

@@ -84,7 +84,7 @@ class Diff:
     def _words_in_words(self) -> str:
         if not self.n_words:
             return f"no word is in {MIN_DOCUMENTS} documents or more of both runs"
-        differ = "differs" if len(self.words) == 1 else "differ"
+        differ = "differs" if 1 in (len(self.words), self.n_words) else "differ"
         chance = "; some of that may be chance" if self.words else ""
         return (
             f"{len(self.words)} of {counted(self.n_words, 'common word')} {differ} by "
