@@ -7,7 +7,7 @@ import numpy as np
 
 from slalom.document import features_of
 from slalom.explanation import Explanation, Quality
-from slalom.pairs import Interactions, Pair, Sums
+from slalom.pairs import Effects, Interactions, Pair
 from slalom.surrogates.slalom.model import Anchor, SlalomModel
 from slalom.surrogates.slalom.readouts import read_outs
 
@@ -93,7 +93,11 @@ def with_pairs(explanation: Explanation, *places: tuple[int, int]) -> Explanatio
     """The same with pairs; those after the second say less together than apart."""
     pairs = tuple(
         Pair(
-            (i, j), (explanation.units[i], explanation.units[j]), 1.9 - n, -0.8 + n, Sums(2.0, 0.1)
+            (i, j),
+            (explanation.units[i], explanation.units[j]),
+            1.9 - n,
+            -0.8 + n,
+            Effects(2.0, 0.1),
         )
         for n, (i, j) in enumerate(places)
     )

@@ -15,7 +15,7 @@ NONE = "no two words act together"
 
 
 @dataclass(frozen=True)
-class Sums:
+class Effects:
     """What two units add, with nothing else shown."""
 
     together: float
@@ -30,7 +30,7 @@ class Pair:
     words: tuple[str, str]
     together: float  # what both add to the rest of the text
     apart: float  # what each adds to it without the other, summed
-    alone: Sums | None  # the same with nothing else shown; None: it cannot be queried
+    alone: Effects | None  # the same with nothing else shown; None: it cannot be queried
 
     @property
     def size(self) -> float:

@@ -142,7 +142,7 @@ def evaluate(
 
 
 @dataclass(frozen=True)
-class Work:
+class Measurement:
     """What is measured: the lines of a file, by a model."""
 
     model: "Classifier | Writer"
@@ -154,27 +154,27 @@ class Work:
 
 def _of_texts(
     classifier: "Classifier", path: Path, plan: "Plan", *, documents: int | None, jobs: int
-) -> Work:
+) -> Measurement:
     from slalom.evaluation.items import read_items
     from slalom.evaluation.run import evaluate
 
     items, skipped = read_items(path, classifier.labels)
     items = items[:documents]
     rows = lambda done: evaluate(classifier, items, plan, done=done, jobs=jobs)  # noqa: E731
-    return Work(classifier, tuple(item.number for item in items), "texts", skipped, rows)
+    return Measurement(classifier, tuple(item.number for item in items), "texts", skipped, rows)
 
 
-def _of_answers(writer: "Writer", path: Path, plan: "Plan", documents: int | None) -> Work:
+def _of_answers(writer: "Writer", path: Path, plan: "Plan", documents: int | None) -> Measurement:
     from slalom.evaluation.items import read_answer_items
     from slalom.evaluation.run import evaluate_answers
 
     items, skipped = read_answer_items(path)
     items = items[:documents]
     rows = lambda done: evaluate_answers(writer, items, plan, done=done)  # noqa: E731
-    return Work(writer, tuple(item.number for item in items), "answers", skipped, rows)
+    return Measurement(writer, tuple(item.number for item in items), "answers", skipped, rows)
 
 
-def _settings(work: Work, data: Path, plan: "Plan") -> dict[str, Any]:
+def _settings(work: Measurement, data: Path, plan: "Plan") -> dict[str, Any]:
     """What rows of one table must have in common; more methods or documents may come later."""
     return {
         "model": [work.model.name, getattr(work.model, "fingerprint", None)],
@@ -187,7 +187,7 @@ def _settings(work: Work, data: Path, plan: "Plan") -> dict[str, Any]:
     }
 
 
-def _done(work: Work, plan: "Plan", store: "Store") -> None:
+def _done(work: Measurement, plan: "Plan", store: "Store") -> None:
     done = {row.key for row in store.rows if row.problem is None}  # what failed is tried again
     keys = {(n, m.name, b) for n in work.numbers for m in plan.methods for b in plan.budgets}
     try:
@@ -201,7 +201,7 @@ def _done(work: Work, plan: "Plan", store: "Store") -> None:
         raise
 
 
-def _report(store: "Store", work: Work, plan: "Plan", *, data: Path) -> None:
+def _report(store: "Store", work: Measurement, plan: "Plan", *, data: Path) -> None:
     from slalom.evaluation.items import summary_of
     from slalom.evaluation.report import Report
     from slalom.evaluation.rows import groups, parquet

@@ -26,8 +26,8 @@ from slalom.corpus.run import (
     Index,
     LocalEngine,
     Make,
+    ShardWork,
     Summary,
-    Work,
     agree,
     begin,
     close,
@@ -67,7 +67,7 @@ class Dataset:
 class Prepared:
     """A run that agrees with its folder, nothing written or asked yet."""
 
-    work: Work
+    work: ShardWork
     files: list[Indexed]
     shards: list[Shard]
     settings: dict[str, Any]
@@ -173,7 +173,7 @@ def prepare(
     aimed = replace(recipe, target=None if own else one_target(target, identity.labels))
     settings = settings_of(identity, aimed, layout, files)
     n_each = agree(folder, settings, dataset.rows_per_file, rows_per_file(files, engine.n_workers))
-    work = Work(folder, layout, aimed, make)
+    work = ShardWork(folder, layout, aimed, make)
     return Prepared(work, files, shards_of(files, n_each), settings, n_each, plan)
 
 

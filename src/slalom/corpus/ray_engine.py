@@ -22,7 +22,7 @@ from typing import Any
 
 from slalom.corpus.plan import Indexed, Shard
 from slalom.corpus.records import RowStart
-from slalom.corpus.run import Identity, Index, Make, Work
+from slalom.corpus.run import Identity, Index, Make, ShardWork
 from slalom.corpus.words import WordSums, merged, sums_in
 from slalom.corpus.work import Advance
 from slalom.errors import FileError, InputError, MissingExtraError, Setting, SlalomError
@@ -60,7 +60,7 @@ class RayEngine:
         with _errors_unwrapped():
             return list(ray.get([read.remote(Path.cwd(), index, path) for path in paths]))
 
-    def run(self, work: Work, shards: Sequence[Shard], advance: Advance) -> None:
+    def run(self, work: ShardWork, shards: Sequence[Shard], advance: Advance) -> None:
         ray = _connected(self.kept)
         with _watched(work, shards, advance), _errors_unwrapped():
             data = ray.data.from_items(
@@ -120,7 +120,7 @@ class RayEngine:
 class ShardActor:
     """One model in one process, as Ray Data calls it."""
 
-    def __init__(self, here: Path, work: Work) -> None:
+    def __init__(self, here: Path, work: ShardWork) -> None:
         _change_to(here)
         self.work = work
         self.worker = work.worker()
@@ -245,7 +245,7 @@ def _silent_stderr() -> Iterator[None]:
 
 
 @contextmanager
-def _watched(work: Work, shards: Sequence[Shard], advance: Advance) -> Iterator[None]:
+def _watched(work: ShardWork, shards: Sequence[Shard], advance: Advance) -> Iterator[None]:
     """Tell of rows as they appear in the folder, from a thread that only looks."""
     stop = Event()
     rows = {shard.name: shard.n_rows for shard in shards}
@@ -272,7 +272,7 @@ def _watched(work: Work, shards: Sequence[Shard], advance: Advance) -> Iterator[
     advance(_rows_done(work, rows) - seen)
 
 
-def _rows_done(work: Work, rows: dict[str, int]) -> int:
+def _rows_done(work: ShardWork, rows: dict[str, int]) -> int:
     finished = work.folder.finished()
     whole = sum(n_rows for name, n_rows in rows.items() if name in finished)
     return whole + work.folder.rows_at_work()

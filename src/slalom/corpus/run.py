@@ -56,7 +56,7 @@ class Identity:
 
 
 @dataclass(frozen=True)
-class Work:
+class ShardWork:
     """All a worker needs; it pickles, and the classifier is made where it is used."""
 
     folder: RunFolder
@@ -81,7 +81,7 @@ class Engine(Protocol):
         """Every file read through."""
         ...
 
-    def run(self, work: Work, shards: Sequence[Shard], advance: Advance) -> None:
+    def run(self, work: ShardWork, shards: Sequence[Shard], advance: Advance) -> None:
         """Finish every shard, in any order; `advance` hears of rows."""
         ...
 
@@ -111,7 +111,7 @@ class LocalEngine:
     def each(self, index: "Index", paths: Sequence[Path]) -> list[Indexed]:
         return [index(path) for path in paths]
 
-    def run(self, work: Work, shards: Sequence[Shard], advance: Advance) -> None:
+    def run(self, work: ShardWork, shards: Sequence[Shard], advance: Advance) -> None:
         worker = work.worker(self.classifier)
         for shard in shards:
             worker.finish(shard, advance)

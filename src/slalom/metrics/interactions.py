@@ -27,7 +27,7 @@ from slalom.errors import InputError
 from slalom.explainers.base import checked_whole
 from slalom.explanation import Explanation
 from slalom.metrics.subject import masks_without, subject_of, unit_scores
-from slalom.pairs import Interactions, Pair, Sums
+from slalom.pairs import Effects, Interactions, Pair
 from slalom.surrogates.base import Model
 from slalom.surrogates.boosted import TreesModel
 from slalom.surrogates.slalom.model import SlalomModel
@@ -120,7 +120,7 @@ class _Search:
             both, empty, first, second = self.scores(
                 ~masks_without([(i, j), (), (i,), (j,)], self.n_units)
             ).tolist()
-            alone = Sums(both - empty, first + second - 2 * empty)
+            alone = Effects(both - empty, first + second - 2 * empty)
         units = self.explanation.units
         return Pair(
             units=at,

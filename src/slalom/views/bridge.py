@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from slalom.explanation import Explanation
 from slalom.views import reading
 from slalom.views.numbers import counted
-from slalom.views.reading import Row
+from slalom.views.reading import UnitRow
 
 N_STEPS = 8  # words told apart; the others are one step
 MIN_STEP = 0.005  # log-odds; what is left open is not shown below this
@@ -30,7 +30,7 @@ class Step:
     row: int | None = None
 
 
-def bridge(explanation: Explanation, rows: Sequence[Row], answer: float) -> list[Step]:
+def bridge(explanation: Explanation, rows: Sequence[UnitRow], answer: float) -> list[Step]:
     """The steps for an explanation of one class; none where there are no Shapley values."""
     base = reading.start(explanation)
     if "shapley" not in explanation.scores or base is None or len(base) != 1:

@@ -17,7 +17,7 @@ from slalom.explanation import Explanation
 from slalom.scales import LOG_ODDS, on_scale
 from slalom.views import answer_page, reading
 from slalom.views.numbers import digits, margin, number
-from slalom.views.reading import Row, pair_label
+from slalom.views.reading import UnitRow, pair_label
 from slalom.views.record import Record, record
 from slalom.views.sentence import sentence, trust_sentence
 
@@ -152,7 +152,7 @@ def _pairs(shown: Explanation) -> str:
     return f'<ul class="pairs">{"".join(f"<li>{escape(line)}</li>" for line in lines)}</ul>'
 
 
-def _table(shown: Explanation, rows: list[Row]) -> str:
+def _table(shown: Explanation, rows: list[UnitRow]) -> str:
     """Every score of every unit, the strongest first."""
     names = reading.names(shown)
     heads = "".join(f'<th scope="col">{escape(name)}</th>' for name in names)

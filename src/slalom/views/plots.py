@@ -16,7 +16,7 @@ from slalom.errors import InputError, MissingExtraError
 from slalom.explanation import Explanation
 from slalom.scales import LOG_ODDS, on_scale
 from slalom.views import reading
-from slalom.views.reading import Row
+from slalom.views.reading import UnitRow
 from slalom.views.sentence import context_sentence, plain, sentence
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def _scatter(
     figure: Any,
     axes: Any,
     shown: Explanation,
-    rows: Sequence[Row],
+    rows: Sequence[UnitRow],
     names: tuple[str, str],
     sizes: FloatArray,
 ) -> None:

@@ -62,7 +62,7 @@ class Segment:
 
 
 @dataclass(frozen=True)
-class Row:
+class UnitRow:
     """Units that share all their scores, as one line of a table."""
 
     label: str
@@ -220,7 +220,7 @@ def weight_shares(explanation: Explanation) -> FloatArray:
     return np.asarray(raw / max(float(raw.sum()), 1e-300))
 
 
-def rows(explanation: Explanation, by: str) -> list[Row]:
+def rows(explanation: Explanation, by: str) -> list[UnitRow]:
     """One row per unit, or for equal units alike in all scores; the largest first, quiet ones last.
 
     Units that the classifier cannot tell apart may still read differently, and have rows each.
@@ -238,7 +238,7 @@ def rows(explanation: Explanation, by: str) -> list[Row]:
     for (name, _), units in alike.items():
         seen[name] += 1
         nth = seen[name] if variants[name] > 1 else 0
-        found.append(Row(names[units[0]], tuple(units), nth))
+        found.append(UnitRow(names[units[0]], tuple(units), nth))
     strength = np.abs(strengths(explanation, by))
     size = np.abs(np.where(explanation.identified, explanation.scores[by], 0.0))
     size = strength if by == "importance" else size

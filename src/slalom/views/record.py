@@ -16,7 +16,7 @@ from slalom.scales import PROBABILITY, WITHOUT_UNIT, has_probabilities, on_scale
 from slalom.views import reading
 from slalom.views.bridge import bridge
 from slalom.views.numbers import counted, digits, percent
-from slalom.views.reading import Row
+from slalom.views.reading import UnitRow
 from slalom.views.sentence import (
     attention_sentence,
     context_sentence,
@@ -82,7 +82,7 @@ def _probabilities(explanation: Explanation) -> list[Record]:
     ]
 
 
-def _sides(explanation: Explanation, rows: Sequence[Row]) -> list[Record]:
+def _sides(explanation: Explanation, rows: Sequence[UnitRow]) -> list[Record]:
     """The text, one entry per side of a pair; a piece is [text, row, unit] or [text]."""
     row_of = {unit: number for number, row in enumerate(rows) for unit in row.units}
     sides = reading.segments(explanation)
@@ -101,7 +101,7 @@ def _sides(explanation: Explanation, rows: Sequence[Row]) -> list[Record]:
     ]
 
 
-def _rows(shown: Explanation, rows: Sequence[Row]) -> list[Record]:
+def _rows(shown: Explanation, rows: Sequence[UnitRow]) -> list[Record]:
     units = [row.unit for row in rows]
     has_shares = {"share", "importance"} & shown.scores.keys()
     shares = reading.weight_shares(shown)[units] if has_shares else None
@@ -134,7 +134,7 @@ def _columns(explanation: Explanation) -> list[Record]:
     ]
 
 
-def _of_class(explanation: Explanation, index: int, rows: Sequence[Row]) -> Record:
+def _of_class(explanation: Explanation, index: int, rows: Sequence[UnitRow]) -> Record:
     shown = reading.for_class(explanation, index)
     units = [row.unit for row in rows]
     at = index if explanation.target_index is None else 0
