@@ -294,7 +294,7 @@ def test_a_poor_fit_is_warned_about_once():
         ({"text": "  \n"}, "empty"),
         ({"text": 7}, "must be a str, not int"),
         ({"absent": "\ud800"}, "in place of absent words holds half a character"),
-        ({"n_queries": 5, "repeats": 9}, "n_queries must be at least 9, one for each repeat of a query"),
+        ({"n_queries": 5, "repeats": 9}, "n_queries must be at least 9, one for each repeat"),
         ({"method": "slalum"}, "did you mean 'slalom'"),
         ({"method": 3}, "a name of slalom.METHODS"),
         ({"target": "neutral"}, "neg, pos, all"),
