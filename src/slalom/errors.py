@@ -15,7 +15,8 @@ A message says what was given, what was expected and what to do. Where it names 
 holds a Setting, so that a command line or a page can name it in its own words.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 
@@ -130,6 +131,15 @@ class MissingExtraError(SlalomError):
 
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:
         return type(self), self._arguments
+
+
+@contextmanager
+def needing(module: str | None, extra: str) -> Iterator[None]:
+    """Around the imports of an extra: where it is not installed, the command that installs it."""
+    try:
+        yield
+    except ImportError as problem:
+        raise MissingExtraError(module or problem.name or extra, extra) from problem
 
 
 class SlalomWarning(UserWarning):

@@ -18,7 +18,7 @@ import numpy as np
 
 from slalom.classifiers.base import Target
 from slalom.document import Text
-from slalom.errors import DamageError, FileError, InputError, MissingExtraError, SlalomError
+from slalom.errors import DamageError, FileError, InputError, SlalomError, needing
 from slalom.explanation import Explanation
 from slalom.files import write_by
 from slalom.scales import LOG_ODDS, on_scale
@@ -53,10 +53,8 @@ class Failed:
 
 def arrow() -> Any:
     """The pyarrow package, or the command that installs it."""
-    try:
+    with needing("pyarrow", "corpus"):
         import pyarrow
-    except ImportError as problem:
-        raise MissingExtraError("pyarrow", "corpus") from problem
     return pyarrow
 
 
@@ -288,10 +286,8 @@ def to_frame(explanations: Sequence[Explanation], scale: str = LOG_ODDS) -> "pan
 
     `scale="probability"` tells scores as changes of the predicted probability.
     """
-    try:
+    with needing("pandas", "frames"):
         import pandas
-    except ImportError as problem:
-        raise MissingExtraError("pandas", "frames") from problem
     _check_several(explanations)
     scaled = [on_scale(e, scale) if isinstance(e, Explanation) else e for e in explanations]
     parts = [pandas.DataFrame(columns) for columns in _columns_by_document(scaled)]

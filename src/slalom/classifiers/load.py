@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from slalom.classifiers.base import MASK, REMOVE, Classifier, checked_str
 from slalom.classifiers.text.function import FunctionClassifier
-from slalom.errors import FileError, InputError, MissingExtraError, Setting
+from slalom.errors import FileError, InputError, Setting, needing
 
 if TYPE_CHECKING:
     from slalom.classifiers.huggingface.writer import LocalWriter
@@ -38,11 +38,9 @@ def load(
     the CPU), `precision` "bf16" or "fp16" instead of its own, `revision` a branch, tag or commit
     of the hub: with a commit, what is loaded stays the same.
     """
-    try:
+    with needing(None, "hf"):
         import torch  # noqa: F401
         import transformers  # noqa: F401
-    except ImportError as problem:
-        raise MissingExtraError(problem.name or "transformers", "hf") from problem
     if (labels is None) != (prompt is None):
         raise InputError(
             Setting("labels"),
@@ -129,11 +127,9 @@ def language_model(
 
     `device` is where it runs; None: a GPU where there is one, else the CPU.
     """
-    try:
+    with needing(None, "hf"):
         import torch
         from transformers import AutoModelForCausalLM
-    except ImportError as problem:
-        raise MissingExtraError(problem.name or "transformers", "hf") from problem
     from slalom.classifiers.huggingface.writer import LocalWriter
 
     chosen = Chosen(name_or_folder, revision)

@@ -25,7 +25,7 @@ from slalom.corpus.records import RowStart
 from slalom.corpus.run import Identity, Index, Make, ShardWork
 from slalom.corpus.words import WordSums, merged, sums_in
 from slalom.corpus.work import Advance
-from slalom.errors import FileError, InputError, MissingExtraError, Setting, SlalomError
+from slalom.errors import FileError, InputError, Setting, SlalomError, needing
 from slalom.temporary import temporary_folder
 
 BLOCKS_PER_WORKER = 64  # a block of shards is handed out at a time
@@ -187,11 +187,9 @@ def _connected(kept: ExitStack) -> Any:
     """Ray, on the cluster that is there or on one of this machine alone."""
     for name, value in QUIET.items():
         os.environ.setdefault(name, value)
-    try:
+    with needing("ray", "ray"):
         import ray
         import ray.data
-    except ImportError as problem:
-        raise MissingExtraError("ray", "ray") from problem
     logging.getLogger("ray.data").setLevel(logging.ERROR)
     ray.data.DataContext.get_current().enable_progress_bars = False
     if ray.is_initialized():

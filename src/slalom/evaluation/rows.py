@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from slalom.document import FloatArray
-from slalom.errors import FileError, MissingExtraError
+from slalom.errors import FileError, needing
 from slalom.files import write_whole
 from slalom.metrics.table import METRICS
 
@@ -216,11 +216,9 @@ class Store:
 
 def parquet(rows: Sequence[Row], metrics: Sequence[str]) -> bytes:
     """Documents × methods × budgets as one flat table."""
-    try:
+    with needing("pyarrow", "corpus"):
         import pyarrow as arrow
         from pyarrow import parquet as files
-    except ImportError as problem:
-        raise MissingExtraError("pyarrow", "corpus") from problem
     plain = ("document", "method", "budget", "n_units", *COSTS, "r2", "correct", "problem")
     columns = {name: [getattr(row, name) for row in rows] for name in plain}
     columns |= {name: [row.values.get(name) for row in rows] for name in metrics}

@@ -18,14 +18,7 @@ from typing import ClassVar, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from slalom.document import (
-    BoolArray,
-    Document,
-    FloatArray,
-    Queries,
-    queries_from_masks,
-    row_keys,
-)
+from slalom.document import BoolArray, Document, FloatArray, Queries, queries_from_masks, row_keys
 from slalom.errors import BudgetError, Setting, counted
 from slalom.explainers.base import Ask, Asking, Case, Found, Plan, Request, case_of
 from slalom.samplers.base import Sampler, Samples, TwoStages

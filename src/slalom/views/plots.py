@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from slalom.document import FloatArray
-from slalom.errors import InputError, MissingExtraError
+from slalom.errors import InputError, needing
 from slalom.explanation import Explanation
 from slalom.scales import LOG_ODDS, on_scale
 from slalom.views import reading
@@ -318,11 +318,9 @@ def _wrapped(meaning: str) -> str:
 
 def _figure(title: str, *, size: tuple[float, float] = (5.0, 3.2)) -> tuple["Figure", Any]:
     """A figure of its own: the caller's pyplot state is left alone."""
-    try:
+    with needing("matplotlib", "plot"):
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
-    except ImportError as problem:
-        raise MissingExtraError("matplotlib", "plot") from problem
     figure = Figure(figsize=size, layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots()

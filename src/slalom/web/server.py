@@ -13,7 +13,7 @@ from importlib.resources import files
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from slalom.errors import InputError, MissingExtraError
+from slalom.errors import InputError, needing
 from slalom.views import html
 from slalom.web.answers import Language
 from slalom.web.api import Api
@@ -58,11 +58,9 @@ def app(
     """The whole of it as an ASGI application; with a language model its page comes first."""
     if place.host not in LOOPBACK and place.token is None:
         raise InputError(f"a server on {place.host} needs a token: others can reach it")
-    try:
+    with needing("starlette", "web"):
         from starlette.applications import Starlette
         from starlette.routing import Route
-    except ImportError as problem:
-        raise MissingExtraError("starlette", "web") from problem
     api = Api(models, limits, language)
 
     @asynccontextmanager
@@ -140,10 +138,8 @@ def listening(place: Place) -> tuple[socket.socket, Place]:
 
 def server(application: Any, limits: Limits = Limits()) -> "uvicorn.Server":  # noqa: B008
     """The application in uvicorn, which says nothing about itself and drops who is slow."""
-    try:
+    with needing("uvicorn", "web"):
         import uvicorn
-    except ImportError as problem:
-        raise MissingExtraError("uvicorn", "web") from problem
 
     async def watched(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "lifespan":

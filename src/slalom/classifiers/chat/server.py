@@ -21,7 +21,7 @@ from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from slalom.classifiers.chat.answers import UnreadableReply, response_of, tokens_used
-from slalom.errors import BudgetError, ClassifierError, InputError, MissingExtraError, Setting
+from slalom.errors import BudgetError, ClassifierError, InputError, Setting, needing
 
 
 @dataclass
@@ -281,10 +281,8 @@ def public_address(url: str) -> str:
 
 
 def client_library() -> Any:
-    try:
+    with needing("openai", "chat"):
         import openai
-    except ImportError as problem:
-        raise MissingExtraError("openai", "chat") from problem
     return openai
 
 

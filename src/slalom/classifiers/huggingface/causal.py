@@ -12,12 +12,8 @@ from typing import Any
 
 from slalom.classifiers.base import checked_logits, checked_text
 from slalom.classifiers.fingerprint import fingerprint
-from slalom.classifiers.huggingface.batching import (
-    TokenRows,
-)
-from slalom.classifiers.huggingface.calls import (
-    checked_precision,
-)
+from slalom.classifiers.huggingface.batching import TokenRows
+from slalom.classifiers.huggingface.calls import checked_precision
 from slalom.classifiers.huggingface.classifier import TokenClassifier
 from slalom.classifiers.huggingface.encoding import Encoded
 from slalom.classifiers.huggingface.next_token import next_tokens

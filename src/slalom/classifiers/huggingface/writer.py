@@ -12,12 +12,7 @@ import numpy as np
 from slalom.classifiers.fingerprint import fingerprint
 from slalom.classifiers.huggingface.calls import context_length, name_of, preserve_tokenizer
 from slalom.classifiers.huggingface.causal import check_decoder
-from slalom.classifiers.huggingface.continuations import (
-    Tell,
-    likelihoods,
-    looks_ahead,
-    written,
-)
+from slalom.classifiers.huggingface.continuations import Tell, likelihoods, looks_ahead, written
 from slalom.classifiers.huggingface.tokenizing import checked_tokenizer
 from slalom.document import FloatArray
 from slalom.errors import InputError
