@@ -298,7 +298,9 @@ def to_frame(explanations: Sequence[Explanation], scale: str = LOG_ODDS) -> "pan
 
 def _check_several(explanations: object) -> None:
     if isinstance(explanations, Explanation) or not isinstance(explanations, Iterable):
-        raise InputError("to_frame takes a list of explanations: one has a method, e.to_frame()")
+        raise InputError(
+            "to_frame takes a list of explanations: for a single one, call e.to_frame()"
+        )
 
 
 def _columns_by_document(

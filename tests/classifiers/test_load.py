@@ -299,3 +299,10 @@ def test_what_has_one_state_has_no_revision(folder: Path) -> None:
     for given in (None, folder):
         with pytest.raises(InputError, match=r"has only one version: leave out revision"):
             load(given, revision="main")
+
+
+def test_text_and_classifier_in_the_wrong_order() -> None:
+    with pytest.raises(InputError, match="'A fine film' is a text, not a classifier"):
+        slalom.explain("A fine film", FunctionClassifier(lambda texts: [[0.5, 0.5]] * len(texts)))  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"is a name, not a classifier: load it with slalom.load"):
+        slalom.explain("org/name", "A fine film")

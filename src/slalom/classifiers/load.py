@@ -149,6 +149,10 @@ def as_classifier(thing: Any, labels: Sequence[str] | None = None) -> Classifier
         raise InputError(f"{thing.__name__} is a class: give an instance of it")
     if all(_has(thing, name) for name in ("split", "seen", "logits")):
         return _unlabelled(_complete(thing), labels)
+    if isinstance(thing, str) and len(thing.split()) > 1:
+        raise InputError(
+            f"{_short_repr(thing)} is a text, not a classifier: the classifier is first"
+        )
     if isinstance(thing, (str, Path)):
         raise InputError(
             f"{thing!r} is a name, not a classifier: load it with slalom.load({thing!r})"

@@ -252,7 +252,7 @@ def rows(explanation: Explanation, by: str) -> list[UnitRow]:
 def strongest(explanation: Explanation, k: int, score: str | None) -> list[tuple[str, float]]:
     """(unit, score) of the k strongest rows; of the predicted class where all are explained."""
     if not isinstance(k, int | np.integer) or k < 0:
-        raise InputError(f"top takes how many units to give, 0 or more, not {k}")
+        raise InputError(f"k is the number of units to return, 0 or more, not {k}")
     by = colouring(explanation, checked_names(explanation, () if score is None else (score,)))
     shown = for_class(explanation, shown_class(explanation))
     found = [row for row in rows(shown, by) if shown.identified[row.unit]][:k]

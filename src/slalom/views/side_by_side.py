@@ -36,7 +36,7 @@ class SideBySide:
         of = f"{reading.explained(first)[0]} of “{reading.label(first.target)}”"
         yield Text.assemble(
             (reading.prediction(first), "bold"),
-            (f"  {of} · {reading.label(first.classifier)}", "dim"),
+            (f"  scores: {of} · {reading.label(first.classifier)}", "dim"),
         )
         for explanation in self.explanations:
             yield Text()

@@ -227,7 +227,7 @@ def test_a_function_that_knows_nothing_of_the_empty_text() -> None:
     def numpy_mean_length(texts: list[str]) -> list[float]:
         return [1 / len(text.split()) if text else float("nan") for text in texts]
 
-    with pytest.raises(ClassifierError, match=r"division by zero \(of the empty text, which is"):
+    with pytest.raises(ClassifierError, match=r"division by zero \(for the empty text, which is"):
         FunctionClassifier(mean_length)(["x y", "", "z"])
     with pytest.raises(ClassifierError, match=r"for 1 of 3 texts, such as the empty one:"):
         FunctionClassifier(numpy_mean_length)(["x y", "", "z"])
@@ -238,6 +238,14 @@ def test_a_function_may_change_the_list_it_is_given() -> None:
         return [[0.5, 0.5] for _ in range(len(texts)) if texts.pop() is not None]
 
     assert FunctionClassifier(emptying)(["x", "y"]).shape == (2, 2)
+
+
+def test_a_function_of_one_text_is_told_that_it_gets_a_list() -> None:
+    def one(text: str) -> list[float]:
+        return [0.9, 0.1] if text.lower() else [0.5, 0.5]
+
+    with pytest.raises(ClassifierError, match=r"no attribute 'lower' \(it was given a list of"):
+        FunctionClassifier(one, labels=["a", "b"])(["x", ""])  # type: ignore[arg-type]
 
 
 def test_a_function_that_complains_at_length() -> None:

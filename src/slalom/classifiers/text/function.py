@@ -152,17 +152,21 @@ class FunctionClassifier:
             answer = self.f([*texts])  # a list of its own, which it may change
         except Exception as problem:
             what = f"{type(problem).__name__}: {_briefly(problem)}"
-            raise ClassifierError(f"{self.name} raised {what}{self._why(texts)}") from problem
+            raise ClassifierError(
+                f"{self.name} raised {what}{self._why(problem, texts)}"
+            ) from problem
         table = _table(answer, texts=texts, name=self.name)
         if self.gives == "logits":
             return np.hstack([np.zeros_like(table), table]) if table.shape[1] == 1 else table
         return _log_probabilities(table, name=self.name)
 
-    def _why(self, texts: list[Text]) -> str:
+    def _why(self, problem: Exception, texts: list[Text]) -> str:
         """What the caller may not expect of the texts that the function cannot take."""
         if any(isinstance(text, tuple) for text in texts):
             return " (it was given pairs)"
-        only_of_nothing = "" in texts and self._takes(max(texts, key=len)) and not self._takes("")
+        if not self._takes(max(texts, key=len)):
+            return " (it was given a list of texts)" if "list" in str(problem) else ""
+        only_of_nothing = "" in texts and not self._takes("")
         return " (for the empty text, which is queried too: equal odds will do)" * only_of_nothing
 
     def _takes(self, text: Text) -> bool:
