@@ -38,6 +38,7 @@ class CausalClassifier(TokenClassifier):
         prompt: str,
         *,
         precision: str | None = None,
+        name: str | None = None,
     ) -> None:
         """`labels` maps each label to what the model would say for it, such as " good".
 
@@ -49,6 +50,7 @@ class CausalClassifier(TokenClassifier):
         self.prompt = _checked_prompt(prompt)
         self.answers = _checked_answers(labels)
         self.precision = checked_precision(precision)
+        self._name = name
         self._ids = _first_tokens(self.answers, self.prompt, tokenizer, model)
 
     @property

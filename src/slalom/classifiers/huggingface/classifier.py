@@ -45,12 +45,13 @@ class TokenClassifier(Protocol):
     model: Any
     tokenizer: Any
     precision: str | None
+    _name: str | None  # None: the model's own
     around: ClassVar[str]  # what is always read around a text, in words
     if_empty: ClassVar[str]  # why, or what to do, where a row has no token
 
     @property
     def name(self) -> str:
-        return name_of(self.model)
+        return self._name or name_of(self.model)
 
     @property
     def labels(self) -> tuple[str, ...]: ...
@@ -143,10 +144,6 @@ class HuggingFaceClassifier(TokenClassifier):
         self._labels = None if labels is None else tuple(str(label) for label in labels)
         self._independent = independent
         self._name = name
-
-    @property
-    def name(self) -> str:
-        return self._name or name_of(self.model)
 
     @property
     def labels(self) -> tuple[str, ...]:
