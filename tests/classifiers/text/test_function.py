@@ -93,7 +93,6 @@ def test_probabilities_become_logits() -> None:
     classifier = FunctionClassifier(lambda texts: np.tile([0.2, 0.3, 0.5], (len(texts), 1)))
     assert classifier.labels == ("0", "1", "2")
     np.testing.assert_allclose(classifier(["a", "b"]), np.log([[0.2, 0.3, 0.5]] * 2))
-    assert not classifier.independent
 
 
 @pytest.mark.parametrize("shape", [(-1,), (-1, 1)])

@@ -95,10 +95,6 @@ class ChatClassifier:
         return self._labels
 
     @property
-    def independent(self) -> bool:
-        return False
-
-    @property
     def outline(self) -> TextOutline:
         return self._words.outline
 

@@ -58,10 +58,6 @@ class CausalClassifier(TokenClassifier):
         return tuple(self.answers)
 
     @property
-    def independent(self) -> bool:
-        return False
-
-    @property
     def fingerprint(self) -> str:
         return fingerprint(self.model, str(self.precision), self.prompt, str(self.answers))
 

@@ -90,10 +90,6 @@ class FunctionClassifier:
         return None
 
     @property
-    def independent(self) -> bool:
-        return False
-
-    @property
     def outline(self) -> TextOutline:
         """What a process without the function must know to ask."""
         return TextOutline(self.name, self.labels)

@@ -33,7 +33,6 @@ class TextOutline:
 
     name: str
     labels: tuple[str, ...]
-    independent: bool = False
 
     def seen(self, document: Document, queries: Queries) -> list[Hashable]:
         return list(texts_of(document, queries))
