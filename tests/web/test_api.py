@@ -458,6 +458,16 @@ def test_slow_clients_are_dropped():
         assert server.ask("/api/health")[0] == 200
 
 
+def test_who_is_still_sending_does_not_hold_up_the_end(capfd):
+    with served() as server:
+        slow = socket.create_connection(("127.0.0.1", server.place.port))
+        head = b"POST /api/open HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+        slow.sendall(head + b"Content-Length: 500\r\n\r\n{")
+        assert server.ask("/api/health")[0] == 200
+    assert capfd.readouterr().err == ""
+    slow.close()
+
+
 def test_connections_are_limited_and_come_back():
     with served(limits=Limits(connections=5, slow=1.0)) as server:
         place = ("127.0.0.1", server.place.port)

@@ -77,8 +77,9 @@ class Attributing:
             raise Refusal(413, "too-long", sentence)
         given = wanted.sources[0].text if len(documents) == 1 else documents
         sources = sources_of(given, wanted.by)
-        if len(sources.spans) > self.limits.units:
-            raise Refusal(413, "too-long", f"at most {self.limits.units} sources are read here")
+        if len(sources.spans) > (most := self.limits.answer_units):
+            sentence = f"these are {len(sources.spans)} sources: at most {most} are told apart here"
+            raise Refusal(413, "too-long", sentence)
 
         def tell(done: int, total: int) -> None:
             self.patience.check()

@@ -17,6 +17,7 @@ class Limits:
     queries: int = 5_000  # of one explanation
     texts: int = 100  # of one prediction
     absent: int = 100  # characters of a text in the place of every absent word
+    answer_units: int = 500  # sources of an answer; twice as many are fitted for minutes
     sources: int = 200_000  # characters that a language model is shown, the answer included
     running: int = 2  # explanations at the same time
     waiting: int = 8  # explanations in line behind them

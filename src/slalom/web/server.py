@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 PORT = 8421
 PATIENCE = 3  # seconds that open connections get when the server stops
+MOMENT = 0.5  # seconds between two looks at who is slow
 SCRIPTS = ("state", "talk", "what_if", "form", "panel", "difference", "app", "sources")
 KINDS = {"js": "text/javascript", "css": "text/css", "html": "text/html", "svg": "image/svg+xml"}
 
@@ -145,7 +146,10 @@ def server(application: Any, limits: Limits = Limits()) -> "uvicorn.Server":  # 
         if scope["type"] != "lifespan":
             await application(scope, receive, send)
             return
-        dropping = asyncio.create_task(drop_slow(made.server_state.connections, limits.slow))
+        connections = made.server_state.connections
+        dropping = asyncio.create_task(
+            drop_slow(connections, limits.slow, ends=lambda: made.should_exit)
+        )
         try:
             await application(scope, receive, send)
         finally:
@@ -168,14 +172,18 @@ def server(application: Any, limits: Limits = Limits()) -> "uvicorn.Server":  # 
     return made
 
 
-async def drop_slow(connections: Any, seconds: float) -> None:
+async def drop_slow(connections: Any, seconds: float, ends: Callable[[], bool]) -> None:
     """Ends connections that bring no whole request, or do not let go, for so long.
 
-    Uvicorn has a limit between two requests, and none on the headers of one.
+    Uvicorn has a limit between two requests, and none on the headers of one. As the server ends,
+    who is still sending is not waited for.
     """
     since: dict[Any, float] = {}
     while True:
-        await asyncio.sleep(seconds / 8)
+        await asyncio.sleep(min(seconds / 8, MOMENT))
+        for one in [*connections] if ends() else ():
+            if one.cycle is not None and one.cycle.more_body:
+                one.transport.abort()
         now, idle = monotonic(), [one for one in connections if _is_idle(one)]
         since = {one: since.get(one, now) for one in idle}
         for one, began in since.items():
