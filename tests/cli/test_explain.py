@@ -214,7 +214,9 @@ def test_no_command_is_described_by_half_a_sentence(
         ),
         (["explain", TEXT, "--html", "x.png"], "x.png is a picture"),
         (["explain", TEXT, "--json", "."], "it is a folder"),
+        (["explain", TEXT, "--json", "x" * 300], "no file can have the name"),
         (["explain", TEXT, "--jsn", "x"], "No such option"),
+        (["corpus", "x" * 300, "out"], "no file can have the name"),
         (["explian", TEXT], "No such command"),
     ],
 )

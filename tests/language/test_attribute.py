@@ -272,6 +272,13 @@ def test_a_silent_model_needs_an_answer() -> None:
         attribute(writer)
 
 
+def test_half_a_character_of_a_model_is_refused() -> None:
+    writer = KnownWriter(additive)
+    writer.write = lambda prompt: "Rome \ud83d"
+    with pytest.raises(InputError, match="what known said"):
+        attribute(writer)
+
+
 @pytest.mark.parametrize("part", ["Paris", "", 4, None, (3, 3), (0, 99), (18, 19), "x" * 50])
 def test_a_part_that_is_none_is_refused(part) -> None:
     with pytest.raises(InputError, match="part"):

@@ -53,10 +53,13 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         _drop_output()
         status = PIPE_CLOSED
     except OSError as problem:
-        if problem.errno not in FULL:
+        if problem.errno in FULL:
+            complain(f"cannot write to standard output: {problem.strerror}")
+            _drop_output()
+        elif problem.errno == errno.ENAMETOOLONG:
+            complain(f"no file can have the name {problem.filename}: {problem.strerror}")
+        else:
             raise
-        complain(f"cannot write to standard output: {problem.strerror}")
-        _drop_output()
         status = WRONG_USE
     sys.exit(status)
 

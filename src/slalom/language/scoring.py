@@ -317,7 +317,7 @@ def _checked_answer(answer: object) -> str:
 
 
 def _said(writer: Writer, prompt: str) -> str:
-    said = writer.write(prompt)
+    said = checked_str(writer.write(prompt), f"what {writer.name} said")
     if not said.strip():
         raise InputError(
             f"{writer.name} says nothing to this: give the answer that is to be explained"
