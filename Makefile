@@ -78,7 +78,7 @@ $(VENV)/.web: WHAT := '.[hf,web]'
 $(VENV)/.dev: WHAT := '.[all]' --group dev
 $(VENV)/.hf $(VENV)/.web $(VENV)/.dev: pyproject.toml hatch_build.py constraints.txt
 	@$(OLD_ENOUGH)
-	@echo "Installing $(WHAT) into $(VENV), this once ..."
+	@echo "Installing $(WHAT) into $(VENV), this once; it takes a few minutes ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(PIP) install -qq -c constraints.txt pip hatchling editables setuptools
 	@$(PIP) install -qq -c constraints.txt --no-build-isolation -e $(WHAT)

@@ -249,7 +249,7 @@ def test_compare_of_an_answer(run, writer, tmp_path):
         "--methods", "slalom-sources,context-cite,gradient-mean",
     )  # fmt: skip
     assert status == 0
-    assert told.startswith("the answer “a great film”  nats of “the answer”")
+    assert told.startswith("the answer “a great film”\nScores: nats of “the answer”")
     assert "gradient-mean: " in err
     lines = [json.loads(line) for line in out.read_text().splitlines()]
     assert [line["method"] for line in lines] == ["slalom-sources", "context-cite"]

@@ -235,6 +235,7 @@ def test_methods_side_by_side_are_never_cut(width: int, left_out: str) -> None:
     with console.capture() as captured:
         console.print(SideBySide([made(), with_one_score(made())], measured))
     out = captured.get()
+    assert " ".join(out.split()).startswith("The classifier says positive (")
     assert "…" not in out
     assert ("In a wider" in out) == bool(left_out)
     assert left_out in " ".join(out.split())

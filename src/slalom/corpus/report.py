@@ -43,7 +43,7 @@ def report(folder: RunFolder, by: str | None = None) -> str:
         _section(
             f"The strongest words, for “{target}” to the right, against it to the left",
             f"<figure>{beeswarm(survey, found, place_of)}<figcaption>One point per document; the "
-            f"stroke is a word's mean; a word leads to a document. {_effect_in_words(survey)}"
+            f"stroke is a word's mean; a word links to a document. {_effect_in_words(survey)}"
             "</figcaption></figure>",
         ),
         _section(f"Words that speak for “{target}”", _words(survey, found, found.agreed, cards)),

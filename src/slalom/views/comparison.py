@@ -15,6 +15,7 @@ from slalom.views import reading
 from slalom.views.brief import strongest_words
 from slalom.views.html import painted_text, policy, style
 from slalom.views.numbers import r2
+from slalom.views.sentence import verdict
 
 OWN_R2 = (
     "own R²: how well each method predicts its own queries, which differ between methods; errors "
@@ -36,7 +37,7 @@ def page(
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{escape(reading.prediction(first))} · methods side by side</title>\n"
         f'<style>{style()}</style>\n</head>\n<body class="slalom-page">\n<main class="slalom">\n'
-        f'<h1 class="sentence">{escape(reading.prediction(first))}</h1>\n'
+        f'<h1 class="sentence">{escape(verdict(first))}</h1>\n'
         f'<p class="small">{escape(reading.label(first.classifier))} · blue speaks for '
         f"“{escape(label)}”, orange against it, violet has no side</p>\n"
         f"{methods}{_table(*comparison_table(explanations, measured))}\n</main>\n</body>\n</html>\n"

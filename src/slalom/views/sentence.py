@@ -89,6 +89,13 @@ def plain(parts: Sequence[Part]) -> str:
     return "".join(f"“{part.text}”" if part.role in quoted else part.text for part in parts)
 
 
+def verdict(explanation: Explanation) -> str:
+    """What the classifier says, without the reasons; of an answer, its words."""
+    if explanation.said is not None:
+        return reading.prediction(explanation)
+    return plain(_verdict(explanation, reading.shown_class(explanation)))
+
+
 def _verdict(explanation: Explanation, index: int) -> list[Part]:
     shares = reading.probabilities(explanation)
     if shares is None:

@@ -18,6 +18,7 @@ from slalom.explanation import Explanation
 from slalom.views import reading
 from slalom.views.brief import strongest_words
 from slalom.views.comparison import OWN_R2, comparison_table
+from slalom.views.sentence import verdict
 from slalom.views.terminal import GAP, painted_text
 
 
@@ -34,10 +35,8 @@ class SideBySide:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         first = self.explanations[0]
         of = f"{reading.explained(first)[0]} of “{reading.label(first.target)}”"
-        yield Text.assemble(
-            (reading.prediction(first), "bold"),
-            (f"  scores: {of} · {reading.label(first.classifier)}", "dim"),
-        )
+        yield Text(verdict(first), style="bold")
+        yield Text(f"Scores: {of} · {reading.label(first.classifier)}", style="dim")
         for explanation in self.explanations:
             yield Text()
             yield Text.assemble(
