@@ -301,13 +301,19 @@ def table(rows: Rows, first: str = "slalom") -> str:
             ratios = np.array([row["error"] / row["size"] for row in own.values()])
             cells = [str(budget), name, _short(_pooled(own)), _with_error(ratios, "")]
             cells.append(_with_error(above(own, by_method.get(first, {})), "+"))
-            told = [[row[key] for row in own.values() if key in row] for key in shown]
-            cells += [f"{np.nanmean(each):.3f}" if each else "–" for each in told]
+            cells += [_mean(own, key, by_method) for key in shown]
             lines.append(_line(cells))
         failed = [row for row in rows if row["queries"] == budget and "problem" in row]
         for name, problem in {row["method"]: row["problem"] for row in failed}.items():
             lines.append(_line([str(budget), name, f"fails: {problem}"] + [""] * (len(names) - 3)))
     return "\n".join(lines)
+
+
+def _mean(rows: dict[int, Row], key: str, by_method: dict[str, dict[int, Row]]) -> str:
+    """Of the reviews that any method was measured on; a dash where some of these are missing."""
+    everywhere = {at for each in by_method.values() for at, row in each.items() if key in row}
+    told = [row[key] for row in rows.values() if key in row]
+    return f"{np.nanmean(told):.3f}" if told and len(told) == len(everywhere) else "–"
 
 
 def summary(files: Sequence[Path], budgets: Sequence[int] = (500, 1000)) -> str:
@@ -383,7 +389,9 @@ def page(text: str) -> str:
     """The page of results with the tables of the rows that are stored."""
     files = sorted(STORED.glob("*.json"))
     before = text[: text.index(MARK)] + MARK
-    return "\n\n".join([before, summary(files), *map(section, files)]) + "\n"
+    files_of_others = sorted((STORED / "protocols").glob("*.json"))
+    tables = [*map(section, files), *map(section, files_of_others)]
+    return "\n\n".join([before, summary(files), *tables]) + "\n"
 
 
 def section(path: Path) -> str:
