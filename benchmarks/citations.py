@@ -25,14 +25,19 @@ from typing import Any
 import numpy as np
 
 from benchmarks.context import model_of
+from benchmarks.inside import (
+    LEAST,
+    OF_ALL,
+    AnswerScorer,
+    DiskCache,
+    FloatArray,
+    attributed,
+    citation_of,
+    scores_of,
+    sentences_of,
+    sources_of,
+)
 from slalom import Explanation
-from slalom.answer import scores_of
-from slalom.classifiers.disk_cache import DiskCache
-from slalom.document import FloatArray
-from slalom.language.attribute import attributed
-from slalom.language.citations import LEAST, OF_ALL, citation_of, sentences_of
-from slalom.language.scoring import AnswerScorer
-from slalom.language.sources import sources_of
 
 KINDS = ("once", "twice", "in other words", "three times", "contradicted", "not at all")
 NAMES = ("Anna", "Ben", "Clara", "David", "Emma", "Felix", "Grace", "Henry", "Iris", "Jack")

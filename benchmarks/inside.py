@@ -33,7 +33,7 @@ INNER = {  # module of the package → its names; those that are modules too
     "explanation": "FILES HIGH_TRUST",
     "files": "write_whole",
     "language.attribute": "attributed",
-    "language.citations": "Recorded citation_of per_token",
+    "language.citations": "LEAST OF_ALL Recorded citation_of per_token sentences_of",
     "language.scoring": "AnswerScorer RecordedScorer recorded_document",
     "language.sources": "Sources sources_of",
     "metrics.agreement": "spearman",
