@@ -63,6 +63,13 @@ def test_the_verdict_reasons_by_the_loss_of_all_it_names() -> None:
     )
 
 
+def test_what_is_left_without_some_is_told_as_a_factor(found) -> None:
+    one, both = str(found.without(2)), str(found.without(2, 10))
+    assert one == "Without “[3] Ben lives in Rome.” the answer is as likely (measured)."
+    assert both.startswith("Without “[3] Ben lives in Rome.” and “[11] Nothing is said")
+    assert "times less likely (estimated)" in both
+
+
 def test_sources_that_matter_less_share_a_line() -> None:
     told = lines(attributed(scorer(additive)))
     listed = [line.strip()[:3] for line in told if line.startswith("  [")]

@@ -15,6 +15,7 @@ from slalom.document import FloatArray
 from slalom.errors import InputError
 from slalom.explanation import Explanation
 from slalom.views import reading
+from slalom.views.answer import likely, source_name
 from slalom.views.numbers import listed, number, percent, probability
 
 
@@ -30,10 +31,14 @@ class WhatIf:
     @property
     def sentence(self) -> str:
         """ "Without “awful”: positive 98 % (estimated); full text: 67 %."."""
+        how = "measured" if self.measured else "estimated"
+        if self.explanation.said is not None:
+            sources = listed([f"“{source_name(self.explanation, unit)}”" for unit in self.removed])
+            lost = float(reading.answer(self.explanation)[0] - self.score[0])
+            return f"Without {sources} the answer is {likely(lost)} ({how})."
         shown = reading.shown_class(self.explanation)
         words = [f"“{reading.label(self.explanation.units[unit])}”" for unit in self.removed]
         label = reading.label(self.explanation.labels[shown])
-        how = "measured" if self.measured else "estimated"
         after = _told(self.explanation, self.score)
         before = _told(self.explanation, reading.answer(self.explanation))
         return f"Without {listed(words)}: {label} {after} ({how}); full text: {before}."
