@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
 from slalom.classifiers.base import MASK, REMOVE, Classifier, checked_str
-from slalom.classifiers.text.function import FunctionClassifier
 from slalom.errors import FileError, InputError, Setting, needing
 
 if TYPE_CHECKING:
@@ -168,6 +167,8 @@ def as_classifier(thing: Any, labels: Sequence[str] | None = None) -> Classifier
     if hasattr(thing, "decision_function"):
         return _from_estimator(thing, thing.decision_function, labels, gives="logits")
     if callable(thing):
+        from slalom.classifiers.text.function import FunctionClassifier
+
         return FunctionClassifier(thing, labels)
     if hasattr(thing, "predict"):
         raise InputError(
@@ -254,6 +255,8 @@ def _from_pipeline(pipeline: Any, labels: Sequence[str] | None) -> Classifier:
 
 def _zero_shot(pipeline: Any, labels: Sequence[str] | None) -> Classifier:
     """A pipeline that scores any labels; those of a text compete with each other."""
+    from slalom.classifiers.text.function import FunctionClassifier
+
     if labels is None:
         raise InputError(
             "a zero-shot pipeline has no labels of its own: give ",
@@ -283,6 +286,8 @@ def _from_estimator(
     *,
     gives: str,
 ) -> Classifier:
+    from slalom.classifiers.text.function import FunctionClassifier
+
     classes = getattr(estimator, "classes_", None)
     if labels is None and classes is not None:
         labels = [str(label) for label in classes]

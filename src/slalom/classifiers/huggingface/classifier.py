@@ -7,7 +7,7 @@ the tokenizer and the model, and both come back exactly as they were.
 from collections.abc import Hashable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 from transformers import PreTrainedModel
@@ -24,7 +24,6 @@ from slalom.classifiers.huggingface.calls import (
     name_of,
 )
 from slalom.classifiers.huggingface.encoding import Encoded, document_of
-from slalom.classifiers.huggingface.internals import ModelInternals, internals_of_model
 from slalom.classifiers.huggingface.outline import Outline, Splitter
 from slalom.classifiers.huggingface.tokenizing import (
     checked_tokenizer,
@@ -34,6 +33,9 @@ from slalom.classifiers.huggingface.tokenizing import (
 )
 from slalom.document import Document, FloatArray, Queries, Text
 from slalom.errors import InputError
+
+if TYPE_CHECKING:
+    from slalom.classifiers.huggingface.internals import ModelInternals
 
 
 class TokenClassifier(Protocol):
@@ -191,8 +193,10 @@ class HuggingFaceClassifier(TokenClassifier):
         """What a process without the model must know to ask."""
         return Outline(self.name, self.labels, self.independent)
 
-    def internals(self) -> ModelInternals:
+    def internals(self) -> "ModelInternals":
         """What gradient and attention methods ask for."""
+        from slalom.classifiers.huggingface.internals import internals_of_model
+
         return internals_of_model(self.model, self.tokenizer, n_classes=len(self.labels))
 
     @property
