@@ -22,6 +22,11 @@ Text = str | tuple[str, str]
 Span = tuple[int, ...]  # (start, end), for a pair (side, start, end)
 
 END = np.int32(2**31 - 1)
+STEERING = {  # characters that set directions or break lines
+    *(0x061C, 0x200E, 0x200F),
+    *range(0x2028, 0x202F),
+    *range(0x2066, 0x206A),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,3 +151,22 @@ def with_fixed_parts(slots: IntArray, n_fixed: int, queries: Queries) -> NDArray
     places = 2 * np.concatenate([slots, np.full(n_fixed + 1, n_fixed)])[shown] + 1
     order = np.argsort(np.concatenate([places, 2 * (fixed - n_units)], axis=1), kind="stable")
     return np.take_along_axis(np.concatenate([shown, fixed], axis=1), order, axis=1)
+
+
+def visible(text: str) -> str:
+    """The text with everything that could steer a terminal or a browser made visible."""
+    lines = text.replace("\r\n", "\n").replace("\t", "    ")
+    return "".join(c if c == "\n" else visible_sign(c) for c in lines)
+
+
+def visible_sign(character: str) -> str:
+    code = ord(character)
+    if code < 0x20:
+        return chr(0x2400 + code)
+    if code == 0x7F:
+        return "␡"
+    if 0x80 <= code < 0xA0:
+        return f"\\x{code:02x}"
+    if code in STEERING or 0xD800 <= code < 0xE000:
+        return f"\\u{code:04x}"
+    return character

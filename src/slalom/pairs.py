@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from slalom.document import Span
+from slalom.document import Span, visible
 from slalom.errors import grouped
 from slalom.schema import Within, plain
 
@@ -38,7 +38,7 @@ class Pair:
         return self.together - self.apart
 
     def __str__(self) -> str:
-        first, second = (word.strip() for word in self.words)
+        first, second = (visible(word.strip()) for word in self.words)
         return f"{first} × {second}: {self.in_words}"
 
     @property

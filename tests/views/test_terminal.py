@@ -8,11 +8,15 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
+import slalom
 from explanations import NASTY, made, with_facts, with_one_score, with_unidentified
-from slalom.errors import SlalomError
+from slalom.cli.typed import complain
+from slalom.errors import InputError, SlalomError
 from slalom.explanation import Explanation
+from slalom.views.answer import lines
 from slalom.views.side_by_side import SideBySide
 from slalom.views.terminal import EXCERPT, N_ROWS, TerminalView
+from writers import FACTS, KnownWriter, additive
 
 
 def shown(
@@ -174,6 +178,19 @@ def test_nothing_of_the_text_steers_the_terminal() -> None:
     plain = shown(made(NASTY))
     assert not {"\x00", "\x1b", "\x9b", "\u202e"} & set(plain)
     assert "[bold]x[/bold]" in plain
+
+
+def test_nothing_of_sources_labels_and_pairs_steers_it_either(capsys) -> None:
+    steering = {"\x00", "\x1b", "\x9b", "\u202e"}
+    sources = [("title \x1b[2J", FACTS[0]), (NASTY, f"{NASTY} word"), *FACTS[2:]]
+    said = "Ben\x1b[2J lives in Rome. He is old."
+    answer = slalom.attribute(KnownWriter(additive), sources, "Where?", said, progress=False)
+    told = [*lines(answer), repr(answer), *map(str, answer.cite())]
+    marked = replace(made("good \x1b[2Jbad film"), labels=("a", "b\x1b[2J"), target="b\x1b[2J")
+    told += [repr(marked), repr(marked.interactions(3)), str(marked.without(1))]
+    complain(InputError(f"no class of {NASTY}"))
+    told.append(capsys.readouterr().err)
+    assert not steering & set("".join(told))
 
 
 def test_a_terminal_without_unicode_still_gets_its_bars() -> None:

@@ -124,6 +124,10 @@ UNITS = click.option(
 def complain(sentence: object) -> None:
     """One line on standard error, in the words of the command line."""
     message = sentence.message(as_typed) if isinstance(sentence, SlalomError) else str(sentence)
+    if not message.isprintable():
+        from slalom.document import visible
+
+        message = visible(message)
     click.echo(f"slalom: {message}", err=True)
 
 

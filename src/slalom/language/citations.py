@@ -18,7 +18,7 @@ import numpy as np
 
 from slalom.answer import Answer
 from slalom.classifiers.text.units import sentence_cuts
-from slalom.document import BoolArray, Document, FloatArray, IntArray, Queries
+from slalom.document import BoolArray, Document, FloatArray, IntArray, Queries, visible
 from slalom.errors import NoModelError
 from slalom.explainers.base import Explainer, Request, checked_whole
 from slalom.explainers.execution.steps import Order, run_local
@@ -73,7 +73,7 @@ class Citation:
     def __str__(self) -> str:
         marks = "".join(f"[{one.source + 1}]" for one in self.sources)
         pairs = "; ".join(map(suffices, self.either))
-        return f"{self.text} {marks or '(no source)'}" + (f" ({pairs})" if pairs else "")
+        return f"{visible(self.text)} {marks or '(no source)'}" + (f" ({pairs})" if pairs else "")
 
 
 def of_part(explanation: Explanation, part: str | Sequence[int]) -> Explanation:

@@ -137,7 +137,7 @@ def lines(explanation: Explanation, *, room: int = 100) -> list[str]:
     width = max(map(len, names), default=0)
     table = [f"  {name:<{width}}{text}" for name, text in zip(names, beside, strict=True)]
     quality = explanation.quality
-    return [
+    told_lines = [
         "".join(part.text for part in verdict(explanation)),
         "",
         *(str(citation) for citation in cite(explanation, N_CITED)),
@@ -150,6 +150,7 @@ def lines(explanation: Explanation, *, room: int = 100) -> list[str]:
         *(f"Note: {note}" for note in reading.notes(explanation)),
         reading.cost(explanation),
     ]
+    return [reading.visible(line) for line in told_lines]
 
 
 def _rest(lost: Sequence[float]) -> list[str]:

@@ -21,7 +21,8 @@ def brief(explanation: Explanation) -> str:
         counted(quality.n_queries, "query"),
     )
     words = strongest_words(explanation) or "no word matters"
-    return f"<{explanation.method} of “{explanation.target}”: {' · '.join(facts)}\n {words}>"
+    told = f"<{explanation.method} of “{explanation.target}”: {' · '.join(facts)}\n {words}>"
+    return reading.visible(told)
 
 
 def strongest_words(explanation: Explanation) -> str:

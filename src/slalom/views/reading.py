@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from slalom.classifiers.base import Target
-from slalom.document import FloatArray
+from slalom.document import FloatArray, visible_sign
+from slalom.document import visible as visible  # to all views
 from slalom.errors import InputError, UnknownNameError
 from slalom.explanation import Explanation
 from slalom.pairs import Pair
@@ -46,11 +47,6 @@ FAINT = 0.1  # log-odds; a text whose strongest word weighs less is not painted 
 SURE = 1.645  # standard errors; a score within may as well be zero, and stays quiet
 AROUND = 60  # characters on each side of a strong unit, in excerpts of a long text
 FAINTEST = 0.03  # of the strongest; what is weaker takes no side
-STEERING = {  # characters that set directions or break lines
-    *(0x061C, 0x200E, 0x200F),
-    *range(0x2028, 0x202F),
-    *range(0x2066, 0x206A),
-}
 
 
 @dataclass(frozen=True)
@@ -387,28 +383,9 @@ def pair_label(pair: Pair) -> str:
 def label(unit: str) -> str:
     """A unit on one line, so that blanks and control characters can be seen."""
     inner = unit.strip(" ")
-    return "".join(map(_visible, inner or "␣" * len(unit)))
+    return "".join(map(visible_sign, inner or "␣" * len(unit)))
 
 
 def short(text: str, length: int) -> str:
     """Its beginning, where it has more characters than there is room for."""
     return text if len(text) <= length else f"{text[: length - 1].rstrip()}…"
-
-
-def visible(text: str) -> str:
-    """The text with everything that could steer a terminal or a browser made visible."""
-    lines = text.replace("\r\n", "\n").replace("\t", "    ")
-    return "".join(c if c == "\n" else _visible(c) for c in lines)
-
-
-def _visible(character: str) -> str:
-    code = ord(character)
-    if code < 0x20:
-        return chr(0x2400 + code)
-    if code == 0x7F:
-        return "␡"
-    if 0x80 <= code < 0xA0:
-        return f"\\x{code:02x}"
-    if code in STEERING or 0xD800 <= code < 0xE000:
-        return f"\\u{code:04x}"
-    return character
