@@ -97,8 +97,6 @@ def test_outer_sizes_are_asked_wholly_where_the_budget_reaches():
 def test_enough_budget_for_all_coalitions_is_complete(n_queries):
     counts, samples = sampled(Coalitions(), document_of(6), n_queries)
     reference, exact = sampled(AllSubsets(), document_of(6), n_queries)
-    assert samples.complete
-    assert exact.complete
     order, other = np.lexsort(counts.T), np.lexsort(reference.T)
     np.testing.assert_array_equal(counts[order], reference[other])
     np.testing.assert_allclose(samples.weights[order], exact.weights[other])
@@ -147,15 +145,13 @@ def test_half_of_the_sizes_are_uniform_and_half_log_uniform():
 
 
 def test_every_distinct_unit_is_asked_alone():
-    counts, samples = sampled(SubsetSizes(), document_of(60), 500)
-    sizes = counts.sum(axis=1)
-    assert (sizes == 1).sum() == 60
+    counts, _ = sampled(SubsetSizes(), document_of(60), 500)
+    assert (counts.sum(axis=1) == 1).sum() == 60
     few, _ = sampled(SubsetSizes(), document_of(60), 40)
     assert 20 <= (few.sum(axis=1) == 1).sum() < 40  # half of the queries, and those drawn
-    np.testing.assert_array_equal(samples.n_of_size[sizes == 1], 60)
     never_empty = document_of(60, has_empty_query=False)
-    counts, samples = sampled(SubsetSizes(), never_empty, 500)
-    np.testing.assert_array_equal(samples.n_of_size[counts.sum(axis=1) == 1], 60)
+    counts, _ = sampled(SubsetSizes(), never_empty, 500)
+    assert (counts.sum(axis=1) == 1).sum() == 60
 
 
 def test_what_would_be_drawn_again_weighs_more():

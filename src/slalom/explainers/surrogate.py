@@ -23,7 +23,8 @@ from slalom.errors import BudgetError, Setting, counted
 from slalom.explainers.base import Ask, Asking, Case, Found, Plan, Request, case_of
 from slalom.samplers.base import Sampler, Samples, TwoStages
 from slalom.surrogates.base import Fit, Observations, Surrogate
-from slalom.surrogates.shapley_estimates import FITTED_EMPTY, variance_of_all
+from slalom.surrogates.kernel import variance_of_own
+from slalom.surrogates.shapley_estimates import FITTED_EMPTY
 from slalom.surrogates.slalom.fit import PlainSlalom, SlalomSurrogate
 from slalom.surrogates.slalom.process import AllAsked, Told
 from slalom.surrogates.slalom.two_scores import Known, balanced
@@ -198,7 +199,7 @@ class SurrogateExplainer:
         if self.follow_up is None or not isinstance(self.surrogate, Telling):
             units = UnitScores.of(fit, features).with_answers(more, np.zeros_like(case.score))
             if fit.exact and case.is_noisy:
-                error = np.sqrt(case.noise * variance_of_all(n_units))
+                error = np.sqrt(case.noise * variance_of_own(n_units))
                 errors = {name: np.zeros_like(each) + error for name, each in units.errors.items()}
                 units = replace(units, errors=errors)
             found = Found(

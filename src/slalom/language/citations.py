@@ -253,9 +253,7 @@ class Recorded:
     queries: Queries
 
     def sample(self, document: Document, n_queries: int, rng: np.random.Generator) -> Samples:
-        n_shown = len(self.queries)
-        complete = n_shown == 2 ** min(document.n_units, 30)
-        return Samples(self.queries, np.ones(n_shown), complete=complete)
+        return Samples(self.queries, np.ones(len(self.queries)))
 
 
 def _replayed(method: Explainer, queries: Queries) -> Explainer:

@@ -24,8 +24,6 @@ class Samples:
 
     queries: Queries  # (n, width)
     weights: FloatArray  # (n,)
-    complete: bool = False  # True: these are all subsets, so nothing is left to generalise to
-    n_of_size: FloatArray | None = None  # (n,) expected number of distinct rows of the row's size
     due: FloatArray | None = (
         None  # (n,) what all rows of the row's size are to weigh; None: unknown
     )
@@ -79,9 +77,3 @@ def all_subsets(n_units: int) -> BoolArray:
     for mask, subset in zip(masks, subsets, strict=True):
         mask[list(subset)] = True
     return masks
-
-
-def are_all_subsets(masks: BoolArray, document: Document) -> bool:
-    """Whether these distinct subsets are all that can be asked."""
-    n_subsets = 1 << document.n_units
-    return len(masks) == n_subsets - (not document.has_empty_query)

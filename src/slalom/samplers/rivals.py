@@ -14,7 +14,7 @@ import numpy as np
 
 from slalom.document import BoolArray, Document, FloatArray, queries_from_masks
 from slalom.errors import BudgetError
-from slalom.samplers.base import Samples, are_all_subsets, distinct_rows, random_subsets
+from slalom.samplers.base import Samples, distinct_rows, random_subsets
 
 PAIRED_FROM = 4  # rows per unit: with fewer, complements would use up the budget
 
@@ -39,9 +39,7 @@ class LimeMasks:
         masks, n_draws = masks[::-1], n_draws[::-1]  # the full text first
         distances = 1.0 - np.sqrt(masks.mean(axis=1))
         weights = n_draws * np.exp(-(distances**2) / (2 * self.bandwidth**2))
-        return Samples(
-            queries_from_masks(masks), weights, complete=are_all_subsets(masks, document)
-        )
+        return Samples(queries_from_masks(masks), weights)
 
 
 @dataclass(frozen=True)
@@ -68,9 +66,8 @@ class Coalitions:
             )
         masks, weights = _coalitions(n_units, n_queries - len(ends), rng)
         rows = np.concatenate([np.array(ends), masks])
-        complete = are_all_subsets(rows, document)
         all_weights = np.append(np.zeros(len(ends)), weights)
-        return Samples(queries_from_masks(rows), all_weights, complete=complete)
+        return Samples(queries_from_masks(rows), all_weights)
 
 
 def _coalitions(
@@ -144,9 +141,7 @@ class Halves:
 
         masks = distinct_rows(full, draw, n_queries)
         weights = np.append(0.0, np.ones(len(masks) - 1)) if len(masks) > 1 else np.ones(1)
-        return Samples(
-            queries_from_masks(masks), weights, complete=are_all_subsets(masks, document)
-        )
+        return Samples(queries_from_masks(masks), weights)
 
 
 @dataclass(frozen=True)

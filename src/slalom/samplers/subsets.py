@@ -17,7 +17,6 @@ from slalom.errors import BudgetError, Setting
 from slalom.samplers.base import (
     Samples,
     all_subsets,
-    are_all_subsets,
     distinct_rows,
     random_subsets,
 )
@@ -48,7 +47,7 @@ class SubsetSizes:
             masks = masks if document.has_empty_query else masks[:-1]
             expected, n_subsets = self._expected_draws(masks, n_queries)
             weights = expected / n_subsets
-            return Samples(queries_from_masks(masks), weights, True, n_subsets, expected)
+            return Samples(queries_from_masks(masks), weights, due=expected)
         alone = self._alone(document, n_queries, rng)
 
         def draw(n: int) -> BoolArray:
@@ -59,10 +58,8 @@ class SubsetSizes:
 
         masks = distinct_rows(np.array([*fixed, *alone]), draw, n_queries)
         expected, n_subsets = self._expected_draws(masks, n_queries)
-        n_of_size = -np.expm1(-expected / n_subsets) * n_subsets  # expected distinct draws
-        weights = expected / n_of_size
-        n_of_size[masks.sum(axis=1) == 1] = max(1, len(alone))
-        return Samples(queries_from_masks(masks), weights, n_of_size=n_of_size, due=expected)
+        n_distinct = -np.expm1(-expected / n_subsets) * n_subsets  # draws to be expected
+        return Samples(queries_from_masks(masks), expected / n_distinct, due=expected)
 
     def _alone(
         self, document: Document, n_queries: int, rng: np.random.Generator
@@ -110,7 +107,7 @@ class Deletions:
 
         masks = distinct_rows(np.ones((1, n_units), dtype=bool), draw, n_queries)
         ones = np.ones(len(masks))
-        return Samples(queries_from_masks(masks), ones, complete=are_all_subsets(masks, document))
+        return Samples(queries_from_masks(masks), ones)
 
 
 @dataclass(frozen=True)
@@ -151,4 +148,4 @@ class AllSubsets:
         sizes = masks.sum(axis=1)
         inverse = np.array([comb(n_units, size) * size * (n_units - size) for size in sizes])
         weights = np.where(inverse > 0, 1.0 / np.maximum(inverse, 1), 0.0)  # 0: constraints
-        return Samples(queries_from_masks(masks), weights, complete=True)
+        return Samples(queries_from_masks(masks), weights)

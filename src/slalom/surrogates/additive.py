@@ -33,7 +33,7 @@ import numpy as np
 
 from slalom.document import FloatArray, IntArray
 from slalom.schema import check_below
-from slalom.surrogates.base import Fit, Observations, no_quality_reason
+from slalom.surrogates.base import Fit, Model, Observations, no_quality_reason
 from slalom.surrogates.quality import loo_quality, sampled_rows
 
 BY_LEAVE_ONE_OUT = tuple(10.0**power for power in range(-6, 5))
@@ -67,34 +67,48 @@ class LinearSurrogate:
     ridges: tuple[float, ...] = BY_LEAVE_ONE_OUT
 
     def fit(self, observed: Observations) -> Fit:
-        counts, scores, weights = observed.counts, observed.scores, observed.weights
-        document_counts = observed.document_counts
-        used = weights > 0
-        columns = scores.reshape(len(scores), -1)[used]
-        found = regress(counts[used], columns, weights=weights[used], ridges=self.ridges)
-        quality = loo_quality(
-            found.residuals,
-            columns,
-            weights=weights[used],
-            n_parameters=counts.shape[1] + 1,
-            by=sampled_rows(counts[used]),
-        )
-        shape = (len(document_counts), *scores.shape[1:])
-        model = LinearModel(
-            found.coefficients.reshape(shape), found.intercept.reshape(scores.shape[1:])
-        )
-        return Fit(
-            model=model,
-            scores={"score": model.coefficients},
-            errors={} if quality.r2 is None else {"score": found.errors.reshape(shape)},
-            identified=np.ones(len(document_counts), dtype=bool),
-            r2=quality.r2,
-            rmse=quality.rmse,
-            notes=(no_quality_reason(counts[used], columns, document_counts),)
-            if quality.r2 is None
-            else (),
-            r2_error=quality.r2_error,
-        )
+        found, shape = _regressed(observed, observed.counts, self.ridges), observed.scores.shape[1:]
+        coefficients = found.coefficients.reshape(-1, *shape)
+        model = LinearModel(coefficients, found.intercept.reshape(shape))
+        return _judged(observed, found, model, coefficients, found.errors.reshape(-1, *shape))
+
+
+def _regressed(
+    observed: Observations, design: FloatArray, ridges: tuple[float, ...]
+) -> "Regression":
+    used = observed.weights > 0
+    columns = observed.scores.reshape(len(used), -1)[used]
+    return regress(design[used], columns, weights=observed.weights[used], ridges=ridges)
+
+
+def _judged(
+    observed: Observations,
+    found: "Regression",
+    model: Model,
+    scores: FloatArray,
+    errors: FloatArray | None = None,
+) -> Fit:
+    """The regression as a fit, with R² from its leave-one-out residuals."""
+    used, document_counts = observed.weights > 0, observed.document_counts
+    counts, columns = observed.counts[used], observed.scores.reshape(len(used), -1)[used]
+    quality = loo_quality(
+        found.residuals,
+        columns,
+        weights=observed.weights[used],
+        n_parameters=len(found.coefficients) + 1,
+        by=sampled_rows(counts),
+    )
+    why_not = no_quality_reason(counts, columns, document_counts) if quality.r2 is None else None
+    return Fit(
+        model=model,
+        scores={"score": scores},
+        errors={} if errors is None or quality.r2 is None else {"score": errors},
+        identified=np.ones(len(document_counts), dtype=bool),
+        r2=quality.r2,
+        rmse=quality.rmse,
+        notes=() if why_not is None else (why_not,),
+        r2_error=quality.r2_error,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,36 +198,13 @@ class GamSurrogate:
     ridges: tuple[float, ...] = BY_LEAVE_ONE_OUT
 
     def fit(self, observed: Observations) -> Fit:
-        counts, scores, weights = observed.counts, observed.scores, observed.weights
-        document_counts = observed.document_counts
-        used = weights > 0
-        columns = scores.reshape(len(scores), -1)[used]
+        document_counts, scores = observed.document_counts, observed.scores
         features, occurrences = _steps(document_counts)
-        design = (counts[used][:, features] >= occurrences).astype(np.float64)
-        found = regress(design, columns, weights=weights[used], ridges=self.ridges)
-        quality = loo_quality(
-            found.residuals,
-            columns,
-            weights=weights[used],
-            n_parameters=len(features) + 1,
-            by=sampled_rows(counts[used]),
-        )
-        model = _model(
-            found.coefficients, found.intercept, document_counts, one_column=scores.ndim == 1
-        )
+        design = (observed.counts[:, features] >= occurrences).astype(np.float64)
+        found, one = _regressed(observed, design, self.ridges), scores.ndim == 1
+        model = _model(found.coefficients, found.intercept, document_counts, one_column=one)
         shares = model.tables[:, -1] / document_counts.reshape(-1, *[1] * (scores.ndim - 1))
-        return Fit(
-            model=model,
-            scores={"score": shares},
-            errors={},
-            identified=np.ones(len(document_counts), dtype=bool),
-            r2=quality.r2,
-            rmse=quality.rmse,
-            notes=(no_quality_reason(counts[used], columns, document_counts),)
-            if quality.r2 is None
-            else (),
-            r2_error=quality.r2_error,
-        )
+        return _judged(observed, found, model, shares)
 
 
 def _steps(document_counts: FloatArray) -> tuple[IntArray, IntArray]:

@@ -115,10 +115,15 @@ class TreesModel:
     kind: ClassVar[str] = "trees"
 
     def check(self) -> None:
-        check_forests(self.forests, self.groups, self.n_features)
+        check_below(self.groups, self.n_features, "groups")
+        if self.n_features > len(self.groups):
+            raise ValueError(f"{self.n_features} features of {len(self.groups)} inputs")
+        for forest in self.forests:
+            check_below(forest.splits, self.n_features + 1, "splits")
 
     def predict(self, counts: FloatArray) -> FloatArray:
-        totals = grouped(counts, self.groups, self.n_features)
+        totals = np.zeros((len(counts), self.n_features))  # inputs of one feature added up
+        np.add.at(totals.T, self.groups, np.asarray(counts, dtype=np.float64).T)
         predicted = np.stack([forest.predict(totals) for forest in self.forests], axis=1)
         return np.asarray(self.intercept + predicted.reshape(len(totals), *self.intercept.shape))
 
@@ -128,23 +133,6 @@ class TreesModel:
 
     def expand(self, features: IntArray) -> "TreesModel":
         return TreesModel(self.forests, self.intercept, self.groups[features], self.n_features)
-
-
-def check_forests(forests: tuple[Forest, ...], groups: IntArray, n_features: int) -> None:
-    """For `check`: forests ask about features that are there."""
-    check_below(groups, n_features, "groups")
-    if n_features > len(groups):
-        raise ValueError(f"{n_features} features of {len(groups)} inputs")
-    for forest in forests:
-        check_below(forest.splits, n_features + 1, "splits")
-
-
-def grouped(counts: FloatArray, groups: IntArray, n_features: int) -> FloatArray:
-    """Inputs of one feature added up: (k, n_inputs) → (k, n_features)."""
-    counts = np.asarray(counts, dtype=np.float64)
-    totals = np.zeros((len(counts), n_features))
-    np.add.at(totals.T, groups, counts.T)
-    return totals
 
 
 def _conditions(
@@ -288,21 +276,21 @@ class BoostedSurrogate:
         used = weights > 0
         columns, share = scores.reshape(len(scores), -1)[used], weights[used]
         level = share @ columns / share.sum()
-        rows = Grown(counts[used], share, self.growth)
-        forests = tuple(rows.grown(column) for column in (columns - level).T)
+        shown, growth, left = counts[used], self.growth, (columns - level).T
+        forests = tuple(grow(shown, column, weights=share, growth=growth) for column in left)
         unseen = np.stack(
-            [rows.out_of_fold(column, self.n_folds) for column in (columns - level).T], axis=1
+            [out_of_fold(shown, column, share, growth, self.n_folds) for column in left], axis=1
         )
         quality = loo_quality(
             columns - level - unseen,
             columns,
             weights=share,
             n_parameters=self.n_folds,
-            by=sampled_rows(counts[used]),
+            by=sampled_rows(shown),
         )
         notes = () if (counts.sum(axis=1) == 0).any() else (FITTED_EMPTY,)
         if quality.r2 is None:
-            notes = (*notes, no_quality_reason(counts[used], columns, document_counts))
+            notes = (*notes, no_quality_reason(shown, columns, document_counts))
         shape = (len(document_counts), *scores.shape[1:])
         shapley = np.stack([forest.shapley(document_counts) for forest in forests], axis=1)
         features = np.arange(len(document_counts), dtype=np.int32)
@@ -318,103 +306,27 @@ class BoostedSurrogate:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class Grown:
-    """Counts that trees are grown on, again and again with other scores or without a fold."""
-
-    counts: FloatArray  # (n_rows, n_features)
-    weights: FloatArray  # (n_rows,)
-    growth: Growth
-
-    def grown(self, scores: FloatArray) -> Forest:
-        """Trees for scores of mean 0."""
-        return grow(self.counts, scores, weights=self.weights, growth=self.growth)
-
-    def out_of_fold(self, scores: FloatArray, n_folds: int) -> FloatArray:
-        """(n_rows,) what trees say that were grown without the row's fold."""
-        predicted, folds = np.zeros(len(scores)), folds_of(len(scores), n_folds)
-        for fold in range(min(n_folds, len(scores))):
-            out = folds == fold
-            if out.all() or not scores[~out].any():
-                continue
-            trees = _trained(self.counts[~out], scores[~out], self.weights[~out], self.growth)
-            predicted[out] = trees.predict(_with_sizes(self.counts[out]))
-        return predicted
-
-
-@dataclass(frozen=True, eq=False)
-class Ground:
-    """Counts as LightGBM keeps them: putting them in order takes as long as growing on them."""
-
-    counts: FloatArray  # (n_rows, n_features)
-    rows: Any  # LightGBM's own object
-
-    @classmethod
-    def of(cls, counts: FloatArray) -> "Ground":
-        lightgbm = _lightgbm()
-        columns, settings = _with_sizes(counts), _by_columns(len(counts), 1, Growth())
-        rows = lightgbm.Dataset(columns, np.zeros(len(counts)), params=settings)
-        return cls(counts, rows.construct())
-
-    def rounds(
-        self, scores: FloatArray, *, weights: FloatArray, growth: Growth
-    ) -> Iterator[FloatArray]:
-        """(n_rows, k) what trees say of all rows after no round, one, two, …
-
-        A column's trees are grown where it has weights.
-        """
-        current: list[FloatArray] = []
-        for _ in self._grown(scores, weights, growth, current):
-            yield current.pop()
-
-    def forest(self, scores: FloatArray, *, weights: FloatArray, growth: Growth) -> Forest:
-        """Trees for one column of scores of mean 0."""
-        if not scores.any():
-            return no_trees()
-        *_, trees = self._grown(scores[:, None], weights[:, None], growth, [])
-        return _forest(trees, scores, growth)
-
-    def _grown(
-        self, scores: FloatArray, weights: FloatArray, growth: Growth, current: list[FloatArray]
-    ) -> Iterator[Any]:
-        """Least squares for all columns at once, round by round; predictions go to `current`."""
-        hessian = weights / weights.mean()  # rows count as one on average; without weight: unseen
-
-        def slopes(predicted: FloatArray, rows: Any) -> tuple[FloatArray, FloatArray]:
-            current[:] = [predicted.reshape(scores.shape).copy()]
-            slope = hessian * (current[0] - scores)
-            return (slope, hessian) if scores.shape[1] > 1 else (slope.ravel(), hessian.ravel())
-
-        settings = _by_columns(len(scores), scores.shape[1], growth)
-        trees = _lightgbm().Booster(settings, self.rows)
-        for _ in range(growth.n_trees):
-            trees.update(fobj=slopes)
-            yield trees
-
-
-def _by_columns(n_rows: int, n_columns: int, growth: Growth) -> dict[str, Any]:
-    """A leaf's rows are counted by their weights: those without are not there."""
-    leaf = {"min_data_in_leaf": 1, "min_sum_hessian_in_leaf": float(growth.smallest_leaf)}
-    return {**growth.settings(n_rows), "objective": "none", "num_class": n_columns, **leaf}
-
-
-def folds_of(n_rows: int, n_folds: int) -> IntArray:
-    """The fold of each row; queries were drawn at random, so rows may take turns."""
-    return np.arange(n_rows, dtype=np.int32) % n_folds
+def out_of_fold(
+    counts: FloatArray, scores: FloatArray, weights: FloatArray, growth: Growth, n_folds: int
+) -> FloatArray:
+    """(n_rows,) what trees say that were grown without the row's fold; rows take turns."""
+    predicted, folds = np.zeros(len(scores)), np.arange(len(scores)) % n_folds
+    for fold in range(min(n_folds, len(scores))):
+        out = folds == fold
+        if not out.all() and scores[~out].any():
+            trees = _trained(counts[~out], scores[~out], weights[~out], growth)
+            predicted[out] = trees.predict(_with_sizes(counts[out]))
+    return predicted
 
 
 def grow(counts: FloatArray, scores: FloatArray, *, weights: FloatArray, growth: Growth) -> Forest:
-    """A forest fitted to scores of mean 0 by LightGBM."""
+    """A forest fitted to scores of mean 0 by LightGBM; its text is read faster than its JSON."""
     largest = float(np.abs(scores).max(initial=0.0))
     if largest == 0.0 or len(scores) < 2:
         return no_trees()
-    return _forest(_trained(counts, scores, weights, growth), scores, growth)
-
-
-def _forest(trees: Any, scores: FloatArray, growth: Growth) -> Forest:
-    """What LightGBM grew, as plain arrays; its text is read four times as fast as its JSON."""
+    trees = _trained(counts, scores, weights, growth)
     forest = _planted(trees.model_to_string(), growth.depth)
-    decimals = DIGITS - int(np.ceil(np.log10(np.abs(scores).max())))
+    decimals = DIGITS - int(np.ceil(np.log10(largest)))
     return Forest(forest.splits, forest.at_least, np.round(forest.leaves, decimals))
 
 

@@ -86,12 +86,6 @@ def shapley_of_all(present: BoolArray, scores: FloatArray) -> FloatArray:
     return np.array(shares)
 
 
-def variance_of_all(n_units: int) -> float:
-    """Of a Shapley value from the scores of all subsets, each with independent noise of variance 1:
-    2 Σ_s 1 / (n² C(n−1, s))."""
-    return 2.0 * sum(1.0 / (n_units**2 * comb(n_units - 1, size)) for size in range(n_units))
-
-
 @dataclass(frozen=True, eq=False)
 class _Constrained:
     coefficients: FloatArray  # (m, n_classes)

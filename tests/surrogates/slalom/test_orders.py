@@ -8,7 +8,7 @@ import pytest
 
 from slalom.errors import InputError
 from slalom.surrogates.slalom.model import Anchor, LengthCurve, SlalomModel
-from slalom.surrogates.slalom.orders import _greedy, insertion_order, removal_order
+from slalom.surrogates.slalom.orders import insertion_order, removal_order
 
 
 def model_of(seed, n_units=6, anchored=True):
@@ -66,23 +66,14 @@ def test_one_loud_word_does_not_hide_the_order_of_the_rest():
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_with_direct_effects_and_a_length_curve_too(seed):
+def test_with_a_length_curve_too(seed):
     rng = np.random.default_rng(seed)
-    direct = rng.normal(size=6)
     curve = LengthCurve(np.array([1.0, 3.0, 6.0]), rng.normal(size=3))
-    model = replace(model_of(seed), direct=direct - direct.mean(), length=curve)
+    model = replace(model_of(seed), length=curve)
     kept = [mean_kept(model, np.array(order)) for order in permutations(range(6))]
     reach = max(kept) - min(kept)
     assert mean_kept(model, removal_order(model)) - min(kept) <= 0.1 * reach
     assert max(kept) - mean_kept(model, insertion_order(model)[::-1]) <= 0.1 * reach
-
-
-def test_greedy_orders_know_what_words_say_directly():
-    direct = np.array([0.3, -0.9, 1.2, -0.6, 0.0])
-    model = replace(SlalomModel(np.zeros(5), np.zeros(5), Anchor(0.0, 0.0)), direct=direct)
-    down = np.argsort(-direct).tolist()
-    assert _greedy(model, inserting=False).tolist() == down
-    assert _greedy(model, inserting=True).tolist() == down
 
 
 def test_one_class_only():

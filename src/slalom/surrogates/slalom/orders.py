@@ -6,8 +6,8 @@ these are the k units with the smallest w_i (v_i − λ). λ = F(N) gives the gr
 order we take the λ whose whole path has the best mean probability: beyond a few log-odds it
 does not matter how far F goes, but how soon it gets there.
 
-With direct effects and a length curve it is no longer such a programme. They join the pulls
-at the weight a typical text has, and the greedy orders, unit by unit on F itself, compete.
+With direct effects (of files that have them) and a length curve it is no longer such a programme:
+they join the pulls at the weight a typical text has.
 """
 
 import numpy as np
@@ -18,49 +18,18 @@ from slalom.errors import InputError
 from slalom.surrogates.slalom.model import SlalomModel
 
 N_CANDIDATES = 128
-TINY = 1e-12
 
 
 def removal_order(model: SlalomModel) -> NDArray[np.intp]:
     """Units in the order of removal that makes F small as early as it can."""
     orders = _candidates(model)
-    if model.direct is not None:
-        orders = np.vstack([orders, _greedy(model, inserting=False)[::-1]])
     return np.asarray(orders[_probability(model, orders).argmin()][::-1])
 
 
 def insertion_order(model: SlalomModel) -> NDArray[np.intp]:
     """Units in the order of insertion that makes F large as early as it can."""
     orders = _candidates(model)[:, ::-1]
-    if model.direct is not None:
-        orders = np.vstack([orders, _greedy(model, inserting=True)])
     return np.asarray(orders[_probability(model, orders).argmax()])
-
-
-def _greedy(model: SlalomModel, *, inserting: bool) -> NDArray[np.intp]:
-    """One unit at a time: out goes what leaves F lowest, in comes what makes it highest."""
-    n_units = len(model.values)
-    present = np.full(n_units, 0.0 if inserting else 1.0)
-    step, sign = (1.0, -1.0) if inserting else (-1.0, 1.0)
-    order: list[int] = []
-    for _ in range(n_units):
-        scores = sign * _after(model, present, step)
-        scores[order] = np.inf
-        order.append(int(scores.argmin()))
-        present[order[-1]] += step
-    return np.array(order, dtype=np.intp)
-
-
-def _after(model: SlalomModel, present: FloatArray, step: float) -> FloatArray:
-    """F, less its length curve, once each unit in turn came (step 1) or went (−1)."""
-    weights, anchor_weight = model.weights()
-    direct = np.zeros_like(weights) if model.direct is None else model.direct
-    total = anchor_weight + present @ weights + step * weights
-    weighted = anchor_weight * float(model.anchor_values()) + present @ (weights * model.values)
-    weighted = weighted + step * weights * model.values
-    defined = total > TINY  # nothing is left without an anchor
-    score = np.where(defined, weighted, 0.0) / np.where(defined, total, 1.0)
-    return np.asarray(score + present @ direct + step * direct)
 
 
 def _candidates(model: SlalomModel) -> NDArray[np.intp]:

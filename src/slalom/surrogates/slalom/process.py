@@ -14,8 +14,9 @@ import numpy as np
 from slalom.document import BoolArray, FloatArray, IntArray
 from slalom.surrogates.base import Fit
 from slalom.surrogates.gp import Asked, Mean, Process
+from slalom.surrogates.kernel import variance_of_own
 from slalom.surrogates.quality import UNKNOWN, HeldOutQuality, loo_quality
-from slalom.surrogates.shapley_estimates import shapley_of_all, variance_of_all
+from slalom.surrogates.shapley_estimates import shapley_of_all
 from slalom.surrogates.slalom.model import Anchor, SlalomModel
 from slalom.surrogates.slalom.readouts import read_outs
 
@@ -119,7 +120,7 @@ def told_by_process(given: AllAsked) -> Told:
     scores, variances = _differences(process, slalom)
     if given.exact:
         own = shapley_of_all(given.present, given.columns)
-        known = given.noise * variance_of_all(n_units)
+        known = given.noise * variance_of_own(n_units)
         scores["shapley"], variances["shapley"] = own, np.full_like(own, known)
     else:
         scores["shapley"], variances["shapley"] = process.shapley(slalom, shares)
