@@ -2,18 +2,20 @@
 
 import json
 import sys
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarks import context
+from benchmarks import citations, context
 
 import slalom
 from chat_models import make_chat_model
 from slalom.language.attribute import attributed
+from slalom.language.scoring import AnswerScorer
 from slalom.metrics.table import METRICS
-from writers import FACTS, additive, scorer
+from writers import FACTS, KnownWriter, additive, scorer
 
 ROOT = Path(__file__).parent.parent
 
@@ -101,3 +103,37 @@ def test_every_metric_measures_an_answer() -> None:
     assert measured["top-3 drop"] == pytest.approx(7.0, abs=0.3)
     others = [slalom.explain(asked, asked.text, m, n_queries=30) for m in ("lime", "context-cite")]
     assert all(METRICS["LDS"].measure(asked, other) > 0.9 for other in others)
+
+
+@dataclass
+class Reader(KnownWriter):
+    """Says a word of the answer if any of the sources that say its sentence is shown."""
+
+    context: citations.Made | None = None
+
+    def log_odds(self, prompts, answer, *, tell):
+        end = answer.index(".") + 1
+        rows = []
+        for prompt in prompts:
+            known = [
+                any(self.context.sources[at] in prompt for at in carriers)
+                for carriers in self.context.carriers
+            ]
+            rows.append([3.0 * known[start >= end] for start, _ in self.tokens(prompt, answer)])
+        return np.array(rows)
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_citations_are_checked_against_the_model(number) -> None:
+    one = citations.made(number)
+    writer = Reader(additive, context=one)
+    sources = context.sources_of(list(one.sources))
+    asked = AnswerScorer(writer, sources, one.question, one.answer)
+    rows = list(citations.checked(asked, attributed(asked, n_queries=128), one))
+    assert [row["kind"] for row in rows] == [one.kind] * 2
+    for row, carriers in zip(rows, one.carriers, strict=True):
+        assert (row["right"], row["noise"]) == (sorted(carriers), [])
+        assert (row["false"], row["missed"]) == ([], [])
+        assert bool(row["said"]) == (len(carriers) > 1)
+        assert row["off"] == pytest.approx(0, abs=0.6)
+    assert "2 sentences" in citations.line(one.kind, rows)

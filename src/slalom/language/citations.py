@@ -90,7 +90,8 @@ def of_part(explanation: Explanation, part: str | Sequence[int]) -> Explanation:
         (found,) = run_local(scorer, Order(method, request), [document])
     except NotRecordedError:  # of another part it would have asked otherwise
         replayed = _replayed(method, queries_of(said))
-        (found,) = run_local(scorer, Order(replayed, request), [document])
+        no_more = replace(request, n_queries=len(said.present))
+        (found,) = run_local(scorer, Order(replayed, no_more), [document])
     assert isinstance(found, Explanation)  # errors are raised, not kept
     start = span[0]
     kept = [one for one, on in zip(said.spans, tokens, strict=True) if on]
