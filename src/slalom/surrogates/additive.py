@@ -228,8 +228,6 @@ def _model(
     return GamModel(tables, intercept, groups)
 
 
-ALPHA = 0.01
-N_ROUNDS, STILL = 1000, 1e-9  # the largest change of a weight in a round, relative to the largest
 N_FOLDS = 10  # that held-out residuals come from
 
 
@@ -237,7 +235,7 @@ N_FOLDS = 10  # that held-out residuals come from
 class LassoSurrogate:
     """ContextCite's estimate; `n_tokens` are those of the answer that the scores are about."""
 
-    alpha: float = ALPHA
+    alpha: float = 0.01
     n_tokens: int = 1
 
     def fit(self, observed: Observations) -> Fit:
@@ -287,12 +285,12 @@ def lasso(design: FloatArray, scores: FloatArray, alpha: float) -> FloatArray:
     n_rows, n_features = design.shape
     gram, pulls = design.T @ design / n_rows, design.T @ scores / n_rows
     weights = np.zeros(n_features)
-    for _ in range(N_ROUNDS):
+    for _ in range(1000):
         largest = 0.0
         for j in np.flatnonzero(gram.diagonal() > 0).tolist():
             left = pulls[j] - gram[j] @ weights + gram[j, j] * weights[j]
             new = np.sign(left) * max(abs(left) - alpha, 0.0) / gram[j, j]
             largest, weights[j] = max(largest, abs(new - weights[j])), new
-        if largest <= STILL * max(1.0, np.abs(weights).max(initial=0.0)):
+        if largest <= 1e-9 * max(1.0, np.abs(weights).max(initial=0.0)):
             break
     return weights

@@ -49,7 +49,7 @@ from slalom.surrogates.linalg import (
     solve_lower_transposed,
 )
 
-SPREAD_OF_MEAN, SPREAD_OF_SLOPE = 1.0, 0.3  # of m, of β
+SPREAD_OF_SLOPE = 0.3  # of β; that of m is 1
 LEAST_SPREAD = 1e-50  # of scores: numbers in files reach 1e100, whose squares over this are finite
 LEAST_EFFECT, LEAST_RATE, REACH = 0.3, 0.1, 3.0
 MEANS = np.log([1.0, 1.0, 0.5, 0.03, 0.03, 0.03, 0.1])  # of log B, Λ, c, s, r, v, τ²
@@ -57,12 +57,10 @@ SPREADS = np.array([0.1, 0.5, 1.5, 1.5, 1.5, 1.5, 1.5])  # theirs
 START = np.log([1.0, 1.0, 0.2, 0.03, 0.06, 0.03, 0.1])  # where the search begins
 CURVATURES = np.array([0.003, 0.006, 0.1, 0.03, 0.03, 0.03, 0.13])  # per row, roughly
 MAX_ROWS = 4000  # that are used
-BLOCK = 2000  # subsets that are predicted at a time
 N_SEARCHED = 500  # of them, by which the hyper-parameters are found
 FEW = 250  # searched rows up to which double precision costs next to nothing
-N_STEPS, N_TRIES, LONGEST = 4, 5, 1.0  # of the search; of a step's length; of one entry of a step
-JITTER = 1e-10  # part of τ², however small
-N_ORDERS, N_FEATURES, NEGLIGIBLE = 64, 32, 1e-6  # of the response's Shapley values
+N_STEPS = 4  # of the search
+N_ORDERS, N_FEATURES = 64, 32  # of the response's Shapley values
 
 
 class Parametric(Protocol):
@@ -173,7 +171,9 @@ class ScalePrior:
         effects = self.effects * (common * np.exp(self.freedom * theta[:n]))
         rates = self.rates * (reach * np.exp(self.freedom * theta[n : 2 * n]))
         together, size, response, missing, white = strengths
-        return Scales(effects, rates, together, size, response, missing, white + JITTER)
+        return Scales(
+            effects, rates, together, size, response, missing, white + 1e-10
+        )  # S has a root
 
 
 @dataclass(frozen=True, eq=False)
@@ -266,7 +266,7 @@ def most_likely(likelihood: Likelihood) -> FloatArray:
     steps: list[tuple[FloatArray, FloatArray]] = []
     for _ in range(N_STEPS):
         direction = -_quasi_newton(slope, steps, shape)
-        length = min(1.0, LONGEST / float(np.abs(direction).max()))
+        length = min(1.0, 1.0 / float(np.abs(direction).max()))  # a prior spread at most
         found = _line_search(likelihood, theta, direction, (value, slope, length))
         if found is None:
             break
@@ -285,7 +285,7 @@ def _line_search(
 ) -> tuple[FloatArray, float, FloatArray] | None:
     """The first of ever shorter steps that pays; None: none does."""
     value, slope, length = start
-    for _ in range(N_TRIES):
+    for _ in range(5):
         moved = theta + length * direction
         new_value, new_slope = likelihood(moved)
         if new_value <= value + 1e-4 * length * float(direction @ slope):
@@ -318,9 +318,7 @@ def _single(values: FloatArray) -> FloatArray:
 
 def _of_mean(one: Subsets, other: Subsets) -> FloatArray:
     """(m, k) the covariance that m and β bring."""
-    return np.asarray(
-        SPREAD_OF_MEAN**2 + SPREAD_OF_SLOPE**2 * one.level @ other.level.T, one.level.dtype
-    )
+    return np.asarray(1.0 + SPREAD_OF_SLOPE**2 * one.level @ other.level.T, one.level.dtype)
 
 
 @dataclass(frozen=True, eq=False)
@@ -398,7 +396,7 @@ def _root(rows: Subsets, noise: FloatArray, scales: Scales) -> tuple[Scales, Flo
 def _blocks(n_rows: int) -> list[IntArray]:
     """Rows at a time, at least one block: covariances of all at once may not fit in memory."""
     every = np.arange(n_rows, dtype=np.int32)
-    return [every[at : at + BLOCK] for at in range(0, max(n_rows, 1), BLOCK)]
+    return [every[at : at + 2000] for at in range(0, max(n_rows, 1), 2000)]
 
 
 def _used(asked: Asked) -> IntArray:
@@ -491,7 +489,7 @@ class Process:
         with_base = kernel.covariance(subsets, last, scales)[:, 0]
         with_base += _of_mean(subsets, last)[:, 0]
         alone = kernel.variances(subsets, scales) + scales.white
-        alone += SPREAD_OF_MEAN**2 + SPREAD_OF_SLOPE**2 * (subsets.level**2).sum(axis=1)
+        alone += 1.0 + SPREAD_OF_SLOPE**2 * (subsets.level**2).sum(axis=1)
         halves = solve_lower(self.root, (with_rows[:-1] - with_rows[-1]).T)
         prior = alone[:-1] + alone[-1] - 2.0 * with_base[:-1]
         left = np.maximum(prior - np.einsum("ij,ij->j", halves, halves), 0.0)
@@ -576,7 +574,7 @@ class _Paths:
 
     def response(self, rows: Subsets, weights: FloatArray) -> _Response:
         """For r = 1; few functions of p and size stand for the kernel, but at both ends."""
-        root, chosen = kernel.features_of(rows, N_FEATURES, NEGLIGIBLE)
+        root, chosen = kernel.features_of(rows, N_FEATURES, 1e-6)
         m, steps, n_columns = self.levels.shape
         log_sizes = np.log2(1.0 + np.tile(np.arange(float(steps)), m))
         on_way = kernel.placed(self.levels.reshape(m * steps, n_columns), log_sizes)

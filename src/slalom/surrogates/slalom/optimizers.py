@@ -83,9 +83,6 @@ def _ratio(noise: float, spread: float) -> float:
     return float(np.clip(noise / max(spread, 1e-300), WEAKEST, STRONGEST))
 
 
-LEAST = 1e-11  # ridges, next to none
-
-
 @dataclass(frozen=True)
 class Adam:
     """The paper's algorithm 1: first-order steps on random batches, from all zeros.
@@ -116,7 +113,9 @@ class Adam:
                 slope = first / (np.sqrt(second) + 1e-8)
             parameters -= rate * slope
         k = len(parameters)
-        problem = replace(problem, ridges=Ridges(np.full(k, LEAST), np.full(k, LEAST), np.zeros(0)))
+        problem = replace(
+            problem, ridges=Ridges(np.full(k, WEAKEST), np.full(k, WEAKEST), np.zeros(0))
+        )
         nothing = np.zeros((0, problem.scores.shape[1]))
         return problem, problem.at(parameters[:, :-1], nothing, parameters[:, -1])
 

@@ -25,7 +25,6 @@ from slalom.surrogates.slalom.model import SlalomModel, ramps
 from slalom.surrogates.slalom.shapley import Game, shapley_jacobian, shapley_values
 from slalom.surrogates.slalom.uncertainty import Moves
 
-ALL = 1e-12  # a unit with all the attention: removing it leaves nothing
 SHARED = ("importance", "share")  # what all classes have in common
 
 
@@ -140,7 +139,8 @@ class _Reading:
 
     @property
     def has_all(self) -> FloatArray:
-        return np.asarray(1.0 - self.share <= ALL)
+        """(m,) units with all the attention: removing one leaves nothing."""
+        return np.asarray(1.0 - self.share <= 1e-12)
 
     @property
     def share_alone(self) -> FloatArray:
