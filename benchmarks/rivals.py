@@ -8,7 +8,8 @@
     python -m benchmarks.rivals --page          the tables of docs/rivals.md, from the stored rows
 
 Reviews have 20 to 120 words, as many of each length. The players are their words; a word that is
-out is removed; a game's value is the log-odds of the last class. A peer estimates in a process of
+out is removed; a game's value is the log-odds of the last class, and 0 for the empty text where
+the classifier cannot read it (GPT-2, BLOOM). A peer estimates in a process of
 its own (rival_worker.py) and asks this one, which holds the classifier and counts what is asked.
 With t, t' two independent halves of orders (each order and its reverse), (φ − t)·(φ − t') is an
 unbiased squared error and t·t' an unbiased size; their ratio is the error of a review. Up to 14
@@ -32,7 +33,7 @@ import subprocess
 import tempfile
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from multiprocessing.connection import Connection, Listener
 from pathlib import Path
@@ -79,6 +80,27 @@ class Timed(Delegating):
         answers = self.classifier.logits(asked)
         self.spent += process_time() - start
         return answers
+
+
+class SilentOnNothing(Delegating):
+    """A classifier that cannot read the empty text: a game needs its value, which is set to 0."""
+
+    def __init__(self, classifier: Any) -> None:
+        self.classifier = classifier
+
+    def split(self, text: Any, units: Any = None, *, too_long: str = "error") -> Document:
+        document = self.classifier.split(text, units, too_long=too_long)
+        return replace(document, has_empty_query=True)
+
+    def logits(self, asked: Sequence[tuple[Document, Queries]]) -> list[FloatArray]:
+        shown = [(queries < document.n_units).any(axis=1) for document, queries in asked]
+        said = [np.zeros((len(rows), len(self.labels))) for rows in shown]
+        pairs = [(d, q[rows]) for (d, q), rows in zip(asked, shown, strict=True) if rows.any()]
+        answers = iter(self.classifier.logits(pairs))
+        for rows, each in zip(shown, said, strict=True):
+            if rows.any():
+                each[rows] = next(answers)
+        return said
 
 
 class Signed(Delegating):
@@ -400,6 +422,8 @@ def section(path: Path) -> str:
 
 def measure(given: argparse.Namespace) -> None:
     classifier = opened(given.model, given.device)
+    if not classifier.split("film").has_empty_query:
+        classifier = SilentOnNothing(classifier)
     classifier = Signed(classifier) if given.signed else classifier
     if given.texts:
         texts = of_file(given.texts, given.documents, given.longest)

@@ -6,9 +6,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarks.rivals import PAGE, Game, Store, Timed, contest, page, rivals, summary, table
+from benchmarks.rivals import (
+    PAGE,
+    Game,
+    SilentOnNothing,
+    Store,
+    Timed,
+    contest,
+    page,
+    rivals,
+    summary,
+    table,
+)
 
-from oracles import TEXT, linear_oracle, slalom_oracle
+from oracles import TEXT, NeverEmpty, linear_oracle, slalom_oracle
 from slalom.classifiers.cached import CachedClassifier
 
 
@@ -108,3 +119,15 @@ def test_the_summary_names_the_strongest_peer(tmp_path: Path) -> None:
 def test_the_page_has_the_tables_of_the_rows() -> None:
     text = PAGE.read_text(encoding="utf-8")
     assert page(text) == text, "run  python -m benchmarks.rivals --page"
+
+
+def test_the_empty_text_counts_0_where_it_cannot_be_read() -> None:
+    def ask(texts: list[str]) -> np.ndarray:
+        return np.column_stack([np.zeros(len(texts)), [len(text) for text in texts]])
+
+    game = game_of(SilentOnNothing(NeverEmpty(ask, ["a", "b"])))
+    masks = np.eye(game.document.n_units)[:3]
+    masks[1] = 0
+    lengths = [len(word) for word in TEXT.split()[:3]]
+    np.testing.assert_array_equal(game.values(masks), [lengths[0], 0.0, lengths[2]])
+    assert game.document.has_empty_query
