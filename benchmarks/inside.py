@@ -52,7 +52,7 @@ INNER = {  # module of the package → its names; those that are modules too
     "surrogates.slalom.model": "SlalomModel",
     "surrogates.slalom.process": "AllAsked ProcessModel told_by_process",
     "surrogates.slalom.readouts": "read_outs",
-    "surrogates.slalom.two_scores": "Known TwoScores balanced two_scores",
+    "surrogates.slalom.two_scores": "Known balanced two_scores",
     "views": "html",
     "views.brief": "brief",
     "views.html": "page",

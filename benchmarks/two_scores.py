@@ -11,7 +11,7 @@ sign       of value − empty is that of the Shapley value: strongest fifth of t
 found      rank correlations of importances and values, and mean changes in spreads
 again      rank correlations of two seeds
 inside     share of words whose 90 % interval holds what 6000 queries say; median error in spreads
-R²         held out: two scores alone, and the whole model
+R²         held out: two scores alone (and on fresh queries), and the whole model
 
 Then exact SLALOMs of 2 to 36 words, and plain sentences: whether the word with the largest
 measured removal is among the three with the largest share.
@@ -33,8 +33,8 @@ from benchmarks.inside import (
     FloatArray,
     Known,
     Observations,
+    SlalomModel,
     SubsetSizes,
-    TwoScores,
     balanced,
     two_scores,
 )
@@ -88,20 +88,17 @@ def texts_of(
     return found
 
 
-def with_many(classifier: Classifier, text: str, target: int) -> TwoScores:
-    """What the same fit gives with very many queries, of another seed."""
+def many(classifier: Classifier, text: str, target: int) -> Observations:
+    """Very many queries, of another seed."""
     document = classifier.split(text, None)
     samples = SubsetSizes().sample(document, N_MANY, np.random.default_rng(99))
     logits = np.asarray(next(iter(classifier.logits([(document, samples.queries)]))))
     others = np.delete(logits, target, axis=1)
     scores = logits[:, target] - np.logaddexp.reduce(others, axis=1)
     counts = document.count(samples.queries)
-    whole = document.count(document.full())[0]
-    seen = Observations(counts, scores, samples.weights, whole)
     assert samples.due is not None
-    seen = balanced(seen, samples.due)
-    found = two_scores(seen, Known(counts[:0], scores[:0]))
-    return found.expand(document.features)
+    weights = balanced(counts, samples.weights, samples.due)
+    return Observations(counts, scores, weights, document.count(document.full())[0])
 
 
 def compared(classifier: Classifier, name: str, kind: str, text: str) -> Row:
@@ -110,16 +107,19 @@ def compared(classifier: Classifier, name: str, kind: str, text: str) -> Row:
         slalom.explain(classifier, text, n_queries=N_QUERIES, seed=seed) for seed in (0, 1)
     )
     assert one.target_index is not None
-    truth = with_many(classifier, text, one.target_index)
+    assert one.anchor is not None
     first = np.unique(one.features, return_index=True)[1]  # equal words once
-    empty = one.anchor.value if one.anchor else 0.0
+    seen = many(classifier, text, one.target_index)
+    truth = two_scores(seen, Known(seen.counts[:0], seen.scores[:0]))
+    value, importance = (one.scores[score][first] for score in ("value", "importance"))
     row: Row = {
         "classifier": name,
         "kind": kind,
         "units": len(one.units),
         "r2": one.quality.r2,
         "two_scores": one.quality.two_scores,
-        "away": _kept((one.scores["value"] - empty)[first]),
+        "fresh": r2_of(SlalomModel(value, importance, one.anchor), seen),
+        "away": _kept(value - one.anchor.value),
         "shapley": _kept(one.scores["shapley"][first]),
     }
     for score in NAMES:
@@ -127,9 +127,17 @@ def compared(classifier: Classifier, name: str, kind: str, text: str) -> Row:
             "said": _kept(one.scores[score][first]),
             "error": _kept(one.errors[score][first]),
             "again": _kept(other.scores[score][first]),
-            "truth": _kept(truth.scores[score][first]),
+            "truth": _kept(truth.scores[score]),
         }
     return row
+
+
+def r2_of(described: SlalomModel, seen: Observations) -> float:
+    """How well a description does on queries that it has never seen."""
+    drawn = (seen.weights > 0) & (seen.counts.sum(axis=1) > 1)
+    weights, scores = seen.weights[drawn] / seen.weights[drawn].sum(), seen.scores[drawn]
+    missed = weights @ (scores - described.predict(seen.counts[drawn])) ** 2
+    return float(1.0 - missed / (weights @ (scores - weights @ scores) ** 2))
 
 
 def _kept(numbers: FloatArray) -> list[float]:
@@ -179,8 +187,8 @@ def _line(rows: list[Row]) -> FloatArray:
     right, n = np.sum([right_signs(row) for row in rows], axis=0)
     parts = [np.mean([list(told(row, score).values()) for row in rows], axis=0) for score in NAMES]
     fits = [
-        np.mean([row[name] for row in rows if row[name] is not None])
-        for name in ("two_scores", "r2")
+        np.mean([row[name] for row in rows if row.get(name) is not None])
+        for name in ("two_scores", "fresh", "r2")
     ]
     return np.concatenate([[right / n], *parts, fits])
 
@@ -188,7 +196,9 @@ def _line(rows: list[Row]) -> FloatArray:
 def _print(name: str, line: FloatArray) -> None:
     numbers = [f"{number:.2f}" for number in line]
     columns = "  ".join(" ".join(numbers[a:b]) for a, b in ((0, 1), (1, 6), (6, 11)))
-    print(f"{name:22s} {columns}  R² {numbers[11]} of {numbers[12]}", flush=True)
+    print(
+        f"{name:22s} {columns}  R² {numbers[11]} ({numbers[12]} fresh) of {numbers[13]}", flush=True
+    )
 
 
 def exact_models() -> Iterator[Row]:

@@ -27,12 +27,13 @@ from slalom.surrogates.kernel import variance_of_own
 from slalom.surrogates.shapley_estimates import FITTED_EMPTY
 from slalom.surrogates.slalom.fit import PlainSlalom, SlalomSurrogate
 from slalom.surrogates.slalom.process import AllAsked, Told
-from slalom.surrogates.slalom.two_scores import Known, balanced
+from slalom.surrogates.slalom.two_scores import Known, Unasked, balanced
 
 LEAST_QUERIES = 10  # of any method that fits a model
 N_REPEATS = 8  # queries that are asked anew
 SPARING = 16  # of a given number of queries one in so many, at most
 FIRST = 100  # queries among which they are
+MOST_UNASKED, PACE = 3000, 40  # subsets the two scores describe besides; × (rows / features)²
 ALL_ASKED = "all {} subsets were evaluated, so Shapley, removal and alone are exact"
 
 
@@ -106,7 +107,9 @@ class FollowUp:
 class Telling(Surrogate, Protocol):
     """A surrogate that has more to say once all was asked; only to such a one is more asked for."""
 
-    def told(self, asked: AllAsked, seen: Observations, known: Known) -> Told: ...
+    def told(
+        self, asked: AllAsked, seen: Observations, known: Known, unasked: Unasked | None
+    ) -> Told: ...
 
 
 @dataclass(frozen=True)
@@ -135,7 +138,7 @@ class SurrogateExplainer:
         sampled = yield from self.sampled(document, request)
         fit = self.surrogate.fit(sampled.seen)
         more = yield from self._asked_on(sampled, fit, request)
-        found = self.told(sampled, fit, more)
+        found = self.told(sampled, fit, more, request.seed)
         return more.case.explanation(found, method=self.name, seed=request.seed)
 
     def sampled(self, document: Document, request: Request) -> Asking[Sampled]:
@@ -191,10 +194,30 @@ class SurrogateExplainer:
         scores = case.scores_of(answers.logits)
         return FollowUp(replace(case, answers=kept), masks[answers.rows], scores)
 
-    def told(self, sampled: Sampled, fit: Fit, more: FollowUp) -> Found:
+    def _design(
+        self, sampled: Sampled, asked: BoolArray, seed: int
+    ) -> tuple[Observations, Unasked | None]:
+        """What was drawn, and more that could have been, by what each is to weigh."""
+        document, samples, rows = sampled.case.document, sampled.samples, sampled.rows
+        seen, n_drawn, rng = sampled.seen, len(samples.queries), np.random.default_rng(seed)
+        if not _shows_each_once(samples.queries, document.n_units).all():
+            return seen, None
+        n_more = min(MOST_UNASKED, int(PACE * (n_drawn / document.n_features) ** 2))
+        larger = self.sampler.sample(document, n_drawn + (n_more if n_more > n_drawn else 0), rng)
+        present, known = document.untied().count(larger.queries) > 0, set(row_keys(asked))
+        new = rng.permutation(np.flatnonzero([key not in known for key in row_keys(present)]))
+        counts = document.count(larger.queries[new])
+        weights = np.append(seen.weights, larger.weights[new])
+        if samples.due is not None and larger.due is not None:
+            due = np.append(samples.due[rows] / n_drawn, larger.due[new] / len(larger.due))
+            weights = balanced(np.vstack([seen.counts, counts]), weights, due)
+        unasked = Unasked(present[new], counts, weights[len(rows) :]) if len(new) else None
+        return replace(seen, weights=weights[: len(rows)]), unasked
+
+    def told(self, sampled: Sampled, fit: Fit, more: FollowUp, seed: int) -> Found:
         """All that is said of the text: what the fit says, or, of a method that asked on, what its
         surrogate says once it knows the answers beside the fit."""
-        case, document, seen = more.case, more.case.document, sampled.seen
+        case, document = more.case, more.case.document
         features, n_units = document.features, document.n_units
         if self.follow_up is None or not isinstance(self.surrogate, Telling):
             units = UnitScores.of(fit, features).with_answers(more, np.zeros_like(case.score))
@@ -213,10 +236,10 @@ class SurrogateExplainer:
                 exact=fit.exact,
             )
         else:
-            if sampled.samples.due is not None:
-                seen = balanced(seen, sampled.samples.due[sampled.rows])
+            asked = _all_asked(sampled, fit, more)
+            seen, unasked = self._design(sampled, asked.present, seed)
             beside = Known(document.count(queries_from_masks(more.present)), more.scores)
-            told = self.surrogate.told(_all_asked(sampled, fit, more), seen, beside)
+            told = self.surrogate.told(asked, seen, beside, unasked)
             every = {"shapley": np.ones(n_units, dtype=bool)} if told.exact else {}
             units = UnitScores(told.scores, told.errors, every).with_answers(more, more.empty)
             found = Found(

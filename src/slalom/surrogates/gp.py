@@ -19,14 +19,10 @@ The most likely of these are looked for by a few steps of L-BFGS on some of the 
 give one posterior: predictions, held-out residuals, Shapley values, and how sure they are. Rows
 that chose A, u and z seem to be explained better than others: variances are divided by f for it.
 
-How to use it: `Asked` holds the rows (which units each shows, one column of scores or one per
-class, what A says of the row without having seen it, the variance of an answer that is not the
-same when asked again); `Process.of(asked, strengths)` fits, with |φ_i(A)| as strengths; then
-`mean(present, A(present))`, `held_out()`, `shapley(A, φ(A))`, `variances_of_differences`.
-Any number of rows will do: with four to sixteen the priors decide most of it, effects are nearly
-those of a ridge regression, and only held-out residuals tell how good it is. Rows that A was
-fitted to must come with what A says without them, or p looks better than it is; rows of every
-size are worth it, as A misleads where no row of such a size was asked.
+How to use it: `Process.of(asked, strengths)`, with |φ_i(A)| as strengths; then
+`mean(present, A(present))`, `held_out()`, `shapley(A, φ(A))`, `variances_of_differences`,
+`errors_together`. Rows that A was fitted to must come with what A says without them, or p looks
+better than it is; rows of every size are worth it, as A misleads where none was asked.
 """
 
 from collections.abc import Callable
@@ -42,12 +38,7 @@ from slalom.schema import Within
 from slalom.surrogates import kernel
 from slalom.surrogates.base import contrasts_of
 from slalom.surrogates.kernel import Scales, Subsets
-from slalom.surrogates.linalg import (
-    cholesky,
-    diagonal_of,
-    solve_lower,
-    solve_lower_transposed,
-)
+from slalom.surrogates.linalg import cholesky, diagonal_of, solve_lower, solve_lower_transposed
 
 SPREAD_OF_SLOPE = 0.3  # of β; that of m is 1
 LEAST_SPREAD = 1e-50  # of scores: numbers in files reach 1e100, whose squares over this are finite
@@ -321,6 +312,11 @@ def _of_mean(one: Subsets, other: Subsets) -> FloatArray:
     return np.asarray(1.0 + SPREAD_OF_SLOPE**2 * one.level @ other.level.T, one.level.dtype)
 
 
+def _covariance(one: Subsets, other: Subsets, scales: Scales) -> FloatArray:
+    """(m, k) of all but the white part."""
+    return kernel.covariance(one, other, scales) + _of_mean(one, other)
+
+
 @dataclass(frozen=True, eq=False)
 class Mean:
     """The posterior mean: all that predictions take."""
@@ -363,10 +359,7 @@ class Mean:
         """(m, n_classes) as if none of them had been asked."""
         rows, weights = self._that_count
         blocks = [subsets.some(block) for block in _blocks(len(subsets))]
-        columns = [
-            (kernel.covariance(block, rows, self.scales) + _of_mean(block, rows)) @ weights
-            for block in blocks
-        ]
+        columns = [_covariance(block, rows, self.scales) @ weights for block in blocks]
         return self.frame.classes(np.concatenate(columns)) + self.frame.centre
 
     @cached_property
@@ -378,8 +371,7 @@ class Mean:
 
 def _root(rows: Subsets, noise: FloatArray, scales: Scales) -> tuple[Scales, FloatArray]:
     """L, with as much more τ² as it takes to have one: of data that A says exactly it is tiny."""
-    covariance = kernel.covariance(rows, rows, scales)
-    covariance += _of_mean(rows, rows)
+    covariance = _covariance(rows, rows, scales)
     while True:
         padded = covariance.copy()
         diagonal_of(padded)[:] += scales.white + noise
@@ -462,10 +454,8 @@ class Process:
 
     def held_out(self) -> FloatArray:
         """(N, n_classes) each row as predicted from all others."""
-        mean, others = (
-            self.mean,
-            np.delete(np.arange(len(self.mean.rows), dtype=np.int32), self.used),
-        )
+        mean, every = self.mean, np.arange(len(self.mean.rows), dtype=np.int32)
+        others = np.delete(every, self.used)
         found = mean.answers.copy()
         found[self.used] -= mean.frame.classes(self.weights / self.precisions[:, None])
         if len(others):
@@ -483,17 +473,36 @@ class Process:
         """(m, n_classes) of F(S) − F(base); `predicted` has the base's in its last row."""
         both, scales = np.vstack([present, base]), self.mean.scales
         subsets = self.mean.subsets(both, predicted)
-        with_rows = kernel.covariance(subsets, self.rows, scales) + _of_mean(subsets, self.rows)
+        with_rows = _covariance(subsets, self.rows, scales)
         with_rows += scales.white * (self.mean.located(both)[:, None] == self.used)
         last = subsets.some(np.array([-1], np.int32))
-        with_base = kernel.covariance(subsets, last, scales)[:, 0]
-        with_base += _of_mean(subsets, last)[:, 0]
+        with_base = _covariance(subsets, last, scales)[:, 0]
         alone = kernel.variances(subsets, scales) + scales.white
         alone += 1.0 + SPREAD_OF_SLOPE**2 * (subsets.level**2).sum(axis=1)
         halves = solve_lower(self.root, (with_rows[:-1] - with_rows[-1]).T)
         prior = alone[:-1] + alone[-1] - 2.0 * with_base[:-1]
         left = np.maximum(prior - np.einsum("ij,ij->j", halves, halves), 0.0)
         return np.asarray(left[:, None] * self._class_variances())
+
+    def errors_together(
+        self, present: BoolArray, predicted: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """How far subsets that were not asked may be off, (m, n_classes, q): the squares add up.
+
+        And (n_classes,) the variance of what belongs to one subset alone.
+        """
+        mean, scales, frame = self.mean, self.mean.scales, self.mean.frame
+        subsets = mean.subsets(present, predicted)
+        with_rows = _covariance(subsets, self.rows, scales)
+        halves = solve_lower(self.root, with_rows.T)
+        left = _covariance(subsets, subsets, scales)
+        left -= halves.T @ halves
+        diagonal_of(left)[:] += 1e-9 * float(diagonal_of(left).max())
+        root = cholesky(left)  # None: no more than rounding is left
+        root = np.diag(np.sqrt(np.maximum(diagonal_of(left), 0.0))) if root is None else root
+        errors = np.tril(root)[:, None, :, None] * frame.contrasts[:, None, :]
+        errors = errors.reshape(len(present), len(frame.contrasts), -1)
+        return frame.spread / np.sqrt(self.honesty) * errors, scales.white * self._class_variances()
 
     def _class_variances(self) -> FloatArray:
         """(n_classes,) of one column's variance, in the scores' own unit."""

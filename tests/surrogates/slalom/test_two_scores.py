@@ -47,7 +47,7 @@ def test_two_classes_say_what_their_difference_says():
     np.testing.assert_allclose(two.scores["importance"], one.scores["importance"], atol=1e-4)
     np.testing.assert_allclose(2 * two.scores["value"][:, 1], one.scores["value"], atol=1e-3)
     np.testing.assert_allclose(two.errors["importance"], one.errors["importance"], rtol=1e-3)
-    assert two.quality.r2 == pytest.approx(one.quality.r2, abs=1e-4)
+    assert two.r2 == pytest.approx(one.r2, abs=1e-4)
 
 
 def test_intervals_hold_what_many_queries_say():
@@ -88,7 +88,7 @@ def test_what_always_says_the_same_has_no_values():
     found = described(counts, np.full(100, 1.5))
     np.testing.assert_allclose(found.scores["value"], 1.5, atol=1e-9)
     np.testing.assert_allclose(found.scores["importance"], 0.0, atol=1e-9)
-    assert found.quality.r2 is None
+    assert found.r2 is None
     assert (found.errors["importance"] > 0.5).all()
 
 
@@ -108,6 +108,6 @@ def test_a_prior_helps_where_answers_do_not_tell():
     seen = Observations(counts, world(counts), np.ones(40), np.ones(N_WORDS))
     off_by = {}
     for prior in (None, told):
-        found = two_scores(seen, Known(counts[:0], seen.scores[:0]), prior)
+        found = two_scores(seen, Known(counts[:0], seen.scores[:0]), prior=prior)
         off_by[prior] = [np.abs(found.scores[n] - truth.scores[n]).mean() for n in truth.scores]
     assert (np.array(off_by[told]) < 0.8 * np.array(off_by[None])).all()

@@ -41,7 +41,7 @@ from slalom.surrogates.slalom.optimizers import by_evidence
 from slalom.surrogates.slalom.process import AllAsked, Told, told_by_process
 from slalom.surrogates.slalom.readouts import read_outs, standard_errors
 from slalom.surrogates.slalom.recovery import Recovered, recovered
-from slalom.surrogates.slalom.two_scores import Known, two_scores
+from slalom.surrogates.slalom.two_scores import Known, Unasked, predicted, two_scores
 from slalom.surrogates.slalom.uncertainty import left_out, moves_of, unasked
 
 VALUE, IMPORTANCE, LENGTH = 0.25, 0.4, 10.0  # strengths
@@ -126,16 +126,19 @@ class SlalomSurrogate:
         freer = [Folded.of(frame, _freer(problem), DECIDED * best.missed) for problem in problems]
         return min(best, *freer, key=_missed).fit()
 
-    def told(self, asked: AllAsked, seen: Observations, known: Known) -> Told:
+    def told(
+        self, asked: AllAsked, seen: Observations, known: Known, unasked: Unasked | None
+    ) -> Told:
         """What is said of the text with all that was asked: by the process, and the two scores."""
         told = told_by_process(asked)
-        two = two_scores(seen, known, self.prior).expand(asked.features)
+        beyond = None if unasked is None else predicted(unasked, told)
+        two = two_scores(seen, known, beyond, prior=self.prior).expand(asked.features)
         return replace(
             told,
             scores=told.scores | two.scores,
             errors=told.errors | two.errors,
             anchor=two.anchor,
-            two_scores=two.quality.r2,
+            two_scores=two.r2,
         )
 
     def _problem(self, frame: FittedRows, prior: Prior | None) -> Problem:

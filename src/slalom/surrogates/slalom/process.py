@@ -104,6 +104,7 @@ class Told:
     quality: HeldOutQuality
     parts: dict[str, float]  # share of the variation, by part
     exact: bool  # every subset was asked
+    process: Process
     anchor: Anchor | None = None
     two_scores: float | None = None  # R² of value and importance alone
 
@@ -136,6 +137,7 @@ def told_by_process(given: AllAsked) -> Told:
         quality,
         _parts(given, slalom, held_out, r2=quality.r2),
         given.exact,
+        process,
     )
 
 

@@ -11,14 +11,20 @@ cannot be asked, v_0 is the mean answer to the shortest tenth of the queries. St
 ridges do not depend on the number of queries, so they belong to the definition. Classes share
 importances; every class has its own range.
 
+Two scores leave much of what a classifier says undescribed, and what they leave of a few hundred
+queries would move them. So they also describe subsets that were not asked, as predicted by the
+whole model, which leaves less (`Predicted`).
+
 Answers of an exact SLALOM come back as it is, whatever its values (recovery.py).
 
 Standard errors say how far the same fit with every query asked may be: with H half the true second
-derivatives and r_k left-one-out residuals, row k moves the parameters by H⁻¹ J_kᵀ π_k r_k, and the
-squares add up, less for sizes of which much was asked: nothing where all subsets of it were. With
-fewer answers than parameters (one word; few queries) each may be one off, in u and in s, besides;
-so it may where a few answers make nearly all of the difference. So may, by a standard error, an
-end of the range or a v_0 that was estimated.
+derivatives and r_k residuals, row k moves the parameters by H⁻¹ J_kᵀ π_k r_k, and the squares add
+up, less for sizes of which much was asked: nothing where all subsets of it were. Residuals are
+those of the description on all its rows, since others would have been drawn, and those of the whole
+model on rows it has not seen, since it predicts the rest. With fewer answers than parameters (one
+word; few queries) each may be one off, in u and in s, besides; so it may where a few answers make
+nearly all of the difference. So may, by a standard error, an end of the range or a v_0 that was
+estimated.
 """
 
 from collections.abc import Iterator
@@ -29,11 +35,12 @@ from numpy.typing import NDArray
 
 from slalom.document import BoolArray, FloatArray, IntArray
 from slalom.surrogates.base import Observations
-from slalom.surrogates.quality import HeldOutQuality, loo_quality, sampled_rows
+from slalom.surrogates.quality import loo_quality, sampled_rows
 from slalom.surrogates.rows import Rows
 from slalom.surrogates.slalom.model import Anchor, Prior, SlalomModel
 from slalom.surrogates.slalom.newton import (
     Bounded,
+    Factors,
     Place,
     Problem,
     Ridges,
@@ -41,9 +48,16 @@ from slalom.surrogates.slalom.newton import (
     gauss_newton,
     system_at,
 )
+from slalom.surrogates.slalom.process import Told
 from slalom.surrogates.slalom.readouts import read_outs, standard_errors
 from slalom.surrogates.slalom.recovery import recovered
-from slalom.surrogates.slalom.uncertainty import Moves, left_out, moves_of, unasked
+from slalom.surrogates.slalom.uncertainty import (
+    Moves,
+    left_out,
+    moves_of,
+    moves_together,
+    unasked,
+)
 
 VALUE_RIDGE, IMPORTANCE_RIDGE = 0.04, 0.02
 REACH = 2.0  # half ranges that a value may lie from the middle
@@ -52,7 +66,8 @@ TAILS = (0.01, 0.99)  # quantiles of the random subsets' answers that make the r
 ANCHOR_START = 1.1  # importance of the anchor to begin with
 TOLERANCE, ROUGHLY = 1e-9, 1e-6  # relative fall of the objective that ends a descent
 TINY = 1e-12
-WIDER = 1.2  # standard errors than linear ones: what bends, and the range, is estimated too
+N_JUDGED = 300  # predicted rows whose errors stand for those of all
+WIDER, WIDER_BEYOND = 1.2, 1.35  # than linear errors: what bends, ranges, scales are estimated
 TWO_SCORES = ("value", "importance", "share", "linearised", "gradient")
 
 
@@ -65,13 +80,56 @@ class Known:
 
 
 @dataclass(frozen=True, eq=False)
+class Unasked:
+    """More subsets of the design than were asked."""
+
+    present: BoolArray  # (q, n_units)
+    counts: FloatArray  # (q, n_features)
+    weights: FloatArray  # (q,) beside those of the rows that were asked
+
+
+@dataclass(frozen=True, eq=False)
+class Predicted:
+    """The same, as the whole model says it, and how far that may be off."""
+
+    counts: FloatArray  # (q, n_features)
+    scores: FloatArray  # (q, n_classes)
+    weights: FloatArray  # (q,)
+    errors: FloatArray  # (p, n_classes, r) of the first p together: squares add up to a variance
+    own: FloatArray  # (n_classes,) variance of what belongs to each alone
+    r2: float | None  # of the whole model, on rows it has not seen
+
+    def of_columns(self, used: slice) -> "Predicted":
+        scores, errors = self.scores[:, used], self.errors[:, used]
+        return replace(self, scores=scores, errors=errors, own=self.own[used])
+
+    def after(self, rows: Observations) -> Observations:
+        return replace(
+            rows,
+            counts=np.vstack([rows.counts, self.counts]),
+            scores=np.vstack([rows.scores, self.scores]),
+            weights=np.append(rows.weights, self.weights),
+        )
+
+
+def predicted(unasked: Unasked, told: Told) -> Predicted:
+    """What the whole model says of these, and how sure it is of the first ones."""
+    shown = unasked.present.astype(np.float64)
+    scores = told.model.predict(shown).reshape(len(shown), -1)
+    some = slice(None, N_JUDGED)
+    by_slalom = told.model.fitted.predict(shown[some]).reshape(-1, scores.shape[1])
+    errors, own = told.process.errors_together(unasked.present[some], by_slalom)
+    return Predicted(unasked.counts, scores, unasked.weights, errors, own, told.quality.r2)
+
+
+@dataclass(frozen=True, eq=False)
 class TwoScores:
     """What is read off the description, per feature, with standard errors."""
 
     scores: dict[str, FloatArray]  # value, importance, share, linearised, gradient
     errors: dict[str, FloatArray]  # the same shapes
     anchor: Anchor
-    quality: HeldOutQuality  # of the description alone, on rows that were not fitted
+    r2: float | None  # of the description alone, on rows that it has not seen
 
     def expand(self, features: IntArray) -> "TwoScores":
         """The same per unit, given the feature of each."""
@@ -81,17 +139,23 @@ class TwoScores:
         )
 
 
-def balanced(seen: Observations, due: FloatArray) -> Observations:
-    """The same with weights by which all rows of a size weigh what they are to weigh together.
+def balanced(counts: FloatArray, weights: FloatArray, due: FloatArray) -> FloatArray:
+    """Weights by which all rows of a size weigh what they are to weigh together.
 
     Of some sizes more rows are drawn than the design asks for: there are no others left.
     """
-    sizes, fitted = seen.counts.sum(axis=1).astype(int), seen.weights > 0
+    sizes, fitted = counts.sum(axis=1).astype(int), weights > 0
     of_size = np.maximum(np.bincount(sizes, fitted)[sizes], 1.0)
-    return replace(seen, weights=np.where(fitted, due / of_size, 0.0))
+    return np.where(fitted, due / of_size, 0.0)
 
 
-def two_scores(seen: Observations, known: Known, prior: Prior | None = None) -> TwoScores:
+def two_scores(
+    seen: Observations,
+    known: Known,
+    beyond: Predicted | None = None,
+    *,
+    prior: Prior | None = None,
+) -> TwoScores:
     """The two scores of every feature, and what follows from them; ridges pull to the prior."""
     columns = seen.scores.reshape(len(seen.scores), -1)
     counts = np.vstack([seen.counts, known.counts])
@@ -100,26 +164,34 @@ def two_scores(seen: Observations, known: Known, prior: Prior | None = None) -> 
     if exact is not None:
         k, n_classes = exact.values.shape
         still = Moves(np.zeros((n_classes, k, 1)), np.zeros((k, 1)))
-        return _read(exact.values, exact.importances, still, seen, HeldOutQuality(1.0, 0.0, 0.0))
+        return _read(exact.values, exact.importances, still, seen, 1.0)
     compete = _sums_to_zero(columns)
     mirrored = np.array([[-1.0], [1.0]]) if compete and columns.shape[1] == 2 else None
-    if mirrored is not None:  # one of two says it all
-        columns, scores = columns[:, 1:], scores[:, 1:]
+    used = slice(1, None) if mirrored is not None else slice(None)  # one of two says it all
+    if mirrored is not None:
         prior = prior and replace(prior, values=prior.values[:, 1:])
-    values, importances, moves, quality = _described(
-        replace(seen, scores=columns), counts, scores, prior
+    values, importances, moves, r2 = _described(
+        replace(seen, scores=columns[:, used]),
+        counts,
+        scores[:, used],
+        beyond and beyond.of_columns(used),
+        prior,
     )
     if mirrored is not None:
         values, moves = values @ mirrored.T, moves.of_classes(mirrored)
     elif compete:
         values = values - values.mean(axis=1, keepdims=True)
         moves = replace(moves, values=moves.values - moves.values.mean(axis=0))
-    return _read(values, importances, moves, seen, quality)
+    return _read(values, importances, moves, seen, r2)
 
 
 def _described(
-    seen: Observations, counts: FloatArray, scores: FloatArray, prior: Prior | None
-) -> tuple[FloatArray, FloatArray, Moves, HeldOutQuality]:
+    seen: Observations,
+    counts: FloatArray,
+    scores: FloatArray,
+    beyond: Predicted | None,
+    prior: Prior | None,
+) -> tuple[FloatArray, FloatArray, Moves, float | None]:
     """Values, importances, their errors, and how well they describe rows they have not seen."""
     fitted = seen.weights > 0
     rows = Observations(
@@ -128,17 +200,22 @@ def _described(
     sizes = counts.sum(axis=1)
     nothing, ends = sizes == 0, (sizes <= 1) | (sizes == seen.document_counts.sum())
     empty = scores[nothing][0] if nothing.any() else None
-    shown = Rows.of(np.hstack([rows.counts, np.ones((len(rows.counts), 1))]))
-    problem = description(shown, rows.scores, rows.weights, range_of(scores, ends), empty)
+    described = rows if beyond is None else beyond.after(rows)
+    shown = Rows.of(np.hstack([described.counts, np.ones((len(described.counts), 1))]))
+    problem = description(shown, described.scores, described.weights, range_of(scores, ends), empty)
     if prior is not None:
         problem = _towards(problem, prior)
-    place = descend(problem, problem.start(), TOLERANCE)
-    unseen = unasked(rows.counts, rows.document_counts)
-    moves, quality = _judge(problem, place, rows, unseen)
-    if unseen.any():
+    place = problem.start()
+    if beyond is not None:  # most of the way on fewer rows
+        near = problem.rows(np.arange(len(described.scores)) < len(rows.scores))
+        place = descend(near, near.start(), ROUGHLY)
+        place = problem.at(place.bent, place.effects, place.importances)
+    place = descend(problem, place, TOLERANCE)
+    moves, r2 = _judge(problem, place, rows, beyond)
+    if unasked(rows.counts, rows.document_counts).any():
         for other in _estimated_otherwise(problem, scores, ends, sizes):
             moves = moves.beside(place, _optimum_near(problem, place, other))
-    return place.values, place.importances, moves, quality
+    return place.values, place.importances, moves, r2
 
 
 def _sums_to_zero(scores: FloatArray) -> bool:
@@ -232,25 +309,60 @@ def _of_shortest(scores: FloatArray, sizes: FloatArray) -> FloatArray:
 
 
 def _judge(
-    problem: Problem, place: Place, rows: Observations, unseen: FloatArray
-) -> tuple[Moves, HeldOutQuality]:
+    problem: Problem, place: Place, rows: Observations, beyond: Predicted | None
+) -> tuple[Moves, float | None]:
     """Standard errors, and how well the description holds for rows it has not seen."""
-    gauss = gauss_newton(problem, place)
-    left = left_out(problem, place, gauss)
-    factors = system_at(problem, place, full=True).factored(0.0) or gauss
-    quality = loo_quality(
-        left if unseen.any() else place.residuals,
-        rows.scores,
-        weights=rows.weights,
-        n_parameters=0,
-        by=sampled_rows(rows.counts),
-    )
-    moves = moves_of(problem, place, factors, np.sqrt(unseen)[:, None] * left)
-    unknown = 1.0 if quality.r2 is None and unseen.any() else np.sqrt(_open_share(problem))
+    unseen = unasked(rows.counts, rows.document_counts)
+    factors = system_at(problem, place, full=True).factored(0.0) or gauss_newton(problem, place)
+    if beyond is None:
+        left = left_out(problem, place, gauss_newton(problem, place))
+        if not unseen.any():
+            left = place.residuals
+        r2 = loo_quality(
+            left,
+            rows.scores,
+            weights=rows.weights,
+            n_parameters=0,
+            by=sampled_rows(rows.counts),
+        ).r2
+        moves = moves_of(problem, place, factors, np.sqrt(unseen)[:, None] * left)
+    else:
+        r2 = _r2_beyond(problem, place, rows, beyond)
+        moves = _moves_beyond(problem, place, factors, rows, beyond)
+    unknown = 1.0 if r2 is None and unseen.any() else np.sqrt(_open_share(rows.scores, problem))
     free = unknown * np.eye(len(place.values))  # each parameter one off, as if nothing spoke of it
-    slopes = problem.slopes(place).T[:, :, None]
-    values = np.concatenate([WIDER * moves.values, slopes * free], axis=2)
-    return Moves(values, np.hstack([WIDER * moves.importances, free])), quality
+    slopes, wider = problem.slopes(place).T[:, :, None], WIDER if beyond is None else WIDER_BEYOND
+    values = np.concatenate([wider * moves.values, slopes * free], axis=2)
+    return Moves(values, np.hstack([wider * moves.importances, free])), r2
+
+
+def _r2_beyond(
+    problem: Problem, place: Place, rows: Observations, beyond: Predicted
+) -> float | None:
+    """What the description holds of what the whole model holds of the answers."""
+    if beyond.r2 is None:
+        return None
+    described = beyond.after(rows)
+    drawn = sampled_rows(described.counts)
+    weights, scores = described.weights[drawn], described.scores[drawn]
+    spread = weights @ ((scores - np.average(scores, axis=0, weights=weights)) ** 2).sum(axis=1)
+    missed = weights @ (place.residuals[drawn] ** 2).sum(axis=1)
+    return beyond.r2 * float(1.0 - missed / spread)
+
+
+def _moves_beyond(
+    problem: Problem, place: Place, factors: Factors, rows: Observations, beyond: Predicted
+) -> Moves:
+    """By what the whole model misses, and since other subsets could have been described."""
+    n_asked, described = len(rows.scores), beyond.after(rows)
+    alone = unasked(described.counts, rows.document_counts)[:, None] * place.residuals**2
+    alone[n_asked:] += beyond.own
+    moves = moves_of(problem, place, factors, np.sqrt(alone))
+    at = np.arange(len(problem.scores)) - n_asked
+    some = problem.rows((at >= 0) & (at < len(beyond.errors)))
+    there = some.at(place.bent, place.effects, place.importances)
+    share = beyond.weights.sum() / described.weights.sum()
+    return moves.and_of(moves_together(some, there, factors, share * beyond.errors))
 
 
 def grouped_errors(
@@ -289,12 +401,12 @@ def _summed(rows: Rows, groups: NDArray[np.intp]) -> FloatArray:
     return sums
 
 
-def _open_share(problem: Problem) -> float:
+def _open_share(answers: FloatArray, problem: Problem) -> float:
     """Of all there is to know, no answer for it; classes that sum to 0 say one thing less."""
-    (n, n_classes), m = problem.scores.shape, problem.n_features
+    (n, n_classes), m = answers.shape, problem.n_features
     free = max(1, n_classes - 1)
-    answers = (n - 1) * free if problem.weights.any() else 0
-    return float(max(0.0, 1.0 - answers / (m * (free + 1))))
+    told = (n - 1) * free if problem.weights.any() else 0
+    return float(max(0.0, 1.0 - told / (m * (free + 1))))
 
 
 def _read(
@@ -302,7 +414,7 @@ def _read(
     importances: FloatArray,
     moves: Moves,
     seen: Observations,
-    quality: HeldOutQuality,
+    r2: float | None,
 ) -> TwoScores:
     """Scores of a feature's single occurrence, and how they answer to the parameters."""
     one, m = seen.scores.ndim == 1, len(values) - 1
@@ -312,4 +424,4 @@ def _read(
     model = SlalomModel(values[:m, 0] if one else values[:m], importances[:m], anchor)
     scores = read_outs(model, seen.document_counts)
     errors = standard_errors(model, seen.document_counts, moves)
-    return TwoScores({name: scores[name] for name in TWO_SCORES}, errors, anchor, quality)
+    return TwoScores({name: scores[name] for name in TWO_SCORES}, errors, anchor, r2)

@@ -35,10 +35,12 @@ class Moves:
     def beside(self, place: Place, other: Place) -> "Moves":
         """And where the optimum is if something else were a standard error off."""
         values = (other.values - place.values).T[:, :, None]
-        importances = (other.importances - place.importances)[:, None]
+        return self.and_of(Moves(values, (other.importances - place.importances)[:, None]))
+
+    def and_of(self, others: "Moves") -> "Moves":
         return Moves(
-            np.concatenate([self.values, values], axis=2),
-            np.hstack([self.importances, importances]),
+            np.concatenate([self.values, others.values], axis=2),
+            np.hstack([self.importances, others.importances]),
         )
 
 
@@ -74,7 +76,20 @@ def moves_of(problem: Problem, place: Place, factors: Factors, residuals: FloatA
     """How each row, missed by so much (n, n_classes), moves the parameters."""
     own, shared = derivatives(problem, place)
     pulls = problem.weights * residuals.T  # (n_classes, n)
-    linear, importances = factors.solve(own * pulls[:, None], (shared * pulls[:, None]).sum(axis=0))
+    return _moves(
+        problem, place, factors.solve(own * pulls[:, None], (shared * pulls[:, None]).sum(axis=0))
+    )
+
+
+def moves_together(problem: Problem, place: Place, factors: Factors, errors: FloatArray) -> Moves:
+    """How errors of several rows at once, (n, n_classes, r), move the parameters."""
+    own, shared = derivatives(problem, place)
+    pulls = np.moveaxis(problem.weights[:, None, None] * errors, 1, 0)  # (n_classes, n, r)
+    return _moves(problem, place, factors.solve(own @ pulls, (shared @ pulls).sum(axis=0)))
+
+
+def _moves(problem: Problem, place: Place, solved: tuple[FloatArray, FloatArray]) -> Moves:
+    linear, importances = solved
     values = problem.slopes(place).T[:, :, None] * linear[:, : len(place.values)]
     return Moves(values, importances - importances[: problem.n_features].mean(axis=0))
 
