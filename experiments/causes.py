@@ -66,7 +66,7 @@ def cancelled(tables: Tables) -> str | None:
         return None
     return (
         "its notebook computes the size of the mean difference, in which errors cancel: "
-        f"of parameters it is {spread(closed, 5)} by the closed form and {spread(fitted, 5)} "
+        f"of parameters it is {spread(closed, 7)} by the closed form and {spread(fitted, 7)} "
         f"fitted, where importances are off by {spread(true, 3)}"
     )
 
