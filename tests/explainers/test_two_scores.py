@@ -73,3 +73,38 @@ def test_the_same_holds_for_values_of_another_seed():
         off = np.abs(one.scores[name] - other.scores[name])
         both = np.hypot(one.errors[name], other.errors[name])
         assert np.mean(off <= 1.645 * both) > 0.8
+
+
+@pytest.mark.parametrize("spread", [0.0, 1e-15])
+def test_answers_that_never_change_have_no_two_scores(spread):
+    """Neither the queries nor what the whole model predicts of others has anything to describe."""
+
+    def logits(texts):
+        return np.array([[1.0, 2.0 + spread * (len(text) % 3)] for text in texts])
+
+    classifier = slalom.FunctionClassifier(logits, labels=["a", "b"], gives="logits")
+    found = slalom.explain(classifier, "one two three four five six seven", n_queries=40)
+    assert found.quality.two_scores is None
+    assert np.isfinite(found.scores["value"]).all()
+
+
+def test_other_queries_give_nearly_the_same_two_scores():
+    """What two scores leave of 200 queries would move them; of 3000 predicted ones, little."""
+    rng = np.random.default_rng(3)
+    words = [f"w{number}" for number in range(20)]
+    effects, values, importances = rng.normal(size=(3, len(words)))
+
+    def logits(texts):
+        shown = np.array([[word in text.split() for word in words] for text in texts])
+        weights = np.append(shown * np.exp(importances), np.ones((len(texts), 1)), axis=1)
+        attended = (weights[:, :-1] @ values) / weights.sum(axis=1)
+        score = 3.0 * attended + shown @ effects / 3.0
+        return np.stack([np.zeros_like(score), score], axis=1)
+
+    classifier = slalom.FunctionClassifier(logits, labels=["a", "b"], gives="logits")
+    one, other = (
+        slalom.explain(classifier, " ".join(words), target=1, n_queries=200, seed=seed)
+        for seed in (0, 1)
+    )
+    for name in ("value", "importance"):
+        assert np.corrcoef(one.scores[name], other.scores[name])[0, 1] > 0.88, name  # importances .81 by queries alone

@@ -146,7 +146,7 @@ class Problem:
             self,
             counts=Rows.of(self.counts.dense()[kept]),
             scores=self.scores[kept],
-            weights=weights * (self.weights.sum() / weights.sum()),
+            weights=weights * (self.weights.sum() / (weights.sum() or 1.0)),
             fixed=self.fixed[kept],
         )
 

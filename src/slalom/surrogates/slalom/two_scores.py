@@ -347,7 +347,7 @@ def _r2_beyond(
     weights, scores = described.weights[drawn], described.scores[drawn]
     spread = weights @ ((scores - np.average(scores, axis=0, weights=weights)) ** 2).sum(axis=1)
     missed = weights @ (place.residuals[drawn] ** 2).sum(axis=1)
-    return beyond.r2 * float(1.0 - missed / spread)
+    return beyond.r2 * float(1.0 - missed / spread) if spread > 0 else None
 
 
 def _moves_beyond(
