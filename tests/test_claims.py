@@ -68,7 +68,7 @@ CLAIMS = [
     ("docs/methods/slalom.md", f"means over {gp.N_ORDERS} orders"),
     (
         "docs/vocabulary.md",
-        f"`n_queries` queries ({default(FIT, 'n_queries')})",
+        f"`n_queries` ({default(FIT, 'n_queries')})",
     ),
     ("docs/vocabulary.md", f"`least_documents` ({default(FIT, 'least_documents')}) documents"),
     ("docs/vocabulary.md", f"at most {vocabulary_fit.MAX_ENTRIES} tokens get one of their own"),

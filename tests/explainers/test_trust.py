@@ -24,7 +24,7 @@ def test_redundant_evidence_is_not_trusted_where_it_fails(seed):
 def test_an_odd_empty_text_carries_nothing():
     for kind in ("parity, empty odd", "xors, empty -13.8", "xors, empty -30", "xors, empty -100"):
         row = judged(kind, "slalom", 12, 0)
-        assert row["r2"] is None or -0.2 < row["r2"] - row["fresh"] < 0.15, row
+        assert row["r2"] is None or -0.25 < row["r2"] - row["fresh"] < 0.15, row
         assert row["trust"] == "low" or row["fresh"] > 0.5, row
 
 
