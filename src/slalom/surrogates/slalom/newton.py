@@ -290,34 +290,37 @@ def descend(problem: Problem, place: Place, tolerance: float, max_steps: int = M
     """Damped steps, downhill only, until the objective falls by less than that share of itself."""
     damping, full = 1e-3, False
     for _ in range(max_steps):
-        system = system_at(problem, place, full=full)
-        moved = None
-        while moved is None and damping < 1e10:
-            moved = _moved(problem, place, system, damping)
+        system, enough = system_at(problem, place, full=full), tolerance * place.objective
+        moved, hoped = None, np.inf
+        while moved is None and hoped > enough and damping < 1e10:
+            moved, hoped = _moved(problem, place, system, damping)
             damping = damping * 10 if moved is None else max(damping / 10, 1e-9)
         if moved is None:
             break
         fall = place.objective - moved.objective
         place = moved
-        if fall <= tolerance * place.objective:
+        if fall <= enough:
             break
         full = full or fall <= NEAR * place.objective
     return place
 
 
-def _moved(problem: Problem, place: Place, system: System, damping: float) -> Place | None:
-    """Where a step leads; None: nowhere, or not down."""
+def _moved(
+    problem: Problem, place: Place, system: System, damping: float
+) -> tuple[Place | None, float]:
+    """Where a step leads, and how far down it should; None: nowhere, or not down."""
     factors = system.factored(damping)
     if factors is None:
-        return None
+        return None, np.inf
     linear, importances = factors.solve(system.downhill[:, :, None], system.pull[:, None])
+    hoped = float(np.vdot(system.downhill, linear) + np.vdot(system.pull, importances))
     k, linear = len(place.bent), linear[:, :, 0].T.clip(-STEP_BOUND, STEP_BOUND)
     moved = problem.at(
         place.bent + linear[:k],
         place.effects + linear[k:],
         place.importances + importances[:, 0].clip(-STEP_BOUND, STEP_BOUND),
     )
-    return moved if moved.objective < place.objective else None
+    return (moved if moved.objective < place.objective else None), hoped
 
 
 def gauss_newton(problem: Problem, place: Place) -> Factors:

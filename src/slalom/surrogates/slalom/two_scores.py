@@ -67,7 +67,8 @@ ANCHOR_START = 1.1  # importance of the anchor to begin with
 TOLERANCE, ROUGHLY = 1e-9, 1e-6  # relative fall of the objective that ends a descent
 TINY = 1e-12
 N_JUDGED = 300  # predicted rows whose errors stand for those of all
-WIDER, WIDER_BEYOND = 1.2, 1.35  # than linear errors: what bends, ranges, scales are estimated
+WIDER = 1.2, 1.2  # than linear errors, of values and importances: what bends is left out
+WIDER_BEYOND = 1.2, 1.5  # so are the scales of the whole model
 TWO_SCORES = ("value", "importance", "share", "linearised", "gradient")
 
 
@@ -332,8 +333,8 @@ def _judge(
     unknown = 1.0 if r2 is None and unseen.any() else np.sqrt(_open_share(rows.scores, problem))
     free = unknown * np.eye(len(place.values))  # each parameter one off, as if nothing spoke of it
     slopes, wider = problem.slopes(place).T[:, :, None], WIDER if beyond is None else WIDER_BEYOND
-    values = np.concatenate([wider * moves.values, slopes * free], axis=2)
-    return Moves(values, np.hstack([wider * moves.importances, free])), r2
+    values = np.concatenate([wider[0] * moves.values, slopes * free], axis=2)
+    return Moves(values, np.hstack([wider[1] * moves.importances, free])), r2
 
 
 def _r2_beyond(
