@@ -28,7 +28,7 @@ from slalom.views.sentence import Part
 ALIKE = 0.05  # nats either way; nobody would notice
 MOST = 1e6  # a larger factor is not told in digits
 N_NAMED, N_CITED = 3, 3
-BY_SHARE = "Sources by their fair share in nats, with the loss of each one alone:"
+BY_SHARE = "Sources by their Shapley value in nats, and the answer without each one:"
 LONGEST = 50  # characters of a source in a line
 
 
@@ -110,7 +110,10 @@ def trust(explanation: Explanation) -> list[str]:
     quality, n_sources = explanation.quality, len(explanation.units)
     measured = int(explanation.is_measured("removal").sum())
     if quality.trust == "exact":
-        return ["Every set of sources was asked: these numbers are the model’s own, no estimates."]
+        return [
+            "Every subset of the sources was queried: these numbers are the model’s own, "
+            "not estimates."
+        ]
     if quality.r2 is None:
         first = "How well this describes the model is unknown."
     elif quality.r2 <= 0:

@@ -144,7 +144,7 @@
           either.length > 0 && element("ul", { class: "small" }, either.map((one) => element("li", {}, `“${slalom.short(one.text, 60)}”: ${one.told}`))),
           status,
         ),
-        element("figure", { class: "sources" }, element("h3", {}, "sources, with their fair share in nats"), element("ol", {}, cards)),
+        element("figure", { class: "sources" }, element("h3", {}, "sources, with their Shapley values in nats"), element("ol", {}, cards)),
       ),
       element("footer", {}, record.notes.length > 0 && element("ul", {}, record.notes.map((note) => element("li", {}, note))), element("p", {}, `${record.classifier} · ${record.facts}`)),
     );
