@@ -214,10 +214,12 @@ def described_by(two: float | None, whole: float, trust: str = "high") -> Explan
 
 def test_how_much_two_scores_describe_is_said_beside_the_whole() -> None:
     told = two_scores_sentence(described_by(0.88, 0.92))
-    lead = "Value and importance alone describe"
-    assert told == f"{lead} 88 % of how the classifier reacts; the whole model 92 %."
+    lead = "Value and importance by themselves describe"
+    assert told == f"{lead} 88 % of how the classifier reacts; the whole surrogate 92 %."
     none = two_scores_sentence(described_by(-0.2, 0.84))
-    assert none.startswith(f"{lead} nothing of how the classifier reacts; the whole model 84 %.")
+    assert none.startswith(
+        f"{lead} nothing of how the classifier reacts; the whole surrogate 84 %."
+    )
     assert two_scores_sentence(described_by(0.88, 0.9, "exact")).endswith("classifier reacts.")
     assert two_scores_sentence(made()) == ""
     assert told in trust_lines(described_by(0.88, 0.92))
@@ -284,8 +286,8 @@ def attended(shares: list[float], values: list[float], removal: list[float]) -> 
 @pytest.mark.parametrize(
     ("values", "removal", "told"),
     [  # says: .3 (2 + 1 − 1) = .6 and .05 of the last value; removed, .05 (v − .6 − .05 v) / .95
-        ([2.0, 1.0, -1.0, 20.0], [0.4, 0.1, -0.4, 0.97], "its value, +20.0, is far from what the"),
-        ([2.0, 1.0, -1.0, 2.0], [0.4, 0.1, -0.4, 0.97], "by value and share alone it would be +0."),
+        ([2.0, 1.0, -1.0, 20.0], [0.4, 0.1, -0.4, 0.97], "its value, +20.0, is far from the score"),
+        ([2.0, 1.0, -1.0, 2.0], [0.4, 0.1, -0.4, 0.97], "from value and share, +0."),
         ([2.0, 1.0, -1.0, 2.0], [-0.4, 0.1, -0.98, 0.97], ""),
     ],
 )
@@ -294,7 +296,9 @@ def test_why_the_strongest_removal_has_little_attention(
 ) -> None:
     found = attended([0.3, 0.3, 0.3, 0.05], values, removal)
     assert (told in found) if told else (found == "")
-    assert not told or found.startswith("Removing “fine” changes most (+0.97), although others")
+    assert not told or found.startswith(
+        "Removing “fine” changes the score most (+0.97), although others"
+    )
 
 
 def test_of_an_exact_slalom_value_and_share_account_for_every_removal() -> None:
@@ -311,6 +315,6 @@ def test_of_an_exact_slalom_value_and_share_account_for_every_removal() -> None:
     classifier = slalom.FunctionClassifier(scores, labels=["no", "yes"], gives="logits")
     found = slalom.explain(classifier, "w0 w1 w2 w3 w4", target="yes")
     told = attention_sentence(found, 1)
-    assert told.startswith("Removing “w0” changes most")
-    assert "its value, +9.00, is far from what the text says" in told
+    assert told.startswith("Removing “w0” changes the score most")
+    assert "its value, +9.00, is far from the score of the text" in told
     assert record(found)["classes"][0]["attention"] == told

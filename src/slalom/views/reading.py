@@ -30,7 +30,7 @@ MEANINGS = {  # in the order in which views offer them
     "removal": "how far the score falls when it is removed",
     "alone": "its score by itself, compared with the empty text",
     "score": "the only score of this method",
-    "value": "what the text would say if attention rested on it alone",
+    "value": "its score if all attention rested on it",
     "importance": "how much attention it draws, as a log weight",
     "share": "its fraction of the attention in the full text",
     "gradient": "how the score changes with a little more attention to it",

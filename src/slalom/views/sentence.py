@@ -205,11 +205,11 @@ def two_scores_sentence(explanation: Explanation) -> str:
     if two is None:
         return ""
     beside = whole is not None and explanation.quality.trust != "exact"
-    more = f"; the whole model {r2_percent(whole)}" if beside and whole is not None else ""
+    more = f"; the whole surrogate {r2_percent(whole)}" if beside and whole is not None else ""
     little = describe_little(explanation)
     advice = " Rely on Shapley values and removals instead." if little else ""
     share = f"{'only ' if little else ''}{r2_percent(two)}" if two >= SOME else "nothing"
-    lead = "Value and importance alone describe"
+    lead = "Value and importance by themselves describe"
     return f"{lead} {share} of how the classifier reacts{more}.{advice}"
 
 
@@ -240,14 +240,14 @@ def attention_sentence(explanation: Explanation, index: int) -> str:
     expected = share * (value - says) / (1.0 - share)
     word = f"“{reading.short(reading.label(explanation.units[unit]), MAX_LENGTH)}”"
     lead = (
-        f"Removing {word} changes most ({number(takes).strip()}), although others draw more "
-        f"attention (its share: {percent(share)}): "
+        f"Removing {word} changes the score most ({number(takes).strip()}), although others draw "
+        f"more attention (its share: {percent(share)}): "
     )
     if expected / takes >= MOSTLY:
-        return f"{lead}its value, {number(value).strip()}, is far from what the text says."
+        return f"{lead}its value, {number(value).strip()}, is far from the score of the text."
     return (
-        f"{lead}by value and share alone it would be {number(expected).strip()}; the rest depends "
-        "on the other words."
+        f"{lead}from value and share, {number(expected).strip()} would be expected; the rest "
+        "depends on the other words."
     )
 
 
@@ -316,7 +316,7 @@ def length_sentence(explanation: Explanation) -> str:
     adds = number(float(curve[-1])).strip()
     if errors is not None:
         adds += f" {margin(error)}"
-    return f"{adds} of the sum of the Shapley values is due to the text’s length, shared equally."
+    return f"{adds} of the sum of the Shapley values is due to the text’s length, in equal parts."
 
 
 def _measured(explanation: Explanation) -> list[str]:
