@@ -34,7 +34,8 @@ METHODS: dict[str, Explainer] = {
         ),
         SurrogateExplainer(
             "slalom-sources",
-            "SLALOM on subsets of uniform sizes, a score per position: for sources of an answer",
+            "SLALOM on subsets of uniform sizes, a score per position: for the sources of an "
+            "answer",
             SubsetSizes(log_uniform=0.0, singles=0.0),
             SlalomSurrogate(length=False),
             QueryBudget(minimum=64, per_unit=5, maximum=400),
@@ -104,7 +105,7 @@ METHODS: dict[str, Explainer] = {
         ),
         SurrogateExplainer(
             "gam",
-            "Additive model on random subsets, with a step for each further occurrence",
+            "Additive model on random subsets, with a step for each further occurrence of a word",
             SubsetSizes(),
             GamSurrogate(),
             MANY,
@@ -126,7 +127,7 @@ METHODS: dict[str, Explainer] = {
         ),
         SurrogateExplainer(
             "kernel-shap",
-            "KernelSHAP: Shapley values by weighted regression on coalitions",
+            "KernelSHAP: Shapley values by weighted regression on random subsets",
             Coalitions(),
             ShapleyRegression(),
             MANY,
