@@ -61,7 +61,7 @@ MAX_WIDTH = 100  # columns; longer lines are hard to read
 @METHOD
 @click.option(
     "--target",
-    help="A label, its number, or all; for a table also predicted, each row's own class.  "
+    help="A label, its number, or “all”; for a table also “predicted”, each row's own class.  "
     "[default: the predicted class; for a table the last class]",
 )
 @click.option(

@@ -20,7 +20,9 @@ OPTIONS = (
         "--base-url", metavar="URL", help="Query a chat model at this address (OpenAI-compatible)."
     ),
     click.option(
-        "--labels", metavar="A=X,B=Y", help="The model's answer for each label: neg=0,pos=1."
+        "--labels",
+        metavar="A=X,B=Y",
+        help="What the model answers for each label, such as neg=0,pos=1.",
     ),
     click.option("--prompt", metavar="TEXT", help="The prompt; {text} stands for the text."),
     click.option(
@@ -31,7 +33,7 @@ OPTIONS = (
     ),
     ABSENT,
     click.option(
-        "--cache", metavar="FILE", help="Keep replies in this file, so that none is paid for twice."
+        "--cache", metavar="FILE", help="Keep answers in this file, so that none is paid for twice."
     ),
 )
 

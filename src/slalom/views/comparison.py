@@ -18,8 +18,8 @@ from slalom.views.numbers import r2
 from slalom.views.sentence import verdict
 
 OWN_R2 = (
-    "own R²: how well each method predicts its own queries, which differ between methods; errors "
-    "and curves use the same queries for all methods."
+    "own R²: how well each method predicts its own queries, which differ between methods; the "
+    "other measures of quality use the same queries for all methods."
 )
 
 

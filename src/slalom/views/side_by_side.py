@@ -36,7 +36,8 @@ class SideBySide:
         first = self.explanations[0]
         of = f"{reading.explained(first)[0]} of “{reading.label(first.target)}”"
         yield Text(verdict(first), style="bold")
-        yield Text(f"Scores: {of} · {reading.label(first.classifier)}", style="dim")
+        facts = f"{of}, Shapley values where a method has them · {reading.label(first.classifier)}"
+        yield Text(f"Scores: {facts}", style="dim")
         for explanation in self.explanations:
             yield Text()
             yield Text.assemble(

@@ -98,7 +98,8 @@ class TerminalView:
         if shown.pairs is not None:
             yield _pairs(shown.pairs)
         yield Text()
-        yield from _quality(self.explanation, self.scale)
+        columns = _columns(told, wanted)
+        yield from _quality(self.explanation, self.scale, columns)
         yield from (Text(f"Note: {note}") for note in reading.notes(shown))
         if self.details:
             yield from _details(self.explanation, shown)
@@ -112,7 +113,7 @@ def _pairs(pairs: Interactions) -> RenderableType:
     return Group(Text(), Text(f"Words that act together ({pairs.how}):", style="dim"), *lines)
 
 
-def _quality(explanation: Explanation, scale: str) -> RenderResult:
+def _quality(explanation: Explanation, scale: str, columns: Sequence[Column]) -> RenderResult:
     """How far to trust it and what it is: two lines."""
     quality = explanation.quality
     trust = Text.assemble("Trust: ", (quality.trust, TRUST.get(quality.trust, "bold")), ". ")
@@ -122,6 +123,8 @@ def _quality(explanation: Explanation, scale: str) -> RenderResult:
     measure, label = reading.explained(explanation)
     measure = measure if scale == LOG_ODDS else "change of the probability"
     what = f"{measure} of “{reading.label(label)}”" if label else measure
+    if any(column.errors is not None and (column.errors > 0).any() for column in columns):
+        what += " (± one standard error)"
     facts = (
         f"Scores: {what}",
         f"method {explanation.method}",
@@ -221,7 +224,7 @@ def _left_out(columns: Sequence[Column], layout: Layout, *, n_rows: int) -> list
     weaker = counted(n_rows - N_ROWS, "weaker unit")
     return [
         *([f"… and {weaker}"] if n_rows > N_ROWS else []),
-        *([f"(in a wider terminal: {', '.join(missing)})"] if missing else []),
+        *([f"(more columns in a wider terminal: {', '.join(missing)})"] if missing else []),
     ]
 
 
