@@ -26,7 +26,7 @@ AGAINST = ("#d9822b", "#f08c1e", "#ff9d2e")
 UNSIGNED = ("#9a86d8", "#7c5ccc", "#5b3fb0")
 
 MEANINGS = {  # in the order in which views offer them
-    "shapley": "its share of the difference between the full and the empty text",
+    "shapley": "its part of the difference between the full and the empty text",
     "removal": "how far the score falls when it is removed",
     "alone": "its score by itself, compared with the empty text",
     "score": "the only score of this method",
