@@ -149,7 +149,7 @@
     [
       record.two_scores.told,
       view.attention,
-      "Across: value, its score if all attention rested on it; the line marks the empty text. Up: importance. Size: its share of the attention in the full text.",
+      "Across: value, the score of the unit if all attention rested on it; the line marks the empty text. Up: importance. Size: its share of the attention in the full text.",
       view.has("value") && record.rows.some((_, row) => view.errorOf("value", row) > 0) ? "Crosses: 90 % intervals; point at any word for its own. Faint: uncertain." : "",
       view.anchor ? `What is always there (special tokens, a prompt) has importance ${number(view.anchor.importance)}.` : "",
     ].filter(Boolean).join(" ");
