@@ -332,6 +332,25 @@ def test_what_single_removals_have_in_common_is_theirs_alone() -> None:
     assert np.abs(said - _shown(few_gone) @ effects).mean() < 0.1
 
 
+@pytest.mark.parametrize(("n_classes", "close"), [(1, 1e-4), (3, 1e-4), (40, 0.4)])
+def test_errors_of_several_subsets_are_the_textbook_covariance(
+    n_classes: int, close: float
+) -> None:
+    """Of many classes random ones stand for them: no more, whatever the number of classes."""
+    model, asked = _case(n_classes=n_classes)
+    process, others = _posterior(model, asked), _every(6)
+    others = others[process.mean.located(others) < 0]
+    predicted, frame = model.predict(_shown(others)), process.mean.frame
+    errors, own = process.errors_together(others, predicted)
+    assert errors.shape[2] <= gp.MOST_DIRECTIONS
+    covariance = _joint(process, process.mean.subsets(others, predicted))[1]
+    by_class = (frame.contrasts**2).sum(axis=1) * frame.spread**2 / process.honesty
+    alone = (errors**2).sum(axis=2) + own
+    np.testing.assert_allclose(alone, np.outer(covariance.diagonal(), by_class), rtol=close)
+    together = (errors.sum(axis=0) ** 2).sum(axis=1) + len(others) * own
+    np.testing.assert_allclose(together, covariance.sum() * by_class, rtol=close)
+
+
 def test_what_is_missing_has_known_variances() -> None:
     """A game of the number of units alone is shared equally."""
     every = _every(5)

@@ -52,6 +52,7 @@ N_SEARCHED = 500  # of them, by which the hyper-parameters are found
 FEW = 250  # searched rows up to which double precision costs next to nothing
 N_STEPS = 4  # of the search
 N_ORDERS, N_FEATURES = 64, 32  # of the response's Shapley values
+MOST_DIRECTIONS, N_DRAWN = 600, 300  # of errors that are told together; of more, so many are drawn
 
 
 class Parametric(Protocol):
@@ -369,6 +370,20 @@ class Mean:
         return self.rows.some(used), np.asarray(self.weights[used])
 
 
+def _together(root: FloatArray, contrasts: FloatArray) -> FloatArray:
+    """(m, n_classes, q) of rows and classes at once; of many directions, as many random ones."""
+    n, n_columns = len(root), contrasts.shape[1]
+    if n * n_columns <= MOST_DIRECTIONS:
+        errors = root[:, None, :, None] * contrasts[:, None, :]
+        return np.asarray(errors.reshape(n, len(contrasts), -1))
+    rng, shape = np.random.default_rng(0), (n, N_DRAWN)
+    errors = np.zeros((n, len(contrasts), N_DRAWN))
+    for contrast in contrasts.T:
+        drawn = root @ rng.standard_normal(shape) / np.sqrt(N_DRAWN)
+        errors += contrast[:, None] * drawn[:, None]
+    return errors
+
+
 def _root(rows: Subsets, noise: FloatArray, scales: Scales) -> tuple[Scales, FloatArray]:
     """L, with as much more τ² as it takes to have one: of data that A says exactly it is tiny."""
     covariance = _covariance(rows, rows, scales)
@@ -500,9 +515,8 @@ class Process:
         diagonal_of(left)[:] += 1e-9 * float(diagonal_of(left).max())
         root = cholesky(left)  # None: no more than rounding is left
         root = np.diag(np.sqrt(np.maximum(diagonal_of(left), 0.0))) if root is None else root
-        errors = np.tril(root)[:, None, :, None] * frame.contrasts[:, None, :]
-        errors = errors.reshape(len(present), len(frame.contrasts), -1)
-        return frame.spread / np.sqrt(self.honesty) * errors, scales.white * self._class_variances()
+        errors = frame.spread / np.sqrt(self.honesty) * _together(np.tril(root), frame.contrasts)
+        return errors, scales.white * self._class_variances()
 
     def _class_variances(self) -> FloatArray:
         """(n_classes,) of one column's variance, in the scores' own unit."""
