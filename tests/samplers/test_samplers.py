@@ -166,6 +166,17 @@ def test_what_would_be_drawn_again_weighs_more():
     assert samples.weights[sizes == 1].min() > 5  # it would show
 
 
+def test_what_a_size_is_due_does_not_depend_on_the_number_of_queries():
+    """Some of the subsets and all of them tell the same of a size."""
+    told = {}
+    for n_queries in (150, 400, 1024, 3000):
+        counts, samples = sampled(SubsetSizes(), document_of(10), n_queries)
+        sizes = counts.sum(axis=1).astype(int)
+        told[n_queries] = dict(zip(sizes.tolist(), samples.due, strict=True))
+    for due in told.values():
+        assert due == pytest.approx(told[3000])
+
+
 def test_deletions_reach_as_far_as_they_say():
     counts, _ = sampled(Deletions(max_deleted=10), document_of(60), 600)
     removed = 60 - counts[1:].sum(axis=1)

@@ -209,7 +209,7 @@ class SurrogateExplainer:
         counts = document.count(larger.queries[new])
         weights = np.append(seen.weights, larger.weights[new])
         if samples.due is not None and larger.due is not None:
-            due = np.append(samples.due[rows] / n_drawn, larger.due[new] / len(larger.due))
+            due = np.append(samples.due[rows], larger.due[new])
             weights = balanced(np.vstack([seen.counts, counts]), weights, due)
         unasked = Unasked(present[new], counts, weights[len(rows) :]) if len(new) else None
         return replace(seen, weights=weights[: len(rows)]), unasked

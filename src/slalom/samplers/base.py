@@ -24,9 +24,7 @@ class Samples:
 
     queries: Queries  # (n, width)
     weights: FloatArray  # (n,)
-    due: FloatArray | None = (
-        None  # (n,) what all rows of the row's size are to weigh; None: unknown
-    )
+    due: FloatArray | None = None  # (n,) share of the draws that are of its size; None: unknown
 
 
 class Sampler(Protocol):

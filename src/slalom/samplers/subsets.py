@@ -47,7 +47,7 @@ class SubsetSizes:
             masks = masks if document.has_empty_query else masks[:-1]
             expected, n_subsets = self._expected_draws(masks, n_queries)
             weights = expected / n_subsets
-            return Samples(queries_from_masks(masks), weights, due=expected)
+            return Samples(queries_from_masks(masks), weights, due=expected / n_queries)
         alone = self._alone(document, n_queries, rng)
 
         def draw(n: int) -> BoolArray:
@@ -59,7 +59,8 @@ class SubsetSizes:
         masks = distinct_rows(np.array([*fixed, *alone]), draw, n_queries)
         expected, n_subsets = self._expected_draws(masks, n_queries)
         n_distinct = -np.expm1(-expected / n_subsets) * n_subsets  # draws to be expected
-        return Samples(queries_from_masks(masks), expected / n_distinct, due=expected)
+        weights = expected / n_distinct
+        return Samples(queries_from_masks(masks), weights, due=expected / n_queries)
 
     def _alone(
         self, document: Document, n_queries: int, rng: np.random.Generator
