@@ -38,7 +38,13 @@ from slalom.schema import Within
 from slalom.surrogates import kernel
 from slalom.surrogates.base import contrasts_of
 from slalom.surrogates.kernel import Scales, Subsets
-from slalom.surrogates.linalg import cholesky, diagonal_of, solve_lower, solve_lower_transposed
+from slalom.surrogates.linalg import (
+    cholesky,
+    diagonal_of,
+    errors_of_classes,
+    solve_lower,
+    solve_lower_transposed,
+)
 
 SPREAD_OF_SLOPE = 0.3  # of β; that of m is 1
 LEAST_SPREAD = 1e-50  # of scores: numbers in files reach 1e100, whose squares over this are finite
@@ -52,7 +58,6 @@ N_SEARCHED = 500  # of them, by which the hyper-parameters are found
 FEW = 250  # searched rows up to which double precision costs next to nothing
 N_STEPS = 4  # of the search
 N_ORDERS, N_FEATURES = 64, 32  # of the response's Shapley values
-MOST_DIRECTIONS, N_DRAWN = 600, 300  # of errors that are told together; of more, so many are drawn
 
 
 class Parametric(Protocol):
@@ -370,20 +375,6 @@ class Mean:
         return self.rows.some(used), np.asarray(self.weights[used])
 
 
-def _together(root: FloatArray, contrasts: FloatArray) -> FloatArray:
-    """(m, n_classes, q) of rows and classes at once; of many directions, as many random ones."""
-    n, n_columns = len(root), contrasts.shape[1]
-    if n * n_columns <= MOST_DIRECTIONS:
-        errors = root[:, None, :, None] * contrasts[:, None, :]
-        return np.asarray(errors.reshape(n, len(contrasts), -1))
-    rng, shape = np.random.default_rng(0), (n, N_DRAWN)
-    errors = np.zeros((n, len(contrasts), N_DRAWN))
-    for contrast in contrasts.T:
-        drawn = root @ rng.standard_normal(shape) / np.sqrt(N_DRAWN)
-        errors += contrast[:, None] * drawn[:, None]
-    return errors
-
-
 def _root(rows: Subsets, noise: FloatArray, scales: Scales) -> tuple[Scales, FloatArray]:
     """L, with as much more τ² as it takes to have one: of data that A says exactly it is tiny."""
     covariance = _covariance(rows, rows, scales)
@@ -508,15 +499,14 @@ class Process:
         """
         mean, scales, frame = self.mean, self.mean.scales, self.mean.frame
         subsets = mean.subsets(present, predicted)
-        with_rows = _covariance(subsets, self.rows, scales)
-        halves = solve_lower(self.root, with_rows.T)
+        halves = solve_lower(self.root, _covariance(subsets, self.rows, scales).T)
         left = _covariance(subsets, subsets, scales)
         left -= halves.T @ halves
         diagonal_of(left)[:] += 1e-9 * float(diagonal_of(left).max())
         root = cholesky(left)  # None: no more than rounding is left
         root = np.diag(np.sqrt(np.maximum(diagonal_of(left), 0.0))) if root is None else root
-        errors = frame.spread / np.sqrt(self.honesty) * _together(np.tril(root), frame.contrasts)
-        return errors, scales.white * self._class_variances()
+        contrasts = frame.contrasts * (frame.spread / np.sqrt(self.honesty))
+        return errors_of_classes(np.tril(root), contrasts), scales.white * self._class_variances()
 
     def _class_variances(self) -> FloatArray:
         """(n_classes,) of one column's variance, in the scores' own unit."""

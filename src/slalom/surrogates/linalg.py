@@ -16,6 +16,8 @@ import numpy as np
 
 from slalom.document import FloatArray
 
+MOST_DIRECTIONS, N_DRAWN = 600, 300  # of errors that are told one by one; of more, random ones
+
 
 def cholesky(matrix: FloatArray) -> FloatArray | None:
     """L of a symmetric matrix LLᵀ, which is overwritten; None where it is not positive.
@@ -53,6 +55,20 @@ def inverse_of(root: FloatArray) -> FloatArray:
 def solved(root: FloatArray, right: FloatArray) -> FloatArray:
     """(LLᵀ)⁻¹ times (k,) or (k, n)."""
     return np.asarray(_lapack(root.dtype.char)[2](root, right, lower=1)[0])
+
+
+def errors_of_classes(root: FloatArray, contrasts: FloatArray) -> FloatArray:
+    """(n, n_classes, q) of LLᵀ in each contrast: squares add up; of many, some are drawn."""
+    n, n_columns = len(root), contrasts.shape[1]
+    if n * n_columns <= MOST_DIRECTIONS:
+        errors = root[:, None, :, None] * contrasts[:, None, :]
+        return np.asarray(errors.reshape(n, len(contrasts), -1))
+    rng, shape = np.random.default_rng(0), (n, N_DRAWN)
+    errors = np.zeros((n, len(contrasts), N_DRAWN))
+    for contrast in contrasts.T:
+        drawn = root @ rng.standard_normal(shape) / np.sqrt(N_DRAWN)
+        errors += contrast[:, None] * drawn[:, None]
+    return errors
 
 
 def diagonal_of(matrix: FloatArray) -> FloatArray:
