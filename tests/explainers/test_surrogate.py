@@ -10,6 +10,7 @@ from oracles import TEXT as WORDS
 from oracles import slalom_oracle
 from slalom.explainers.base import Request
 from slalom.explainers.execution.steps import in_step
+from slalom.explainers.surrogate import SurrogateExplainer
 
 TEXT = "good good film and a good good cast in a film that is good"
 
@@ -32,6 +33,25 @@ def test_equal_queries_are_one_row_that_weighs_as_much_as_all():
         own = np.flatnonzero(inverse == row)
         assert seen.weights[row] == pytest.approx(sampled.samples.weights[own].sum())
         assert (document.count(queries[own]) == seen.counts[row]).all()
+
+
+def test_what_was_asked_weighs_as_much_as_what_was_not():
+    """Also where many of the subsets that were asked are one row."""
+    bag = slalom.FunctionClassifier(
+        lambda texts: np.array([[0.0, t.count("good") - 0.2 * t.count("a")] for t in texts]),
+        labels=["no", "yes"],
+        gives="logits",
+    )
+    method = slalom.METHODS["slalom"]
+    assert isinstance(method, SurrogateExplainer)
+    (sampled,) = in_step(bag, [method.sampled(bag.split(TEXT), Request(1, 300))])
+    nothing = np.zeros((0, sampled.case.document.n_units), dtype=bool)
+    seen, unasked = method._design(sampled, nothing, 1)
+    assert unasked is not None
+    drawn = sampled.case.document.count(sampled.samples.queries).sum(axis=1)
+    for size in (4, 7, 10):
+        asked = seen.weights[seen.counts.sum(axis=1) == size].sum() / (drawn == size).sum()
+        np.testing.assert_allclose(unasked.weights[unasked.counts.sum(axis=1) == size], asked)
 
 
 def test_lime_is_a_ridge_regression_of_strength_one():

@@ -168,14 +168,19 @@ class SurrogateExplainer:
 
     def _rows(self, case: Case, samples: Samples) -> Sampled:
         """Queries the classifier cannot tell apart are one row, their weights added up."""
-        document, answers, weights = case.document, case.answers, samples.weights
-        rows = np.arange(len(weights))
-        if self.tied:
-            rows = answers.first
-            weights = np.bincount(answers.inverse, weights, len(answers.first)).astype(float)
+        document, answers = case.document, case.answers
+        rows = answers.first if self.tied else np.arange(len(samples.weights))
+        weights = self._added_up(case, samples.weights)
         counts, at_document = (document.count(q) for q in (samples.queries[rows], document.full()))
         seen = Observations(counts, case.scores[rows], weights, at_document[0])
         return Sampled(case, samples, rows, seen)
+
+    def _added_up(self, case: Case, weights: FloatArray) -> FloatArray:
+        """(n_rows,) from a weight per query."""
+        answers = case.answers
+        if not self.tied:
+            return weights
+        return np.bincount(answers.inverse, weights, len(answers.first)).astype(float)
 
     def _asked_on(self, sampled: Sampled, fit: Fit, request: Request) -> Asking[FollowUp]:
         """The second round; never more than `n_queries` with the first."""
@@ -198,21 +203,21 @@ class SurrogateExplainer:
         self, sampled: Sampled, asked: BoolArray, seed: int
     ) -> tuple[Observations, Unasked | None]:
         """What was drawn, and more that could have been, by what each is to weigh."""
-        document, samples, rows = sampled.case.document, sampled.samples, sampled.rows
-        seen, n_drawn, rng = sampled.seen, len(samples.queries), np.random.default_rng(seed)
-        if not _shows_each_once(samples.queries, document.n_units).all():
+        document, samples, seen = sampled.case.document, sampled.samples, sampled.seen
+        queries, n_drawn, rng = samples.queries, len(samples.queries), np.random.default_rng(seed)
+        if not _shows_each_once(queries, document.n_units).all():
             return seen, None
         n_more = min(MOST_UNASKED, int(PACE * (n_drawn / document.n_features) ** 2))
         larger = self.sampler.sample(document, n_drawn + (n_more if n_more > n_drawn else 0), rng)
         present, known = document.untied().count(larger.queries) > 0, set(row_keys(asked))
         new = rng.permutation(np.flatnonzero([key not in known for key in row_keys(present)]))
         counts = document.count(larger.queries[new])
-        weights = np.append(seen.weights, larger.weights[new])
+        weights = np.append(samples.weights, larger.weights[new])
         if samples.due is not None and larger.due is not None:
-            due = np.append(samples.due[rows], larger.due[new])
-            weights = balanced(np.vstack([seen.counts, counts]), weights, due)
-        unasked = Unasked(present[new], counts, weights[len(rows) :]) if len(new) else None
-        return replace(seen, weights=weights[: len(rows)]), unasked
+            due = np.append(samples.due, larger.due[new])
+            weights = balanced(np.vstack([document.count(queries), counts]), weights, due)
+        unasked = Unasked(present[new], counts, weights[n_drawn:]) if len(new) else None
+        return replace(seen, weights=self._added_up(sampled.case, weights[:n_drawn])), unasked
 
     def told(self, sampled: Sampled, fit: Fit, more: FollowUp, seed: int) -> Found:
         """All that is said of the text: what the fit says, or, of a method that asked on, what its

@@ -6,7 +6,7 @@ import pytest
 from slalom.samplers.base import random_subsets
 from slalom.surrogates.base import Observations
 from slalom.surrogates.slalom.model import Prior
-from slalom.surrogates.slalom.two_scores import REACH, Known, two_scores
+from slalom.surrogates.slalom.two_scores import REACH, Known, Predicted, two_scores
 
 N_WORDS = 24
 
@@ -48,6 +48,19 @@ def test_two_classes_say_what_their_difference_says():
     np.testing.assert_allclose(2 * two.scores["value"][:, 1], one.scores["value"], atol=1e-3)
     np.testing.assert_allclose(two.errors["importance"], one.errors["importance"], rtol=1e-3)
     assert two.r2 == pytest.approx(one.r2, abs=1e-4)
+
+
+def test_classes_that_share_out_a_score_are_as_sure_of_it():
+    """Also of what the whole model says: classes miss it with different signs."""
+    counts, more, errors = subsets(300, 1), subsets(400, 4)[2:], []
+    for parts in ([1.0], [1.0, -0.5, -0.5]):
+        scores, others = (np.outer(world(shown), parts) for shown in (counts, more))
+        nothing = np.zeros((20, len(parts), 1))
+        beyond = Predicted(more, others, np.ones(len(more)), nothing, 0.0 * np.square(parts), 0.9)
+        seen = Observations(counts, scores, np.ones(len(counts)), np.ones(N_WORDS))
+        found = two_scores(seen, Known(counts[:0], scores[:0]), beyond)
+        errors.append(found.errors["importance"])
+    np.testing.assert_allclose(errors[1], errors[0], rtol=0.15)
 
 
 def test_intervals_hold_what_many_queries_say():

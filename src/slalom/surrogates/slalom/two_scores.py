@@ -354,11 +354,14 @@ def _r2_beyond(
 def _moves_beyond(
     problem: Problem, place: Place, factors: Factors, rows: Observations, beyond: Predicted
 ) -> Moves:
-    """By what the whole model misses, and since other subsets could have been described."""
+    """By what the whole model misses, and since other subsets could have been described.
+
+    What is missed of one class is not missed of another: signs are those of the residuals.
+    """
     n_asked, described = len(rows.scores), beyond.after(rows)
     alone = unasked(described.counts, rows.document_counts)[:, None] * place.residuals**2
     alone[n_asked:] += beyond.own
-    moves = moves_of(problem, place, factors, np.sqrt(alone))
+    moves = moves_of(problem, place, factors, np.copysign(np.sqrt(alone), place.residuals))
     at = np.arange(len(problem.scores)) - n_asked
     some = problem.rows((at >= 0) & (at < len(beyond.errors)))
     there = some.at(place.bent, place.effects, place.importances)
