@@ -110,7 +110,7 @@ def test_no_parameter_moves_further_than_the_bound_in_one_step():
     problem = KINDS["free"]
     problem = replace(problem, scores=100 * problem.scores)
     place = problem.start()
-    moved = _moved(problem, place, system_at(problem, place, full=False), 1e-3)
+    moved, _ = _moved(problem, place, system_at(problem, place, full=False), 1e-3)
     assert np.abs(moved.bent - place.bent).max() == STEP_BOUND
 
 
