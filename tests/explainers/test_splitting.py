@@ -75,7 +75,7 @@ def test_a_fit_of_thousands_of_units_is_announced(classifier):
     def stop(done, total):
         raise KeyboardInterrupt
 
-    said = "2000 different units.*about 1 min: sentences as units"
+    said = "2000 different units.*about 1 min: use sentences as units"
     with pytest.warns(slalom.SlalomWarning, match=said), pytest.raises(KeyboardInterrupt):
         slalom.explain(classifier, words, units="word", progress=stop)
 
