@@ -341,8 +341,8 @@ def _r2_beyond(
     problem: Problem, place: Place, rows: Observations, beyond: Predicted
 ) -> float | None:
     """What the description holds of what the whole model holds of the answers."""
-    if beyond.r2 is None:
-        return None
+    if beyond.r2 is None or beyond.r2 <= 0:
+        return beyond.r2
     described = beyond.after(rows)
     drawn = sampled_rows(described.counts)
     weights, scores = described.weights[drawn], described.scores[drawn]
