@@ -124,6 +124,9 @@ def _text(folder: Path) -> str:
     return old + (plain.read_text(encoding="utf-8") if plain.exists() else "")
 
 
+SECONDS_BETWEEN_STOPS = 3.0  # of work that is to end
+
+
 class _TimeUp(BaseException):
     """Not an Exception: code that catches the errors of single texts must not catch it."""
 
@@ -204,7 +207,7 @@ def _timed(part: Part, bench: Bench) -> Record | str:
 
 @contextmanager
 def _stopped_at(deadline: float) -> Iterator[None]:
-    """Raises _TimeUp inside when the deadline passes."""
+    """Raises _TimeUp inside when the deadline passes, and again: a `__del__` would swallow it."""
     if deadline == float("inf"):
         yield
         return
@@ -213,7 +216,7 @@ def _stopped_at(deadline: float) -> Iterator[None]:
         raise _TimeUp
 
     before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, max(0.1, deadline - time.time()))
+    signal.setitimer(signal.ITIMER_REAL, max(0.1, deadline - time.time()), SECONDS_BETWEEN_STOPS)
     try:
         yield
     finally:

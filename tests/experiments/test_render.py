@@ -100,6 +100,7 @@ def errors_kept(bench):
     return {"n": len(found)}
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # see bench.py
 def test_work_that_keeps_errors_and_goes_on_is_stopped_in_time(tmp_path, capsys):
     started = time.time()
     bench = Bench(TINY, out=tmp_path, deadline=started + 1)
