@@ -62,10 +62,10 @@ def explainers() -> dict[str, SurrogateExplainer]:
 def measured(subject: Subject, method: str, n_orders: int) -> Row:
     row: Row = {"r2": subject.explanation.quality.r2}
     for name, log_uniform in (("U", False), ("W", True)):
-        row[name] = subset_error(subject, log_uniform=log_uniform, n_subsets=1000).value
+        row[name] = subset_error(subject, log_uniform=log_uniform, n_subsets=1000)
     if method not in NOT_SHAPLEY:
         error, power = shapley_error(subject, n_orders=n_orders)
-        row["shapley"] = [error.value * power, power]
+        row["shapley"] = [error * power, power]
     for n_removed in REMOVED:
         row[str(n_removed)] = removals(subject, n_removed)
     return row

@@ -302,7 +302,7 @@ def measured(peer: Peer, jobs: Sequence[Job], remembered: Classifier) -> Line:
             line.seconds.append(perf_counter() - start)
             line.processor.append(process_time() - processor)
         if explanation.model is not None:
-            line.errors.append(subset_error(subject_of(remembered, explanation)).value)
+            line.errors.append(subset_error(subject_of(remembered, explanation)))
         line.aopc.append(deletion(subject_of(remembered, explanation)).aopc)
     return line
 

@@ -168,8 +168,8 @@ def _numbers(bench: Bench, model: str, explanation: Any) -> Record:
 def _errors(subject: Subject, seed: int) -> Record:
     removals = removal_error(subject, seed=seed)
     return {
-        "UNI": _short(subset_error(subject, seed=seed).value),
-        "WIDE": _short(subset_error(subject, log_uniform=True, seed=seed).value),
+        "UNI": _short(subset_error(subject, seed=seed)),
+        "WIDE": _short(subset_error(subject, log_uniform=True, seed=seed)),
         "removal": [_short(error) for error in removals.squared],
         "no_change": [_short(error) for error in removals.no_change],
     }

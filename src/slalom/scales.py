@@ -52,9 +52,7 @@ def _in_probability(explanation: Explanation) -> Explanation:
             f"the scores of {explanation.method!r} for {explanation.classifier} cannot be told as "
             "probabilities: they are no log-odds"
         )
-    link = (
-        _logistic if explanation.target_index is not None or explanation.independent else _softmax
-    )
+    link = logistic if explanation.target_index is not None or explanation.independent else softmax
     target = Target(explanation.target_index, explanation.target)
     full = np.atleast_1d(
         target.scores(explanation.logits[None], independent=explanation.independent)[0]
@@ -104,19 +102,28 @@ def _change(
     return None
 
 
-def _logistic(scores: FloatArray) -> FloatArray:
+def logistic(scores: FloatArray) -> FloatArray:
+    """Log-odds as probabilities."""
     return np.asarray(1.0 / (1.0 + np.exp(-np.clip(scores, -700.0, 700.0))))
 
 
-def _softmax(scores: FloatArray) -> FloatArray:
+def softmax(scores: FloatArray) -> FloatArray:
+    """(…, n_classes) logits as probabilities that sum to one."""
     odds = np.exp(scores - scores.max(axis=-1, keepdims=True))
     return np.asarray(odds / odds.sum(axis=-1, keepdims=True))
+
+
+def probabilities(logits: FloatArray, *, independent: bool) -> FloatArray | None:
+    """(n_classes,) of every class; None for a single output, which may not be a probability."""
+    if len(logits) < 2:
+        return None
+    return logistic(logits) if independent else softmax(logits)
 
 
 def _slope(link: Link, scores: FloatArray) -> FloatArray:
     """(…, n_classes, n_classes) the derivative of the link."""
     p = link(scores)
     own = p[..., None] * np.eye(p.shape[-1])
-    if link is _softmax:
+    if link is softmax:
         return np.asarray(own - p[..., :, None] * p[..., None, :])
     return np.asarray(own * (1.0 - p[..., None, :]))

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from slalom.document import BoolArray, FloatArray
 from slalom.explanation import Explanation
 from slalom.metrics.agreement import spearman
-from slalom.metrics.subject import Measure, Subject, unit_scores
+from slalom.metrics.subject import Subject, unit_scores
 from slalom.surrogates.slalom.model import SlalomModel
 from slalom.surrogates.slalom.orders import insertion_order, removal_order
 from slalom.surrogates.slalom.process import ProcessModel
@@ -49,7 +49,6 @@ class Curve:
 
     shares: FloatArray  # (n_steps,) of the units deleted or inserted
     probabilities: FloatArray  # (n_steps,)
-    n_queries: int
     start: float | None = None  # before the first step; None: the text cannot be empty
 
     @property
@@ -65,7 +64,6 @@ class RemovalErrors:
     n_removed: NDArray[np.int_]  # (k,)
     squared: FloatArray  # (k,) mean squared error of the predicted change
     no_change: FloatArray  # (k,) mean square of the true change
-    n_queries: int
 
     @property
     def relative(self) -> float:
@@ -86,15 +84,15 @@ def insertion(subject: Subject, *, score: str | None = None) -> Curve:
     return _curve(subject, _first(order, sizes), sizes, from_full=False)
 
 
-def comprehensiveness(subject: Subject) -> Measure:
+def comprehensiveness(subject: Subject) -> float:
     """The probability lost when the top units are removed."""
     if not subject.n_removable:
-        return Measure(float("nan"), 0)
+        return float("nan")
     tops = _tops(subject.n_units, subject.n_removable)
     return _lost(subject, ~_first(_order(subject.explanation, None, inserting=False), tops))
 
 
-def sufficiency(subject: Subject) -> Measure:
+def sufficiency(subject: Subject) -> float:
     """The probability lost when only the top units are kept."""
     tops = _tops(subject.n_units, subject.n_units)
     return _lost(subject, _first(_order(subject.explanation, None, inserting=True), tops))
@@ -109,10 +107,10 @@ def removal_error(subject: Subject, *, seed: int = 0) -> RemovalErrors:
     within = tuple(range(1, len(by_size)))
     squared = ((predicted - true) ** 2).reshape(by_size).mean(axis=within)
     no_change = (true**2).reshape(by_size).mean(axis=within)
-    return RemovalErrors(np.arange(1, len(squared) + 1), squared, no_change, subject.n_queries)
+    return RemovalErrors(np.arange(1, len(squared) + 1), squared, no_change)
 
 
-def infidelity(subject: Subject, *, score: str | None = None, seed: int = 0) -> Measure:
+def infidelity(subject: Subject, *, score: str | None = None, seed: int = 0) -> float:
     """The summed scores of the removed units against the true change, relative to no change.
 
     Over several seeds of a method the mean measures its quality, the spread its stability.
@@ -122,12 +120,12 @@ def infidelity(subject: Subject, *, score: str | None = None, seed: int = 0) -> 
     power = float((summed**2).sum())
     factor = max(0.0, float((summed * true).sum()) / power) if power > 0 else 0.0
     squared = float(((factor * summed - true) ** 2).sum())
-    return Measure(_ratio(squared, float((true**2).sum())), subject.n_queries)
+    return _ratio(squared, float((true**2).sum()))
 
 
 def subset_error(
     subject: Subject, *, log_uniform: bool = False, n_subsets: int = 200, seed: int = 0
-) -> Measure:
+) -> float:
     """Random subsets whose sizes are uniform in 1 … n, or log-uniform."""
     n_units = subject.n_units
     rng = np.random.default_rng((seed, n_units, 3))
@@ -139,32 +137,32 @@ def subset_error(
     true = subject.scores(masks)
     squared = float(((subject.explanation.predict(masks) - true) ** 2).sum())
     spread = float(((true - true.mean(axis=0)) ** 2).sum())
-    return Measure(_ratio(squared, spread), subject.n_queries)
+    return _ratio(squared, spread)
 
 
-def datamodel_score(subject: Subject, *, seed: int = 0) -> Measure:
+def datamodel_score(subject: Subject, *, seed: int = 0) -> float:
     """LDS: whether subsets rank as predicted, on fresh ones."""
     rng = np.random.default_rng((seed, subject.n_units, 4))
     masks = rng.random((N_HALVES, subject.n_units)) < 0.5
     masks = masks if subject.document.has_empty_query else masks[masks.any(axis=1)]
     true = subject.scores_of_one_class(masks)
-    return Measure(spearman(subject.explanation.predict(masks), true), subject.n_queries)
+    return spearman(subject.explanation.predict(masks), true)
 
 
-def top_drop(subject: Subject, *, k: int = 3) -> Measure:
+def top_drop(subject: Subject, *, k: int = 3) -> float:
     """Log-odds lost without the k units ranked first."""
     kept = np.ones((2, subject.n_units), dtype=bool)
     order = _descending(subject.explanation, None)
     kept[1, order[: min(k, subject.n_removable)]] = False
     scores = subject.scores_of_one_class(kept)
-    return Measure(float(scores[0] - scores[1]), subject.n_queries)
+    return float(scores[0] - scores[1])
 
 
-def removal_spearman(subject: Subject) -> Measure:
+def removal_spearman(subject: Subject) -> float:
     """Rank correlation of predicted and true effects of removing each unit from the text."""
     n_units = subject.n_units
     if not subject.n_removable:
-        return Measure(float("nan"), 0)
+        return float("nan")
     masks = np.vstack([np.ones((1, n_units), dtype=bool), ~np.eye(n_units, dtype=bool)])
     true = subject.scores_of_one_class(masks)
     if subject.explanation.model is None:
@@ -172,7 +170,7 @@ def removal_spearman(subject: Subject) -> Measure:
     else:
         predicted = subject.explanation.predict(masks)
         effects = predicted[0] - predicted[1:]
-    return Measure(spearman(effects, true[0] - true[1:]), subject.n_queries)
+    return spearman(effects, true[0] - true[1:])
 
 
 def _order(explanation: Explanation, score: str | None, *, inserting: bool) -> NDArray[np.intp]:
@@ -234,13 +232,13 @@ def _curve(
     first = np.full((int(has_start), subject.n_units), from_full)
     probabilities = subject.probabilities(np.vstack([first, masks]))
     start = float(probabilities[0]) if len(first) else None
-    return Curve(sizes / subject.n_units, probabilities[len(first) :], subject.n_queries, start)
+    return Curve(sizes / subject.n_units, probabilities[len(first) :], start)
 
 
-def _lost(subject: Subject, masks: BoolArray) -> Measure:
+def _lost(subject: Subject, masks: BoolArray) -> float:
     full = np.ones((1, subject.n_units), dtype=bool)
     probabilities = subject.probabilities(np.vstack([full, masks]))
-    return Measure(float((probabilities[0] - probabilities[1:]).mean()), subject.n_queries)
+    return float((probabilities[0] - probabilities[1:]).mean())
 
 
 def random_removals(

@@ -10,7 +10,7 @@ import numpy as np
 
 from slalom.document import BoolArray, FloatArray
 from slalom.errors import InputError
-from slalom.metrics.subject import ONE_CLASS, Measure, Subject, unit_scores
+from slalom.metrics.subject import ONE_CLASS, Subject, unit_scores
 from slalom.samplers.base import all_subsets
 from slalom.surrogates.shapley_estimates import shapley_of_all
 
@@ -20,7 +20,7 @@ N_ORDERS = 40
 
 def shapley_error(
     subject: Subject, *, n_orders: int = N_ORDERS, seed: int = 0
-) -> tuple[Measure, float]:
+) -> tuple[float, float]:
     """The relative squared error, and its denominator: the weight of a document in a mean."""
     has_shapley = "shapley" in subject.explanation.scores
     scores = unit_scores(subject.explanation, "shapley" if has_shapley else None)
@@ -28,7 +28,7 @@ def shapley_error(
     power = float(one @ other)
     squared = float((scores - one) @ (scores - other))
     value = squared / power if power > 0 else float("nan")
-    return Measure(value, subject.n_queries), max(power, 0.0)
+    return value, max(power, 0.0)
 
 
 def true_shapley(
@@ -36,7 +36,7 @@ def true_shapley(
 ) -> tuple[FloatArray, FloatArray]:
     """Two independent estimates of the classifier's Shapley values; the same where exact."""
     if subject.explanation.target_index is None:
-        raise InputError(ONE_CLASS.format("follows"))
+        raise InputError(ONE_CLASS)
     n_units = subject.n_units
     if n_units <= EXACT_UP_TO:
         masks = all_subsets(n_units)

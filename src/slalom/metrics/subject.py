@@ -14,17 +14,10 @@ from slalom.classifiers.cached import CachedClassifier
 from slalom.document import BoolArray, Document, FloatArray, queries_from_masks
 from slalom.errors import InputError, UnknownNameError
 from slalom.explanation import Explanation
+from slalom.scales import logistic
 
-ONE_CLASS = "this metric {} one class: explain one target, not target='all'"
+ONE_CLASS = "this metric is of one class: explain one target, not target='all'"
 SINGLE = ("score", "shapley", "removal")  # the first of these that an explanation has represents it
-
-
-@dataclass(frozen=True)
-class Measure:
-    """A number, and how many queries had to be asked to know it."""
-
-    value: float
-    n_queries: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,17 +53,12 @@ class Subject:
         """(k,) log-odds, of a single target."""
         scores = self.scores(masks)
         if scores.ndim != 1:
-            raise InputError(ONE_CLASS.format("ranks for"))
+            raise InputError(ONE_CLASS)
         return scores
 
     def probabilities(self, masks: BoolArray) -> FloatArray:
         """The probability of the target for each subset."""
-        scores = self.scores(masks)
-        if scores.ndim != 1:
-            raise InputError(ONE_CLASS.format("follows"))
-        from scipy.special import expit
-
-        return np.asarray(expit(scores))
+        return logistic(self.scores_of_one_class(masks))
 
 
 def subject_of(
@@ -108,5 +96,5 @@ def unit_scores(explanation: Explanation, name: str | None = None) -> FloatArray
         raise UnknownNameError("score", name, explanation.scores)
     scores = explanation.scores[name]
     if scores.ndim != 1:
-        raise InputError(ONE_CLASS.format("ranks for"))
+        raise InputError(ONE_CLASS)
     return scores

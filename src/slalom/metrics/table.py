@@ -54,12 +54,6 @@ def _removal(subject: Subject, seed: int) -> tuple[float, float]:
     return errors.relative, float(errors.no_change.sum())
 
 
-def _shapley(subject: Subject, seed: int) -> tuple[float, float]:
-    """Over documents: the squared error over the squares of the true values."""
-    measure, weight = shapley_error(subject, seed=seed)
-    return measure.value, weight
-
-
 METRICS: dict[str, Metric] = {
     metric.name: metric
     for metric in (
@@ -68,14 +62,14 @@ METRICS: dict[str, Metric] = {
             "subset error (uniform sizes)",
             "error of the predicted log-odds of random parts; 1 means predicting their mean",
             "lower",
-            _alike(lambda s, seed: subset_error(s, seed=seed).value),
+            _alike(lambda s, seed: subset_error(s, seed=seed)),
         ),
         Metric(
             "WIDE",
             "subset error (log-uniform)",
             "the same, with more small parts",
             "lower",
-            _alike(lambda s, seed: subset_error(s, log_uniform=True, seed=seed).value),
+            _alike(lambda s, seed: subset_error(s, log_uniform=True, seed=seed)),
         ),
         Metric(
             "REM",
@@ -103,49 +97,49 @@ METRICS: dict[str, Metric] = {
             "comprehensiveness",
             "probability lost without the top units",
             "higher",
-            _alike(lambda s, _: comprehensiveness(s).value),
+            _alike(lambda s, _: comprehensiveness(s)),
         ),
         Metric(
             "sufficiency",
             "sufficiency",
             "probability lost with the top units alone",
             "lower",
-            _alike(lambda s, _: sufficiency(s).value),
+            _alike(lambda s, _: sufficiency(s)),
         ),
         Metric(
             "removal rank",
             "removal rank correlation",
             "rank correlation with the true effect of removing each unit",
             "higher",
-            _alike(lambda s, _: removal_spearman(s).value),
+            _alike(lambda s, _: removal_spearman(s)),
         ),
         Metric(
             "LDS",
             "LDS (rank of subsets)",
             "rank correlation with the true log-odds of parts that show half of the units",
             "higher",
-            _alike(lambda s, seed: datamodel_score(s, seed=seed).value),
+            _alike(lambda s, seed: datamodel_score(s, seed=seed)),
         ),
         Metric(
             "top-3 drop",
             "drop without the top 3",
             "log-odds lost without the three units ranked first",
             "higher",
-            _alike(lambda s, _: top_drop(s).value),
+            _alike(lambda s, _: top_drop(s)),
         ),
         Metric(
             "shapley-error",
             "Shapley error",
             "error against the classifier's own Shapley values; 1 means scoring every unit 0",
             "lower",
-            _shapley,
+            lambda s, seed: shapley_error(s, seed=seed),
         ),
         Metric(
             "infidelity",
             "infidelity",
             "error of summed scores when random units are removed; 1 means predicting no change",
             "lower",
-            _alike(lambda s, seed: infidelity(s, seed=seed).value),
+            _alike(lambda s, seed: infidelity(s, seed=seed)),
         ),
     )
 }

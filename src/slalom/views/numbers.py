@@ -8,6 +8,7 @@ import numpy as np
 from slalom.document import FloatArray
 from slalom.errors import counted as counted
 from slalom.explanation import FAIR_TRUST, HIGH_TRUST
+from slalom.scales import logistic
 
 ROUNDING = 1e-7  # log-odds: what 32 bits leave of a difference of 0
 
@@ -42,7 +43,7 @@ def percent(share: float) -> str:
 
 
 def probability(log_odds: float) -> float:
-    return float(1.0 / (1.0 + np.exp(-np.clip(log_odds, -700.0, 700.0))))
+    return float(logistic(np.asarray(log_odds)))
 
 
 def r2(share: float | None) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from slalom import scales
 from slalom.classifiers.base import Target
 from slalom.document import FloatArray, visible_sign
 from slalom.document import visible as visible  # to all views
@@ -307,12 +308,7 @@ def segments(explanation: Explanation) -> list[list[Segment]]:
 
 def probabilities(explanation: Explanation) -> FloatArray | None:
     """(n_classes,) or None for a single output, which may not be a probability at all."""
-    if len(explanation.logits) < 2:
-        return None
-    if explanation.independent:
-        return np.asarray(1.0 / (1.0 + np.exp(-explanation.logits.clip(-700, 700))))
-    odds = np.exp(explanation.logits - explanation.logits.max())
-    return np.asarray(odds / odds.sum())
+    return scales.probabilities(explanation.logits, independent=explanation.independent)
 
 
 def prediction(explanation: Explanation) -> str:
@@ -359,10 +355,7 @@ def notes(explanation: Explanation) -> list[str]:
 
 def cost(explanation: Explanation) -> str:
     """What the fit misses and what it took, in one line."""
-    quality = explanation.quality
-    tokens = counted(quality.n_tokens, "token")
-    seed = f"seed {explanation.seed}"
-    return " · ".join([*facts(explanation)[1:], tokens, f"{quality.seconds:.1f} s", seed])
+    return " · ".join(facts(explanation)[1:])
 
 
 def facts(explanation: Explanation) -> list[str]:
@@ -371,8 +364,9 @@ def facts(explanation: Explanation) -> list[str]:
     fit = [] if quality.r2 is None else [f"R² {r2(quality.r2)}"]
     missing = quality.rmse is None or quality.trust == "exact"  # what is exact misses nothing
     miss = [] if missing else [f"RMSE {quality.rmse:.2f}"]
-    queries = counted(quality.n_queries, "query")
-    return [explanation.method, *fit, *miss, queries]
+    asked = counted(quality.n_queries, "query"), counted(quality.n_tokens, "token")
+    seconds, seed = f"{quality.seconds:.1f} s", f"seed {explanation.seed}"
+    return [explanation.method, *fit, *miss, *asked, seconds, seed]
 
 
 def pair_label(pair: Pair) -> str:

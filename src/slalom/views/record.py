@@ -15,7 +15,7 @@ from slalom.explanation import Explanation
 from slalom.scales import PROBABILITY, WITHOUT_UNIT, has_probabilities, on_scale
 from slalom.views import reading
 from slalom.views.bridge import bridge
-from slalom.views.numbers import counted, digits, percent
+from slalom.views.numbers import digits, percent
 from slalom.views.reading import UnitRow
 from slalom.views.sentence import (
     attention_sentence,
@@ -64,7 +64,7 @@ def record(explanation: Explanation) -> Record:
             "little": describe_little(explanation),
         },
         "notes": reading.notes(explanation),
-        "facts": _facts(explanation),
+        "facts": reading.facts(explanation),
     }
 
 
@@ -203,16 +203,6 @@ def _trust(explanation: Explanation) -> Record:
         "share": None if share is None else _rounded(min(max(share, 0.0), 1.0)),
         "lines": trust_lines(explanation),
     }
-
-
-def _facts(explanation: Explanation) -> list[str]:
-    quality = explanation.quality
-    return [
-        *reading.facts(explanation),
-        counted(quality.n_tokens, "token"),
-        f"{quality.seconds:.1f} s",
-        f"seed {explanation.seed}",
-    ]
 
 
 def _rounded(numbers: FloatArray | float) -> Any:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from slalom.explanation import FAIR_TRUST, Explanation, trust_of
+from slalom.scales import softmax
 from slalom.views import reading
 from slalom.views.numbers import listed, margin, number, percent, probability, r2_percent
 
@@ -356,8 +357,7 @@ def _score(explanation: Explanation, scores: np.ndarray, at: int) -> str:
     if explanation.independent and len(explanation.labels) == 1:
         return score
     if explanation.target_index is None and not explanation.independent:
-        odds = np.exp(scores - scores.max())
-        return f"{score} ({percent(float(odds[at] / odds.sum()))})"
+        return f"{score} ({percent(float(softmax(scores)[at]))})"
     return f"{score} ({percent(probability(float(scores[at])))})"
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from slalom.document import FloatArray
 from slalom.errors import InputError
 from slalom.explanation import Explanation
+from slalom.scales import softmax
 from slalom.views import reading
 from slalom.views.answer import likely, source_name
 from slalom.views.numbers import listed, number, percent, probability
@@ -81,6 +82,5 @@ def _told(explanation: Explanation, score: FloatArray) -> str:
         return number(float(score[0])).strip()
     at = reading.shown_class(explanation) if len(score) > 1 else 0
     if len(score) > 1 and not explanation.independent:
-        odds = np.exp(score - score.max())
-        return percent(float(odds[at] / odds.sum()))
+        return percent(float(softmax(score)[at]))
     return percent(probability(float(score[at])))

@@ -9,6 +9,7 @@ from slalom.classifiers.base import Target
 from slalom.document import BoolArray, Document, FloatArray, queries_from_masks
 from slalom.errors import SlalomError
 from slalom.explanation import Explanation
+from slalom.scales import probabilities
 from slalom.web.limits import Refusal
 from slalom.web.models import Model, Models, Watched
 
@@ -53,14 +54,14 @@ def without(
     first = explanations[0]
     present = np.ones((1, len(first.units)), dtype=bool)
     present[0, list(removed)] = False
-    answer = probabilities = None
+    answer = chances = None
     if source is not None:
         logits, scores = answers(first, source, present, check)
         answer = np.ravel(scores).tolist()
-        probabilities = shares(logits[0], independent=first.independent)
+        chances = shares(logits[0], independent=first.independent)
     return {
         "said": answer,
-        "probabilities": probabilities,
+        "probabilities": chances,
         "predicted": [
             {"method": e.method, "scores": None if e.model is None else _predicted(e, present)}
             for e in explanations
@@ -70,12 +71,8 @@ def without(
 
 def shares(logits: FloatArray, *, independent: bool) -> list[float] | None:
     """Probabilities of all classes; None for a single output."""
-    if len(logits) < 2:
-        return None
-    if independent:
-        return [float(share) for share in 1.0 / (1.0 + np.exp(-logits.clip(-700, 700)))]
-    odds = np.exp(logits - logits.max())
-    return [float(share) for share in odds / odds.sum()]
+    found = probabilities(logits, independent=independent)
+    return None if found is None else found.tolist()
 
 
 def _predicted(explanation: Explanation, present: BoolArray) -> list[float]:
