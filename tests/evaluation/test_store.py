@@ -110,7 +110,7 @@ def test_reports_are_complete_and_escaped():
     assert "&lt;b&gt;" in page
     assert "a &amp; b" in page
     assert page.count("<polyline") == 1
-    assert "http" not in page
+    assert "://" not in page
     text = report.markdown()
     assert "| slalom | 500 | 0.250 | 400 | 2000 | 0.25 | 2 of 2 |" in text
     assert "lower is better" in text

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import slalom
 from slalom.views.numbers import r2
-from slalom.views.vocabulary import page
+from slalom.views.vocabulary import fragment
 
 
 def test_a_vocabulary_shows_its_ends() -> None:
@@ -19,9 +19,9 @@ def test_a_vocabulary_shows_its_ends() -> None:
     first, second = repr(vocabulary).splitlines()
     assert first.startswith("<vocabulary of “yes”: ")
     assert "12 documents" in first
-    assert f"R² {r2(vocabulary.quality.r2)} on documents left out" in first + page(vocabulary)
+    assert f"R² {r2(vocabulary.quality.r2)} on documents left out" in first + fragment(vocabulary)
     assert second.strip().startswith("great +")
-    shown = page(vocabulary)
+    shown = fragment(vocabulary)
     assert shown.count("<table>") == 2
     assert "<b>film" not in shown
     assert "great" in vocabulary._repr_html_()
@@ -38,8 +38,8 @@ def test_tokens_targets_and_names_are_text() -> None:
     texts = ["great film", "film <img>", "great song", "song <img>", "great end", "end <img>"]
     found = slalom.explain_vocabulary(classifier, texts, target=labels[1], n_queries=10)
     tokens = ("<img>", *found.tokens[1:])
-    shown = page(replace(found, tokens=tokens, classifier="<img src=x> model"))
+    shown = fragment(replace(found, tokens=tokens, classifier="<img src=x> model"))
     assert not re.search(r"<(?:img|i)[ >]", shown)
     assert "&lt;img&gt;" in shown
     assert "&lt;img src=x&gt; model" in shown
-    assert shown.count("&lt;i&gt;yes") == 4  # title, heading and both tables
+    assert shown.count("&lt;i&gt;yes") == 3  # heading and both tables

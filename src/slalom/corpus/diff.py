@@ -5,7 +5,7 @@ two of its standard errors are taken off. Where both runs read the same input, d
 compared too, row by row.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import nlargest
 from html import escape
@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 
 from slalom.corpus.folder import RunFolder
-from slalom.corpus.report import page, painted, table
+from slalom.corpus.report import page, painted
 from slalom.corpus.run import OTHER_MODEL, in_words
 from slalom.corpus.survey import CLEAR, MIN_DOCUMENTS, Survey, batches, survey_of
 from slalom.errors import FileError, InputError
+from slalom.views.html import escaped, table
 from slalom.views.numbers import ROUNDING, counted, margin, number
 from slalom.views.reading import label
 
@@ -114,7 +115,8 @@ class Diff:
         facts = "".join(f"<li>{escape(fact)}</li>" for fact in self.facts())
         body = f'<h1 class="sentence">Two runs</h1><ul>{facts}</ul>'
         if self.words:
-            body += f"<h2>Words</h2>{_escaped(*self.word_table())}"
+            heads, lines = self.word_table()
+            body += f"<h2>Words</h2>{table(heads, escaped(lines))}"
         if self.moved:
             heads, lines = self.document_table()
             linked = [
@@ -223,7 +225,3 @@ def _differing(first: Survey, second: Survey) -> tuple[str, ...]:
     if first.settings["input"] != second.settings["input"]:
         differences.append("the inputs differ")
     return tuple(differences)
-
-
-def _escaped(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    return table(heads, [[escape(cell) for cell in line] for line in lines])

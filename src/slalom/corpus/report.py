@@ -5,7 +5,7 @@ links to documents below, painted by the same score; of the strongest words each
 point, side by side where they would lie on each other.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 from math import isfinite
@@ -15,9 +15,9 @@ import numpy as np
 
 from slalom.corpus.folder import RunFolder
 from slalom.corpus.survey import Findings, Survey, findings, survey_of
-from slalom.views.html import N_SHADES, policy, style
+from slalom.views.html import document, shade, table
 from slalom.views.numbers import counted, margin, number, percent, probability, r2
-from slalom.views.reading import AGAINST, FAINT, FAINTEST, FOR, label, visible
+from slalom.views.reading import AGAINST, FAINT, FOR, label, visible
 
 MAX_CHARACTERS = 4000  # of a document on the page
 STYLE = (  # besides that of the views: tables in full, a chart that stays readable on a phone,
@@ -62,15 +62,9 @@ def report(folder: RunFolder, by: str | None = None) -> str:
 
 
 def page(title: str, body: str) -> str:
-    """The frame of every page here: the style of the others, under a policy."""
-    sheet = style() + STYLE
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy(None, sheet)}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(label(title))} · SLALOM</title>\n<style>{sheet}</style>\n</head>\n"
-        f'<body class="slalom-page">\n<main class="slalom">\n{body}\n</main>\n</body>\n</html>\n'
-    )
+    """The frame of every page about runs."""
+    content = f'<main class="slalom">\n{body}\n</main>'
+    return document(f"{title} · SLALOM", content, extra=STYLE)
 
 
 class Cards:
@@ -118,7 +112,7 @@ def painted(row: dict[str, Any], effect: str) -> str:
                 continue
             parts.append(escape(visible(text[end : span["start"]])))
             unit = escape(visible(text[span["start"] : span["end"]]))
-            parts.append(f'<span class="w{_shade(score)}">{unit}</span>')
+            parts.append(f'<span class="w{shade(score)}">{unit}</span>')
             end = span["end"]
         rest = text[end:]
         parts.append(escape(visible(rest)) if end + len(rest) <= MAX_CHARACTERS else " …")
@@ -126,27 +120,8 @@ def painted(row: dict[str, Any], effect: str) -> str:
     return "".join(sides)
 
 
-def _shade(strength: float) -> str:
-    if abs(strength) < FAINTEST:
-        return ""
-    return f" {'for' if strength > 0 else 'against'} s{max(1, round(abs(strength) * N_SHADES))}"
-
-
 def _section(title: str, content: str) -> str:
     return f"<section><h2>{title}</h2>{content}</section>\n"
-
-
-def table(heads: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    """Cells are HTML already."""
-    head = "".join(f'<th scope="col">{escape(title)}</th>' for title in heads)
-    body = "".join(
-        f'<tr><th scope="row">{first}</th>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>'
-        for first, *cells in lines
-    )
-    return (
-        f'<div class="scroll"><table><thead><tr>{head}</tr></thead>'
-        f"<tbody>{body}</tbody></table></div>"
-    )
 
 
 def _head(survey: Survey) -> str:

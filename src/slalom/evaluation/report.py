@@ -10,19 +10,16 @@ from html import escape
 from slalom.document import FloatArray
 from slalom.evaluation.rows import COVERAGE, GRID, Row, groups, markdown, mean_curve, table
 from slalom.metrics.table import METRICS
+from slalom.views import html
 
 COLOURS = ("#0b4f9e", "#d9822b", "#2a8f5b", "#a33b8f", "#7a5c00", "#c0392b", "#4a90a4", "#555555")
 DASHES = ("", "6 3", "2 2", "8 2 2 2")
 WIDTH, HEIGHT, LEFT, BOTTOM = 360, 220, 40, 30
-STYLE = """
-body{font:16px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:70rem;padding:0 1rem;color:#222}
-table{border-collapse:collapse;font-size:.9rem}td,th{padding:.25rem .6rem;text-align:right}
-td:first-child,th:first-child{text-align:left;white-space:nowrap}.wide{overflow-x:auto}
-tr{border-bottom:1px solid #ddd}
-figure{display:inline-block;margin:1rem 0;max-width:100%}
-figure svg{max-width:100%;height:auto}figcaption{text-align:center}.key span{margin-right:1rem}
-@media(prefers-color-scheme:dark){body{background:#16181c;color:#ddd}tr{border-color:#444}}
-"""
+STYLE = (  # besides that of the views: the table in full, curves beside each other
+    ".slalom .scroll{max-height:none;margin-bottom:12px}"
+    ".slalom thead th{white-space:normal}.slalom .key span{margin-right:1rem}"
+    ".slalom figure{display:inline-block;margin:0 12px 12px 0}"
+)
 
 
 @dataclass(frozen=True)
@@ -41,23 +38,13 @@ class Report:
         return "\n".join(parts) + "\n"
 
     def html(self) -> str:
-        facts = "".join(f"<li>{escape(fact)}</li>" for fact in self.facts)
         heads, lines = table(self.rows, self.metrics)
-        head = "".join(f"<th>{escape(name)}</th>" for name in heads)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>"
-            for cells in lines
+        content = (
+            f'<main class="slalom">\n<h1 class="sentence">{escape(self.title)}</h1>'
+            f"{_listed(self.facts)}{html.table(heads, html.escaped(lines))}"
+            f"{_listed(self._legend())}{self._figures()}{_listed(problems(self.rows))}\n</main>"
         )
-        failed = "".join(f"<li>{escape(problem)}</li>" for problem in problems(self.rows))
-        legend = "".join(f"<li>{escape(line)}</li>" for line in self._legend())
-        title = escape(self.title)
-        return (
-            f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>'
-            f'<meta name="viewport" content="width=device-width"><style>{STYLE}</style>'
-            f"<h1>{title}</h1><ul>{facts}</ul>"
-            f'<div class="wide"><table><tr>{head}</tr>{body}</table></div>'
-            f"<ul>{legend}</ul>{self._figures()}<ul>{failed}</ul></html>\n"
-        )
+        return html.document(f"{self.title} · SLALOM", content, extra=STYLE)
 
     def _legend(self) -> list[str]:
         """What the columns mean, a sentence each."""
@@ -81,8 +68,8 @@ class Report:
                 if curve is not None
             )
             drawn.append(
-                f'<figure><svg viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" role="img" '
-                f'aria-label="{escape(name)}">{_axes()}{lines}</svg>'
+                f'<figure><svg class="chart" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" '
+                f'role="img" aria-label="{escape(name)}">{_axes()}{lines}</svg>'
                 f"<figcaption>{escape(name)}: p(class) by share of units</figcaption></figure>"
             )
         keys = "".join(
@@ -91,6 +78,10 @@ class Report:
             for number, (method, budget) in enumerate(found)
         )
         return f'{"".join(drawn)}<p class="key">{keys}</p>' if drawn else ""
+
+
+def _listed(sentences: Sequence[str]) -> str:
+    return f"<ul>{''.join(f'<li>{escape(sentence)}</li>' for sentence in sentences)}</ul>"
 
 
 def problems(rows: Sequence[Row]) -> list[str]:

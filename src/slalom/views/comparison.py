@@ -13,7 +13,7 @@ from slalom.errors import grouped
 from slalom.explanation import Explanation
 from slalom.views import reading
 from slalom.views.brief import strongest_words
-from slalom.views.html import painted_text, policy, style
+from slalom.views.html import document, escaped, painted_text, table
 from slalom.views.numbers import r2
 from slalom.views.sentence import verdict
 
@@ -31,16 +31,14 @@ def page(
     first = explanations[0]
     label = reading.label(first.labels[reading.shown_class(first)])
     methods = "".join(_method(explanation) for explanation in explanations)
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy(None)}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(reading.prediction(first))} · methods side by side</title>\n"
-        f'<style>{style()}</style>\n</head>\n<body class="slalom-page">\n<main class="slalom">\n'
-        f'<h1 class="sentence">{escape(verdict(first))}</h1>\n'
+    notes = f'<p class="small">{escape(OWN_R2)}</p>'
+    heads, rows = comparison_table(explanations, measured)
+    return document(
+        f"{reading.prediction(first)} · methods side by side",
+        f'<main class="slalom">\n<h1 class="sentence">{escape(verdict(first))}</h1>\n'
         f'<p class="small">{escape(reading.label(first.classifier))} · blue speaks for '
         f"“{escape(label)}”, orange against it, violet has no side</p>\n"
-        f"{methods}{_table(*comparison_table(explanations, measured))}\n</main>\n</body>\n</html>\n"
+        f"{methods}{table(heads, escaped(rows))}{notes}\n</main>",
     )
 
 
@@ -75,21 +73,6 @@ def comparison_table(
         for explanation in explanations
     ]
     return heads, rows
-
-
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    head = "".join(f'<th scope="col">{escape(title)}</th>' for title in heads)
-    body = "".join(
-        f'<tr><th scope="row">{escape(first)}</th>'
-        + "".join(f"<td>{escape(cell)}</td>" for cell in cells)
-        + "</tr>"
-        for first, *cells in rows
-    )
-    return (
-        f'<div class="scroll"><table><thead><tr>{head}</tr></thead>'
-        f"<tbody>{body}</tbody></table></div>"
-        f'<p class="small">{escape(OWN_R2)}</p>'
-    )
 
 
 def _number(value: float | None) -> str:

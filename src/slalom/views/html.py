@@ -8,6 +8,7 @@ JSON; nothing is loaded from anywhere, and the page's own policy forbids it.
 
 import json
 from base64 import b64encode
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from hashlib import sha256
 from html import escape
@@ -33,16 +34,39 @@ def page(explanation: Explanation, scale: str = LOG_ODDS) -> str:
 
     It opens with scores on this scale, and has a switch for the other.
     """
-    start = "slalom.start();"
+    title, code = f"{reading.prediction(explanation)} · SLALOM", f"{script()}slalom.start();"
+    return document(title, f"<main>\n{body(explanation, scale)}\n</main>", code=code)
+
+
+def document(title: str, content: str, *, extra: str = "", code: str = "") -> str:
+    """The frame of every page: its style (and some `extra`), its script, a policy for no others."""
+    sheet = style() + extra
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy(script() + start)}">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_policy(code, sheet)}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(reading.prediction(explanation))} · SLALOM</title>\n"
-        f'<style>{style()}</style>\n</head>\n<body class="slalom-page">\n<main>\n'
-        f"{body(explanation, scale)}\n</main>\n"
-        f"<script>{script()}{start}</script>\n</body>\n</html>\n"
+        f"<title>{escape(reading.label(title))}</title>\n<style>{sheet}</style>\n</head>\n"
+        f'<body class="slalom-page">\n{content}\n'
+        f"{f'<script>{code}</script>' if code else ''}\n</body>\n</html>\n"
     )
+
+
+def table(heads: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    """The first cell names its line; cells are HTML already."""
+    head = "".join(f'<th scope="col">{escape(title)}</th>' for title in heads)
+    body = "".join(
+        f'<tr><th scope="row">{first}</th>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>'
+        for first, *cells in lines
+    )
+    return (
+        f'<div class="scroll"><table><thead><tr>{head}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>"
+    )
+
+
+def escaped(lines: Iterable[Sequence[str]]) -> Iterator[list[str]]:
+    """Lines of a table that hold plain text."""
+    return (list(map(escape, line)) for line in lines)
 
 
 def fragment(explanation: Explanation) -> str:
@@ -100,11 +124,11 @@ def _part(name: str) -> str:
     return (files("slalom.views") / "page" / name).read_text(encoding="utf-8")
 
 
-def policy(code: str | None, sheet: str | None = None) -> str:
-    """Only this script, if any, and one style sheet (None: that of the views); no request."""
-    scripts = "" if code is None else f"script-src '{_hash(code)}'; "
+def _policy(code: str, sheet: str) -> str:
+    """Only this script, if any, and one style sheet; no request."""
+    scripts = f"script-src '{_hash(code)}'; " if code else ""
     return (
-        f"default-src 'none'; {scripts}style-src '{_hash(style() if sheet is None else sheet)}'; "
+        f"default-src 'none'; {scripts}style-src '{_hash(sheet)}'; "
         "img-src data: blob:; base-uri 'none'; form-action 'none'"
     )
 
@@ -129,15 +153,14 @@ def painted_text(shown: Explanation, by: str) -> str:
         for segment in segments:
             word = escape(reading.visible(segment.text))
             if segment.unit is not None:
-                word = (
-                    f'<span class="w{_shade(strengths[segment.unit], sided=sided)}">{word}</span>'
-                )
+                word = f'<span class="w{shade(strengths[segment.unit], sided=sided)}">{word}</span>'
             words.append(word)
         sides.append(f'<p class="text" dir="auto">{"".join(words)}</p>')
     return "".join(sides)
 
 
-def _shade(strength: float, *, sided: bool) -> str:
+def shade(strength: float, *, sided: bool = True) -> str:
+    """The classes that paint a unit, by −1 … 1; none for what is next to nothing."""
     if abs(strength) < reading.FAINTEST:
         return ""
     side = "unsigned" if not sided else "for" if strength > 0 else "against"
@@ -155,23 +178,21 @@ def _pairs(shown: Explanation) -> str:
 def _table(shown: Explanation, rows: list[UnitRow]) -> str:
     """Every score of every unit, the strongest first."""
     names = reading.names(shown)
-    heads = "".join(f'<th scope="col">{escape(name)}</th>' for name in names)
-    lines = "".join(
-        f'<tr><th scope="row">{escape(row.label)}<small>{row.more}</small></th>'
-        f"{''.join(_cell(shown, name, row.unit) for name in names)}</tr>"
+    lines = (
+        [
+            f"{escape(row.label)}<small>{row.more}</small>",
+            *(_cell(shown, name, row.unit) for name in names),
+        ]
         for row in rows
     )
-    return (
-        f"<details><summary>{reading.table_heading(shown)}</summary>"
-        f'<div class="scroll"><table><thead><tr><th scope="col">unit</th>{heads}</tr></thead>'
-        f"<tbody>{lines}</tbody></table></div></details>"
-    )
+    heading = reading.table_heading(shown)
+    return f"<details><summary>{heading}</summary>{table(['unit', *names], lines)}</details>"
 
 
 def _cell(shown: Explanation, name: str, unit: int) -> str:
     if not shown.identified[unit]:
-        return "<td>–</td>"
+        return "–"
     scores, error = shown.scores[name], shown.errors.get(name)
     decimals = digits(scores)
     more = "" if error is None else f" <small>{margin(float(error[unit]), decimals)}</small>"
-    return f"<td>{number(float(scores[unit]), decimals)}{more}</td>"
+    return f"{number(float(scores[unit]), decimals)}{more}"

@@ -1,24 +1,18 @@
 """A vocabulary for people: two lines of text, or the tokens that say most for and against.
 
-Knows a table of values and importances; the page loads nothing and needs no script.
+Knows a table of values and importances; the table loads nothing and needs no script.
 """
 
 from html import escape
 
 from slalom.errors import counted
 from slalom.explainers.vocabulary import Entry, Vocabulary
+from slalom.views.html import style, table
 from slalom.views.numbers import margin, number, r2
 from slalom.views.reading import label
 
 N_NAMED, N_ROWS = 3, 20
 MIN_DOCUMENTS = 2  # that hold a token, for it to be shown among the first
-STYLE = """
-.slalom-table{font:15px/1.5 system-ui,sans-serif;max-width:60rem}
-.slalom-table table{border-collapse:collapse;display:inline-table;margin:0 2rem 1rem 0}
-.slalom-table td,.slalom-table th{padding:.15rem .6rem;text-align:right;font-weight:normal}
-.slalom-table td:first-child,.slalom-table th:first-child{text-align:left}
-.slalom-table tr{border-bottom:1px solid #8883}.slalom-table small{opacity:.7}
-"""
 
 
 def brief(vocabulary: Vocabulary) -> str:
@@ -28,30 +22,17 @@ def brief(vocabulary: Vocabulary) -> str:
     return f"<vocabulary of “{vocabulary.target}”: {_facts(vocabulary)}\n {words}>"
 
 
-def page(vocabulary: Vocabulary) -> str:
-    """One HTML file with the strongest tokens on both sides."""
-    title = escape(f"What says “{vocabulary.target}”")
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="color-scheme" content="light dark">\n'
-        f"<title>{title} · SLALOM</title>\n</head>\n<body>\n{fragment(vocabulary)}\n</body>\n"
-        "</html>\n"
-    )
-
-
 def fragment(vocabulary: Vocabulary) -> str:
-    """The same for a notebook cell."""
+    """The strongest tokens on both sides, for a notebook cell."""
     target = escape(vocabulary.target)
     first, last = _ends(vocabulary, N_ROWS)
     return (
-        f'<div class="slalom-table"><style>{STYLE}</style>'
-        f"<p><b>What says “{target}”</b> to {escape(label(vocabulary.classifier))}<br>"
-        f"<small>{escape(_facts(vocabulary))}</small></p>"
-        f"{_table(f'for “{target}”', first)}{_table(f'against “{target}”', last)}"
-        "<p><small>value: what a token says when all attention rests on it, in log-odds; "
-        "importance: how much attention it takes, +1 is 2.7 times; ± standard errors.</small></p>"
-        "</div>"
+        f'<div class="slalom"><style>{style()}</style><p class="sentence">What says “{target}” to '
+        f'{escape(label(vocabulary.classifier))}</p><p class="small">{escape(_facts(vocabulary))}'
+        f"</p>{_table(f'for “{vocabulary.target}”', first)}"
+        f"{_table(f'against “{vocabulary.target}”', last)}"
+        '<p class="small">value: what a token says when all attention rests on it, in log-odds; '
+        "importance: how much attention it takes, +1 is 2.7 times; ± standard errors.</p></div>"
     )
 
 
@@ -72,14 +53,13 @@ def _ends(vocabulary: Vocabulary, n_each: int) -> tuple[list[Entry], list[Entry]
 
 
 def _table(title: str, entries: list[Entry]) -> str:
-    rows = "".join(
-        f'<tr><th scope="row">{escape(label(e.token))}</th>'
-        f"<td>{number(e.value)} <small>{margin(e.value_error)}</small></td>"
-        f"<td>{number(e.importance)} <small>{margin(e.importance_error)}</small></td>"
-        f"<td>{e.documents}</td></tr>"
+    lines = (
+        (
+            escape(label(e.token)),
+            f"{number(e.value)} <small>{margin(e.value_error)}</small>",
+            f"{number(e.importance)} <small>{margin(e.importance_error)}</small>",
+            str(e.documents),
+        )
         for e in entries
     )
-    heads = "".join(
-        f'<th scope="col">{head}</th>' for head in (title, "value", "importance", "documents")
-    )
-    return f"<table><tr>{heads}</tr>{rows}</table>"
+    return table((title, "value", "importance", "documents"), lines)
