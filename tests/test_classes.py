@@ -176,6 +176,12 @@ def test_targets_the_model_does_not_have() -> None:
             explained(classes(), wrong)
 
 
+def test_the_predicted_class_by_its_name_and_a_label_that_reads_the_same() -> None:
+    assert explained(classes(), "predicted") == explained(classes(), None)
+    posed = target_of("predicted", ("predicted", "actual"), np.array([0.0, 1.0]))
+    assert (posed.index, posed.label) == (0, "predicted")
+
+
 @pytest.mark.parametrize("anchored", [False, True])
 def test_the_softmax_of_class_scores_is_the_posterior(anchored: bool) -> None:
     """The paper's eq. 73, and eq. 72: log-odds of two classes are differences of their scores."""

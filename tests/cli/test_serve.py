@@ -62,3 +62,18 @@ def test_without_a_token_only_on_this_machine(capfd):
         cli.main(["serve", "--no-token", "--host", "0.0.0.0"])
     assert ended.value.code
     assert "--no-token is for this machine alone" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("missing", "named"),
+    [(("torch",), "torch: .*hf"), (("torch", "starlette"), "torch, starlette: .*hf,web")],
+)
+def test_all_missing_extras_are_named_at_once(missing, named, monkeypatch, capfd):
+    for module in missing:
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(SystemExit):
+        cli.main(["serve", "--no-browser"])
+    assert re.fullmatch(
+        rf"slalom: this needs {named}\]'\n",
+        capfd.readouterr().err.replace("install it with  pip install 'slalom-xai[", ""),
+    )

@@ -228,6 +228,7 @@ def test_a_wrong_prior_is_overcome() -> None:
     ("settings", "message"),
     [
         ({"target": "all"}, "a vocabulary has one target"),
+        ({"target": "predicted"}, "a vocabulary has one target"),
         ({"target": "maybe"}, "unknown target 'maybe'"),
         ({"units": [(0, 1)]}, "one kind of units"),
         ({"n_queries": 1}, "n_queries must be a whole number of at least 2"),

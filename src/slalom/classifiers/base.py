@@ -16,6 +16,7 @@ from slalom.errors import ClassifierError, InputError, UnknownNameError
 UNIT_KINDS = ("token", "word", "sentence")
 TOO_LONG = ("error", "truncate", "windows")
 REMOVE, MASK = "remove", "mask"  # what becomes of absent words
+PREDICTED = "predicted"  # a target in words: the class that the classifier predicts for the text
 MAX_TEXT = 1_000_000  # characters; to read ten times as many takes gigabytes and minutes
 MAX_SCORE = 1e30  # tables and trees keep 32 bits, whose range ends at 3e38
 Units = str | Sequence[Span] | None
@@ -171,11 +172,16 @@ class Target:
         return np.asarray(chosen - np.logaddexp.reduce(others, axis=1))
 
 
+def names(wanted: object, word: str, labels: Sequence[str]) -> bool:
+    """Whether a target is this word, and not a label that reads the same."""
+    return isinstance(wanted, str) and wanted == word and word not in labels
+
+
 def target_of(
     wanted: str | int | None, labels: Sequence[str], document_logits: FloatArray
 ) -> Target:
-    """None is the predicted class; a label or an index that class; "all" every class."""
-    if wanted is None:
+    """None or "predicted" is that class; a label or an index its own; "all" is every class."""
+    if wanted is None or names(wanted, PREDICTED, labels):
         index = int(np.argmax(document_logits))
         return Target(index, labels[index])
     if isinstance(wanted, str):
@@ -183,7 +189,7 @@ def target_of(
             return Target(list(labels).index(wanted), wanted)
         if wanted == "all":
             return Target(None, "all")
-        raise UnknownNameError("target", wanted, [*labels, "all"])
+        raise UnknownNameError("target", wanted, [*labels, "all", PREDICTED])
     if isinstance(wanted, bool) or not isinstance(wanted, (int, np.integer)):
         raise InputError(f"target must be a label, an index, 'all' or None, not {wanted!r}")
     if str(wanted) in labels and list(labels).index(str(wanted)) != wanted:
@@ -199,6 +205,16 @@ def target_of(
             f"({', '.join(labels)})"
         )
     return Target(int(wanted), labels[wanted])
+
+
+def one_target(wanted: str | int | None, labels: Sequence[str], of: str) -> Target:
+    """The one target of many documents, by default the last class; `of` says what needs it."""
+    if names(wanted, "all", labels) or names(wanted, PREDICTED, labels):
+        raise InputError(
+            f"{of} has one target, so that its words can be added up: "
+            f"give a label or its number instead of {wanted!r} ({', '.join(labels)})"
+        )
+    return target_of(len(labels) - 1 if wanted is None else wanted, labels, np.zeros(len(labels)))
 
 
 def checked_text(text: object) -> Text:

@@ -180,7 +180,8 @@ def explain_table(
     """One table into one Parquet file: `slalom explain --file x.csv --out scores.parquet`."""
     from slalom.corpus.explain import finish_file, prepare_file
     from slalom.corpus.plan import broken_lines
-    from slalom.corpus.run import PREDICTED, LocalEngine
+    from slalom.classifiers.base import PREDICTED, names
+    from slalom.corpus.run import LocalEngine
 
     engine = LocalEngine(typed.classifier)
     prepared = prepare_file(typed.classifier, dataset, recipe, target=target, engine=engine)
@@ -196,7 +197,7 @@ def explain_table(
     else:
         _say(summary, prepared)
         explained = prepared.settings["target"]
-        own = explained == PREDICTED and PREDICTED not in prepared.settings["labels"]
+        own = names(explained, PREDICTED, prepared.settings["labels"])
         click.echo(
             "Each row explains its own predicted class."
             if own

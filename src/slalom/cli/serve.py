@@ -2,18 +2,20 @@
 
 import secrets
 import webbrowser
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import click
 
 from slalom.cli.typed import DEVICE, REVISION
-from slalom.errors import InputError
+from slalom.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
     from slalom.web.answers import Language
     from slalom.web.models import Models
 
 BUNDLED = "bundled"
+NEEDED = {"torch": "hf", "starlette": "web", "uvicorn": "web"}  # modules and their extras
 
 
 @click.command(short_help="Explore explanations in the browser.")
@@ -62,6 +64,7 @@ def serve(
     no_browser: bool,
 ) -> None:
     """Explore explanations in the browser: paste a text, remove words, see what changes."""
+    _check_extras()
     from slalom.web.guard import LOOPBACK
     from slalom.web.models import Models
     from slalom.web.server import Place, app, listening, run
@@ -89,6 +92,13 @@ def serve(
 
         run(application, taken, started=started)
     click.echo("Stopped.")
+
+
+def _check_extras() -> None:
+    """All that is missing in one sentence, rather than one extra after the other."""
+    missing = {module: extra for module, extra in NEEDED.items() if find_spec(module) is None}
+    if missing:
+        raise MissingExtraError(", ".join(missing), ",".join(dict.fromkeys(missing.values())))
 
 
 def _language(name: str, device: str | None, revision: str | None) -> "Language":

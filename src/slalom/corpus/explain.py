@@ -15,13 +15,12 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from slalom.classifiers.base import Classifier, accelerator
+from slalom.classifiers.base import PREDICTED, Classifier, accelerator, names
 from slalom.classifiers.load import as_classifier, load
 from slalom.corpus.folder import RowLayout, RunFolder, layout_of
 from slalom.corpus.plan import Indexed, Shard, columns_together, folder_of, shards_of
 from slalom.corpus.records import Record, parquet_file
 from slalom.corpus.run import (
-    PREDICTED,
     Engine,
     Index,
     LocalEngine,
@@ -33,10 +32,10 @@ from slalom.corpus.run import (
     close,
     index_input,
     keep_plan,
-    one_target,
     rows_per_file,
     settings_of,
     summary_of,
+    target_index,
     write_vocabulary,
 )
 from slalom.corpus.work import Recipe
@@ -169,8 +168,8 @@ def prepare(
     columns, place = columns_together(files), folder_of(files)
     layout = layout_of(columns, dataset.text_column, dataset.id_column, folder=place)
     identity = engine.identity(make)
-    own = each_its_own and target == PREDICTED and PREDICTED not in identity.labels
-    aimed = replace(recipe, target=None if own else one_target(target, identity.labels))
+    own = each_its_own and names(target, PREDICTED, identity.labels)
+    aimed = replace(recipe, target=None if own else target_index(target, identity.labels))
     settings = settings_of(identity, aimed, layout, files)
     n_each = agree(folder, settings, dataset.rows_per_file, rows_per_file(files, engine.n_workers))
     work = ShardWork(folder, layout, aimed, make)

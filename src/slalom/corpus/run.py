@@ -19,13 +19,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from slalom.classifiers.base import Classifier, fingerprint_of, target_of
+from slalom.classifiers.base import PREDICTED, Classifier, fingerprint_of, one_target
 from slalom.corpus.folder import RowLayout, RunFolder
 from slalom.corpus.plan import Indexed, Shard, find_files, index_file
 from slalom.corpus.records import bytes_of
 from slalom.corpus.words import WordSums, sums_in, word_means
 from slalom.corpus.work import Advance, Receipt, Recipe, Worker, receipt_of
-from slalom.errors import DamageError, FileError, InputError
+from slalom.errors import DamageError, FileError
 from slalom.explainers.adaptive import WithMaxError
 from slalom.explainers.base import Explainer, TargetName
 from slalom.explainers.table import METHODS
@@ -136,22 +136,12 @@ class Summary:
     first_problem: str | None
 
 
-def one_target(target: TargetName, labels: Sequence[str]) -> int:
-    """A corpus has one target, by default the last class; a number in words is a number."""
-    wanted = len(labels) - 1 if target is None else target
-    if isinstance(wanted, str) and wanted.isdecimal() and wanted not in labels:
-        wanted = int(wanted)
-    if wanted == "predicted" and wanted not in labels:
-        raise InputError(
-            "a corpus has one target, so that its words can be added up: give a label "
-            f"({', '.join(labels)}); slalom explain --file takes --target predicted"
-        )
-    index = target_of(wanted, labels, np.zeros(len(labels))).index
-    if index is None:
-        raise InputError(
-            "a corpus has one target: give a label or its number instead of 'all' "
-            f"({', '.join(labels)})"
-        )
+def target_index(target: TargetName, labels: Sequence[str]) -> int:
+    """The one target of a corpus; a number in words is a number."""
+    if isinstance(target, str) and target.isdecimal() and target not in labels:
+        target = int(target)
+    index = one_target(target, labels, "a corpus").index
+    assert index is not None  # one class of all
     return index
 
 
@@ -240,7 +230,6 @@ def close(folder: RunFolder, summary: Summary) -> None:
     folder.keep_settings({**record, "finished": finished, "result": result})
 
 
-PREDICTED = "predicted"  # the target where each row is explained for its own predicted class
 # What another fingerprint says:
 OTHER_MODEL = "other weights or other code, or is asked in another way"
 

@@ -80,7 +80,7 @@ def explain(
         a list of texts to class probabilities
     :param text: a string, or a pair of strings
     :param method: a name of `slalom.METHODS`, or an explainer of your own
-    :param target: a label, its index, or "all"; None: the predicted class
+    :param target: a label, its index, or "all"; None or "predicted": the predicted class
     :param n_queries: how many distinct texts the classifier is shown at most; None: the method
         chooses, by the length of the text
     :param units: what gets a score: "word" (the default), "token", "sentence", "phrase" (neighbours

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slalom.classifiers.base import Classifier, Target, checked_text, is_independent, target_of
+from slalom.classifiers.base import Classifier, Target, checked_text, is_independent, one_target
 from slalom.classifiers.cached import CachedClassifier
 from slalom.classifiers.load import as_classifier
 from slalom.document import Document, FloatArray, Queries, Text
@@ -58,7 +58,7 @@ def explain_vocabulary(
     """
     start = perf_counter()
     wrapped = as_classifier(classifier)
-    chosen = _target(target, wrapped)
+    chosen = one_target(target, wrapped.labels, "a vocabulary")
     documents = _documents(wrapped, texts, units, too_long)
     _check(len(documents))
     n_queries = checked_whole("n_queries", n_queries, 2)
@@ -181,17 +181,6 @@ def _exact(rows: Rows, scores: FloatArray, empty: FloatArray | None) -> Fitted |
     values, importances = np.full(k, scores.mean()), np.zeros(k)
     values[there], importances[there] = found.values[:, 0], found.importances
     return Fitted(values, importances, None)
-
-
-def _target(target: TargetName, classifier: Classifier) -> Target:
-    wanted = len(classifier.labels) - 1 if target is None else target
-    chosen = target_of(wanted, classifier.labels, np.zeros(len(classifier.labels)))
-    if chosen.index is None:
-        raise InputError(
-            'a vocabulary has one target: give a label or an index instead of "all" '
-            f"({', '.join(classifier.labels)})"
-        )
-    return chosen
 
 
 def _documents(
