@@ -178,9 +178,9 @@ def explain_table(
     dataset: "Dataset", recipe: "Recipe", typed: TypedModel, *, target: str | None, dry_run: bool
 ) -> None:
     """One table into one Parquet file: `slalom explain --file x.csv --out scores.parquet`."""
+    from slalom.classifiers.base import PREDICTED, names
     from slalom.corpus.explain import finish_file, prepare_file
     from slalom.corpus.plan import broken_lines
-    from slalom.classifiers.base import PREDICTED, names
     from slalom.corpus.run import LocalEngine
 
     engine = LocalEngine(typed.classifier)
