@@ -63,7 +63,7 @@ def test_tables_and_compressed_files(tmp_path):
     )
     items, bad = read_items(path, LABELS)
     assert items == [Item(2, "good, really", 1, ((0, 4),)), Item(3, "bad")]
-    assert bad == [SkippedLine(4, "has no 'text'")]
+    assert [(line.number, line.reason[:17]) for line in bad] == [(4, "the text is empty")]
     packed = tmp_path / "reviews.csv.gz"
     packed.write_bytes(gzip.compress(path.read_bytes()))
     assert read_items(packed, LABELS) == (items, bad)
@@ -73,10 +73,10 @@ def test_tables_and_compressed_files(tmp_path):
     ("name", "content", "message"),
     [
         ("a.csv", "review,label\ngood,1\n", "no column 'text': its columns are review, label"),
-        ("a.csv", '"text\ngood\n', "cannot read the first line"),
+        ("a.csv", '"text\ngood\n', "cannot read the columns"),
         ("a.jsonl", "", "it is empty"),
         ("a.jsonl", "{", "line 1: not valid JSON"),
-        ("a.txt", "good", "expected a file named .jsonl or .csv"),
+        ("a.txt", "good", "expected .jsonl or .csv"),
         ("a.jsonl.gz", "good", "cannot read"),
     ],
 )
@@ -104,9 +104,10 @@ def test_rows_of_a_table_that_would_be_altered_are_left_out(tmp_path):
         b'a fine one,1.0\n"never closed,1\nthe rest\n'
     )
     found, bad = read_items(path, ["neg", "pos"])
-    assert [(item.text, item.label) for item in found] == [("good film", 1), ("a fine one", 1)]
+    kept = [("good film", 1), ("a fine one", 1), ("the rest", None)]
+    assert [(item.text, item.label) for item in found] == kept
     reasons = [line.reason for line in bad]
-    assert reasons[:2] == ["has more cells than the table has columns", "not in UTF-8"]
+    assert reasons[:2] == ["has 3 cells, the table has 2 columns", "not in UTF-8"]
     assert all(reason.startswith("not a row of a table: ") for reason in reasons[2:])
     assert len(reasons) == 4
 

@@ -44,7 +44,7 @@ MEASURED = "UNI,WIDE,REM,deletion,insertion"
 
 
 @click.command(short_help="Measure methods on many texts: quality and cost.")
-@click.option("--data", required=True, metavar="FILE", help="Texts: .jsonl or .csv (.gz).")
+@click.option("--data", required=True, metavar="FILE", help="Texts: .jsonl, .csv or .parquet.")
 @click.option(
     "--out", required=True, metavar="DIR", help="Folder for results; an interrupted run is resumed."
 )

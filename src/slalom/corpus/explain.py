@@ -19,7 +19,6 @@ from slalom.classifiers.base import PREDICTED, Classifier, accelerator, names
 from slalom.classifiers.load import as_classifier, load
 from slalom.corpus.folder import RowLayout, RunFolder, layout_of
 from slalom.corpus.plan import Indexed, Shard, columns_together, folder_of, shards_of
-from slalom.corpus.records import Record, parquet_file
 from slalom.corpus.run import (
     Engine,
     Index,
@@ -44,6 +43,7 @@ from slalom.explainers.base import Explainer, TargetName
 from slalom.explainers.dry_run import Cost, dry_run
 from slalom.explainers.methods import checked_repeats, with_max_error
 from slalom.explainers.splitting import document_of
+from slalom.records import Record, parquet_file
 from slalom.tables import arrow, reading
 
 ENGINES = ("local", "ray")

@@ -20,11 +20,11 @@ from typing import IO, Any
 
 from slalom.classifiers.base import checked_text
 from slalom.corpus.plan import cell_as
-from slalom.corpus.records import Record, problem_of
 from slalom.document import Text
 from slalom.errors import FileError, InputError
 from slalom.explanation import Explanation
 from slalom.files import rights, write_json
+from slalom.records import Record, problem_of
 from slalom.tables import Failed, arrow, document_row, document_schema
 from slalom.temporary import PREFIX, SUFFIX, locked, temporary_file
 

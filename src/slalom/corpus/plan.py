@@ -16,7 +16,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from slalom.corpus.records import (
+from slalom.errors import FileError, Setting, counted
+from slalom.files import resolved
+from slalom.records import (
     KINDS,
     Record,
     RowStart,
@@ -26,8 +28,6 @@ from slalom.corpus.records import (
     problem_of,
     read_records,
 )
-from slalom.errors import FileError, Setting, counted
-from slalom.files import resolved
 
 MAX_MARKS = 256  # places remembered per file; beyond, every second one is forgotten
 MAX_STEP = 512  # rows between two places: shards of large files are cut there and nowhere else

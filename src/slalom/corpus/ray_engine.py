@@ -21,11 +21,11 @@ from time import perf_counter
 from typing import Any
 
 from slalom.corpus.plan import Indexed, Shard
-from slalom.corpus.records import RowStart
 from slalom.corpus.run import Identity, Index, Make, ShardWork
 from slalom.corpus.words import WordSums, merged, sums_in
 from slalom.corpus.work import Advance
 from slalom.errors import FileError, InputError, Setting, SlalomError, needing
+from slalom.records import RowStart
 from slalom.temporary import temporary_folder
 
 BLOCKS_PER_WORKER = 64  # a block of shards is handed out at a time

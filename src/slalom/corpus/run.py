@@ -22,7 +22,6 @@ import numpy as np
 from slalom.classifiers.base import PREDICTED, Classifier, fingerprint_of, one_target
 from slalom.corpus.folder import RowLayout, RunFolder
 from slalom.corpus.plan import Indexed, Shard, find_files, index_file
-from slalom.corpus.records import bytes_of
 from slalom.corpus.words import WordSums, sums_in, word_means
 from slalom.corpus.work import Advance, Receipt, Recipe, Worker, receipt_of
 from slalom.errors import DamageError, FileError
@@ -32,6 +31,7 @@ from slalom.explainers.table import METHODS
 from slalom.explainers.vocabulary import Vocabulary
 from slalom.explanation import Quality
 from slalom.files import write_json
+from slalom.records import bytes_of
 from slalom.schema import plain, read_as
 from slalom.surrogates.slalom.model import Anchor
 from slalom.tables import SCHEMA_VERSION

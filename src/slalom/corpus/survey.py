@@ -27,9 +27,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slalom.corpus.folder import OWN, RunFolder
-from slalom.corpus.records import parquet_file
 from slalom.document import FloatArray
 from slalom.errors import FileError, InputError
+from slalom.records import parquet_file
 from slalom.tables import SCORES, document_schema, reading
 from slalom.views.numbers import ROUNDING
 

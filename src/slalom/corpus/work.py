@@ -14,7 +14,6 @@ from typing import IO, Any
 from slalom.classifiers.base import Classifier, text_logits
 from slalom.corpus.folder import RowLayout, RunFolder
 from slalom.corpus.plan import Shard
-from slalom.corpus.records import Record, parquet_file
 from slalom.corpus.words import WordSums
 from slalom.document import Document
 from slalom.errors import FileError, InputError, SlalomError
@@ -23,6 +22,7 @@ from slalom.explainers.execution.driver import explained
 from slalom.explainers.execution.steps import Order
 from slalom.explainers.splitting import document_of
 from slalom.explanation import Explanation
+from slalom.records import Record, parquet_file
 from slalom.tables import Failed, arrow, reading
 
 FIRST_PIECE, LARGEST_PIECE = 4, 1024  # rows

@@ -1,19 +1,16 @@
 """Texts to evaluate on, read from a file; lines that cannot be used are skipped with a reason.
 
-JSON lines (`.jsonl`) or a table (`.csv`), also compressed (`.gz`). A line has `text` (for a
-pair, a list of two) and may have `label`, one of the model's labels or its number, and
-`rationales`, the spans people marked: [[start, end], …], for a pair [[side, start, end], …].
+A line of a file that records.py reads has `text` (for a pair, a list of two) and may have `label`,
+one of the model's labels or its number, and `rationales`, the spans people marked:
+[[start, end], …], for a pair [[side, start, end], …].
 For the answers of language models a JSON line has `sources`, a list of documents or one text, and
 may have `question` and `answer`.
 """
 
-import csv
-import gzip
-import io
 import json
 import operator
-import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,6 +18,7 @@ from typing import Any, TypeVar
 from slalom.classifiers.base import checked_text
 from slalom.document import Span, Text
 from slalom.errors import FileError, InputError
+from slalom.records import columns_of, kind_of, read_records
 
 Line = TypeVar("Line")
 
@@ -55,24 +53,32 @@ class SkippedLine:
 
 def read_items(path: Path, labels: Sequence[str]) -> tuple[list[Item], list[SkippedLine]]:
     """The usable lines of a file, and the skipped ones with their reasons."""
-    return _read(path, lambda number, record: _item(number, record, labels))
+    columns = columns_of(path)
+    if columns and "text" not in columns:
+        names = ", ".join(columns)
+        raise FileError(f"{path} has no column 'text': its columns are {names}")
+    return _read(path, lambda number, cells: _item(number, cells, labels))
 
 
 def read_answer_items(path: Path) -> tuple[list[AnswerItem], list[SkippedLine]]:
     """The same of questions about sources; what is wrong with one is found when it is asked."""
-    if ".csv" in path.suffixes:
+    if kind_of(path) != ".jsonl":
         raise FileError(f"questions about sources come as JSON lines (.jsonl), not as {path}")
     return _read(path, _answer_item)
 
 
-def _read(path: Path, made: Callable[[int, Any], Line]) -> tuple[list[Line], list[SkippedLine]]:
+def _read(
+    path: Path, made: Callable[[int, dict[str, Any]], Line]
+) -> tuple[list[Line], list[SkippedLine]]:
     items: list[Line] = []
     skipped: list[SkippedLine] = []
-    for number, record in _records(path):
+    for record in read_records(path):
         try:
-            items.append(made(number, record))
+            if record.problem is not None:
+                raise InputError(record.problem)
+            items.append(made(record.line, record.cells))
         except InputError as problem:
-            skipped.append(SkippedLine(number, str(problem)))
+            skipped.append(SkippedLine(record.line, str(problem)))
     if not items:
         reason = f"line {skipped[0].number}: {skipped[0].reason}" if skipped else "it is empty"
         raise FileError(f"{path} has no line that can be used: {reason}")
@@ -92,97 +98,23 @@ def summary_of(skipped: Sequence[SkippedLine]) -> list[str]:
     return sentences
 
 
-def _records(path: Path) -> Iterator[tuple[int, Any]]:
-    """Line numbers and records; an InputError in place of a record that cannot be read."""
-    kind = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
-    if kind not in (".jsonl", ".csv"):
-        raise FileError(f"cannot tell what {path} is: expected a file named .jsonl or .csv (.gz)")
-    try:
-        content = path.read_bytes()
-        content = gzip.decompress(content) if path.suffix == ".gz" else content
-    except (OSError, EOFError, zlib.error) as problem:
-        reason = getattr(problem, "strerror", None) or problem
-        raise FileError(f"cannot read {path}: {reason}") from problem
-    if kind == ".csv":
-        yield from _table_records(path, content)
-        return
-    for number, line in enumerate(content.splitlines(), start=1):
-        if line.strip():
-            try:
-                yield number, json.loads(line)
-            except (ValueError, RecursionError):
-                yield number, InputError("not valid JSON in UTF-8")
-
-
-def _table_records(path: Path, content: bytes) -> Iterator[tuple[int, Any]]:
-    text = io.StringIO(content.decode("utf-8-sig", errors="surrogateescape"), newline="")
-    table = csv.DictReader(text, strict=True)
-    try:
-        columns = table.fieldnames or ()
-    except csv.Error as problem:
-        raise FileError(f"cannot read the first line of {path}: {problem}") from problem
-    if "text" not in columns:
-        names = ", ".join(columns) or "none"
-        raise FileError(f"{path} has no column 'text': its columns are {names}")
-    for row in _rows(table):
-        if isinstance(row, InputError):
-            yield table.line_num, row
-            continue
-        if None in row:
-            yield table.line_num, InputError("has more cells than the table has columns")
-            continue
-        record = {name: value for name, value in row.items() if value not in (None, "")}
-        if not _is_text(record):
-            yield table.line_num, InputError("not in UTF-8")
-            continue
-        if isinstance(record.get("rationales"), str):
-            try:
-                record["rationales"] = json.loads(record["rationales"])
-            except ValueError:
-                record["rationales"] = ()
-        yield table.line_num, record
-
-
-def _rows(table: "csv.DictReader[str]") -> Iterator[dict[Any, Any] | InputError]:
-    while True:
-        try:
-            yield next(table)
-        except StopIteration:
-            return
-        except csv.Error as problem:  # a quote that is never closed, for example
-            yield InputError(f"not a row of a table: {problem}")
-
-
-def _is_text(record: dict[Any, Any]) -> bool:
-    """Whether all cells were valid UTF-8: invalid bytes were read as lone surrogates."""
-    try:
-        "".join(record.values()).encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _answer_item(number: int, record: Any) -> AnswerItem:
-    if isinstance(record, InputError):
-        raise record
-    if not isinstance(record, dict) or "sources" not in record:
+def _answer_item(number: int, cells: dict[str, Any]) -> AnswerItem:
+    if "sources" not in cells:
         raise InputError("has no 'sources'")
-    return AnswerItem(number, record["sources"], record.get("question", ""), record.get("answer"))
+    return AnswerItem(number, cells["sources"], cells.get("question", ""), cells.get("answer"))
 
 
-def _item(number: int, record: Any, labels: Sequence[str]) -> Item:
-    if isinstance(record, InputError):
-        raise record
-    if not isinstance(record, dict) or "text" not in record:
+def _item(number: int, cells: dict[str, Any], labels: Sequence[str]) -> Item:
+    text = cells.get("text")
+    if text is None:
         raise InputError("has no 'text'")
-    text = record["text"]
     text = checked_text(tuple(text) if isinstance(text, list) else text)
-    spans = _spans(record.get("rationales"), text)
-    return Item(number, text, _label(record.get("label"), labels), spans)
+    spans = _spans(cells.get("rationales"), text)
+    return Item(number, text, _label(cells.get("label"), labels), spans)
 
 
 def _label(label: Any, labels: Sequence[str]) -> int | None:
-    if label is None:
+    if label is None or label == "":  # a cell of a table
         return None
     if str(label) in labels:
         return list(labels).index(str(label))
@@ -195,8 +127,11 @@ def _label(label: Any, labels: Sequence[str]) -> int | None:
 
 
 def _spans(spans: Any, text: Text) -> tuple[Span, ...] | None:
-    if spans is None:
+    if spans is None or spans == "":
         return None
+    if isinstance(spans, str):
+        with suppress(ValueError):
+            spans = json.loads(spans)
     sides = (text,) if isinstance(text, str) else text
     form = "start, end" if len(sides) == 1 else "side, start, end"
     try:

@@ -12,10 +12,10 @@ import pytest
 from pyarrow import parquet
 
 from corpora import reviews, write_jsonl
-from slalom.corpus import records as records_module
+from slalom import records as records_module
 from slalom.corpus.plan import broken_lines, find_files, index_file, shards_of
-from slalom.corpus.records import read_records
 from slalom.errors import FileError
+from slalom.records import read_records
 
 
 def as_csv(rows):
