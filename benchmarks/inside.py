@@ -58,7 +58,7 @@ INNER = {  # module of the package → its names; those that are modules too
     "views.html": "page",
     "views.terminal": "TerminalView",
     "web.models": "Model:PageModel Models",
-    "web.server": "Place app listening run server",
+    "web.server": "Address app listening run server",
 }
 
 

@@ -45,13 +45,13 @@ def bag_of_words(texts: list[str]) -> np.ndarray:
 
 def child() -> None:
     """The server, until it is told to stop."""
-    from benchmarks.inside import Models, Place, app, listening, run
+    from benchmarks.inside import Address, Models, app, listening, run
     from benchmarks.inside import PageModel as Model
 
     classifier = slalom.FunctionClassifier(bag_of_words, ["bad", "good"], gives="logits")
-    taken, place = listening(Place("127.0.0.1", 0, "token-of-the-load-run"))
-    application = app(Models((Model("words", classifier),)), place=place)
-    run(application, taken, started=lambda: print(place.address, flush=True))
+    taken, address = listening(Address("127.0.0.1", 0, "token-of-the-load-run"))
+    application = app(Models((Model("words", classifier),)), address=address)
+    run(application, taken, started=lambda: print(address.url, flush=True))
 
 
 @dataclass

@@ -113,17 +113,17 @@ def compare(page: Any) -> None:
 @contextmanager
 def served(classifier: Any) -> Iterator[str]:
     """The live page on a free port."""
-    from benchmarks.inside import Models, Place, app, listening, server
+    from benchmarks.inside import Address, Models, app, listening, server
     from benchmarks.inside import PageModel as Model
 
-    taken, place = listening(Place(port=0))
-    running = server(app(Models((Model("bundled", classifier),)), place=place))
+    taken, address = listening(Address(port=0))
+    running = server(app(Models((Model("bundled", classifier),)), address=address))
     thread = threading.Thread(target=running.run, kwargs={"sockets": [taken]})
     thread.start()
     try:
         while not running.started:
             time.sleep(0.02)
-        yield place.address
+        yield address.url
     finally:
         running.should_exit = True
         thread.join()

@@ -15,7 +15,7 @@ import slalom
 from slalom.web.answers import Language
 from slalom.web.limits import Limits
 from slalom.web.models import Model, Models
-from slalom.web.server import Place, app, listening, server
+from slalom.web.server import Address, app, listening, server
 
 WORDS = {"great": 3.0, "wonderful": 2.0, "awful": -4.0, "slow": -1.0, "bad": -2.0}
 
@@ -69,9 +69,9 @@ def models(slow: Slow | None = None) -> Models:
 class Served:
     """A running server and a client for it."""
 
-    def __init__(self, place: Place) -> None:
-        self.place = place
-        self.url = f"http://127.0.0.1:{place.port}"
+    def __init__(self, address: Address) -> None:
+        self.address = address
+        self.url = f"http://127.0.0.1:{address.port}"
 
     def ask(
         self, path: str, body: object = None, headers: dict[str, str] | None = None
@@ -103,16 +103,16 @@ def served(
     language: Language | None = None,
 ) -> Iterator[Served]:
     """A server on a free port, gone when the test is done."""
-    taken, place = listening(Place(host, 0, token))
+    taken, address = listening(Address(host, 0, token))
     own = given or (models() if language is None else Models(()))
-    application = app(own, place=place, limits=limits, language=language)
+    application = app(own, address=address, limits=limits, language=language)
     running = server(application, limits)
     thread = threading.Thread(target=running.run, kwargs={"sockets": [taken]})
     thread.start()
     try:
         while not running.started:
             time.sleep(0.01)
-        yield Served(place)
+        yield Served(address)
     finally:
         running.should_exit = True
         thread.join(20)

@@ -10,7 +10,7 @@ import pytest
 
 from slalom.cli.serve import serve
 from slalom.web.guard import LOOPBACK
-from slalom.web.server import Place
+from slalom.web.server import Address
 
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted((ROOT / "src" / "slalom").rglob("*.py"))
@@ -55,7 +55,7 @@ slalom.read({str(tmp_path / "e.json")!r})
 
 
 def test_the_server_listens_on_this_machine():
-    assert Place().host in LOOPBACK
+    assert Address().host in LOOPBACK
     assert next(option.default for option in serve.params if option.name == "host") in LOOPBACK
 
 

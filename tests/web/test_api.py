@@ -269,7 +269,7 @@ def test_a_client_that_leaves_stops_the_work():
         body = json.dumps(asked).encode()
         for accept in ("text/event-stream", "application/json"):
             slow.n_asked = 0
-            with socket.create_connection(("127.0.0.1", server.place.port)) as connection:
+            with socket.create_connection(("127.0.0.1", server.address.port)) as connection:
                 head = (
                     f"POST /api/explain HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: {accept}\r\n"
                     f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
@@ -399,7 +399,7 @@ def left(server: Served, path: str, body: dict, begun) -> None:
         f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
         f"Content-Length: {len(content)}\r\n\r\n"
     )
-    with socket.create_connection(("127.0.0.1", server.place.port)) as connection:
+    with socket.create_connection(("127.0.0.1", server.address.port)) as connection:
         connection.sendall(head.encode() + content)
         while not begun():
             time.sleep(0.02)
@@ -435,7 +435,7 @@ def test_nothing_takes_longer_than_it_may():
 
 def answer_to(server: Served, data: bytes, *, wait: float = 20.0) -> bytes:
     """What comes for these bytes, until the server ends the connection."""
-    with socket.create_connection(("127.0.0.1", server.place.port)) as connection:
+    with socket.create_connection(("127.0.0.1", server.address.port)) as connection:
         connection.settimeout(wait)
         connection.sendall(data)
         found = b""
@@ -460,7 +460,7 @@ def test_slow_clients_are_dropped():
 
 def test_who_is_still_sending_does_not_hold_up_the_end(capfd):
     with served() as server:
-        slow = socket.create_connection(("127.0.0.1", server.place.port))
+        slow = socket.create_connection(("127.0.0.1", server.address.port))
         head = b"POST /api/open HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
         slow.sendall(head + b"Content-Length: 500\r\n\r\n{")
         assert server.ask("/api/health")[0] == 200
@@ -470,7 +470,7 @@ def test_who_is_still_sending_does_not_hold_up_the_end(capfd):
 
 def test_connections_are_limited_and_come_back():
     with served(limits=Limits(connections=5, slow=1.0)) as server:
-        place = ("127.0.0.1", server.place.port)
+        place = ("127.0.0.1", server.address.port)
         held = [socket.create_connection(place) for _ in range(5)]
         assert server.ask("/api/health")[0] == 503
         deadline = time.monotonic() + 15

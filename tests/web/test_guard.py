@@ -6,7 +6,7 @@ import pytest
 
 from servers import models, served
 from slalom.errors import InputError
-from slalom.web.server import Place, app, listening
+from slalom.web.server import Address, app, listening
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def test_json_is_json_however_it_is_written(server, kind):
 
 
 def cookie(server, token="sesame"):
-    return f"slalom-token-{server.place.port}={token}"
+    return f"slalom-token-{server.address.port}={token}"
 
 
 def test_cookies_of_other_programs_change_nothing():
@@ -87,9 +87,9 @@ def test_no_other_file_is_served(server, path):
 
 def test_beyond_this_machine_a_token_is_needed():
     with pytest.raises(InputError, match="needs a token"):
-        app(models(), place=Place("0.0.0.0"))
+        app(models(), address=Address("0.0.0.0"))
     with pytest.raises(InputError, match="the host is empty"):
-        listening(Place(""))
+        listening(Address(""))
     with served(host="0.0.0.0", token="sesame") as server:
         assert server.ask("/api/health")[0] == 401
         assert server.ask("/")[0] == 401
@@ -97,7 +97,7 @@ def test_beyond_this_machine_a_token_is_needed():
         assert server.ask("/api/health", None, {"Authorization": "Bearer sesam"})[0] == 401
         assert server.ask("/api/health", None, {"Authorization": "Bearer sesame"})[0] == 200
         assert server.ask("/api/health", None, {"Cookie": cookie(server)})[0] == 200
-        ours = {"Host": f"{gethostname()}:{server.place.port}", "Cookie": cookie(server)}
+        ours = {"Host": f"{gethostname()}:{server.address.port}", "Cookie": cookie(server)}
         assert server.ask("/api/health", None, ours)[0] == 200
         assert server.ask("/?token=wrong")[0] == 401
         evil = {"Authorization": "Bearer sesame", "Host": "evil.example"}

@@ -67,28 +67,28 @@ def serve(
     _check_extras()
     from slalom.web.guard import LOOPBACK
     from slalom.web.models import Models
-    from slalom.web.server import Place, app, listening, run
+    from slalom.web.server import Address, app, listening, run
 
     if language_model is not None and models:
         raise InputError("--model and --language-model are two pages: start a server for each")
     if no_token and host not in LOOPBACK:
         raise InputError("--no-token is for this machine alone: leave it out, or --host")
     token = None if no_token else secrets.token_urlsafe(16)
-    taken, place = listening(Place(host, port, token))
-    if port not in (0, place.port):
-        click.echo(f"Port {port} is busy, taking {place.port}.")
+    taken, address = listening(Address(host, port, token))
+    if port not in (0, address.port):
+        click.echo(f"Port {port} is busy, taking {address.port}.")
     with taken:
         click.echo("Loading the model …")
         if language_model is None:
-            application = app(_loaded(models, device, revision), place=place)
+            application = app(_loaded(models, device, revision), address=address)
         else:
             language = _language(language_model, device, revision)
-            application = app(Models(()), place=place, language=language)
+            application = app(Models(()), address=address, language=language)
 
         def started() -> None:
-            click.echo(f"SLALOM is at {place.address}  (Ctrl-C stops it)")
+            click.echo(f"SLALOM is at {address.url}  (Ctrl-C stops it)")
             if not no_browser:
-                webbrowser.open(place.address)
+                webbrowser.open(address.url)
 
         run(application, taken, started=started)
     click.echo("Stopped.")

@@ -22,7 +22,13 @@ from slalom.classifiers.load import as_classifier
 from slalom.document import BoolArray, FloatArray, Text, queries_from_masks
 from slalom.errors import InputError, counted
 from slalom.explanation import Explanation
-from slalom.metrics.subject import Subject, masks_without, subject_of, unit_scores
+from slalom.metrics.subject import (
+    Subject,
+    greedy_order,
+    masks_without,
+    subject_of,
+    unit_scores,
+)
 
 N_NAMED = 10  # words in the sentence
 FIRST_STEPS = 16  # prefixes of the order that are asked together; then three times as many
@@ -125,15 +131,9 @@ class _Case:
         if self.explanation.model is None:
             scores = self.side * unit_scores(self.explanation)
             return [int(unit) for unit in np.argsort(-scores, kind="stable")[:n_steps]]
-        kept, order = np.ones(n_units, dtype=bool), list[int]()
-        for _ in range(n_steps):
-            left = np.flatnonzero(kept)
-            tries = np.repeat(kept[None, :], len(left), axis=0)
-            tries[np.arange(len(left)), left] = False
-            unit = int(left[np.argmin(self.side * self._predicted(tries))])
-            kept[unit] = False
-            order.append(unit)
-        return order
+        return greedy_order(
+            lambda kept: self.side * self._predicted(kept), range(n_units), n_units, n_steps
+        )
 
     def strongest(self, n: int) -> list[int]:
         """The units whose single removal lowers the margin most."""

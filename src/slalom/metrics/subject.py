@@ -4,7 +4,7 @@ All metrics query the classifier through here, each distinct query once: metrics
 same CachedClassifier share its answers.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -85,6 +85,23 @@ def masks_without(sets: Sequence[Sequence[int]], n_units: int) -> BoolArray:
     for row, removed in enumerate(sets):
         kept[row, list(removed)] = False
     return kept
+
+
+def greedy_order(
+    predict: Callable[[BoolArray], FloatArray],
+    candidates: Iterable[int],
+    n_units: int,
+    n_steps: int,
+) -> list[int]:
+    """At most `n_steps` of the candidates, each the one whose removal leaves the lowest score."""
+    left, present = [int(unit) for unit in candidates], np.ones(n_units, dtype=bool)
+    order: list[int] = []
+    while left and len(order) < n_steps:
+        tried = np.repeat(present[None], len(left), axis=0)
+        tried[np.arange(len(left)), left] = False
+        order.append(left.pop(int(np.argmin(predict(tried)))))
+        present[order[-1]] = False
+    return order
 
 
 def unit_scores(explanation: Explanation, name: str | None = None) -> FloatArray:

@@ -15,10 +15,10 @@ from slalom.language.scoring import AnswerScorer, Writer
 from slalom.language.sources import sources_of
 from slalom.schema import Within
 from slalom.views.answer_page import answer_record
-from slalom.web.jobs import Patience, Say
-from slalom.web.kept import Kept, Made
+from slalom.web.jobs import Deadline, Emit
 from slalom.web.limits import Limits, Refusal
 from slalom.web.models import Model
+from slalom.web.store import Finished, StoredExplanation
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class AttributeBody:
 
 
 @dataclass(frozen=True)
-class SaidBody:
+class AnswerWithoutBody:
     """POST /api/said."""
 
     explanation: str
@@ -55,21 +55,16 @@ class Language:
     lock: Lock = field(default_factory=Lock, compare=False)
 
 
-@dataclass(eq=False)
-class Attributing:
+@dataclass(frozen=True)
+class AttributionWork:
     """One answer to be explained; between two queries it looks whether anybody still waits."""
 
     wanted: AttributeBody
     language: Language
     limits: Limits
-    patience: Patience
 
-    def stop(self) -> None:
-        self.patience.stopped.set()
-
-    def make(self, say: Say) -> Made:
+    def __call__(self, deadline: Deadline, emit: Emit) -> Finished:
         wanted = self.wanted
-        self.patience.begin()
         documents: list[Any] = [(one.title, one.text) for one in wanted.sources]
         shown = (wanted.question, wanted.answer or "", *(part for one in documents for part in one))
         if (length := sum(map(len, shown))) > (most := self.limits.sources):
@@ -81,28 +76,33 @@ class Attributing:
             sentence = f"these are {len(sources.spans)} sources: at most {most} are told apart here"
             raise Refusal(413, "too-long", sentence)
 
-        def tell(done: int, total: int) -> None:
-            self.patience.check()
-            say("progress", {"done": done, "total": total})
+        def progress(done: int, total: int) -> None:
+            deadline.check()
+            emit("progress", {"done": done, "total": total})
 
         while not self.language.lock.acquire(timeout=1.0):
-            self.patience.check()
+            deadline.check()
         try:
-            tell(0, 1)
+            progress(0, 1)
             scorer = AnswerScorer(
                 self.language.writer, sources, wanted.question, wanted.answer or None
             )
-            found = attributed(scorer, n_queries=wanted.n_queries, seed=wanted.seed, progress=tell)
+            found = attributed(
+                scorer, n_queries=wanted.n_queries, seed=wanted.seed, progress=progress
+            )
         finally:
             self.language.lock.release()
         model = Model(scorer.name, scorer, self.language.lock)
-        return Made(Kept(found, (model, scorer.split(scorer.text))), answer_record)
+        stored = StoredExplanation(found, (model, scorer.split(scorer.text)))
+        return Finished(stored, answer_record)
 
 
-def said_without(kept: Kept, removed: list[int], check: Callable[[], None]) -> dict[str, Any]:
+def answer_without(
+    stored: StoredExplanation, removed: list[int], check: Callable[[], None]
+) -> dict[str, Any]:
     """Nats that the answer, and each of its sentences, loses: asked; and what was foretold."""
-    explanation, said = kept.explanation, kept.explanation.said
-    model = None if kept.source is None else kept.source[0]
+    explanation, said = stored.explanation, stored.explanation.said
+    model = None if stored.source is None else stored.source[0]
     scorer = None if model is None else model.classifier
     if said is None or model is None or not isinstance(scorer, AnswerScorer):
         raise Refusal(400, "wrong", "this explains no answer of a language model")

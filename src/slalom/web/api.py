@@ -26,12 +26,18 @@ from slalom.explainers.table import METHODS
 from slalom.explanation import FILES
 from slalom.views.record import record as record_of
 from slalom.web import requests, what_if
-from slalom.web.answers import AttributeBody, Attributing, Language, SaidBody, said_without
-from slalom.web.jobs import Bench, Job, Patience, Stopped, Task, Work
-from slalom.web.kept import Kept, Made, Shelf
+from slalom.web.answers import (
+    AnswerWithoutBody,
+    AttributeBody,
+    AttributionWork,
+    Language,
+    answer_without,
+)
+from slalom.web.jobs import Cancelled, Deadline, Emit, ExplanationWork, Job, JobQueue, Work
 from slalom.web.limits import Limits, Refusal, busy
-from slalom.web.models import Models, Watched
+from slalom.web.models import ChunkedClassifier, Models
 from slalom.web.openapi import description
+from slalom.web.store import ExplanationStore, Finished, StoredExplanation
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -47,9 +53,9 @@ class Api:
 
     def __init__(self, models: Models, limits: Limits, language: Language | None = None) -> None:
         self.models, self.limits, self.language = models, limits, language
-        self.bench = Bench(limits.running, limits.waiting)
-        self.short = Bench(limits.running, limits.soon_waiting)  # answers that come soon
-        self.shelf = Shelf(limits.kept)
+        self.queue = JobQueue(limits.running, limits.waiting)
+        self.short = JobQueue(limits.running, limits.soon_waiting)  # answers that come soon
+        self.store = ExplanationStore(limits.kept)
         self._aside = ThreadPoolExecutor(2, thread_name_prefix="reading")  # JSON, in and out
         self._opening = asyncio.Semaphore(limits.running)  # large bodies at the same time
 
@@ -75,26 +81,26 @@ class Api:
         return {path: (method, _answered(answer)) for path, (method, answer) in given.items()}
 
     def close(self) -> None:
-        self.bench.close()
+        self.queue.close()
         self.short.close()
         self._aside.shutdown(wait=False, cancel_futures=True)
 
     async def explain(self, request: "Request") -> "Response":
         record = await self._asked(request)
         wanted = requests.explanation_request(record, self.models, self.limits)
-        rough_first = _is_streamed(request)
-        task = Task(wanted, self.limits, rough_first, Patience(self.limits.seconds))
-        return await self._explained(task, request)
+        work = ExplanationWork(wanted, self.limits, rough_first=_is_streamed(request))
+        return await self._explained(work, request)
 
-    async def _explained(self, task: Work, request: "Request") -> "Response":
+    async def _explained(self, work: Work, request: "Request") -> "Response":
         """Its making as events, or the whole of it."""
-        self.bench.check_room()
+        job = Job(work, Deadline(self.limits.seconds))
+        self.queue.check_room()
         if _is_streamed(request):
             from starlette.responses import StreamingResponse
 
-            return StreamingResponse(self._events(task), media_type="text/event-stream")
-        made: Made = await self._result(task, request, self.bench)
-        return await self._said(made.kept.explanation.to_json)
+            return StreamingResponse(self._events(job), media_type="text/event-stream")
+        made: Finished = await self._result(job, request, self.queue)
+        return await self._answer(made.stored.explanation.to_json)
 
     async def _asked(self, request: "Request") -> dict[str, Any]:
         """The JSON of a request; reading it keeps nobody else waiting."""
@@ -107,14 +113,14 @@ class Api:
     async def _beside(self, work: Callable[[], Any]) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self._aside, work)
 
-    async def _said(self, content: Callable[[], Any]) -> "Response":
+    async def _answer(self, content: Callable[[], Any]) -> "Response":
         return _response(await self._beside(lambda: _encoded(content())))
 
-    async def _result(self, task: Work, request: "Request", bench: Bench) -> Any:
+    async def _result(self, job: Job, request: "Request", queue: JobQueue) -> Any:
         """What comes of it, unless the client goes away first."""
 
         async def result() -> Any:
-            async for kind, content in bench.work(task):
+            async for kind, content in queue.run(job):
                 if kind == "done":
                     made = content
             return made
@@ -123,28 +129,29 @@ class Api:
         while not work.done():
             await asyncio.wait([work], timeout=POLL)
             if not work.done() and await request.is_disconnected():
-                task.stop()
+                job.cancel()
         return work.result()
 
-    async def _soon(self, request: "Request", work: Callable[[Patience], Any]) -> "Response":
+    async def _soon(self, request: "Request", work: Callable[[Deadline], Any]) -> "Response":
         """A short answer; it stops when nobody waits, or after a while, like everything else."""
-        job = Job(lambda patience: _encoded(work(patience)), Patience(self.limits.soon_seconds))
+        deadline = Deadline(self.limits.soon_seconds)
+        job = Job(lambda deadline, emit: _encoded(work(deadline)), deadline)
         return _response(await self._result(job, request, self.short))
 
-    async def _events(self, task: Work) -> AsyncIterator[str]:
+    async def _events(self, job: Job) -> AsyncIterator[str]:
         try:
-            async for kind, content in self.bench.work(task):
-                if isinstance(content, Made):
+            async for kind, content in self.queue.run(job):
+                if isinstance(content, Finished):
                     content = await self._beside(partial(self._shown, content))
                 yield _event(kind, content)
         except Exception as problem:
             status, kind, sentence = _refusal_of(problem)
             yield _event("failed", {"status": status, "kind": kind, "error": sentence})
 
-    def _shown(self, made: Made) -> dict[str, Any]:
-        explanation = made.kept.explanation
+    def _shown(self, made: Finished) -> dict[str, Any]:
+        explanation = made.stored.explanation
         return {
-            "id": self.shelf.keep(made.kept),
+            "id": self.store.keep(made.stored),
             "record": made.draw(explanation),
             "explanation": explanation.to_json(),
         }
@@ -154,15 +161,15 @@ class Api:
         wanted = requests.read(AttributeBody, await self._asked(request))
         if not wanted.sources:
             raise Refusal(400, "wrong", "there are no sources: give one text, or several documents")
-        task = Attributing(wanted, self.language, self.limits, Patience(self.limits.seconds))
-        return await self._explained(task, request)
+        work = AttributionWork(wanted, self.language, self.limits)
+        return await self._explained(work, request)
 
     async def said(self, request: "Request") -> "Response":
-        asked = requests.read(SaidBody, await self._asked(request))
-        kept = self.shelf[asked.explanation]
+        asked = requests.read(AnswerWithoutBody, await self._asked(request))
+        kept = self.store[asked.explanation]
         removed = requests.positions(asked.removed, "removed", len(kept.explanation.units))
         return await self._soon(
-            request, lambda patience: said_without(kept, removed, patience.check)
+            request, lambda deadline: answer_without(kept, removed, deadline.check)
         )
 
     async def predict(self, request: "Request") -> "Response":
@@ -173,8 +180,8 @@ class Api:
             raise Refusal(400, "wrong", f"give a text, or 1 to {self.limits.texts} texts")
         checked = [requests.text_of(text or "", self.limits) for text in texts]
 
-        def answers(patience: Patience) -> Any:
-            watched = Watched(model, lambda n_queries: patience.check())
+        def answers(deadline: Deadline) -> Any:
+            watched = ChunkedClassifier(model, lambda n_queries: deadline.check())
             documents = (watched.split(text, too_long="windows") for text in checked)
             logits = [watched.logits([(d, d.full())])[0][0] for d in documents]
             independent = is_independent(model.classifier)
@@ -191,55 +198,55 @@ class Api:
         asked = requests.read(requests.WhatIfBody, await self._asked(request))
         if not 1 <= len(asked.explanations) <= 4:
             raise Refusal(400, "wrong", "explanations must be a list of 1 to 4 names")
-        kept = [self.shelf[name] for name in asked.explanations]
+        kept = [self.store[name] for name in asked.explanations]
         explanations = [one.explanation for one in kept]
         if any(e.spans != explanations[0].spans for e in explanations):
             raise Refusal(400, "wrong", "these explanations are not about the same units")
         removed = requests.positions(asked.removed, "removed", len(explanations[0].units))
         return await self._soon(
             request,
-            lambda patience: what_if.without(explanations, removed, kept[0].source, patience.check),
+            lambda deadline: what_if.without(explanations, removed, kept[0].source, deadline.check),
         )
 
     async def order(self, request: "Request") -> "Response":
         record = await self._asked(request)
         named = {"of_class" if name == "class" else name: given for name, given in record.items()}
         asked = requests.read(requests.OrderBody, named)
-        kept = self.shelf[asked.explanation]
+        kept = self.store[asked.explanation]
         (shown,) = requests.positions((asked.of_class,), "class", len(kept.explanation.labels))
         return await self._soon(
             request,
-            lambda patience: what_if.removal_path(
-                kept.explanation, shown, kept.source, patience.check
+            lambda deadline: what_if.removal_path(
+                kept.explanation, shown, kept.source, deadline.check
             ),
         )
 
     async def pairs(self, request: "Request") -> "Response":
         asked = requests.read(requests.PairsBody, await self._asked(request))
-        kept = self.shelf[asked.explanation]
+        kept = self.store[asked.explanation]
         if kept.source is None:
             raise Refusal(400, "wrong", "the model of this file is not here: it cannot be queried")
         model, explanation = kept.source[0], kept.explanation
 
-        def found(patience: Patience) -> Any:
-            watched = Watched(model, lambda n_queries: patience.check())
+        def found(deadline: Deadline, _: Emit) -> Any:
+            watched = ChunkedClassifier(model, lambda n_queries: deadline.check())
             return explanation.interactions(asked.k, watched).to_json()
 
-        job = Job(found, Patience(self.limits.seconds))
-        content = await self._result(job, request, self.bench)
-        return await self._said(lambda: content)
+        job = Job(found, Deadline(self.limits.seconds))
+        content = await self._result(job, request, self.queue)
+        return await self._answer(lambda: content)
 
     async def open(self, request: "Request") -> "Response":
         if self._opening.locked():
             raise busy()
         async with self._opening:
             body = await _body(request, self.limits.file, self.limits.slow)
-            return await self._soon(request, lambda patience: self._opened(body, patience))
+            return await self._soon(request, lambda deadline: self._opened(body, deadline))
 
-    def _opened(self, body: bytes, patience: Patience) -> dict[str, Any]:
+    def _opened(self, body: bytes, deadline: Deadline) -> dict[str, Any]:
         """A file is held to the same limits as a text that is explained here."""
         explanation = FILES.parsed(requests.parsed(body, self.limits.file_entries), "this")
-        patience.check()
+        deadline.check()
         requests.text_of(explanation.text, self.limits)
         n_units, n_classes = len(explanation.units), len(explanation.labels)
         if n_units > self.limits.units or n_units * n_classes > self.limits.cells:
@@ -250,9 +257,9 @@ class Api:
                 f"at most {self.limits.units} units are shown here",
             )
         shown = {"record": record_of(explanation), "explanation": explanation.to_json()}
-        patience.check()
+        deadline.check()
         source = what_if.document_of(explanation, self.models)
-        return {"id": self.shelf.keep(Kept(explanation, source)), **shown}
+        return {"id": self.store.keep(StoredExplanation(explanation, source)), **shown}
 
     async def methods(self, request: "Request") -> "Response":
         content = [{"name": name, "summary": method.summary} for name, method in METHODS.items()]
@@ -266,10 +273,10 @@ class Api:
         return _json({"models": content})
 
     async def health(self, request: "Request") -> "Response":
-        content = {"status": "ok", "version": version("slalom-xai"), "kept": len(self.shelf)}
-        benches = (self.bench, self.short)
-        content["running"] = sum(bench.n_running for bench in benches)
-        content["waiting"] = sum(bench.n_waiting for bench in benches)
+        content = {"status": "ok", "version": version("slalom-xai"), "kept": len(self.store)}
+        queues = (self.queue, self.short)
+        content["running"] = sum(queue.n_running for queue in queues)
+        content["waiting"] = sum(queue.n_waiting for queue in queues)
         return _json(content)
 
     async def openapi(self, request: "Request") -> "Response":
@@ -308,7 +315,7 @@ def _refusal_of(problem: Exception) -> tuple[int, str, str]:
 
     if isinstance(problem, Refusal):
         return problem.status, problem.kind, problem.sentence
-    if isinstance(problem, Stopped | ClientDisconnect):
+    if isinstance(problem, Cancelled | ClientDisconnect):
         return 499, "cancelled", "cancelled"
     if isinstance(problem, FileError):
         return 400, "wrong", str(problem)

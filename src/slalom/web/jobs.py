@@ -1,8 +1,8 @@
 """Work being done: in threads, few at a time, watched, and stopped when nobody waits.
 
-    bench.work(task)   an event per stage: waiting, progress, rough, done or failed
+    queue.run(job)   an event per stage: waiting, progress, rough, done or failed
 
-A task that is cancelled stops at its next chunk of queries. A long text is read once, which tells
+A job that is cancelled stops at its next chunk of queries. A long text is read once, which tells
 the seconds per token; what the method would ask is counted without asking it. Where that takes too
 long and the caller did not say how many queries to ask, fewer are asked, and the explanation says
 so.
@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from threading import Event
 from time import monotonic
-from typing import Any, Protocol
+from typing import Any
 
 from slalom.classifiers.base import unpaid
 from slalom.document import Document
@@ -25,17 +25,17 @@ from slalom.explainers.splitting import document_of
 from slalom.explainers.surrogate import SurrogateExplainer
 from slalom.explanation import Explanation
 from slalom.views.record import record
-from slalom.web.kept import Kept, Made
 from slalom.web.limits import Limits, Refusal, busy
-from slalom.web.models import Model, Watched
+from slalom.web.models import ChunkedClassifier, Model
 from slalom.web.requests import ExplanationRequest
+from slalom.web.store import Finished, StoredExplanation
 
 LONG = 500  # tokens; how long a longer text will take is found out first
 MIN_PER_UNIT = 2  # queries, however long they take
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class QueryPlan:
     """What will be asked about a document."""
 
     document: Document  # with a note where fewer queries are asked than usual
@@ -47,17 +47,17 @@ class Plan:
         return {"done": 0, "total": self.expected, "seconds": round(self.seconds or 0)}
 
 
-def plan_of(wanted: ExplanationRequest, document: Document, limits: Limits) -> Plan:
+def plan_of(wanted: ExplanationRequest, document: Document, limits: Limits) -> QueryPlan:
     asked = wanted.asked.n_queries
     expected = asked or wanted.asked.repeats * wanted.method.budget(document)
     n_queries = limits.queries if expected > limits.queries else asked
     pace = _pace(wanted.model, document)
     if pace is None or not isinstance(wanted.method, SurrogateExplainer):
-        return Plan(document, n_queries, expected)
+        return QueryPlan(document, n_queries, expected)
     cost = dry_run(
         wanted.method, wanted.model.classifier, document, request=wanted.request(n_queries)
     )
-    plan = Plan(document, n_queries, cost.n_queries, pace * cost.n_tokens)
+    plan = QueryPlan(document, n_queries, cost.n_queries, pace * cost.n_tokens)
     return plan if asked else _shortened(plan, limits.soon)
 
 
@@ -73,7 +73,7 @@ def _pace(model: Model, document: Document) -> float | None:
         return (monotonic() - begun) / n_tokens
 
 
-def _shortened(plan: Plan, soon: float) -> Plan:
+def _shortened(plan: QueryPlan, soon: float) -> QueryPlan:
     """As many queries as take `soon` seconds, if all take longer."""
     document, usual, seconds = plan.document, plan.expected, plan.seconds or 0.0
     fewest = min(usual, MIN_PER_UNIT * document.n_features)
@@ -85,35 +85,25 @@ def _shortened(plan: Plan, soon: float) -> Plan:
         f"{seconds:.0f} s here: give a number of queries for more"
     )
     noted = replace(document, notes=(*document.notes, note))
-    return Plan(noted, n_queries, n_queries, seconds * n_queries / usual)
+    return QueryPlan(noted, n_queries, n_queries, seconds * n_queries / usual)
 
 
 ROUGH = 60  # queries of the first answer
 WORTH_A_ROUGH_ANSWER = 3 * ROUGH  # of the whole budget
 
-Say = Callable[[str, Any], None]
+Emit = Callable[[str, Any], None]  # an event: its kind, and what it says
 
 
-class Stopped(Exception):  # noqa: N818  nobody waits for the result any more
-    """The task was cancelled."""
-
-
-class Work(Protocol):
-    """Something that takes a while; `stop` may be called from any thread."""
-
-    def stop(self) -> None: ...
-
-    def make(self, say: Say) -> Any:
-        """The whole work, in a thread of its own."""
-        ...
+class Cancelled(Exception):  # noqa: N818  nobody waits for the result any more
+    """The job was cancelled."""
 
 
 @dataclass(eq=False)
-class Patience:
-    """Somebody waits for it, and not for ever."""
+class Deadline:
+    """Until when a job may take, and whether somebody still waits for it."""
 
     seconds: float
-    stopped: Event = field(default_factory=Event)
+    cancelled: Event = field(default_factory=Event)
     began: float | None = None
 
     def begin(self) -> None:
@@ -121,46 +111,47 @@ class Patience:
 
     def check(self) -> None:
         """Ends the work if nobody waits any more, or if it takes too long."""
-        if self.stopped.is_set():
-            raise Stopped
+        if self.cancelled.is_set():
+            raise Cancelled
         if self.began is not None and monotonic() > self.began + self.seconds:
             raise Refusal(
                 503, "too-slow", f"this took more than {self.seconds:.0f} s: ask for less"
             )
 
 
-@dataclass(eq=False)
+Work = Callable[[Deadline, Emit], Any]  # checks the deadline now and then
+
+
+@dataclass(frozen=True, eq=False)
 class Job:
-    """A piece of work that looks at `patience` now and then."""
+    """Some work with its deadline; `cancel` may be called from any thread."""
 
-    work: Callable[[Patience], Any]
-    patience: Patience
+    work: Work
+    deadline: Deadline
 
-    def stop(self) -> None:
-        self.patience.stopped.set()
+    def cancel(self) -> None:
+        self.deadline.cancelled.set()
 
-    def make(self, say: Say) -> Any:
-        self.patience.begin()
-        self.patience.check()
-        return self.work(self.patience)
+    def run(self, emit: Emit) -> Any:
+        """The whole work, in a thread of its own."""
+        self.deadline.begin()
+        self.deadline.check()
+        try:
+            return self.work(self.deadline, emit)
+        except StopIteration as problem:  # would never arrive: asyncio's futures refuse it
+            raise RuntimeError("an iteration ended inside of the work") from problem
 
 
-@dataclass(eq=False)
-class Task:
-    """One explanation to be made."""
+@dataclass(frozen=True)
+class ExplanationWork:
+    """One explanation to be made, for long texts a rough one first."""
 
     wanted: ExplanationRequest
     limits: Limits
     rough_first: bool
-    patience: Patience
-    n_asked: int = 0
 
-    def stop(self) -> None:
-        self.patience.stopped.set()
-
-    def make(self, say: Say) -> Made:
+    def __call__(self, deadline: Deadline, emit: Emit) -> Finished:
         wanted = self.wanted
-        self.patience.begin()
         classifier, too_long = wanted.model.classifier, wanted.asked.too_long
         document = document_of(classifier, wanted.text, wanted.units, too_long=too_long)
         if document.n_units > self.limits.units:
@@ -173,28 +164,33 @@ class Task:
         plan = plan_of(wanted, document, self.limits)
         document, expected = plan.document, plan.expected
         if plan.seconds is not None:
-            say("progress", plan.as_event())
+            emit("progress", plan.as_event())
 
-        def tell(n_queries_done: int) -> None:
-            self.patience.check()
-            self.n_asked += n_queries_done
-            if n_queries_done:
-                say("progress", {"done": self.n_asked, "total": max(expected, self.n_asked)})
+        def explained(n_queries: int | None) -> Finished:
+            n_done = 0
 
-        watched = Watched(wanted.model, tell)
+            def answered(n: int) -> None:
+                nonlocal n_done
+                deadline.check()
+                n_done += n
+                if n:
+                    emit("progress", {"done": n_done, "total": max(expected, n_done)})
+
+            watched = ChunkedClassifier(wanted.model, answered)
+            return self._finished(self._explained(watched, document, n_queries), document)
+
         if self._starts_rough(expected):
-            say("rough", self._made(self._explained(watched, document, ROUGH), document))
-            self.n_asked = 0
-        return self._made(self._explained(watched, document, plan.n_queries), document)
+            emit("rough", explained(ROUGH))
+        return explained(plan.n_queries)
 
-    def _made(self, explanation: Explanation, document: Document) -> Made:
+    def _finished(self, explanation: Explanation, document: Document) -> Finished:
         """With the document of its units: phrases are found on the way."""
         if document.spans != explanation.spans:
             too_long = self.wanted.asked.too_long
             document = self.wanted.model.classifier.split(
                 explanation.text, explanation.spans, too_long=too_long
             )
-        return Made(Kept(explanation, (self.wanted.model, document)), record)
+        return Finished(StoredExplanation(explanation, (self.wanted.model, document)), record)
 
     def _starts_rough(self, n_queries: int) -> bool:
         method, once = self.wanted.method, self.wanted.asked.repeats == 1
@@ -203,12 +199,12 @@ class Task:
         return n_queries >= WORTH_A_ROUGH_ANSWER
 
     def _explained(
-        self, watched: Watched, document: Document, n_queries: int | None
+        self, watched: ChunkedClassifier, document: Document, n_queries: int | None
     ) -> Explanation:
         wanted = self.wanted
         order = Order(wanted.method, wanted.request(n_queries))
         if wanted.method.looks_inside:
-            watched.tell(0)
+            watched.answered(0)
             with wanted.model.lock:  # it must be alone with the model
                 (found,) = run_local(wanted.model.classifier, order, [document])
         else:
@@ -217,48 +213,41 @@ class Task:
         return found
 
 
-def _made(task: Work, say: Say) -> Any:
-    try:
-        return task.make(say)
-    except StopIteration as problem:  # would never arrive: asyncio's futures refuse it
-        raise RuntimeError("an iteration ended inside of the work") from problem
-
-
-class Bench:
-    """Room for a few tasks at a time; a line of limited length in front of it."""
+class JobQueue:
+    """Room for a few jobs at a time; a line of limited length in front of it."""
 
     def __init__(self, running: int, waiting: int) -> None:
         self.most_waiting = waiting
         self.n_running = self.n_waiting = 0
         self._room = asyncio.Semaphore(running)
         self._threads = ThreadPoolExecutor(running, thread_name_prefix="working")
-        self._tasks: set[Work] = set()
+        self._jobs: set[Job] = set()
 
     def check_room(self) -> None:
         """Refuse at once what would only be refused in line."""
         if self._room.locked() and self.n_waiting >= self.most_waiting:
             raise busy()
 
-    async def work(self, task: Work) -> AsyncIterator[tuple[str, Any]]:
-        """What happens to a task, as it happens; leaving early stops it."""
+    async def run(self, job: Job) -> AsyncIterator[tuple[str, Any]]:
+        """What happens to a job, as it happens; leaving early cancels it."""
         loop, events = asyncio.get_running_loop(), asyncio.Queue[tuple[str, Any]]()
 
-        def say(kind: str, content: Any) -> None:
+        def emit(kind: str, content: Any) -> None:
             loop.call_soon_threadsafe(events.put_nowait, (kind, content))
 
         if self._room.locked():
             yield "waiting", {"ahead": self.n_waiting}
         await self._seat()
-        future = loop.run_in_executor(self._threads, _made, task, say)
-        self._tasks.add(task)
-        future.add_done_callback(lambda done: self._leave(task, done))
+        future = loop.run_in_executor(self._threads, job.run, emit)
+        self._jobs.add(job)
+        future.add_done_callback(lambda done: self._leave(job, done))
         future.add_done_callback(lambda done: events.put_nowait(("end", None)))
         try:
             while (event := await events.get())[0] != "end":
                 yield event
             yield "done", future.result()
         finally:
-            task.stop()
+            job.cancel()
 
     async def _seat(self) -> None:
         self.check_room()
@@ -269,16 +258,16 @@ class Bench:
             self.n_waiting -= 1
         self.n_running += 1
 
-    def _leave(self, task: Work, done: "asyncio.Future[Any]") -> None:
+    def _leave(self, job: Job, done: "asyncio.Future[Any]") -> None:
         """The place is free when the thread is, not when the client goes."""
         self.n_running -= 1
-        self._tasks.discard(task)
+        self._jobs.discard(job)
         self._room.release()
         if not done.cancelled():
             done.exception()  # looked at here, since nobody else may be left to do it
 
     def close(self) -> None:
         """Stop everything; nothing new is begun."""
-        for task in self._tasks:
-            task.stop()
+        for job in self._jobs:
+            job.cancel()
         self._threads.shutdown(wait=False, cancel_futures=True)

@@ -42,18 +42,20 @@ class Models:
         return next((model for model in self.every if model.classifier.name == name), None)
 
 
-class Watched(Delegating):
-    """A classifier that is asked a few queries at a time and tells after each how many it was.
+class ChunkedClassifier(Delegating):
+    """A classifier that is asked a few queries at a time; `answered` hears of their number.
 
-    `tell` may raise: that ends the work at once. Between two chunks others may ask the model.
+    It may raise: that ends the work at once. Between two chunks others may ask the model.
     """
 
-    def __init__(self, model: Model, tell: Callable[[int], None] = lambda n_queries: None) -> None:
+    def __init__(self, model: Model, answered: Callable[[int], None]) -> None:
         self.model, self.classifier = model, model.classifier
-        self.lock, self.tell = model.lock, tell
+        self.lock, self.answered = model.lock, answered
 
-    def anew(self, number: int) -> "Watched":
-        return Watched(replace(self.model, classifier=anew(self.classifier, number)), self.tell)
+    def anew(self, number: int) -> "ChunkedClassifier":
+        return ChunkedClassifier(
+            replace(self.model, classifier=anew(self.classifier, number)), self.answered
+        )
 
     def logits(self, asked: Sequence[tuple[Document, Queries]]) -> list[FloatArray]:
         answers = []
@@ -61,9 +63,9 @@ class Watched(Delegating):
             parts = [np.zeros((0, len(self.labels)))]
             for start in range(0, len(queries), CHUNK):
                 part = queries[start : start + CHUNK]
-                self.tell(0)
+                self.answered(0)
                 with self.lock:
                     parts += self.classifier.logits([(document, part)])
-                self.tell(len(part))
+                self.answered(len(part))
             answers.append(np.concatenate(parts))
         return answers

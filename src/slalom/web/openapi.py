@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 from slalom.explainers.table import METHODS
 from slalom.pairs import Interactions
 from slalom.schema import Within
-from slalom.web.answers import AttributeBody, SaidBody
+from slalom.web.answers import AnswerWithoutBody, AttributeBody
 from slalom.web.limits import Limits
 from slalom.web.requests import ExplainBody, OrderBody, PairsBody, PredictBody, WhatIfBody
 
@@ -54,7 +54,8 @@ def description(limits: Limits) -> Schema:
                 described(AttributeBody),
             ),
             "/api/said": _post(
-                "What of an answer is still said without some of its sources", described(SaidBody)
+                "What of an answer is still said without some of its sources",
+                described(AnswerWithoutBody),
             ),
             "/api/methods": _get("The methods, each with a line about it"),
             "/api/models": _get("The models of this server, with their labels"),

@@ -35,7 +35,7 @@ KINDS = {"js": "text/javascript", "css": "text/css", "html": "text/html", "svg":
 
 
 @dataclass(frozen=True)
-class Place:
+class Address:
     """Where a server listens."""
 
     host: str = "127.0.0.1"
@@ -43,7 +43,7 @@ class Place:
     token: str | None = None
 
     @property
-    def address(self) -> str:
+    def url(self) -> str:
         host = "127.0.0.1" if self.host == "0.0.0.0" else self.host
         shown = f"[{host}]" if ":" in host else host
         return f"http://{shown}:{self.port}/" + (f"?token={self.token}" if self.token else "")
@@ -52,13 +52,13 @@ class Place:
 def app(
     models: Models,
     *,
-    place: Place = Place(),  # noqa: B008
+    address: Address = Address(),  # noqa: B008
     limits: Limits = Limits(),  # noqa: B008
     language: Language | None = None,
 ) -> Guard:
     """The whole of it as an ASGI application; with a language model its page comes first."""
-    if place.host not in LOOPBACK and place.token is None:
-        raise InputError(f"a server on {place.host} needs a token: others can reach it")
+    if address.host not in LOOPBACK and address.token is None:
+        raise InputError(f"a server on {address.host} needs a token: others can reach it")
     with needing("starlette", "web"):
         from starlette.applications import Starlette
         from starlette.routing import Route
@@ -77,7 +77,7 @@ def app(
     ]
     refused = {404: _refused, 405: _refused}
     inner = Starlette(routes=routes, lifespan=lifetime, exception_handlers=refused)
-    return Guard(inner, place.host, place.token, place.port, limits.slow)
+    return Guard(inner, address.host, address.token, address.port, limits.slow)
 
 
 def _files(of_answers: bool) -> dict[str, tuple[str, str]]:
@@ -116,23 +116,23 @@ def _refused(request: "Request", problem: Exception) -> "Response":
     return JSONResponse({"error": sentence, "kind": kind}, status)
 
 
-def listening(place: Place) -> tuple[socket.socket, Place]:
-    """A socket at the place, or at the next free port where that one is taken."""
-    if not place.host:  # which would be every network of this machine
+def listening(address: Address) -> tuple[socket.socket, Address]:
+    """A socket at the address, or at the next free port where that one is taken."""
+    if not address.host:  # which would be every network of this machine
         raise InputError("the host is empty: give the name or address to listen on")
-    family = socket.AF_INET6 if ":" in place.host else socket.AF_INET
-    for port in (place.port, 0):
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    for port in (address.port, 0):
         found = socket.socket(family, socket.SOCK_STREAM)
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            found.bind((place.host, port))
+            found.bind((address.host, port))
             found.listen(128)  # who comes while the server starts waits a moment
-            return found, Place(place.host, found.getsockname()[1], place.token)
+            return found, Address(address.host, found.getsockname()[1], address.token)
         except OSError as problem:
             found.close()
             if problem.errno != errno.EADDRINUSE or port == 0:
                 raise InputError(
-                    f"cannot listen on {place.host}, port {port}: {problem.strerror or problem}"
+                    f"cannot listen on {address.host}, port {port}: {problem.strerror or problem}"
                 ) from problem
     raise AssertionError("one of the two ports was taken or refused")
 

@@ -9,9 +9,10 @@ from slalom.classifiers.base import Target
 from slalom.document import BoolArray, Document, FloatArray, queries_from_masks
 from slalom.errors import SlalomError
 from slalom.explanation import Explanation
+from slalom.metrics.subject import greedy_order
 from slalom.scales import probabilities
 from slalom.web.limits import Refusal
-from slalom.web.models import Model, Models, Watched
+from slalom.web.models import ChunkedClassifier, Model, Models
 
 Source = tuple[Model, Document]
 Check = Callable[[], None]  # called now and then; raises where nobody waits any more
@@ -38,7 +39,7 @@ def answers(
     model, document = source
     if not document.has_empty_query and not present.any(axis=1).all():
         raise Refusal(400, "wrong", "this model must be shown something: leave a word in")
-    watched = Watched(model, lambda n_queries: check())
+    watched = ChunkedClassifier(model, lambda n_queries: check())
     logits = watched.logits([(document, queries_from_masks(present))])[0]
     target = Target(explanation.target_index, explanation.target)
     return logits, target.scores(logits, independent=explanation.independent)
@@ -90,18 +91,14 @@ def removal_order(explanation: Explanation, shown: int, check: Check) -> list[in
     n_units = len(explanation.units)
     by = next(iter(explanation.scores.values()))
     ranks = np.abs(by.reshape(n_units, -1)).max(axis=1)
-    left = np.argsort(-ranks, kind="stable")[:N_CANDIDATES].tolist()
-    present = np.ones(n_units)
-    order: list[int] = []
-    while left and len(order) < N_STEPS:
+    candidates = np.argsort(-ranks, kind="stable")[:N_CANDIDATES]
+
+    def predicted(present: BoolArray) -> FloatArray:
         check()
-        tried = np.repeat(present[None], len(left), axis=0)
-        tried[np.arange(len(left)), left] = 0.0
-        scores = explanation.predict(tried)
-        column = scores if scores.ndim == 1 else scores[:, shown]
-        order.append(left.pop(int(np.argmin(column))))
-        present[order[-1]] = 0.0
-    return order
+        scores = explanation.predict(present)
+        return scores if scores.ndim == 1 else scores[:, shown]
+
+    return greedy_order(predicted, candidates, n_units, N_STEPS)
 
 
 def removal_path(

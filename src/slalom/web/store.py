@@ -14,41 +14,43 @@ from slalom.web.models import Model
 
 
 @dataclass(frozen=True)
-class Kept:
+class StoredExplanation:
+    """An explanation with the model it is of, and the document that model made of its text."""
+
     explanation: Explanation
     source: tuple[Model, Document] | None  # None: a file whose model is not here
 
 
 @dataclass(frozen=True)
-class Made:
+class Finished:
     """An explanation that was made here, and how a page is told to draw it."""
 
-    kept: Kept
+    stored: StoredExplanation
     draw: Callable[[Explanation], Any]
 
 
-class Shelf:
+class ExplanationStore:
     """The newest `limit` explanations by a name that cannot be guessed."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._kept: OrderedDict[str, Kept] = OrderedDict()
+        self._stored: OrderedDict[str, StoredExplanation] = OrderedDict()
         self._lock = Lock()
 
-    def keep(self, kept: Kept) -> str:
+    def keep(self, stored: StoredExplanation) -> str:
         name = token_urlsafe(12)
         with self._lock:
-            self._kept[name] = kept
-            while len(self._kept) > self._limit:
-                self._kept.popitem(last=False)
+            self._stored[name] = stored
+            while len(self._stored) > self._limit:
+                self._stored.popitem(last=False)
         return name
 
-    def __getitem__(self, name: object) -> Kept:
+    def __getitem__(self, name: object) -> StoredExplanation:
         with self._lock:
-            if not isinstance(name, str) or name not in self._kept:
+            if not isinstance(name, str) or name not in self._stored:
                 raise Refusal(404, "forgotten", "this explanation is not kept here: explain again")
-            self._kept.move_to_end(name)
-            return self._kept[name]
+            self._stored.move_to_end(name)
+            return self._stored[name]
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._stored)
