@@ -183,7 +183,7 @@ class Context:
         import torch
 
         rows = [self.writer._ids(scorer.prompt(row)) for row in present]
-        ids, _ = self.writer._answer(scorer.prompt(present[0]), self.answer)
+        ids, _ = self.writer._continued(scorer.prompt(present[0]), scorer.continuation)
         start = process_time()
         with torch.inference_mode():
             for row in rows:

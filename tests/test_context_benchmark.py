@@ -111,15 +111,17 @@ class Reader(KnownWriter):
 
     context: citations.Made | None = None
 
-    def log_odds(self, prompts, answer, *, tell):
-        end = answer.index(".") + 1
+    def log_odds(self, prompts, continuation, *, tell):
+        end = continuation.index(".") + 1
         rows = []
         for prompt in prompts:
             known = [
                 any(self.context.sources[at] in prompt for at in carriers)
                 for carriers in self.context.carriers
             ]
-            rows.append([3.0 * known[start >= end] for start, _ in self.tokens(prompt, answer)])
+            rows.append(
+                [3.0 * known[start >= end] for start, _ in self.tokens(prompt, continuation)]
+            )
         return np.array(rows)
 
 

@@ -22,21 +22,21 @@ class KnownWriter:
     asked: list[str] = field(default_factory=list)
     name: str = "known"
     fingerprint: str = "known"
-    cue: str = ""
+    has_template: bool = True
 
     def addressed(self, content: str) -> str:
         return content
 
-    def write(self, prompt: str) -> str:
+    def write(self, prompt: str, most: int) -> str:
         return ANSWER
 
-    def tokens(self, prompt: str, answer: str) -> tuple[tuple[int, int], ...]:
-        return tuple(match.span() for match in re.finditer(r"\S+", answer))
+    def tokens(self, prompt: str, continuation: str) -> tuple[tuple[int, int], ...]:
+        return tuple(match.span() for match in re.finditer(r"\S+", continuation))
 
     def count(self, texts: Sequence[str]) -> list[int]:
         return [len(text.split()) for text in texts]
 
-    def log_odds(self, prompts, answer, *, tell):
+    def log_odds(self, prompts, continuation, *, tell):
         self.asked += prompts
         for _ in prompts:
             tell(1)

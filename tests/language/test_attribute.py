@@ -267,14 +267,14 @@ def test_what_cannot_be_asked_is_said_in_a_sentence(options, says) -> None:
 
 def test_a_silent_model_needs_an_answer() -> None:
     writer = KnownWriter(additive)
-    writer.write = lambda prompt: ""
+    writer.write = lambda prompt, most: ""
     with pytest.raises(InputError, match="says nothing"):
         attribute(writer)
 
 
 def test_half_a_character_of_a_model_is_refused() -> None:
     writer = KnownWriter(additive)
-    writer.write = lambda prompt: "Rome \ud83d"
+    writer.write = lambda prompt, most: "Rome \ud83d"
     with pytest.raises(InputError, match="what known said"):
         attribute(writer)
 

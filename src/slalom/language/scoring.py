@@ -25,6 +25,8 @@ LABEL = "the answer"
 SOURCES, QUESTION = "{sources}", "{question}"
 DEFAULT = f"Context: {SOURCES}\n\nQuery: {QUESTION}"
 WITHOUT_QUESTION = f"Context: {SOURCES}\n\nSummarize the context."
+PLAIN_END = "\n\nAnswer:"  # where no template says that it is the model's turn
+MAX_NEW = 256  # tokens of an answer that the model writes itself
 
 
 Tell = Callable[[int], None]  # of so many queries that were answered
@@ -44,28 +46,28 @@ class Writer(Protocol):
     def fingerprint(self) -> str: ...
 
     @property
-    def cue(self) -> str:
-        """What ends a prompt of ours, so that an answer follows."""
+    def has_template(self) -> bool:
+        """Whether what it is addressed with says that it is its turn."""
         ...
 
     def addressed(self, content: str) -> str:
         """The content as the model is to be spoken to."""
         ...
 
-    def write(self, prompt: str) -> str:
-        """The likeliest answer."""
+    def write(self, prompt: str, most: int) -> str:
+        """The likeliest answer of at most so many tokens."""
         ...
 
-    def tokens(self, prompt: str, answer: str) -> tuple[tuple[int, int], ...]:
-        """(start, end) of each token of the answer after the prompt."""
+    def tokens(self, prompt: str, continuation: str) -> tuple[tuple[int, int], ...]:
+        """(start, end) of each token of the continuation of the prompt."""
         ...
 
     def count(self, texts: Sequence[str]) -> list[int]:
         """Tokens of each text."""
         ...
 
-    def log_odds(self, prompts: Sequence[str], answer: str, *, tell: Tell) -> FloatArray:
-        """(n_prompts, n_tokens) of each token of the answer, given all before it."""
+    def log_odds(self, prompts: Sequence[str], continuation: str, *, tell: Tell) -> FloatArray:
+        """(n_prompts, n_tokens) of each token of the continuation, given all before it."""
         ...
 
 
@@ -85,12 +87,15 @@ class AnswerScorer:
         """Without an answer the model gives one, all sources shown. `prompt` holds {sources} and,
         if there is a question, {question}; the chat template of the model goes around it."""
         self.writer, self.sources = writer, sources
-        before, after = _filled(prompt, _checked_question(question), writer.cue)
+        before, after = _filled(prompt, _checked_question(question), writer)
         self._before, self._after = _around(writer, before, after)
         everything = np.ones(len(sources.spans), dtype=bool)
         whole = self.prompt(everything)
         self.answer = _checked_answer(answer) if answer is not None else _said(writer, whole)
-        self.spans = writer.tokens(whole, self.answer)
+        self.continuation = _joint(self._after) + self.answer
+        at = len(self.continuation) - len(self.answer)
+        spans = writer.tokens(whole, self.continuation)
+        self.spans = tuple((max(0, start - at), max(0, end - at)) for start, end in spans)
         self.cache = DiskCache() if cache is None else cache
         self._present: dict[bytes, str] = {}  # which sources → what is shown
         self._tell: Tell = _nobody
@@ -198,7 +203,7 @@ class AnswerScorer:
         new = [text for text, key in keys.items() if key not in known]
         if new:
             prompts = [self._before + text + self._after for text in new]
-            found = np.asarray(self.writer.log_odds(prompts, self.answer, tell=self._tell))
+            found = np.asarray(self.writer.log_odds(prompts, self.continuation, tell=self._tell))
             if found.shape != (shape := (len(new), len(self.spans))):
                 raise ClassifierError(
                     f"{self.name} gave log-odds of the shape {found.shape}: expected {shape}, "
@@ -270,10 +275,11 @@ def _masks(document: Document, queries: Queries) -> BoolArray:
     return np.asarray(document.untied().count(queries) > 0)
 
 
-def _filled(prompt: str | None, question: str, cue: str) -> tuple[str, str]:
+def _filled(prompt: str | None, question: str, writer: Writer) -> tuple[str, str]:
     """What comes before and after the sources, the question in its place."""
     if prompt is None:
-        prompt = (DEFAULT if question else WITHOUT_QUESTION) + cue
+        end = "" if writer.has_template else PLAIN_END
+        prompt = (DEFAULT if question else WITHOUT_QUESTION) + end
     prompt = checked_str(prompt, "the prompt")
     if prompt.count(SOURCES) != 1:
         raise InputError(
@@ -302,6 +308,11 @@ def _around(writer: Writer, before: str, after: str) -> tuple[str, str]:
     return first, last
 
 
+def _joint(before: str) -> str:
+    """A space before the answer, unless white space or a sign of the template is there."""
+    return "" if not before or before[-1].isspace() or before[-1] in "<>[]|" else " "
+
+
 def _checked_question(question: object) -> str:
     asked = checked_str("" if question is None else question, "the question").strip()
     if SOURCES in asked:
@@ -317,7 +328,7 @@ def _checked_answer(answer: object) -> str:
 
 
 def _said(writer: Writer, prompt: str) -> str:
-    said = checked_str(writer.write(prompt), f"what {writer.name} said")
+    said = checked_str(writer.write(prompt, MAX_NEW), f"what {writer.name} said")
     if not said.strip():
         raise InputError(
             f"{writer.name} says nothing to this: give the answer that is to be explained"

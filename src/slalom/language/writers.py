@@ -7,7 +7,7 @@ from slalom.classifiers.load import comes_from, language_model
 from slalom.errors import InputError
 from slalom.language.scoring import Writer
 
-ASKED = ("addressed", "write", "tokens", "count", "log_odds")
+ASKED = ("has_template", "addressed", "write", "tokens", "count", "log_odds")
 
 
 def as_writer(thing: Any, *, device: str | None = None, revision: str | None = None) -> Writer:

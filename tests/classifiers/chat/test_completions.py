@@ -45,12 +45,12 @@ def test_a_server_says_what_the_model_says(loaded, offers) -> None:
         asked = AnswerScorer(server, sources_of(SOURCES), "the film?", ANSWER)
         assert asked.prompt(present[0]) == direct.prompt(present[0])
         found = asked.log_odds(present)
-        said = server.write(asked.prompt(present[0]))
+        said = server.write(asked.prompt(present[0]), 256)
     assert len(asked.spans) == found.shape[1]
     assert asked.spans == direct.spans
     log_p, expected = (-np.logaddexp(0, -z) for z in (found, direct.log_odds(present)))
     np.testing.assert_allclose(log_p, expected, atol=1e-3)
-    assert said == direct.writer.write(direct.prompt(present[0]))
+    assert said == direct.writer.write(direct.prompt(present[0]), 256)
 
 
 def test_attributing_a_served_model(loaded) -> None:
@@ -75,7 +75,7 @@ def test_a_real_server_that_cannot(folder, tmp_path) -> None:
     """mlx-lm has completions, and leaves out what it does not know."""
     with real_servers(tmp_path, lambda port: mlx_command(folder, port)) as (url,):
         server = slalom.CompletionServer(str(folder), url)
-        assert isinstance(server.write("a great"), str)
+        assert isinstance(server.write("a great", 256), str)
         with pytest.raises(ClassifierError, match="echo or prompt_logprobs"):
             attribute(server)
 
@@ -88,7 +88,7 @@ OFFSETS = (0, 3, 9, 12, 12, 14, 15, 16, 16, 17, 19)
 
 
 def test_tokens_of_half_a_character() -> None:
-    whole, limits = "Ben lives in Łódź 🙂 Paris", (12, 13)
+    whole, begins = "Ben lives in Łódź 🙂 Paris", 12
     echoed = {
         "token_logprobs": [*(told for _, told in TOLD), -1.55],
         "text_offset": [*OFFSETS, 25],
@@ -97,10 +97,10 @@ def test_tokens_of_half_a_character() -> None:
         told and {"1": {"logprob": told, "decoded_token": text}, "2": {"logprob": -0.1}}
         for text, told in TOLD
     ]
-    expected = ((0, 1), (0, 1), (1, 2), (2, 3), (3, 4), (3, 4), (4, 6), (6, 12))
+    expected = ((0, 2), (0, 2), (2, 3), (3, 4), (4, 5), (4, 5), (5, 7), (7, 13))
     for spans, log_p in (
-        completions_of._echoed({"logprobs": echoed}, whole, limits),
-        completions_of._listed({"prompt_logprobs": listed}, whole, limits),
+        completions_of._echoed({"logprobs": echoed}, whole, begins),
+        completions_of._listed({"prompt_logprobs": listed}, whole, begins),
     ):
         assert spans == expected
         assert log_p == tuple(told for _, told in TOLD[3:])
@@ -110,7 +110,7 @@ def test_an_answer_that_melts_into_the_prompt() -> None:
     listed = [None, {"1": {"logprob": -1.0, "decoded_token": "a"}}]
     listed += [{"1": {"logprob": -1.0, "decoded_token": "bc"}}] * 2
     with pytest.raises(ClassifierError, match="end the prompt with a line break"):
-        completions_of._listed({"prompt_logprobs": listed}, "xabcbc", (3, 3))
+        completions_of._listed({"prompt_logprobs": listed}, "xabcbc", 3)
 
 
 def test_nobody_there() -> None:

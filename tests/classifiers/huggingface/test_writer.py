@@ -74,7 +74,7 @@ def test_the_model_answers_where_no_answer_is_given(loaded) -> None:
     found = attribute(loaded, answer=None)
     writer = LocalWriter(*loaded)
     scorer = AnswerScorer(writer, sources_of(FACTS), ASKED)
-    assert found.answer == scorer.answer == writer.write(scorer.prompt(np.ones(4, bool)))
+    assert found.answer == scorer.answer == writer.write(scorer.prompt(np.ones(4, bool)), 256)
 
 
 def test_beginnings_are_shared(loaded) -> None:

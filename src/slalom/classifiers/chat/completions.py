@@ -27,8 +27,6 @@ from slalom.classifiers.disk_cache import key_of
 from slalom.document import FloatArray
 from slalom.errors import ClassifierError, InputError
 
-PLAIN_END = "\n\nAnswer:"  # where no template says that it is the model's turn
-MAX_NEW = 256  # tokens of an answer that the model writes itself
 CERTAIN = -1e-9  # a log-probability is at most this: servers round
 NEEDED = (
     "what is needed are completions that take echo or prompt_logprobs, as those of vLLM and "
@@ -36,7 +34,7 @@ NEEDED = (
 )
 Tell = Callable[[int], None]
 Span = tuple[int, int]
-Tokens = tuple[tuple[Span, ...], tuple[float, ...]]  # of an answer: where, log-probabilities
+Tokens = tuple[tuple[Span, ...], tuple[float, ...]]  # of a continuation: where, log-probabilities
 
 
 class CompletionServer:
@@ -74,8 +72,8 @@ class CompletionServer:
         return key_of(self.server.address, self.server.model, template)
 
     @property
-    def cue(self) -> str:
-        return PLAIN_END if self.tokenizer is None else ""
+    def has_template(self) -> bool:
+        return self.tokenizer is not None
 
     def addressed(self, content: str) -> str:
         if self.tokenizer is None:
@@ -85,29 +83,29 @@ class CompletionServer:
             self.tokenizer.apply_chat_template(message, tokenize=False, add_generation_prompt=True)
         )
 
-    def write(self, prompt: str) -> str:
-        wanted = {"max_tokens": MAX_NEW, "temperature": 0}
+    def write(self, prompt: str, most: int) -> str:
+        wanted = {"max_tokens": most, "temperature": 0}
         with self.server.session(self.retries) as session:
             (choice, *_) = session.continued(prompt, wanted)["choices"]
         return str(choice.get("text", "")).strip()
 
-    def tokens(self, prompt: str, answer: str) -> tuple[Span, ...]:
+    def tokens(self, prompt: str, continuation: str) -> tuple[Span, ...]:
         with self.server.session(self.retries) as session:
-            return self._asked(session, prompt, answer)[0]
+            return self._asked(session, prompt, continuation)[0]
 
     def count(self, texts: Sequence[str]) -> list[int]:
         """About: a server does not show its tokens."""
         return [max(1, round(len(text.encode()) / BYTES_PER_TOKEN)) for text in texts]
 
-    def log_odds(self, prompts: Sequence[str], answer: str, *, tell: Tell) -> FloatArray:
-        """(n_prompts, n_tokens) of each token of the answer after each prompt."""
+    def log_odds(self, prompts: Sequence[str], continuation: str, *, tell: Tell) -> FloatArray:
+        """(n_prompts, n_tokens) of each token of the continuation of each prompt."""
         found: list[Tokens] = [((), ())] * len(prompts)
         with (
             self.server.session(self.retries) as session,
             ThreadPoolExecutor(self.concurrency) as pool,
         ):
             asking = {
-                pool.submit(self._asked, session, prompt, answer): number
+                pool.submit(self._asked, session, prompt, continuation): number
                 for number, prompt in enumerate(prompts)
             }
             try:
@@ -126,10 +124,9 @@ class CompletionServer:
         log_p = np.minimum(np.array([row for _, row in found], dtype=np.float64), CERTAIN)
         return np.asarray(log_p - np.log(-np.expm1(log_p)))
 
-    def _asked(self, session: Session, prompt: str, answer: str) -> Tokens:
-        """The answer's tokens after one prompt, by whatever the server has for it."""
-        before = prompt + ("" if not prompt or prompt[-1].isspace() or prompt[-1] in ">]|" else " ")
-        whole, limits = before + answer, (len(prompt), len(before))
+    def _asked(self, session: Session, prompt: str, continuation: str) -> Tokens:
+        """The continuation's tokens after one prompt, by whatever the server has for it."""
+        whole, begins = prompt + continuation, len(prompt)
         where = f"{self.name} at {self.server.address}"
         problem = f"{where} does not say how likely a given text is: {NEEDED}"
         for wanted, read in ((ECHO, _echoed), (PROMPT_LOGPROBS, _listed)):
@@ -138,7 +135,7 @@ class CompletionServer:
             except RefusedError as refused:
                 problem = f"{refused}; completions with echo or prompt_logprobs are needed"
                 continue
-            tokens = read(reply["choices"][0], whole, limits)
+            tokens = read(reply["choices"][0], whole, begins)
             if tokens is not None:
                 return tokens
         raise ClassifierError(problem)
@@ -148,21 +145,21 @@ ECHO = {"echo": True, "logprobs": 1}
 PROMPT_LOGPROBS = {"extra_body": {"prompt_logprobs": 0}}
 
 
-def _echoed(choice: dict[str, Any], whole: str, limits: tuple[int, int]) -> Tokens | None:
+def _echoed(choice: dict[str, Any], whole: str, begins: int) -> Tokens | None:
     """From lists of tokens, log-probabilities and places; None: the prompt is not among them."""
     told = choice.get("logprobs")
     if not isinstance(told, dict) or not isinstance(told.get("text_offset"), list):
         return None
     starts, log_ps = told["text_offset"], told.get("token_logprobs") or []
-    inside = [at for at, start in enumerate(starts) if limits[0] <= start < len(whole)]
+    inside = [at for at, start in enumerate(starts) if begins <= start < len(whole)]
     if not inside or starts[0] != 0 or len(log_ps) != len(starts):
         return None
     ends = [*starts[1:], len(whole)]
     spans = [(starts[at], min(len(whole), ends[at])) for at in inside]
-    return _checked(spans, [log_ps[at] for at in inside], limits)
+    return _checked(spans, [log_ps[at] for at in inside], whole, begins)
 
 
-def _listed(choice: dict[str, Any], whole: str, limits: tuple[int, int]) -> Tokens | None:
+def _listed(choice: dict[str, Any], whole: str, begins: int) -> Tokens | None:
     """From one mapping per token of the prompt, of which the last are the answer's."""
     told = choice.get("prompt_logprobs")
     if not isinstance(told, list):
@@ -175,28 +172,28 @@ def _listed(choice: dict[str, Any], whole: str, limits: tuple[int, int]) -> Toke
             break
         token = min(one.values(), key=lambda entry: entry["logprob"])  # its own; a likelier beside
         start = end - len(token["decoded_token"])
-        if start < limits[0]:
+        if start < begins:
             break
         spans.insert(0, (start, end))
         log_ps.insert(0, token["logprob"])
         end = start
-    return _checked(spans, log_ps, limits)
+    return _checked(spans, log_ps, whole, begins)
 
 
 def _checked(
-    spans: Sequence[Span], log_ps: Sequence[float | None], limits: tuple[int, int]
+    spans: Sequence[Span], log_ps: Sequence[float | None], whole: str, begins: int
 ) -> Tokens | None:
-    """Counted from where the answer begins; a token of half a character is told without text, and
-    gets that of the next, which ends the character."""
+    """Counted from where the continuation begins; a token of half a character is told without
+    text, and gets that of the next, which ends the character."""
     if not spans or any(not isinstance(one, int | float) for one in log_ps):
         return None
-    if spans[0][0] > limits[1]:
+    if whole[begins : spans[0][0]].strip():
         raise ClassifierError(
             "the server joins the answer with the end of the prompt in one token: end the prompt "
             "with a line break"
         )
     own: list[Span] = []
     for start, end in reversed(spans):
-        end = own[0][1] if start == end and own else end - limits[1]
-        own.insert(0, (max(0, start - limits[1]), end))
+        end = own[0][1] if start == end and own else end - begins
+        own.insert(0, (start - begins, end))
     return tuple(own), tuple(float(one) for one in log_ps if one is not None)

@@ -17,9 +17,6 @@ from slalom.classifiers.huggingface.tokenizing import checked_tokenizer
 from slalom.document import FloatArray
 from slalom.errors import InputError
 
-PLAIN_END = "\n\nAnswer:"  # where no template says that it is the model's turn
-MAX_NEW = 256  # tokens of an answer that the model writes itself
-
 
 class LocalWriter:
     """A causal language model of transformers with its tokenizer."""
@@ -54,7 +51,7 @@ class LocalWriter:
 
     def addressed(self, content: str) -> str:
         """The content as a user's message in the chat template; without one, as it stands."""
-        if not self._has_template:
+        if not self.has_template:
             return content
         message = [{"role": "user", "content": content}]
         try:
@@ -68,32 +65,27 @@ class LocalWriter:
                 f"the chat template of {self.name} refused the question: {problem}"
             ) from problem
 
-    @property
-    def cue(self) -> str:
-        """What ends a prompt of ours, so that an answer follows."""
-        return "" if self._has_template else PLAIN_END
-
-    def write(self, prompt: str) -> str:
-        """The likeliest answer, token by token, at most MAX_NEW of them."""
+    def write(self, prompt: str, most: int) -> str:
+        """The likeliest answer, token by token, at most so many."""
         row = self._ids(prompt)
         room = self.limit - len(row)
         if room < 1:
             raise InputError(_too_long(self.name, len(row) + 1, self.limit))
-        said = written(self.model, row, self._ends(), min(MAX_NEW, room))
+        said = written(self.model, row, self._ends(), min(most, room))
         return str(self.tokenizer.decode(said, skip_special_tokens=True)).strip()
 
-    def tokens(self, prompt: str, answer: str) -> tuple[tuple[int, int], ...]:
-        """(start, end) of each token of the answer after this prompt."""
-        _, spans = self._answer(prompt, answer)
+    def tokens(self, prompt: str, continuation: str) -> tuple[tuple[int, int], ...]:
+        """(start, end) of each token of the continuation of this prompt."""
+        _, spans = self._continued(prompt, continuation)
         return spans
 
     def count(self, texts: Sequence[str]) -> list[int]:
         return [len(self._encoded(text)["input_ids"]) for text in texts]
 
-    def log_odds(self, prompts: Sequence[str], answer: str, *, tell: Tell) -> FloatArray:
-        """(n_prompts, n_tokens) of each token of the answer after each prompt."""
+    def log_odds(self, prompts: Sequence[str], continuation: str, *, tell: Tell) -> FloatArray:
+        """(n_prompts, n_tokens) of each token of the continuation of each prompt."""
         rows = [self._ids(prompt) for prompt in prompts]
-        ids, _ = self._answer(prompts[0], answer)
+        ids, _ = self._continued(prompts[0], continuation)
         longest = max(map(len, rows)) + len(ids)
         if longest > self.limit:
             raise InputError(_too_long(self.name, longest, self.limit))
@@ -102,12 +94,12 @@ class LocalWriter:
         return found.log_odds
 
     @property
-    def _has_template(self) -> bool:
+    def has_template(self) -> bool:
         return bool(getattr(self.tokenizer, "chat_template", None))
 
     def _encoded(self, text: str, *, special: bool | None = None) -> Any:
         """Template texts hold their special tokens already."""
-        special = not self._has_template if special is None else special
+        special = not self.has_template if special is None else special
         with preserve_tokenizer(self.tokenizer):
             return self.tokenizer(
                 text,
@@ -130,19 +122,21 @@ class LocalWriter:
         n_open = _n_open(ids, offsets, set(self.tokenizer.all_special_ids))
         return ids[:n_open], offsets[:n_open]
 
-    def _answer(self, prompt: str, answer: str) -> tuple[list[int], tuple[tuple[int, int], ...]]:
-        """Ids and spans of the answer's tokens, as they follow the prompt."""
-        joint = _joint(prompt)
+    def _continued(
+        self, prompt: str, continuation: str
+    ) -> tuple[list[int], tuple[tuple[int, int], ...]]:
+        """Ids and spans of the continuation's tokens, as they follow the prompt."""
         before = self._ids(prompt)
-        ids, offsets = self._open(prompt + joint + answer)
-        first, at = len(before), len(prompt) + len(joint)
+        ids, offsets = self._open(prompt + continuation)
+        first, at = len(before), len(prompt)
         if ids[:first] != before or len(ids) == first:  # the two would melt into one token
-            ids, offsets = self._open(answer, special=False)
-            first, at = 0, 0
+            alone = continuation.lstrip()
+            ids, offsets = self._open(alone, special=False)
+            first, at = 0, len(alone) - len(continuation)
         own = ids[first:]
         if self.tokenizer.unk_token_id is not None and self.tokenizer.unk_token_id in own:
             where = offsets[first + own.index(self.tokenizer.unk_token_id)]
-            piece = answer[max(0, where[0] - at) : where[1] - at]
+            piece = continuation[max(0, where[0] - at) : where[1] - at]
             raise InputError(
                 f"the tokenizer of {self.name} cannot write the answer: it has no token for "
                 f"{piece!r}"
@@ -160,11 +154,6 @@ class LocalWriter:
         n_tokens = len(self.tokenizer)
         first, other = np.linspace(n_tokens // 3, n_tokens - 1, 2).astype(int)
         return int(first), int(other)
-
-
-def _joint(prompt: str) -> str:
-    """A space, unless the prompt ends with white space or a sign of its template."""
-    return "" if not prompt or prompt[-1].isspace() or prompt[-1] in "<>[]|" else " "
 
 
 def _n_open(ids: Sequence[int], offsets: Sequence[tuple[int, int]], special: set[int]) -> int:
