@@ -40,12 +40,14 @@ from benchmarks.inside import (
     AnswerScorer,
     BoolArray,
     DiskCache,
+    Document,
     FloatArray,
     LocalWriter,
     Order,
-    Recorded,
+    Queries,
     RecordedScorer,
     Request,
+    Samples,
     Sources,
     attributed,
     citation_of,
@@ -266,6 +268,16 @@ def _fitted(
     request = Request(n_queries=len(np.unique(present, axis=0)))  # and nothing beside them
     (found,) = run_local(scorer, Order(chosen, request), [document])
     return replace(found, said=said)
+
+
+@dataclass(frozen=True, eq=False)
+class Recorded:
+    """A sampler that draws what was drawn before."""
+
+    queries: Queries
+
+    def sample(self, document: Document, n_queries: int, rng: np.random.Generator) -> Samples:
+        return Samples(self.queries, np.ones(len(self.queries)))
 
 
 def table(rows: list[dict[str, Any]], by: tuple[str, ...]) -> Iterator[str]:

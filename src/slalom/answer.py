@@ -15,6 +15,7 @@ import numpy as np
 
 from slalom.document import BoolArray, FloatArray
 from slalom.errors import InputError
+from slalom.schema import Within
 
 DECIMALS = 5  # of a token's log-odds: files are small, and read back as they were
 LEAST = 1e-300  # of 1 − p, for an answer that is certain
@@ -29,6 +30,7 @@ class Answer:
     spans: Annotated[tuple[tuple[int, int], ...], "tokens"]  # (start, end) of each in the text
     present: Annotated[BoolArray, "answers units"]  # which sources were shown
     log_odds: Annotated[FloatArray, "answers tokens"]  # of each token, given those before it
+    allowed: Annotated[int | None, Within(1)] = None  # queries; None: as many as were asked
 
     @property
     def n_tokens(self) -> int:

@@ -152,14 +152,34 @@ def test_a_part_of_the_answer_needs_no_further_queries() -> None:
     assert found.of((13, 18)).answer == "Rome."
 
 
-@pytest.mark.parametrize("method", ["slalom-sources", "leave-one-out", "kernel-shap"])
-def test_the_whole_as_a_part_is_the_explanation_itself(method) -> None:
-    found = attribute(KnownWriter(additive), MANY, n_queries=40, method=method)
+REPLAYED = ("slalom-sources", "slalom-local", "context-cite", "kernel-shap", "lime", "boosted")
+
+
+@pytest.mark.parametrize("method", [*REPLAYED, "leave-one-out", "slalom-analytic-anchor"])
+@pytest.mark.parametrize("n_queries", [24, 40])
+def test_the_whole_as_a_part_is_the_explanation_itself(method, n_queries) -> None:
+    found = attribute(KnownWriter(additive), MANY, n_queries=n_queries, method=method)
     again = found.of(ANSWER)
     for name, scores in found.scores.items():
         np.testing.assert_allclose(again.scores[name], scores, atol=1e-6)
     everything = np.random.default_rng(0).random((50, len(MANY))) < 0.5
     np.testing.assert_allclose(again.predict(everything), found.predict(everything), atol=1e-6)
+
+
+@pytest.mark.parametrize("n_queries", [16, 24, 40])
+def test_what_was_measured_of_the_answer_is_measured_of_its_parts(n_queries, tmp_path) -> None:
+    rng = np.random.default_rng(0)  # which sources matter most differs between the sentences
+    noise = {line: words(*rng.normal(size=2)) for line in MANY}
+
+    def odds(shown: str) -> list[float]:
+        return list(np.sum([noise[line] for line in MANY if line in shown] + [words(0, 0)], axis=0))
+
+    found = attribute(KnownWriter(odds), MANY, n_queries=n_queries)
+    found.save(tmp_path / "a.json")
+    for whole in (found, slalom.read(tmp_path / "a.json")):
+        for part in (whole.of("old."), whole.of("Ben lives in Rome.").of("Rome.")):
+            for name, known in found.measured.items():
+                assert part.measured[name][known].all()
 
 
 @pytest.mark.parametrize(

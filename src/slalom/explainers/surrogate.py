@@ -49,6 +49,18 @@ class QueryBudget:
         return int(np.clip(self.per_unit * document.n_features, self.minimum, self.maximum))
 
 
+class FollowUps(Protocol):
+    """What is asked beside the fit."""
+
+    def reserved(self, document: Document, n_queries: int | None) -> int:
+        """How many of `n_queries` are kept back for what is asked after the fit."""
+        ...
+
+    def masks(self, document: Document, fit: Fit, room: int | None) -> BoolArray:
+        """(k, n_units) nothing, some of the text less one unit, and some units alone."""
+        ...
+
+
 @dataclass(frozen=True)
 class FollowUpPlan:
     """How much is asked beside the fit."""
@@ -126,7 +138,7 @@ class SurrogateExplainer:
     budget: QueryBudget
     tied: bool = True
     primary_score: str | None = None
-    follow_up: FollowUpPlan | None = None  # None: nothing is asked beside the design
+    follow_up: FollowUps | None = None  # None: nothing is asked beside the design
     looks_inside: ClassVar[bool] = False
 
     @property

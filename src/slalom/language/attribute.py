@@ -95,7 +95,8 @@ def attributed(
     if 0 < n_computed < found.quality.n_tokens:
         share = round(100 * n_computed / found.quality.n_tokens)
         notes = (*notes, f"{share} % of the tokens were computed: shared beginnings are read once")
-    return replace(found, said=scorer.recorded(), quality=replace(found.quality, notes=notes))
+    said = replace(scorer.recorded(), allowed=n_queries)
+    return replace(found, said=said, quality=replace(found.quality, notes=notes))
 
 
 def _shown(progress: Progress, planned: int) -> AbstractContextManager[Any]:

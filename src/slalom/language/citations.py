@@ -18,16 +18,16 @@ import numpy as np
 
 from slalom.answer import Answer
 from slalom.classifiers.text.units import sentence_cuts
-from slalom.document import BoolArray, Document, FloatArray, IntArray, Queries, visible
+from slalom.document import BoolArray, Document, FloatArray, IntArray, visible
 from slalom.errors import NoModelError
 from slalom.explainers.base import Explainer, Request, checked_whole
 from slalom.explainers.execution.steps import Order, run_local
-from slalom.explainers.surrogate import SurrogateExplainer
-from slalom.explainers.table import METHODS
+from slalom.explainers.methods import method_named
+from slalom.explainers.surrogate import FollowUps, SurrogateExplainer
 from slalom.explanation import Explanation
-from slalom.language.scoring import NotRecordedError, RecordedScorer, queries_of, recorded_document
-from slalom.samplers.base import Samples
+from slalom.language.scoring import RecordedScorer, recorded_document
 from slalom.surrogates.additive import LassoSurrogate
+from slalom.surrogates.base import Fit
 
 SPARED = 0.25  # of the loss of both, that of one alone at most,
 MOST = 5.0  # and nats: what is 150 times less likely does not suffice
@@ -81,17 +81,14 @@ def of_part(explanation: Explanation, part: str | Sequence[int]) -> Explanation:
     said = said_by(explanation)
     span = said.span_of(part)
     tokens = said.tokens_of(span)
-    method = per_token(METHODS[explanation.method], int(tokens.sum()))
     document = recorded_document(str(explanation.text), explanation.units, explanation.spans)
     scorer = RecordedScorer(explanation.classifier, document, said, tokens)
-    n_queries = len(said.present) + explanation.quality.n_repeats
+    method = per_token(method_named(explanation.method), int(tokens.sum()))
+    if isinstance(method, SurrogateExplainer) and method.follow_up is not None:
+        method = replace(method, follow_up=RecordedFollowUps(method.follow_up, said.present))
+    n_queries = said.allowed or len(said.present) + explanation.quality.n_repeats
     request = Request(n_queries=n_queries, seed=explanation.seed)
-    try:
-        (found,) = run_local(scorer, Order(method, request), [document])
-    except NotRecordedError:  # of another part it would have asked otherwise
-        replayed = _replayed(method, queries_of(said))
-        no_more = replace(request, n_queries=len(said.present))
-        (found,) = run_local(scorer, Order(replayed, no_more), [document])
+    (found,) = run_local(scorer, Order(method, request), [document])
     assert isinstance(found, Explanation)  # errors are raised, not kept
     start = span[0]
     kept = [one for one, on in zip(said.spans, tokens, strict=True) if on]
@@ -248,16 +245,15 @@ def _sides(explanation: Explanation, lost: FloatArray, backed: BoolArray) -> Int
 
 
 @dataclass(frozen=True, eq=False)
-class Recorded:
-    """A sampler that draws what was drawn before."""
+class RecordedFollowUps:
+    """Asks on what was asked on before; of a part it might have been other sources."""
 
-    queries: Queries
+    plan: FollowUps
+    present: BoolArray  # (k, n_units) all that was asked
 
-    def sample(self, document: Document, n_queries: int, rng: np.random.Generator) -> Samples:
-        return Samples(self.queries, np.ones(len(self.queries)))
+    def reserved(self, document: Document, n_queries: int | None) -> int:
+        return self.plan.reserved(document, n_queries)
 
-
-def _replayed(method: Explainer, queries: Queries) -> Explainer:
-    """The method on the queries that were asked."""
-    assert isinstance(method, SurrogateExplainer)  # others draw by the seed alone
-    return replace(method, sampler=Recorded(queries))
+    def masks(self, document: Document, fit: Fit, room: int | None) -> BoolArray:
+        sizes = self.present.sum(axis=1)
+        return self.present[np.isin(sizes, (0, 1, document.n_units - 1))]

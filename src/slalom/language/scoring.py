@@ -17,7 +17,7 @@ import numpy as np
 from slalom.answer import DECIMALS, Answer, scores_of
 from slalom.classifiers.base import Units, checked_str
 from slalom.classifiers.disk_cache import DiskCache, key_of
-from slalom.document import BoolArray, Document, FloatArray, Queries, Span, Text, queries_from_masks
+from slalom.document import BoolArray, Document, FloatArray, Queries, Span, Text
 from slalom.errors import ClassifierError, InputError
 from slalom.language.sources import Sources
 
@@ -97,7 +97,8 @@ class AnswerScorer:
         spans = writer.tokens(whole, self.continuation)
         self.spans = tuple((max(0, start - at), max(0, end - at)) for start, end in spans)
         self.cache = DiskCache() if cache is None else cache
-        self._present: dict[bytes, str] = {}  # which sources → what is shown
+        self._shown: dict[bytes, str] = {}  # which sources → what is shown, of all that was seen
+        self._answered: set[str] = set()  # what was shown, and answered
         self._tell: Tell = _nobody
         self._again: tuple[str, ...] = ()  # part of the key of what is asked anew
 
@@ -137,7 +138,7 @@ class AnswerScorer:
         return replace(document, sizes=sizes, overhead=around)
 
     def seen(self, document: Document, queries: Queries) -> list[Hashable]:
-        return [self.sources.shown(present) for present in _masks(document, queries)]
+        return [*self._showing(_masks(document, queries))]
 
     def logits(self, asked: Sequence[tuple[Document, Queries]]) -> list[FloatArray]:
         return [scores_of(self.log_odds(_masks(d, q)))[:, None] for d, q in asked]
@@ -151,7 +152,7 @@ class AnswerScorer:
     def unrecorded(self, *, cached: bool = True) -> "AnswerScorer":
         """The same that has recorded nothing yet; what is in its cache it need not ask."""
         fresh = copy(self)
-        fresh._present = {}
+        fresh._shown, fresh._answered = {}, set()
         fresh.cache = self.cache if cached else DiskCache()
         return fresh
 
@@ -162,10 +163,17 @@ class AnswerScorer:
 
     def log_odds(self, present: BoolArray) -> FloatArray:
         """(n, n_tokens) of each token of the answer after these sources; asked once."""
-        shown = [self.sources.shown(row) for row in present]
+        shown = self._showing(present)
         found = self._asked(shown)
-        self._present.update(zip([row.tobytes() for row in present], shown, strict=True))
+        self._answered.update(shown)
         return found
+
+    def _showing(self, present: BoolArray) -> list[str]:
+        names = [row.tobytes() for row in present]
+        for name, row in zip(names, present, strict=True):
+            if name not in self._shown:
+                self._shown[name] = self.sources.shown(row)
+        return [self._shown[name] for name in names]
 
     @property
     def n_computed(self) -> int:
@@ -190,10 +198,10 @@ class AnswerScorer:
             self._tell = _nobody
 
     def recorded(self) -> Answer:
-        """The answer, with all that was asked about it."""
-        names = tuple(self._present)
-        present = np.frombuffer(b"".join(names), dtype=bool).reshape(len(names), -1)
-        found = self._asked(list(self._present.values()))
+        """The answer, with all that was asked about it; of equal sources either one counts."""
+        known = {name: shown for name, shown in self._shown.items() if shown in self._answered}
+        present = np.frombuffer(b"".join(known), dtype=bool).reshape(len(known), -1)
+        found = self._asked(list(known.values()))
         return Answer(self.answer, self.sources.names, self.spans, present, found)
 
     def _asked(self, shown: Sequence[str]) -> FloatArray:
@@ -218,10 +226,6 @@ class AnswerScorer:
         return np.array(rows, dtype=np.float64).reshape(len(shown), len(self.spans))
 
 
-class NotRecordedError(ClassifierError):
-    """A subset that nobody asked about."""
-
-
 class RecordedScorer:
     """The answers that an explanation stores, or those of a part: nothing new can be asked."""
 
@@ -244,7 +248,7 @@ class RecordedScorer:
         try:
             return [np.array([[self._known[e]] for e in self.seen(*one)]) for one in asked]
         except KeyError as problem:
-            raise NotRecordedError(
+            raise ClassifierError(
                 "this was not measured, and no model is here to measure it"
             ) from problem
 
@@ -263,12 +267,6 @@ def recorded_document(text: str, units: Sequence[str], spans: Sequence[Span]) ->
         has_empty_query=True,
         frame=None,
     )
-
-
-def queries_of(answer: Answer) -> Queries:
-    """What was asked, the whole of the sources first."""
-    order = np.argsort(~answer.present.all(axis=1), kind="stable")
-    return queries_from_masks(answer.present[order])
 
 
 def _masks(document: Document, queries: Queries) -> BoolArray:
