@@ -200,6 +200,13 @@ def test_equal_sources_are_not_tied() -> None:
     assert (2, len(MANY)) in found.cite()[0].either
 
 
+@pytest.mark.parametrize("method", ["slalom-sources", "leave-one-out"])
+@pytest.mark.parametrize("sources", [["It rained."] * 4, ["It rained.", "Ben is old.", "Rome."]])
+def test_each_sentence_is_cited_from_a_few_different_subsets(method, sources) -> None:
+    found = attribute(KnownWriter(additive), sources, n_queries=10, method=method)
+    assert len(found.cite()) == 2
+
+
 @pytest.mark.parametrize("n_queries", [16, 30, 64])
 def test_no_more_is_asked_than_allowed(n_queries) -> None:
     writer = KnownWriter(additive)

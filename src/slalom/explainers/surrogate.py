@@ -155,7 +155,7 @@ class SurrogateExplainer:
 
     def sampled(self, document: Document, request: Request) -> Asking[Sampled]:
         """Draw queries and ask them."""
-        _check_budget(document, request.n_queries)
+        _check_budget(document, request.n_queries, self.budget.minimum)
         own = document if self.tied else document.untied()
         samples = self.drawn(own, request)
         answers = yield Ask(own, samples.queries)
@@ -384,9 +384,10 @@ def _n_subsets(document: Document) -> int:
     return (1 << min(document.n_units, 30)) - (not document.has_empty_query)
 
 
-def _check_budget(document: Document, n_queries: int | None) -> None:
-    """A handful of queries says nothing about many units, and must not look as if it did."""
-    needed = min(LEAST_QUERIES, _n_subsets(document))
+def _check_budget(document: Document, n_queries: int | None, minimum: int) -> None:
+    """A handful of queries says nothing about many units, and must not look as if it did;
+    a design that takes a few by its nature knows itself what it needs."""
+    needed = min(LEAST_QUERIES, minimum, _n_subsets(document))
     if n_queries is not None and n_queries < needed:
         raise BudgetError(
             f"{counted(n_queries, 'query')} {'is' if n_queries == 1 else 'are'} too few "

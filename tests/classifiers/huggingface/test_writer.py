@@ -109,6 +109,14 @@ def test_what_cannot_be_asked_is_said_in_a_sentence(loaded, options, says) -> No
     assert "\n" not in str(problem.value)
 
 
+@pytest.mark.parametrize("architecture", ["GPT-2", "Llama", "BLOOM", "Mamba"])
+def test_a_prompt_of_nothing_but_sources_is_refused(architecture) -> None:
+    with pytest.raises(InputError, match="without any source the prompt is empty"):
+        slalom.attribute(
+            tiny_language_model(architecture), ["a b", "c d"], "", "a", prompt="{sources}"
+        )
+
+
 def test_an_answer_that_the_tokenizer_cannot_write() -> None:
     model, _ = tiny_language_model("GPT-2")
     with pytest.raises(InputError, match="cannot write the answer: it has no token for '☃'"):

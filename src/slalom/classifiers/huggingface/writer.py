@@ -85,6 +85,11 @@ class LocalWriter:
     def log_odds(self, prompts: Sequence[str], continuation: str, *, tell: Tell) -> FloatArray:
         """(n_prompts, n_tokens) of each token of the continuation of each prompt."""
         rows = [self._ids(prompt) for prompt in prompts]
+        if not all(rows):
+            raise InputError(
+                f"without any source the prompt is empty, and {self.name} reads at least one "
+                "token: write some words beside {sources} and {question}"
+            )
         ids, _ = self._continued(prompts[0], continuation)
         longest = max(map(len, rows)) + len(ids)
         if longest > self.limit:
