@@ -75,10 +75,12 @@ def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
         raise FileError(f"cannot write {path}: {why}") from problem
 
 
-def write_by(path: Path, fill: Callable[[IO[bytes]], None]) -> None:
-    """As `write_whole`, for content that is written piece by piece."""
+def write_by(
+    path: Path, fill: Callable[[IO[bytes]], None], *, temporary: Path | None = None
+) -> None:
+    """As `write_whole`, piece by piece; until it is complete it lies in the folder `temporary`."""
     try:
-        _replace(resolved(path), fill)
+        _replace(resolved(path), fill, temporary)
     except (OSError, ValueError) as problem:
         why = getattr(problem, "strerror", None) or problem
         raise FileError(f"cannot write {path}: {why}") from problem
@@ -97,15 +99,18 @@ def _all(file: IO[bytes], data: bytes) -> None:
     file.write(data)
 
 
-def _replace(path: Path, fill: Callable[[IO[bytes]], None]) -> None:
-    with temporary_file(path.parent) as (file, temporary):
+def _replace(path: Path, fill: Callable[[IO[bytes]], None], folder: Path | None = None) -> None:
+    """A file that is there as a whole or not at all, also after a power cut."""
+    with temporary_file(folder or path.parent) as (file, temporary):
         fill(file)
+        file.flush()
+        os.fsync(file.fileno())
         file.close()
-        temporary.chmod(rights(path))  # temporary files are private, results are not
+        temporary.chmod(_rights(path))  # temporary files are private, results are not
         temporary.replace(path)
 
 
-def rights(path: Path) -> int:
+def _rights(path: Path) -> int:
     """Those of the file that is replaced, else those that new files get here."""
     if path.exists():
         return path.stat().st_mode & 0o777

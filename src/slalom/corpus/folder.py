@@ -11,7 +11,6 @@ the output says which row of the input it is, what came with it, and what was fo
 """
 
 import json
-import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -23,10 +22,10 @@ from slalom.corpus.plan import cell_as
 from slalom.document import Text
 from slalom.errors import FileError, InputError
 from slalom.explanation import Explanation
-from slalom.files import rights, write_json
+from slalom.files import write_by, write_json
 from slalom.records import Record, problem_of
 from slalom.tables import Failed, arrow, document_row, document_schema
-from slalom.temporary import PREFIX, SUFFIX, locked, temporary_file
+from slalom.temporary import PREFIX, SUFFIX, locked
 
 RUN = "run.json"
 FORMAT, VERSION = "slalom-corpus", 1
@@ -151,18 +150,10 @@ class RunFolder:
                 self.drop_pieces(folder.name)
 
     def write(self, path: Path, fill: Callable[[IO[bytes]], None]) -> None:
-        """A file that is there as a whole or not at all, also after a power cut."""
-        try:
-            with temporary_file(self.hidden) as (file, temporary):
-                fill(file)
-                file.flush()
-                os.fsync(file.fileno())
-                file.close()
-                temporary.chmod(rights(path))
-                path.parent.mkdir(exist_ok=True)
-                temporary.replace(path)
-        except OSError as problem:
-            raise self.unwritable(problem) from problem
+        """A file that is there as a whole or not at all."""
+        with suppress(OSError):  # whatever it is, the file cannot be written either
+            path.parent.mkdir(exist_ok=True)
+        write_by(path, fill, temporary=self.hidden)
 
     def unwritable(self, problem: OSError) -> FileError:
         return FileError(f"cannot write to {self.path}: {problem.strerror or problem}")

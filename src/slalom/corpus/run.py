@@ -17,23 +17,19 @@ from math import ceil
 from pathlib import Path
 from typing import Any, Protocol
 
-import numpy as np
-
 from slalom.classifiers.base import PREDICTED, Classifier, fingerprint_of, one_target
 from slalom.corpus.folder import RowLayout, RunFolder
 from slalom.corpus.plan import Indexed, Shard, find_files, index_file
-from slalom.corpus.words import WordSums, sums_in, word_means
+from slalom.corpus.words import WordSums, sums_in, vocabulary_of
 from slalom.corpus.work import Advance, Receipt, Recipe, Worker, receipt_of
 from slalom.errors import DamageError, FileError
 from slalom.explainers.adaptive import WithMaxError
 from slalom.explainers.base import Explainer, TargetName
 from slalom.explainers.table import METHODS
-from slalom.explainers.vocabulary import Vocabulary
 from slalom.explanation import Quality
 from slalom.files import write_json
 from slalom.records import bytes_of
 from slalom.schema import plain, read_as
-from slalom.surrogates.slalom.model import Anchor
 from slalom.tables import SCHEMA_VERSION
 
 ROWS_PER_FILE = 1000
@@ -334,34 +330,28 @@ NOTE = (
 
 def write_vocabulary(folder: RunFolder, sums: WordSums, summary: Summary) -> None:
     """Write the table; a method without values and importances leaves none."""
-    found = word_means(sums, MIN_DOCUMENTS)
-    if not found.keys:
+    if not sums.rows:  # of each row's own class nothing is added up
         return
     settings = (folder.settings() or {})["settings"]
     labels = tuple(settings["labels"])
-    rare = None if found.rare is None else Anchor(float(found.rare[0]), float(found.rare[1]))
-    Vocabulary(
-        tokens=found.tokens,
-        keys=found.keys,
-        scores={"value": found.means[:, 0], "importance": found.means[:, 1]},
-        errors={"value": found.errors[:, 0], "importance": found.errors[:, 1]},
-        counts=np.asarray(found.documents, dtype=np.int32),
-        rare=rare,
-        anchor=None if found.anchor is None else Anchor(found.anchor, 0.0),
-        quality=Quality(
-            r2=None,
-            rmse=None,
-            n_queries=summary.n_queries,
-            n_tokens=summary.n_tokens,
-            seconds=summary.seconds,
-            trust="low",
-            notes=(NOTE,),
-        ),
-        n_documents=summary.n_rows - summary.n_failed,
-        labels=labels,
-        target=settings["target"],
-        target_index=labels.index(settings["target"]),
-        classifier=settings["model"],
-        units=settings["units"],
-        seed=settings["seed"],
-    ).save(folder.path / NAME)
+    quality = Quality(
+        r2=None,
+        rmse=None,
+        n_queries=summary.n_queries,
+        n_tokens=summary.n_tokens,
+        seconds=summary.seconds,
+        trust="low",
+        notes=(NOTE,),
+    )
+    about = {
+        "n_documents": summary.n_rows - summary.n_failed,
+        "labels": labels,
+        "target": settings["target"],
+        "target_index": labels.index(settings["target"]),
+        "classifier": settings["model"],
+        "units": settings["units"],
+        "seed": settings["seed"],
+    }
+    found = vocabulary_of(sums, MIN_DOCUMENTS, quality, about)
+    if found is not None:
+        found.save(folder.path / NAME)

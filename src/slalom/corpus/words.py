@@ -11,7 +11,7 @@ asks nothing, and it has not been judged on documents it has not seen.
 """
 
 import json
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,9 @@ from typing import Any
 import numpy as np
 
 from slalom.document import Document, FloatArray
-from slalom.explanation import Explanation
+from slalom.explainers.vocabulary import Vocabulary
+from slalom.explanation import Explanation, Quality
+from slalom.surrogates.slalom.model import Anchor
 from slalom.tables import arrow, reading
 
 QUANTITIES = ("value", "importance")
@@ -111,40 +113,34 @@ class WordSums:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class WordMeans:
-    """What the sums say of the words that enough documents hold."""
-
-    keys: tuple[Hashable, ...]
-    tokens: tuple[str, ...]
-    documents: Any  # (n_words,)
-    means: FloatArray  # (n_words, 2) shrunk values and importances
-    errors: FloatArray  # (n_words, 2)
-    rare: FloatArray | None  # (2,) of all other words together
-    anchor: float | None  # its mean value
-
-
-def word_means(sums: WordSums, least_documents: int) -> WordMeans:
-    """Weighted means with sandwich errors, drawn towards the mean of all words."""
+def vocabulary_of(
+    sums: WordSums, least_documents: int, quality: Quality, about: Mapping[str, Any]
+) -> Vocabulary | None:
+    """Weighted means with sandwich errors, drawn towards the mean of all words; None: no word is
+    in enough documents. `about` has the fields of a Vocabulary that say what it is of."""
     n = len(sums.rows)
     counts = np.array(sums.documents)
-    all_keys = list(sums.rows)
-    is_anchor = np.array([key == ANCHOR for key in all_keys], dtype=bool)
+    keys = list(sums.rows)
+    is_anchor = np.array([key == ANCHOR for key in keys], dtype=bool)
     kept = np.flatnonzero((counts >= least_documents) & ~is_anchor)
     order = kept[np.argsort(-counts[kept], kind="stable")]
+    if not len(order):
+        return None
     means, errors = _means(sums.sums[order], counts[order])
+    means = _shrunk(means, errors)
     rare = np.flatnonzero((counts < least_documents) & ~is_anchor)
+    others = sums.sums[rare, :, :2].sum(axis=0)  # Σw, Σwx of all other words together
     anchor = sums.sums[:n][is_anchor, 0]
-    return WordMeans(
-        keys=tuple(_hashable(json.loads(all_keys[row])) for row in order),
+    return Vocabulary(
+        keys=tuple(_hashable(json.loads(keys[row])) for row in order),
         tokens=tuple(sums.tokens[row] for row in order),
-        documents=counts[order],
-        means=_shrunk(means, errors),
-        errors=errors,
-        rare=sums.sums[rare, :, 1].sum(axis=0) / sums.sums[rare, :, 0].sum(axis=0)
-        if len(rare)
-        else None,
-        anchor=float(anchor[0, 1] / anchor[0, 0]) if len(anchor) else None,
+        scores={name: means[:, at] for at, name in enumerate(QUANTITIES)},
+        errors={name: errors[:, at] for at, name in enumerate(QUANTITIES)},
+        counts=counts[order].astype(np.int32),
+        rare=Anchor(*(others[:, 1] / others[:, 0]).tolist()) if len(rare) else None,
+        anchor=Anchor(float(anchor[0, 1] / anchor[0, 0]), 0.0) if len(anchor) else None,
+        quality=quality,
+        **about,
     )
 
 
