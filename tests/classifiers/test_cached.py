@@ -2,13 +2,11 @@ import pickle
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-import pytest
 
 from slalom.classifiers.base import is_independent
 from slalom.classifiers.cached import CachedClassifier
 from slalom.classifiers.text.function import FunctionClassifier
 from slalom.document import END, distinct
-from slalom.errors import InputError
 
 ASKED: list[str] = []
 
@@ -18,10 +16,10 @@ def lengths(texts: list[str]) -> np.ndarray:
     return np.array([[0.0, len(text)] for text in texts])
 
 
-def remembering(limit: int | None = None) -> CachedClassifier:
+def remembering() -> CachedClassifier:
     ASKED.clear()
     inner = FunctionClassifier(lengths, labels=["no", "yes"], gives="logits")
-    return CachedClassifier(inner, limit)
+    return CachedClassifier(inner)
 
 
 def test_distinct_says_where_and_which() -> None:
@@ -57,18 +55,6 @@ def test_it_is_the_classifier_it_wraps() -> None:
     assert classifier(["abc"]).tolist() == [[0, 3]]
     assert classifier.logits([]) == []
     assert classifier.logits([(document, np.zeros((0, 1), np.int32))])[0].shape == (0, 2)
-
-
-def test_the_oldest_answers_are_dropped() -> None:
-    classifier = remembering(limit=2)
-    document = classifier.split("a bb ccc")
-    for unit in (0, 1, 0, 2, 0, 1):
-        classifier.logits([(document, np.array([[unit]], dtype=np.int32))])
-    assert ASKED == ["a", "bb", "ccc", "bb"]
-    (all_three,) = classifier.logits([(document, np.array([[0], [1], [2]], dtype=np.int32))])
-    assert all_three[:, 1].tolist() == [1, 2, 3]
-    with pytest.raises(InputError, match="at least 1"):
-        CachedClassifier(classifier, limit=0)
 
 
 def test_answers_cannot_be_changed_from_outside() -> None:

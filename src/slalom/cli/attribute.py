@@ -6,8 +6,11 @@ import click
 
 from slalom.cli.typed import (
     ANSWER,
-    COUNT,
+    CACHE,
     DEVICE,
+    HTML,
+    JSON,
+    QUERIES,
     QUESTION,
     REVISION,
     SEED,
@@ -34,7 +37,7 @@ from slalom.cli.typed import (
     type=click.Choice(["sentence", "paragraph", "word"]),
     help="Cut every document further.",
 )
-@click.option("--queries", type=COUNT, metavar="N", help="Use at most N queries.")
+@QUERIES
 @click.option(
     "--method", default="slalom-sources", show_default=True, help="One of `slalom methods`."
 )
@@ -47,18 +50,9 @@ from slalom.cli.typed import (
     metavar="URL",
     help="Query a completion server at this address (OpenAI-compatible).",
 )
-@click.option(
-    "--cache", metavar="FILE", help="Keep answers in this file, so that none is paid for twice."
-)
-@click.option(
-    "--json", "json_file", metavar="FILE", help="Write the explanation; - for standard output."
-)
-@click.option(
-    "--html",
-    "html_file",
-    metavar="FILE",
-    help="Write a page for the browser; - for standard output.",
-)
+@CACHE
+@JSON
+@HTML
 def attribute(
     files: tuple[str, ...],
     model: str,

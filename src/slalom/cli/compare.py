@@ -14,6 +14,7 @@ from slalom.cli.typed import (
     ANSWERS_MEASURED,
     COUNT,
     DEVICE,
+    HTML,
     LANGUAGE_MODEL,
     MODEL,
     QUESTION,
@@ -74,7 +75,7 @@ COMPARED = "slalom,slalom-fast,lime,kernel-shap,leave-one-out,integrated-gradien
 @click.option(
     "--json", "json_file", metavar="FILE", help="Write explanations with metrics, one per line."
 )
-@click.option("--html", "html_file", metavar="FILE", help="Write a page for the browser.")
+@HTML
 def compare(
     text: str | None,
     file: str | None,

@@ -14,10 +14,13 @@ from slalom.cli.picture import picture_typed
 from slalom.cli.typed import (
     COUNT,
     DRY_RUN,
+    HTML,
+    JSON,
     LONGER,
     MAX_ERROR,
     METHOD,
     MODEL,
+    QUERIES,
     REPEATS,
     SEED,
     STANDARD,
@@ -70,7 +73,7 @@ MAX_WIDTH = 100  # columns; longer lines are hard to read
     help="What gets a score; a phrase joins neighbouring words that act as one.  "
     "[default: word, or coarser for a long text]",
 )
-@click.option("--queries", type=COUNT, metavar="N", help="Use at most N queries.")
+@QUERIES
 @MAX_ERROR
 @REPEATS
 @SEED
@@ -94,15 +97,8 @@ MAX_WIDTH = 100  # columns; longer lines are hard to read
 @click.option(
     "--counterfactual", is_flag=True, help="Also find words whose removal changes the prediction."
 )
-@click.option(
-    "--json", "json_file", metavar="FILE", help="Write the explanation; - for standard output."
-)
-@click.option(
-    "--html",
-    "html_file",
-    metavar="FILE",
-    help="Write a page for the browser; - for standard output.",
-)
+@JSON
+@HTML
 @click.option("--plot", "plot_file", metavar="FILE", help="Draw bars as .png, .svg or .pdf.")
 @click.option("-v", "--verbose", is_flag=True, help="Also show how the fit was judged.")
 def explain(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from slalom.cli.typed import ABSENT, COUNT, DEVICE, REVISION
+from slalom.cli.typed import ABSENT, CACHE, COUNT, DEVICE, REVISION
 
 if TYPE_CHECKING:
     from slalom.classifiers.base import Classifier
@@ -32,9 +32,7 @@ OPTIONS = (
         help="Sample N answers per query, for servers without log-probabilities.",
     ),
     ABSENT,
-    click.option(
-        "--cache", metavar="FILE", help="Keep answers in this file, so that none is paid for twice."
-    ),
+    CACHE,
 )
 
 

@@ -88,6 +88,19 @@ QUESTION = click.option(
     "--question", default="", help="The question for the model.  [default: a request for a summary]"
 )
 ANSWER = click.option("--answer", help="The answer to explain.  [default: what the model says]")
+QUERIES = click.option("--queries", type=COUNT, metavar="N", help="Use at most N queries.")
+CACHE = click.option(
+    "--cache", metavar="FILE", help="Keep answers in this file, so that none is paid for twice."
+)
+JSON = click.option(
+    "--json", "json_file", metavar="FILE", help="Write the explanation; - for standard output."
+)
+HTML = click.option(
+    "--html",
+    "html_file",
+    metavar="FILE",
+    help="Write a page for the browser; - for standard output.",
+)
 DEVICE = click.option("--device", help="Device for the model, such as cpu or cuda.")
 REVISION = click.option(
     "--revision", metavar="NAME", help="Branch, tag or commit of a model of the Hugging Face hub."
