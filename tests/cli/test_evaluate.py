@@ -262,6 +262,23 @@ def test_compare_of_an_answer(run, writer, tmp_path):
     assert "A great film." in page.read_text()
 
 
+def test_documents_are_cut_further(run, writer, tmp_path):
+    data, files = tmp_path / "asked.jsonl", [tmp_path / "a.txt", tmp_path / "b.txt"]
+    documents = [" ".join(SOURCES[:2]), " ".join(SOURCES[2:])]
+    for file, text in zip(files, documents, strict=True):
+        file.write_text(text)
+    named = [part for file in files for part in ("--source", str(file))]
+    asked = ("--answer", "a joke", "--methods", "leave-one-out", "--json", "-")
+    status, told, _ = run("compare", "--language-model", writer, *named, "--by", "sentence", *asked)
+    assert status == 0
+    assert json.loads(told)["units"] == list(SOURCES)
+    data.write_text(json.dumps({"sources": documents, "answer": "a joke", "by": "sentence"}))
+    line = ("evaluate", "--language-model", writer, "--data", str(data), "--out", str(tmp_path))
+    assert run(*line, "--methods", "leave-one-out", "--queries", "5")[0] == 0
+    (row,) = [json.loads(one) for one in (tmp_path / "rows.jsonl").read_text().splitlines()]
+    assert row["n_queries"] == 1 + len(SOURCES)
+
+
 def test_evaluate_of_answers(run, writer, tmp_path):
     data, out = tmp_path / "asked.jsonl", tmp_path / "out"
     asked = {"sources": SOURCES, "question": "the film?", "answer": "a great film"}
@@ -273,7 +290,7 @@ def test_evaluate_of_answers(run, writer, tmp_path):
     assert status == 0
     assert "3 answers of asked.jsonl" in told
     assert "left out line 4: has no 'sources'" in err
-    assert "the first is line 3: there is one source only" in told
+    assert "all methods: no answer for 1 of 3 texts, the first is line 3: there is one" in told
     rows = [json.loads(line) for line in (out / "rows.jsonl").read_text().splitlines()]
     assert [(r["document"], r["method"]) for r in rows if r["values"]] == [
         (number, method) for number in (1, 2) for method in ("slalom-sources", "context-cite")

@@ -308,7 +308,7 @@ def pretrained(chosen: Chosen, form: Any, kind: str) -> tuple[Any, Any]:
             )
     except Exception as problem:
         raise FileError(
-            f"cannot load {name!r}: {_first_sentence(problem).rstrip('.')}; "
+            f"cannot load {name!r}: {_why_not(problem, kind)}; "
             f"check the name, or give a folder that holds a {kind}"
         ) from problem
     if found["missing_keys"]:
@@ -367,6 +367,13 @@ def _hub_is_reachable() -> bool:
     except OSError:
         return False
     return True
+
+
+def _why_not(problem: Exception, kind: str) -> str:
+    """What transformers says, unless it speaks of its own options."""
+    if "ignore_mismatched_sizes" in str(problem):
+        return f"its weights have other shapes than those of a {kind}"
+    return _first_sentence(problem).rstrip(".")
 
 
 def _first_sentence(problem: Exception) -> str:

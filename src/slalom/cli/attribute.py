@@ -6,6 +6,7 @@ import click
 
 from slalom.cli.typed import (
     ANSWER,
+    BY,
     CACHE,
     DEVICE,
     HTML,
@@ -32,11 +33,7 @@ from slalom.cli.typed import (
 @SOURCE
 @QUESTION
 @ANSWER
-@click.option(
-    "--by",
-    type=click.Choice(["sentence", "paragraph", "word"]),
-    help="Cut every document further.",
-)
+@BY
 @QUERIES
 @click.option(
     "--method", default="slalom-sources", show_default=True, help="One of `slalom methods`."

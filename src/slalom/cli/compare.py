@@ -12,6 +12,7 @@ from slalom.cli.typed import (
     ANSWER,
     ANSWERS_BY,
     ANSWERS_MEASURED,
+    BY,
     COUNT,
     DEVICE,
     HTML,
@@ -56,6 +57,7 @@ COMPARED = "slalom,slalom-fast,lime,kernel-shap,leave-one-out,integrated-gradien
 @MODEL
 @LANGUAGE_MODEL
 @SOURCE
+@BY
 @QUESTION
 @ANSWER
 @click.option("--methods", help=f"Names, or all.  [default: {COMPARED}; of answers {ANSWERS_BY}]")
@@ -82,6 +84,7 @@ def compare(
     model: str | None,
     language_model: str | None,
     sources: tuple[str, ...],
+    by: str | None,
     question: str,
     answer: str | None,
     methods: str | None,
@@ -108,7 +111,7 @@ def compare(
 
     check_language_model(
         language_model,
-        {"--source": sources, "--question": question, "--answer": answer},
+        {"--source": sources, "--by": by, "--question": question, "--answer": answer},
         {"TEXT": text, "--file": file, "--model": model, "--target": target, "--units": units},
     )
     files = files_typed(json_file, html_file)
@@ -123,7 +126,7 @@ def compare(
     if language_model is not None:
         given = sources_typed(sources)
         writer = loaded_writer(language_model, device=device, revision=revision)
-        scorer = AnswerScorer(writer, sources_of(given), question, answer)
+        scorer = AnswerScorer(writer, sources_of(given, by), question, answer)
         classifier, explanations = scorer, _attributed(scorer, chosen, queries, seed)
     else:
         content = text_typed(text, file)

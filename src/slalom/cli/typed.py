@@ -88,6 +88,11 @@ QUESTION = click.option(
     "--question", default="", help="The question for the model.  [default: a request for a summary]"
 )
 ANSWER = click.option("--answer", help="The answer to explain.  [default: what the model says]")
+BY = click.option(
+    "--by",
+    type=click.Choice(["sentence", "paragraph", "word"]),
+    help="Cut every document further.",
+)
 QUERIES = click.option("--queries", type=COUNT, metavar="N", help="Use at most N queries.")
 CACHE = click.option(
     "--cache", metavar="FILE", help="Keep answers in this file, so that none is paid for twice."

@@ -4,7 +4,7 @@ A line of a file that records.py reads has `text` (for a pair, a list of two) an
 one of the model's labels or its number, and `rationales`, the spans people marked:
 [[start, end], …], for a pair [[side, start, end], …].
 For the answers of language models a JSON line has `sources`, a list of documents or one text, and
-may have `question` and `answer`.
+may have `question`, `answer` and `by`.
 """
 
 import json
@@ -41,6 +41,7 @@ class AnswerItem:
     sources: Any  # as slalom.attribute takes them
     question: Any = ""
     answer: Any = None
+    by: Any = None
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,8 @@ def summary_of(skipped: Sequence[SkippedLine]) -> list[str]:
 def _answer_item(number: int, cells: dict[str, Any]) -> AnswerItem:
     if "sources" not in cells:
         raise InputError("has no 'sources'")
-    return AnswerItem(number, cells["sources"], cells.get("question", ""), cells.get("answer"))
+    question, answer, by = (cells.get(name) for name in ("question", "answer", "by"))
+    return AnswerItem(number, cells["sources"], question or "", answer, by)
 
 
 def _item(number: int, cells: dict[str, Any], labels: Sequence[str]) -> Item:

@@ -85,16 +85,21 @@ def _listed(sentences: Sequence[str]) -> str:
 
 
 def problems(rows: Sequence[Row]) -> list[str]:
-    """What could not be explained: one sentence per method and budget, with the first reason."""
-    sentences = []
-    for (method, budget), members in groups(rows).items():
+    """What could not be explained, with the first reason: one sentence where it is the same."""
+    whose: dict[str, list[str]] = {}
+    found = groups(rows)
+    for (method, budget), members in found.items():
         failed = [row for row in members if row.problem]
         if failed:
-            sentences.append(
-                f"{method} at {budget or 'auto'}: no answer for {len(failed)} of {len(members)} "
+            what = (
+                f"no answer for {len(failed)} of {len(members)} "
                 f"texts, the first is line {failed[0].document}: {failed[0].problem}"
             )
-    return sentences
+            whose.setdefault(what, []).append(f"{method} at {budget or 'auto'}")
+    return [
+        f"{'all methods' if len(who) == len(found) > 1 else ', '.join(who)}: {what}"
+        for what, who in whose.items()
+    ]
 
 
 def _line(number: int, curve: FloatArray) -> str:

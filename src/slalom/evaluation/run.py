@@ -101,7 +101,8 @@ def evaluate_answers(
         if set(keys) <= set(done):
             continue
         try:
-            scorer = AnswerScorer(writer, sources_of(item.sources), item.question, item.answer)
+            sources = sources_of(item.sources, item.by)
+            scorer = AnswerScorer(writer, sources, item.question, item.answer)
         except SlalomError as problem:
             yield from (Row(*key, problem=str(problem)) for key in keys if key not in done)
             continue

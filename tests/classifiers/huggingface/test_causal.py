@@ -251,7 +251,7 @@ def test_load_of_a_model_that_is_no_language_model(tmp_path: Path) -> None:
     model.transformer.wte = torch.nn.Embedding(5, 16)  # a file whose weights do not fit
     model.save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
-    with pytest.raises(FileError, match=r"cannot load|no trained language model"):
+    with pytest.raises(FileError, match="other shapes than those of a language model"):
         slalom.load(tmp_path, labels=LABELS, prompt=PROMPT)
 
 
