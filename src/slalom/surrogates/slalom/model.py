@@ -35,11 +35,8 @@ class LengthCurve:
 
     def __call__(self, sizes: FloatArray) -> FloatArray:
         """g at these sizes: (n,) or (n, n_classes)."""
-        return np.asarray(ramps(sizes, self.sizes) @ self.rises())
-
-    def rises(self) -> FloatArray:
-        """Over each stretch between knots."""
-        return np.diff(self.heights, axis=0, prepend=np.zeros_like(self.heights[:1]))
+        rises = np.diff(self.heights, axis=0, prepend=np.zeros_like(self.heights[:1]))
+        return np.asarray(ramps(sizes, self.sizes) @ rises)
 
 
 def knots_of(n_units: float) -> FloatArray:
@@ -137,12 +134,6 @@ class SlalomModel:
         if self.length is not None:
             score += self.length(np.arange(orders.shape[1] + 1.0))
         return np.asarray(score)
-
-    def normalised(self, total: float) -> "SlalomModel":
-        """The same model with importances that add up to `total` (the paper's γ)."""
-        shift = (total - float(self.importances.sum())) / len(self.importances)
-        anchor = self.anchor and replace(self.anchor, importance=self.anchor.importance + shift)
-        return replace(self, importances=self.importances + shift, anchor=anchor)
 
     def column(self, of_class: int) -> "SlalomModel":
         """The model of one class out of those that share importances."""

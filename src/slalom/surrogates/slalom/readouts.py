@@ -21,23 +21,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from slalom.document import FloatArray
-from slalom.surrogates.slalom.model import SlalomModel, ramps
+from slalom.surrogates.slalom.model import SlalomModel
 from slalom.surrogates.slalom.shapley import Game, shapley_jacobian, shapley_values
 from slalom.surrogates.slalom.uncertainty import Moves
 
 SHARED = ("importance", "share")  # what all classes have in common
 
 
-def read_outs(
-    model: SlalomModel, document_counts: FloatArray, *, normalise: float = 0.0
-) -> dict[str, FloatArray]:
+def read_outs(model: SlalomModel, document_counts: FloatArray) -> dict[str, FloatArray]:
     """Every score of every feature, at a document with these counts.
 
-    Importances are told to a common shift only: they are read so that those of all features add
-    up to `normalise` (the paper's γ). Of the other scores `linearised` alone depends on it.
+    Importances are known up to a common shift; of the other scores only `linearised` depends on it.
     """
-    if normalise:
-        model = model.normalised(normalise)
     columns = [_Reading.of(c, document_counts).scores() for c in _columns(model)]
     scores = {name: np.stack([c[name] for c in columns], axis=-1) for name in columns[0]}
     return {name: _shaped(name, score, model) for name, score in scores.items()}
@@ -92,19 +87,21 @@ class _Reading:
         values, everything = self.game.values, self.has_all
         gradient = self.share * (values - self.attended)
         removal = np.where(everything, values, gradient / np.where(everything, 1, 1 - self.share))
-        direct = 0.0 if self.model.direct is None else self.model.direct
         alone = self.share_alone * (values - self.game.anchor_value)
         if self.model.anchor is None:
             alone = values
+        direct = 0.0 if self.model.direct is None else self.model.direct
+        n = float(self.game.counts.sum())
+        at_one, before_last, at_last = self._length_curve(np.array([1.0, n - 1.0, n]))
         return {
             "value": values,
             "importance": self.model.importances,
             "share": self.share,
-            "alone": alone + direct + self._curve(self.at_one),
+            "alone": alone + direct + at_one,
             "linearised": np.exp(self.model.importances) * values,
             "gradient": gradient,
-            "removal": removal + direct + self._curve(self.at_last),
-            "shapley": shapley_values(self.game) + direct + self._curve(self.on_average),
+            "removal": removal + direct + (at_last - before_last),
+            "shapley": shapley_values(self.game) + direct + at_last / max(n, 1.0),
         }
 
     def moved(self, values: FloatArray, importances: FloatArray) -> dict[str, FloatArray]:
@@ -129,12 +126,12 @@ class _Reading:
         everything = self.has_all[:, None]
         rest = np.where(everything, 1.0, 1.0 - share)
         removal = gradient / rest + share * away * turned / rest**2
-        by_value, by_importance = np.split(shapley_jacobian(self.game), 2, axis=1)
+        by_value, by_importance = shapley_jacobian(self.game)
         return {
             **found,
             "alone": own,
             "removal": np.where(everything, own, removal),
-            "shapley": by_value[:, :m] @ own + by_importance[:, :m] @ louder,
+            "shapley": by_value @ own + by_importance @ louder,
         }
 
     @property
@@ -147,25 +144,7 @@ class _Reading:
         """(m,) the share of each unit when nothing else is shown."""
         return np.asarray(self.game.weights / (self.game.weights + self.game.anchor_weight))
 
-    def _curve(self, parts: FloatArray) -> float:
-        """So much of each rise of the length curve, added up."""
+    def _length_curve(self, sizes: FloatArray) -> FloatArray:
+        """g at these sizes."""
         length = self.model.length
-        return 0.0 if length is None else float(parts @ length.rises())
-
-    @property
-    def at_one(self) -> FloatArray:
-        return self._ramps(1.0)
-
-    @property
-    def at_last(self) -> FloatArray:
-        n = float(self.game.counts.sum())
-        return self._ramps(n) - self._ramps(n - 1)
-
-    @property
-    def on_average(self) -> FloatArray:
-        n = float(self.game.counts.sum())
-        return self._ramps(n) / max(n, 1.0)
-
-    def _ramps(self, size: float) -> FloatArray:
-        length = self.model.length
-        return np.zeros(0) if length is None else ramps(np.array([size]), length.sizes)[0]
+        return np.zeros(len(sizes)) if length is None else length(sizes)

@@ -72,11 +72,10 @@ def shapley_values(game: Game) -> FloatArray:
     return shares + own * game.values
 
 
-def shapley_jacobian(game: Game) -> FloatArray:
-    """∂φ_i by (v_1…v_m, v_0, s_1…s_m, s_0): (m, 2m + 2), for the delta method."""
+def shapley_jacobian(game: Game) -> tuple[FloatArray, FloatArray]:
+    """∂φ_i/∂v_j and ∂φ_i/∂s_j, (m, m) each, for the delta method."""
     m, weights, values = len(game.values), game.weights, game.values
-    jacobian = np.zeros((m, 2 * m + 2))
-    by_value, by_importance = jacobian[:, : m + 1], jacobian[:, m + 1 :]
+    by_value, by_importance = np.zeros((2, m, m))
     own_value, own_importance = np.zeros((2, m))
     for nodes in _quadrature(game, COARSE):
         beta, weighted = nodes.own * nodes.q[:, None], nodes.own * values
@@ -85,19 +84,16 @@ def shapley_jacobian(game: Game) -> FloatArray:
         pulled = weighted * nodes.product[:, None] + left * others
         turned = beta * nodes.t[:, None]  # −∂ log a/∂s
         slope = (beta + turned * (beta - weights)) * values  # v ∂β/∂s
-        by_value[:, :m] += left.T @ beta
-        by_importance[:, :m] += left.T @ slope - pulled.T @ turned
-        by_value[:, m] += game.anchor_weight * left.sum(axis=0)
-        by_importance[:, m] -= game.anchor_weight * (nodes.t @ pulled)
+        by_value += left.T @ beta
+        by_importance += left.T @ slope - pulled.T @ turned
         own_value += nodes.product @ nodes.own
         own_importance += nodes.product @ weighted
         own_importance -= (nodes.product * nodes.t) @ (nodes.own * (weights * values + others))
-    by_importance[:, m] += game.anchor_value * by_value[:, m]
-    for others, own in ((by_value[:, :m], own_value), (by_importance[:, :m], own_importance)):
+    for others, own in ((by_value, own_value), (by_importance, own_importance)):
         itself = others.diagonal().copy()
         others *= game.counts
         others[np.diag_indices(m)] += own - itself
-    return jacobian
+    return by_value, by_importance
 
 
 def _of_all(game: Game, nodes: _Nodes) -> FloatArray:
