@@ -112,7 +112,7 @@ def _fitted(
     """The model over units, with the process around it where the method has one, and its R²."""
     fit, features = _fit(method, masks @ tied, scores, tied), tied.argmax(axis=1).astype(np.int32)
     if getattr(slalom.METHODS[method], "follow_up", None) is None:
-        return fit.model.expand(features), fit.r2
+        return fit.model.expand(features), fit.quality.r2
     rows, weights = np.arange(len(masks), dtype=np.int32), np.ones(len(masks))
     with one_thread():
         whole = told_by_process(

@@ -43,7 +43,7 @@ def test_r2_is_that_of_rows_it_has_not_seen() -> None:
     given, fresh = asked(64), asked(4000)
     fit = LassoSurrogate().fit(given)
     missed = fresh.scores - fit.model.predict(fresh.counts)
-    assert fit.r2 == pytest.approx(1 - missed.var() / fresh.scores.var(), abs=0.1)
+    assert fit.quality.r2 == pytest.approx(1 - missed.var() / fresh.scores.var(), abs=0.1)
 
 
 def test_of_an_answer_it_counts_nats_per_token() -> None:

@@ -26,7 +26,7 @@ def test_exact_additive_scores_come_back(n_classes):
     np.testing.assert_allclose(fit.scores["score"], coefficients, atol=1e-6)
     np.testing.assert_allclose(fit.model.intercept, 0.7, atol=1e-6)
     np.testing.assert_allclose(fit.model.predict(counts), scores, atol=1e-6)
-    assert fit.r2 == pytest.approx(1.0)
+    assert fit.quality.r2 == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("ridge", [1e-6, 2.0])
@@ -42,7 +42,7 @@ def test_leave_one_out_is_leaving_one_out(ridge):
         without = surrogate.fit(observed(counts[left], scores[left], weights=weights[left]))
         missed.append(scores[row] - without.model.predict(counts[row : row + 1])[0])
     expected = np.sqrt(np.average(np.square(missed), weights=weights))
-    assert fit.rmse == pytest.approx(expected, rel=1e-6)
+    assert fit.quality.rmse == pytest.approx(expected, rel=1e-6)
 
 
 def test_the_ridge_is_the_one_with_the_least_leave_one_out_error():
@@ -50,7 +50,7 @@ def test_the_ridge_is_the_one_with_the_least_leave_one_out_error():
     scores = 0.05 * counts @ rng.normal(size=20) + rng.normal(size=25)
     chosen = LinearSurrogate().fit(observed(counts, scores))
     weak = LinearSurrogate((1e-6,)).fit(observed(counts, scores))
-    assert chosen.rmse < weak.rmse
+    assert chosen.quality.rmse < weak.quality.rmse
     assert np.abs(chosen.scores["score"]).max() < np.abs(weak.scores["score"]).max()
 
 
@@ -78,9 +78,9 @@ def test_rows_of_weight_zero_are_not_fitted():
 def test_nothing_to_judge_by():
     counts, _ = design(10, 4)
     constant = LinearSurrogate().fit(observed(counts, np.ones(10)))
-    assert constant.r2 is None
+    assert constant.quality.r2 is None
     few = LinearSurrogate().fit(observed(counts[:3], counts[:3, 0]))
-    assert few.r2 is None
+    assert few.quality.r2 is None
     assert np.isfinite(few.scores["score"]).all()
 
 
@@ -119,7 +119,7 @@ def test_without_repeats_the_gam_is_linear():
     linear = LinearSurrogate().fit(observed(counts, scores))
     gam = GamSurrogate().fit(observed(counts, scores))
     np.testing.assert_allclose(gam.scores["score"], linear.scores["score"], atol=1e-9)
-    assert gam.r2 == pytest.approx(linear.r2)
+    assert gam.quality.r2 == pytest.approx(linear.quality.r2)
 
 
 def test_with_as_many_rows_as_coefficients_the_ridge_is_not_the_weakest():
@@ -131,14 +131,14 @@ def test_with_as_many_rows_as_coefficients_the_ridge_is_not_the_weakest():
     fit = LinearSurrogate().fit(observed(design, scores))
     missed = ((fit.model.predict(fresh) - fresh @ true) ** 2).mean() / (fresh @ true).var()
     assert missed < 1
-    assert fit.r2 < 0.9
+    assert fit.quality.r2 < 0.9
 
 
 def test_fewer_rows_than_coefficients_bear_no_errors():
     rng = np.random.default_rng(1)
     design = rng.integers(0, 2, (20, 60)).astype(float)
     fit = LinearSurrogate().fit(observed(design, rng.normal(size=20)))
-    assert (fit.r2, fit.errors) == (None, {})
+    assert (fit.quality.r2, fit.errors) == (None, {})
     assert "about 240 queries are needed" in fit.notes[0]
 
 

@@ -185,7 +185,7 @@ def test_kernel_shap_is_judged_by_leaving_one_out():
         )
         missed.append(scores[row] - without.model.predict(counts[row : row + 1])[0])
     expected = np.sqrt(np.average(np.square(missed), weights=weights[fitted]))
-    assert fit.rmse == pytest.approx(expected, rel=1e-4)
+    assert fit.quality.rmse == pytest.approx(expected, rel=1e-4)
 
 
 @pytest.mark.parametrize("n_chains", [10, 11])

@@ -14,14 +14,13 @@ from slalom.schema import plain, read_as
 from slalom.surrogates.boosted import (
     BoostedSurrogate,
     Forest,
-    Growth,
     TreesModel,
-    _planted,
-    grow,
+    _forest_of,
+    _parameters,
     no_trees,
 )
 
-SMALL = Growth(n_trees=30)
+SMALL = BoostedSurrogate(n_trees=30)
 
 
 def random_forest(times, rng, *, n_trees=20, depth=3):
@@ -91,9 +90,9 @@ def test_lightgbms_trees_are_taken_over_unchanged(rows):
     import lightgbm
 
     counts, scores = rows
-    forest = grow(counts, scores, weights=np.ones(300), growth=SMALL)
+    forest = SMALL.grow(counts, scores, np.ones(300))
     columns = np.hstack([counts, counts.sum(axis=1, keepdims=True)])
-    settings = SMALL.settings(300)
+    settings = _parameters(300)
     theirs = lightgbm.train(settings, lightgbm.Dataset(columns, scores, params=settings), 30)
     np.testing.assert_allclose(forest.predict(counts), theirs.predict(columns), atol=1e-4)
 
@@ -104,12 +103,12 @@ def test_shap_finds_the_same_values(rows):
     import shap
 
     counts, scores = rows
-    settings = SMALL.settings(300) | {"feature_contri": [1.0] * 8 + [0.0]}  # nothing asks for size
+    settings = _parameters(300) | {"feature_contri": [1.0] * 8 + [0.0]}  # nothing asks for size
     columns = np.hstack([counts, counts.sum(axis=1, keepdims=True)])
     theirs = lightgbm.train(settings, lightgbm.Dataset(columns, scores, params=settings), 30)
     empty, full = np.zeros((1, 9)), np.append(np.ones(8), 8.0)[None]
     expected = shap.TreeExplainer(theirs, empty, feature_perturbation="interventional")
-    forest = _planted(theirs.model_to_string(), 3)
+    forest = _forest_of([tree["tree_structure"] for tree in theirs.dump_model()["tree_info"]])
     assert not (forest.splits[forest.at_least < 1000] == 8).any()
     found = forest.shapley(np.ones(8))
     np.testing.assert_allclose(found, expected.shap_values(full)[0][:8], atol=1e-6)
@@ -119,18 +118,18 @@ def test_it_judges_itself_on_what_it_has_not_seen(rows):
     rng = np.random.default_rng(2)
     counts, _ = rows
     fit = BoostedSurrogate().fit(observed(counts, rng.normal(size=300)))
-    assert fit.r2 < 0.1  # of noise there is nothing to learn, and the trees have learnt it
+    assert fit.quality.r2 < 0.1  # of noise there is nothing to learn, and the trees have learnt it
 
 
 def test_a_stored_model_needs_no_library(rows, monkeypatch):
     counts, scores = rows
-    fit = BoostedSurrogate(SMALL).fit(observed(counts, scores))
+    fit = SMALL.fit(observed(counts, scores))
     record = json.loads(json.dumps(plain(fit.model)))
     monkeypatch.setitem(sys.modules, "lightgbm", None)
     again = read_as(TreesModel, record)
     np.testing.assert_array_equal(again.predict(counts), fit.model.predict(counts))
     with pytest.raises(slalom.SlalomError, match=r"pip install 'slalom-xai\[trees\]'"):
-        BoostedSurrogate(SMALL).fit(observed(counts, scores))
+        SMALL.fit(observed(counts, scores))
 
 
 def test_repeated_words_share_and_the_shares_add_up():

@@ -20,7 +20,7 @@ from slalom.document import BoolArray, Document, FloatArray, Queries, Span
 from slalom.errors import InputError, Setting, SlalomError, counted
 from slalom.explanation import Explanation, Number, Quality, trust_of
 from slalom.surrogates.additive import LinearModel
-from slalom.surrogates.base import Model
+from slalom.surrogates.base import UNKNOWN, HeldOutQuality, Model
 from slalom.surrogates.slalom.model import Anchor
 
 TargetName = str | int | None
@@ -230,8 +230,9 @@ class Case:
             return trust_of(None)
         if found.exact and not self.is_noisy:
             return "exact"
-        r2 = 1.0 if found.exact and found.r2 is None else found.r2
-        return trust_of(None if r2 is None else min(r2, self._repeatable()), found.r2_error)
+        r2, error = found.held_out.r2, found.held_out.r2_error
+        r2 = 1.0 if found.exact and r2 is None else r2
+        return trust_of(None if r2 is None else min(r2, self._repeatable()), error)
 
     def _repeatable(self) -> float:
         """How much of what two subsets differ by is more than the noise of two answers."""
@@ -267,6 +268,7 @@ class Case:
         """The one place where an Explanation is made; the driver adds what asking cost."""
         document, answers, outputs = self.document, self.answers, self.outputs
         identified, empty = found.identified, self._empty()
+        held_out = UNKNOWN if self._unread() else found.held_out  # of what nobody read
         is_measured = empty is not None
         if identified is None:
             identified = np.ones(document.n_units, dtype=bool)
@@ -283,8 +285,8 @@ class Case:
             identified=identified,
             anchor=found.anchor,
             quality=Quality(
-                r2=None if self._unread() else found.r2,  # of what nobody read it says nothing
-                rmse=None if self._unread() else found.rmse,
+                r2=held_out.r2,
+                rmse=held_out.rmse,
                 n_queries=answers.n_queries,
                 n_repeats=answers.n_repeats,
                 n_tokens=found.n_tokens,
@@ -298,7 +300,7 @@ class Case:
                     *found.notes,
                 ),
                 parts=found.parts,
-                r2_error=found.r2_error,
+                r2_error=found.held_out.r2_error,
                 two_scores=None if self._unread() else found.two_scores,
             ),
             logits=answers.logits[0],
@@ -330,9 +332,7 @@ class Found:
     model: Model | None = None  # over units
     fitted: Model | None = None  # the same without what was measured since; None: nothing was
     identified: BoolArray | None = None  # None: all of them
-    r2: float | None = None
-    r2_error: float | None = None
-    rmse: float | None = None
+    held_out: HeldOutQuality = UNKNOWN
     notes: tuple[str, ...] = ()
     n_tokens: int = 0  # that went through the model besides the queries
     primary_score: str | None = None

@@ -64,8 +64,7 @@ class AllAlike:
 
     def fit(self, observed: Observations) -> Fit:
         zeros = np.zeros_like(observed.document_counts)
-        known = np.ones(len(zeros), dtype=bool)
-        return Fit(LinearModel(zeros, np.zeros(())), {"score": zeros}, {}, known, None, None)
+        return Fit(LinearModel(zeros, np.zeros(())), {"score": zeros})
 
 
 Bill = list[tuple[int, Document, Queries]]  # which repetition (0: the first time), of what

@@ -247,9 +247,7 @@ class SurrogateExplainer:
                 units.errors,
                 fit.model.expand(features),
                 anchor=fit.anchor,
-                r2=fit.r2,
-                rmse=fit.rmse,
-                r2_error=fit.r2_error,
+                held_out=fit.quality,
                 exact=fit.exact,
             )
         else:
@@ -266,16 +264,14 @@ class SurrogateExplainer:
                 told.model.fitted,
                 anchor=told.anchor,
                 two_scores=told.two_scores,
-                r2=told.quality.r2,
-                rmse=told.quality.rmse,
-                r2_error=told.quality.r2_error,
+                held_out=told.quality,
                 parts=told.parts,
                 exact=told.exact,
             )
         return replace(
             found,
             measured=units.measured,
-            identified=fit.identified[features],
+            identified=None if fit.identified is None else fit.identified[features],
             notes=_notes(sampled, fit, more, exact=found.exact),
             primary_score=self.primary_score,
             length_curve=fit.length_curve,
@@ -415,7 +411,8 @@ def _out_of_reach(sampled: Sampled, fit: Fit) -> tuple[str, ...]:
     if scores.ndim > 1 or not len(fitted):
         return ()
     if fitted.max() < document.n_units:
-        full = document.count(document.full()) * fit.identified
+        full = document.count(document.full())
+        full = full if fit.identified is None else full * fit.identified
         predicted = float(fit.model.predict(full)[0])
         if np.isclose(predicted, scores[0]):  # a constraint: it was not fitted, but it holds
             return ()

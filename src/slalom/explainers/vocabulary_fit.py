@@ -26,7 +26,8 @@ from slalom.explainers.execution.steps import in_step
 from slalom.explainers.vocabulary import Vocabulary
 from slalom.explanation import Quality, trust_of
 from slalom.samplers.subsets import SubsetSizes
-from slalom.surrogates.quality import UNKNOWN, HeldOutQuality, held_out_quality
+from slalom.surrogates.base import UNKNOWN, HeldOutQuality
+from slalom.surrogates.quality import held_out_quality
 from slalom.surrogates.rows import SPARSE_BELOW, Cells, Rows
 from slalom.surrogates.slalom.model import Anchor
 from slalom.surrogates.slalom.newton import Place, Problem, attention_of, descend

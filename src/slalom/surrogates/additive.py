@@ -26,19 +26,17 @@ With T the tokens of an answer the scores are per token, as there (α = .01). Co
 each w_j in turn is what is left for it, pulled towards 0 by α.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
 import numpy as np
 
-from slalom.document import FloatArray, IntArray
+from slalom.document import BoolArray, FloatArray, IntArray
 from slalom.schema import check_below
-from slalom.surrogates.base import Fit, Model, Observations, no_quality_reason
-from slalom.surrogates.quality import loo_quality, sampled_rows
+from slalom.surrogates.base import Fit, Observations
+from slalom.surrogates.quality import fit_with_residuals, out_of_fold
 
-BY_LEAVE_ONE_OUT = tuple(10.0**power for power in range(-6, 5))
-MIN_LEFT = 1e-12  # of a residual, for rows that alone decide a coefficient
-PEAK = 2.0  # times the least error: weaker ridges pass through the rows, and leaving one out lies
+RIDGES = tuple(10.0**power for power in range(-6, 5))  # of which leave-one-out error chooses
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,51 +62,20 @@ class LinearModel:
 class LinearSurrogate:
     """Weighted ridge regression; of several ridges the one with the least leave-one-out error."""
 
-    ridges: tuple[float, ...] = BY_LEAVE_ONE_OUT
+    ridges: tuple[float, ...] = RIDGES
 
     def fit(self, observed: Observations) -> Fit:
-        found, shape = _regressed(observed, observed.counts, self.ridges), observed.scores.shape[1:]
+        rows, shape = observed.fitted(), observed.scores.shape[1:]
+        found = regress(rows.counts, rows.scores, weights=rows.weights, ridges=self.ridges)
         coefficients = found.coefficients.reshape(-1, *shape)
-        model = LinearModel(coefficients, found.intercept.reshape(shape))
-        return _judged(observed, found, model, coefficients, found.errors.reshape(-1, *shape))
-
-
-def _regressed(
-    observed: Observations, design: FloatArray, ridges: tuple[float, ...]
-) -> "Regression":
-    used = observed.weights > 0
-    columns = observed.scores.reshape(len(used), -1)[used]
-    return regress(design[used], columns, weights=observed.weights[used], ridges=ridges)
-
-
-def _judged(
-    observed: Observations,
-    found: "Regression",
-    model: Model,
-    scores: FloatArray,
-    errors: FloatArray | None = None,
-) -> Fit:
-    """The regression as a fit, with R² from its leave-one-out residuals."""
-    used, document_counts = observed.weights > 0, observed.document_counts
-    counts, columns = observed.counts[used], observed.scores.reshape(len(used), -1)[used]
-    quality = loo_quality(
-        found.residuals,
-        columns,
-        weights=observed.weights[used],
-        n_parameters=len(found.coefficients) + 1,
-        by=sampled_rows(counts),
-    )
-    why_not = no_quality_reason(counts, columns, document_counts) if quality.r2 is None else None
-    return Fit(
-        model=model,
-        scores={"score": scores},
-        errors={} if errors is None or quality.r2 is None else {"score": errors},
-        identified=np.ones(len(document_counts), dtype=bool),
-        r2=quality.r2,
-        rmse=quality.rmse,
-        notes=() if why_not is None else (why_not,),
-        r2_error=quality.r2_error,
-    )
+        return fit_with_residuals(
+            observed,
+            LinearModel(coefficients, found.intercept.reshape(shape)),
+            coefficients,
+            residuals=found.residuals,
+            n_parameters=len(coefficients) + 1,
+            errors=found.errors.reshape(coefficients.shape),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,20 +100,20 @@ def regress(
     sizes = np.maximum(sizes, 0.0)
     turned = centred @ axes  # (n, m)
     pulls = turned.T @ (centred_scores * weights[:, None])  # (m, n_classes)
+    least = 1e-12 * (1.0 + sizes.max(initial=0.0))  # features that no row tells apart
     best: tuple[float, float, FloatArray] | None = None
     for ridge in sorted(ridges, reverse=True):
-        shrink = 1.0 / (sizes + max(ridge, 1e-12 * (1.0 + sizes.max(initial=0.0))))
+        shrink = 1.0 / (sizes + max(ridge, least))
         leverage = weights * ((turned**2) @ shrink + 1.0 / total)
-        left = np.maximum(1.0 - leverage, MIN_LEFT)[:, None]
-        residuals = (centred_scores - turned @ (shrink[:, None] * pulls)) / left
+        residuals = left_out(centred_scores - turned @ (shrink[:, None] * pulls), leverage)
         error = float(weights @ (residuals**2).sum(axis=1))
         if best is None or error < best[0]:
             best = (error, ridge, residuals)
-        if error > PEAK * best[0]:
+        if error > 2.0 * best[0]:  # weaker ridges pass through the rows: leverages are rounding
             break
     assert best is not None
     _, ridge, residuals = best
-    shrink = 1.0 / (sizes + max(ridge, 1e-12 * (1.0 + sizes.max(initial=0.0))))
+    shrink = 1.0 / (sizes + max(ridge, least))
     coefficients = axes @ (shrink[:, None] * pulls)
     known = sizes > 1e-9 * sizes.max(initial=0.0)
     unshrunk = axes[:, known] @ (pulls[known] / sizes[known, None])
@@ -154,6 +121,11 @@ def regress(
     errors = standard_errors(centred * weights[:, None], residuals, inverse)
     errors = np.sqrt(errors**2 + (ridge * inverse @ unshrunk) ** 2)
     return Regression(coefficients, level - mean @ coefficients, residuals, errors)
+
+
+def left_out(residuals: FloatArray, leverage: FloatArray) -> FloatArray:
+    """Leave-one-out residuals; a row may be all that decides a coefficient (leverage 1)."""
+    return np.asarray(residuals / np.maximum(1.0 - leverage, 1e-12)[:, None])
 
 
 def standard_errors(weighted: FloatArray, residuals: FloatArray, inverse: FloatArray) -> FloatArray:
@@ -195,16 +167,22 @@ class GamModel:
 class GamSurrogate:
     """Ridge regression on "occurs at least k times", the ridge chosen by leave-one-out error."""
 
-    ridges: tuple[float, ...] = BY_LEAVE_ONE_OUT
-
     def fit(self, observed: Observations) -> Fit:
-        document_counts, scores = observed.document_counts, observed.scores
+        document_counts, rows = observed.document_counts, observed.fitted()
         features, occurrences = _steps(document_counts)
-        design = (observed.counts[:, features] >= occurrences).astype(np.float64)
-        found, one = _regressed(observed, design, self.ridges), scores.ndim == 1
-        model = _model(found.coefficients, found.intercept, document_counts, one_column=one)
-        shares = model.tables[:, -1] / document_counts.reshape(-1, *[1] * (scores.ndim - 1))
-        return _judged(observed, found, model, shares)
+        design = (rows.counts[:, features] >= occurrences).astype(np.float64)
+        found = regress(design, rows.scores, weights=rows.weights, ridges=RIDGES)
+        shape = observed.scores.shape[1:]
+        tables = _tables(found.coefficients, document_counts)
+        tables = tables.reshape(*tables.shape[:2], *shape)
+        groups = np.arange(len(document_counts), dtype=np.int32)
+        return fit_with_residuals(
+            observed,
+            GamModel(tables, found.intercept.reshape(shape), groups),
+            tables[:, -1] / document_counts.reshape(-1, *[1] * len(shape)),
+            residuals=found.residuals,
+            n_parameters=len(found.coefficients) + 1,
+        )
 
 
 def _steps(document_counts: FloatArray) -> tuple[IntArray, IntArray]:
@@ -215,20 +193,11 @@ def _steps(document_counts: FloatArray) -> tuple[IntArray, IntArray]:
     return features, np.array(occurrences, dtype=np.int32)
 
 
-def _model(
-    steps: FloatArray, intercept: FloatArray, document_counts: FloatArray, *, one_column: bool
-) -> GamModel:
-    features, occurrences = _steps(document_counts)
+def _tables(steps: FloatArray, document_counts: FloatArray) -> FloatArray:
+    """(n_features, most occurrences + 1, n_classes) f_j at every number of occurrences."""
     tables = np.zeros((len(document_counts), int(document_counts.max()) + 1, steps.shape[1]))
-    tables[features, occurrences] = steps
-    tables = tables.cumsum(axis=1)  # past a feature's last step the sum stays as it is
-    groups = np.arange(len(document_counts), dtype=np.int32)
-    if one_column:
-        return GamModel(tables[:, :, 0], intercept[0], groups)
-    return GamModel(tables, intercept, groups)
-
-
-N_FOLDS = 10  # that held-out residuals come from
+    tables[_steps(document_counts)] = steps
+    return tables.cumsum(axis=1)  # past a feature's last step the sum stays as it is
 
 
 @dataclass(frozen=True)
@@ -239,35 +208,24 @@ class LassoSurrogate:
     n_tokens: int = 1
 
     def fit(self, observed: Observations) -> Fit:
-        used = observed.weights > 0
-        counts = observed.counts[used]
-        columns = observed.scores.reshape(len(observed.scores), -1)[used]
+        rows = observed.fitted()
+        counts, columns = rows.counts, rows.scores
         weights, intercept = self._fitted(counts, columns)
-        fold = np.arange(len(counts)) % N_FOLDS
-        residuals = np.zeros_like(columns)
-        for number in range(N_FOLDS):
-            out = fold == number
-            if out.any() and not out.all():
-                w, b = self._fitted(counts[~out], columns[~out])
-                residuals[out] = columns[out] - counts[out] @ w - b
-        quality = loo_quality(
-            residuals,
-            columns,
-            weights=observed.weights[used],
-            n_parameters=int((weights != 0).any(axis=1).sum()) + 1,
-            by=sampled_rows(counts),
-        )
+
+        def predicted(out: BoolArray) -> FloatArray:
+            weights, intercept = self._fitted(counts[~out], columns[~out])
+            return np.asarray(counts[out] @ weights + intercept)
+
         shape = (counts.shape[1], *observed.scores.shape[1:])
         model = LinearModel(weights.reshape(shape), intercept.reshape(shape[1:]))
-        return Fit(
-            model=model,
-            scores={"score": model.coefficients},
-            errors={},
-            identified=np.ones(len(observed.document_counts), dtype=bool),
-            r2=quality.r2,
-            rmse=quality.rmse,
-            r2_error=quality.r2_error,
+        fit = fit_with_residuals(
+            observed,
+            model,
+            model.coefficients,
+            residuals=columns - out_of_fold(columns, 10, predicted),
+            n_parameters=int((weights != 0).any(axis=1).sum()) + 1,
         )
+        return replace(fit, notes=())  # it has no errors that could be missed
 
     def _fitted(self, counts: FloatArray, columns: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Weights (n_features, n_classes) and intercept (n_classes,), in the scores' own unit."""

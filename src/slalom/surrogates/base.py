@@ -1,6 +1,6 @@
 """What a surrogate is: something fitted to (counts, scores) that predicts scores from counts."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Protocol
 
 import numpy as np
@@ -9,8 +9,8 @@ from slalom.document import BoolArray, FloatArray, IntArray
 from slalom.errors import counted
 from slalom.surrogates.slalom.model import Anchor
 
-CONSTANT = 1e-9  # of the largest score: rounding, not spread
-ROWS_PER_FEATURE = 4  # answers with which errors and R² can be told
+ROUNDING = 1e-9  # relative to the largest score: smaller differences are no variation
+ROWS_PER_FEATURE = 4  # answers from which errors and R² can be estimated
 
 
 class Model(Protocol):
@@ -32,19 +32,29 @@ class Model(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class HeldOutQuality:
+    """How well a fit predicts rows it has not seen; R² is None where nothing can tell."""
+
+    r2: float | None = None
+    r2_error: float | None = None  # standard error; None where R² is
+    rmse: float | None = None
+
+
+UNKNOWN = HeldOutQuality()
+
+
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """A fitted model with what is read off it and how far each reading can be trusted."""
+    """A fitted model, the scores read off it, and how far each can be trusted."""
 
     model: Model
     scores: dict[str, FloatArray]  # name → (n_features,) or (n_features, n_classes)
-    errors: dict[str, FloatArray]  # standard errors, same shapes; {} where there are none
-    identified: BoolArray  # (n_features,)
-    r2: float | None  # leave-one-out; None where there is nothing to judge by
-    rmse: float | None
-    notes: tuple[str, ...] = field(default=())
+    errors: dict[str, FloatArray] = field(default_factory=dict)  # standard errors, same shapes
+    quality: HeldOutQuality = UNKNOWN
+    identified: BoolArray | None = None  # (n_features,); None: all of them
+    notes: tuple[str, ...] = ()
     held_out: FloatArray | None = None  # like the scores: each row as predicted from the others
-    r2_error: float | None = None  # how far R² itself is luck: its standard error
     anchor: Anchor | None = None  # of a SLALOM that has one
     exact: bool = False  # every subset was asked, and that is what the scores say
     length_curve: FloatArray | None = None  # (n_units + 1[, n_classes]) by how much is shown
@@ -62,6 +72,12 @@ class Observations:
     scores: FloatArray  # (n_queries,) or (n_queries, n_classes)
     weights: FloatArray  # (n_queries,) zero: the row is not fitted
     document_counts: FloatArray  # (n_features,) of the document the scores are read at
+
+    def fitted(self) -> "Observations":
+        """The rows that are fitted, with scores (n, n_classes) whatever their number."""
+        used = self.weights > 0
+        columns = self.scores.reshape(len(used), -1)[used]
+        return replace(self, counts=self.counts[used], scores=columns, weights=self.weights[used])
 
 
 class Surrogate(Protocol):
@@ -85,7 +101,7 @@ def contrasts_of(scores: FloatArray) -> FloatArray:
 
 def no_quality_reason(counts: FloatArray, scores: FloatArray, document_counts: FloatArray) -> str:
     """Why nothing can be said about how sure the scores are, and what would help."""
-    if len(scores) > 1 and np.ptp(scores, axis=0).max() <= CONSTANT * max(
+    if len(scores) > 1 and np.ptp(scores, axis=0).max() <= ROUNDING * max(
         1.0, np.abs(scores).max()
     ):
         return "the classifier's answer is the same whatever is removed: nothing to explain"

@@ -19,21 +19,21 @@ over the sizes s that the leaf admits; the units it does not ask about share the
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from slalom.document import FloatArray, IntArray
+from slalom.document import BoolArray, FloatArray, IntArray
 from slalom.errors import MissingExtraError
 from slalom.schema import check_below
-from slalom.surrogates.base import Fit, Observations, no_quality_reason
-from slalom.surrogates.quality import loo_quality, sampled_rows
+from slalom.surrogates.base import Fit, Observations
+from slalom.surrogates.quality import fit_with_residuals, out_of_fold
 
 NEVER = 2**31 - 1  # occurrences that no text has: a node that sends everything left
-ROWS_AT_ONCE = 4096
+DEPTH = 3
 Condition = tuple[int, int, int]  # a feature (or the size), at least so often, at most so often
 
 
@@ -53,9 +53,8 @@ class Forest:
     def predict(self, counts: FloatArray) -> FloatArray:
         """(k, n_features) → (k,)."""
         columns = np.hstack([counts, counts.sum(axis=1, keepdims=True)])
-        parts = range(0, len(columns), ROWS_AT_ONCE)
-        predicted = [self._predict(columns[start : start + ROWS_AT_ONCE]) for start in parts]
-        return np.concatenate(predicted) if predicted else np.zeros(0)
+        blocks = np.array_split(columns, 1 + len(columns) // 4096)  # trees × rows fill the memory
+        return np.concatenate([self._predict(block) for block in blocks])
 
     def _predict(self, columns: FloatArray) -> FloatArray:
         trees, n_nodes = np.arange(len(self.splits)), self.splits.shape[1]
@@ -226,108 +225,55 @@ def _product(polynomials: list[FloatArray]) -> FloatArray:
     return found
 
 
-DIGITS = 6  # of a leaf, relative to the spread of the scores: files stay small
-FIELDS = ("split_feature", "threshold", "left_child", "right_child", "leaf_value")  # of a tree
 FITTED_EMPTY = "the classifier cannot read an empty text: its score is predicted by the trees"
 
 
 @dataclass(frozen=True)
-class Growth:
-    """How trees are grown; the defaults are the best of those tried at 500 queries (docs/log/)."""
+class BoostedSurrogate:
+    """Trees alone, one forest per class; R² is that of five folds."""
 
     n_trees: int = 250
-    rate: float = 0.06
-    depth: int = 3
-    bagged: float = 0.7  # the share of rows each tree sees
-    smallest_leaf: int = 5
-
-    def settings(self, n_rows: int) -> dict[str, Any]:
-        """LightGBM's names; with few rows, as in texts of four words, leaves must be small."""
-        bagging = {"bagging_fraction": self.bagged, "bagging_freq": 1} if n_rows >= 50 else {}
-        return {
-            "objective": "regression",
-            "boost_from_average": False,
-            "learning_rate": self.rate,
-            "max_depth": self.depth,
-            "num_leaves": 2**self.depth,
-            "min_data_in_leaf": int(np.clip(n_rows // 20, 1, self.smallest_leaf)),
-            "min_data_in_bin": 1,
-            "feature_pre_filter": False,
-            "use_missing": False,
-            "deterministic": True,
-            "force_row_wise": True,
-            "num_threads": 1,
-            "seed": 0,
-            "verbose": -1,
-            **bagging,
-        }
-
-
-@dataclass(frozen=True)
-class BoostedSurrogate:
-    """Trees alone, one forest per class; judged on rows they have not seen."""
-
-    growth: Growth = Growth()
-    n_folds: int = 5
 
     def fit(self, observed: Observations) -> Fit:
-        counts, scores, weights = observed.counts, observed.scores, observed.weights
-        document_counts = observed.document_counts
-        used = weights > 0
-        columns, share = scores.reshape(len(scores), -1)[used], weights[used]
-        level = share @ columns / share.sum()
-        shown, growth, left = counts[used], self.growth, (columns - level).T
-        forests = tuple(grow(shown, column, weights=share, growth=growth) for column in left)
-        unseen = np.stack(
-            [out_of_fold(shown, column, share, growth, self.n_folds) for column in left], axis=1
-        )
-        quality = loo_quality(
-            columns - level - unseen,
-            columns,
-            weights=share,
-            n_parameters=self.n_folds,
-            by=sampled_rows(shown),
-        )
-        notes = () if (counts.sum(axis=1) == 0).any() else (FITTED_EMPTY,)
-        if quality.r2 is None:
-            notes = (*notes, no_quality_reason(shown, columns, document_counts))
-        shape = (len(document_counts), *scores.shape[1:])
-        shapley = np.stack([forest.shapley(document_counts) for forest in forests], axis=1)
+        rows, document_counts = observed.fitted(), observed.document_counts
+        counts, weights = rows.counts, rows.weights
+        level = weights @ rows.scores / weights.sum()
+        columns = rows.scores - level
+        forests = tuple(self.grow(counts, column, weights) for column in columns.T)
+
+        def predicted(out: BoolArray) -> FloatArray:
+            shown, known = _with_sizes(counts[out]), ~out
+            trees = [self.train(counts[known], one, weights[known]) for one in columns[known].T]
+            return np.stack([each.predict(shown) for each in trees], axis=1)
+
+        shape = (len(document_counts), *observed.scores.shape[1:])
         features = np.arange(len(document_counts), dtype=np.int32)
-        return Fit(
-            model=TreesModel(forests, level.reshape(scores.shape[1:]), features, len(features)),
-            scores={"score": shapley.reshape(shape)},
-            errors={},
-            identified=np.ones(len(document_counts), dtype=bool),
-            r2=quality.r2,
-            rmse=quality.rmse,
-            notes=notes,
-            r2_error=quality.r2_error,
+        shapley = np.stack([forest.shapley(document_counts) for forest in forests], axis=1)
+        fit = fit_with_residuals(
+            observed,
+            TreesModel(forests, level.reshape(shape[1:]), features, len(features)),
+            shapley.reshape(shape),
+            residuals=columns - out_of_fold(columns, 5, predicted),
+            n_parameters=5,
         )
+        has_empty = (observed.counts.sum(axis=1) == 0).any()
+        return fit if has_empty else replace(fit, notes=(FITTED_EMPTY, *fit.notes))
 
+    def grow(self, counts: FloatArray, scores: FloatArray, weights: FloatArray) -> Forest:
+        """A forest fitted to scores of mean 0; leaves have six digits, so that files stay small."""
+        largest = float(np.abs(scores).max(initial=0.0))
+        if largest == 0.0 or len(scores) < 2:
+            return no_trees()
+        trees = self.train(counts, scores, weights).dump_model()["tree_info"]
+        forest = _forest_of([tree["tree_structure"] for tree in trees])
+        decimals = 6 - int(np.ceil(np.log10(largest)))
+        return replace(forest, leaves=np.round(forest.leaves, decimals))
 
-def out_of_fold(
-    counts: FloatArray, scores: FloatArray, weights: FloatArray, growth: Growth, n_folds: int
-) -> FloatArray:
-    """(n_rows,) what trees say that were grown without the row's fold; rows take turns."""
-    predicted, folds = np.zeros(len(scores)), np.arange(len(scores)) % n_folds
-    for fold in range(min(n_folds, len(scores))):
-        out = folds == fold
-        if not out.all() and scores[~out].any():
-            trees = _trained(counts[~out], scores[~out], weights[~out], growth)
-            predicted[out] = trees.predict(_with_sizes(counts[out]))
-    return predicted
-
-
-def grow(counts: FloatArray, scores: FloatArray, *, weights: FloatArray, growth: Growth) -> Forest:
-    """A forest fitted to scores of mean 0 by LightGBM; its text is read faster than its JSON."""
-    largest = float(np.abs(scores).max(initial=0.0))
-    if largest == 0.0 or len(scores) < 2:
-        return no_trees()
-    trees = _trained(counts, scores, weights, growth)
-    forest = _planted(trees.model_to_string(), growth.depth)
-    decimals = DIGITS - int(np.ceil(np.log10(largest)))
-    return Forest(forest.splits, forest.at_least, np.round(forest.leaves, decimals))
+    def train(self, counts: FloatArray, scores: FloatArray, weights: FloatArray) -> Any:
+        """LightGBM's own object."""
+        lightgbm, parameters = _lightgbm(), _parameters(len(scores))
+        rows = lightgbm.Dataset(_with_sizes(counts), scores, weight=weights, params=parameters)
+        return lightgbm.train(parameters, rows, self.n_trees, keep_training_booster=True)
 
 
 def _lightgbm() -> Any:
@@ -338,46 +284,51 @@ def _lightgbm() -> Any:
     return lightgbm
 
 
-def _trained(counts: FloatArray, scores: FloatArray, weights: FloatArray, growth: Growth) -> Any:
-    """LightGBM's own object."""
-    lightgbm, settings = _lightgbm(), growth.settings(len(scores))
-    rows = lightgbm.Dataset(_with_sizes(counts), scores, weight=weights, params=settings)
-    return lightgbm.train(settings, rows, growth.n_trees, keep_training_booster=True)
+def _parameters(n_rows: int) -> dict[str, Any]:
+    """The best of those tried at 500 queries (docs/log/).
+
+    With few rows, as in texts of four words, leaves must be small.
+    """
+    bagging = {"bagging_fraction": 0.7, "bagging_freq": 1} if n_rows >= 50 else {}
+    return {
+        "objective": "regression",
+        "boost_from_average": False,
+        "learning_rate": 0.06,
+        "max_depth": DEPTH,
+        "num_leaves": 2**DEPTH,
+        "min_data_in_leaf": int(np.clip(n_rows // 20, 1, 5)),
+        "min_data_in_bin": 1,
+        "feature_pre_filter": False,
+        "use_missing": False,
+        "deterministic": True,
+        "force_row_wise": True,
+        "num_threads": 1,
+        "seed": 0,
+        "verbose": -1,
+        **bagging,
+    }
 
 
 def _with_sizes(counts: FloatArray) -> FloatArray:
     return np.hstack([counts, counts.sum(axis=1, keepdims=True)])
 
 
-def _planted(text: str, depth: int) -> Forest:
+def _forest_of(roots: Sequence[dict[str, Any]]) -> Forest:
     """LightGBM's trees as complete ones; a leaf above the ground keeps its value on the left."""
-    found = [_lines(tree) for tree in text.split("\nTree=")[1:]]
-    n_nodes = 2**depth - 1
-    splits = np.zeros((len(found), n_nodes), dtype=np.int32)
-    at_least = np.full((len(found), n_nodes), NEVER, dtype=np.int32)
-    leaves = np.zeros((len(found), n_nodes + 1))
-    for tree, lines in enumerate(found):
-        features, thresholds = lines["split_feature"], lines["threshold"]
-        open_nodes = [(0 if features else -1, 0)]  # LightGBM's node, leaf i as −1 − i, and ours
-        while open_nodes:
-            theirs, node = open_nodes.pop()
-            if theirs >= 0:
-                splits[tree, node] = features[theirs]
-                at_least[tree, node] = int(np.floor(thresholds[theirs])) + 1
-                open_nodes += [
-                    (int(lines["left_child"][theirs]), 2 * node + 1),
-                    (int(lines["right_child"][theirs]), 2 * node + 2),
-                ]
+    n_nodes = 2**DEPTH - 1
+    splits = np.zeros((len(roots), n_nodes), dtype=np.int32)
+    at_least = np.full((len(roots), n_nodes), NEVER, dtype=np.int32)
+    leaves = np.zeros((len(roots), n_nodes + 1))
+    for tree, root in enumerate(roots):
+        nodes = [(root, 0)]
+        while nodes:
+            node, at = nodes.pop()
+            if "leaf_value" in node:
+                while at < n_nodes:
+                    at = 2 * at + 1
+                leaves[tree, at - n_nodes] = node["leaf_value"]
                 continue
-            while node < n_nodes:
-                node = 2 * node + 1
-            leaves[tree, node - n_nodes] = lines["leaf_value"][-1 - theirs]
+            splits[tree, at] = node["split_feature"]
+            at_least[tree, at] = int(np.floor(node["threshold"])) + 1
+            nodes += [(node["left_child"], 2 * at + 1), (node["right_child"], 2 * at + 2)]
     return Forest(splits, at_least, leaves)
-
-
-def _lines(tree: str) -> dict[str, list[float]]:
-    """The numbers of one tree by name."""
-    parts = dict.fromkeys(FIELDS, "") | dict(
-        line.split("=", 1) for line in tree.splitlines() if "=" in line
-    )
-    return {name: [float(number) for number in parts[name].split()] for name in FIELDS}

@@ -11,26 +11,67 @@ Rows of a kind that was asked to the last one are no sample of what is still to 
 unit was asked alone, these rows are fitted and do not judge the fit.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable
 
 import numpy as np
 
 from slalom.document import BoolArray, FloatArray, IntArray
-from slalom.surrogates.base import CONSTANT
+from slalom.surrogates.base import (
+    ROUNDING,
+    UNKNOWN,
+    Fit,
+    HeldOutQuality,
+    Model,
+    Observations,
+    no_quality_reason,
+)
 
 MIN_EFFECTIVE_ROWS = 8  # that share the spread
 
 
-@dataclass(frozen=True)
-class HeldOutQuality:
-    """What left-out rows say of a fit; R² is None where nothing can be judged."""
+def fit_with_residuals(
+    observed: Observations,
+    model: Model,
+    scores: FloatArray,
+    *,
+    residuals: FloatArray,
+    n_parameters: int,
+    errors: FloatArray | None = None,
+) -> Fit:
+    """A fit with one score per feature, its R² from held-out residuals (n_fitted, n_classes)."""
+    rows = observed.fitted()
+    quality = loo_quality(
+        residuals,
+        rows.scores,
+        weights=rows.weights,
+        n_parameters=n_parameters,
+        by=sampled_rows(rows.counts),
+    )
+    known = quality.r2 is not None
+    why_not = no_quality_reason(rows.counts, rows.scores, rows.document_counts)
+    return Fit(
+        model,
+        {"score": scores},
+        {"score": errors} if known and errors is not None else {},
+        quality,
+        notes=() if known else (why_not,),
+    )
 
-    r2: float | None
-    r2_error: float | None  # standard error; None where R² is
-    rmse: float | None
 
+def out_of_fold(
+    scores: FloatArray, n_folds: int, predict: Callable[[BoolArray], FloatArray]
+) -> FloatArray:
+    """(n, n_classes) each row as predicted by a fit without its fold; rows take turns.
 
-UNKNOWN = HeldOutQuality(None, None, None)
+    `predict` gets the rows to be predicted, a mask, and fits all others. A single row, without
+    which there would be no fit, stays as it is.
+    """
+    predicted, folds = scores.copy(), np.arange(len(scores)) % n_folds
+    for fold in range(n_folds):
+        out = folds == fold
+        if out.any() and not out.all():
+            predicted[out] = predict(out)
+    return predicted
 
 
 def sampled_rows(counts: FloatArray) -> BoolArray:
@@ -86,7 +127,7 @@ def held_out_quality(
     `largest` is the largest of them; rows of one group (a document, say) err together.
     """
     total = float(spread.sum())
-    if total <= (CONSTANT * max(1.0, largest)) ** 2:
+    if total <= (ROUNDING * max(1.0, largest)) ** 2:
         return HeldOutQuality(None, None, rmse)
     left = float(missed.sum()) / total
     parts = missed - left * spread

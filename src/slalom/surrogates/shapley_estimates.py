@@ -13,7 +13,7 @@ from math import comb
 import numpy as np
 
 from slalom.document import BoolArray, FloatArray
-from slalom.surrogates.additive import MIN_LEFT, LinearModel, standard_errors
+from slalom.surrogates.additive import LinearModel, left_out, standard_errors
 from slalom.surrogates.base import Fit, Observations, no_quality_reason
 from slalom.surrogates.quality import loo_quality
 
@@ -59,14 +59,12 @@ class ShapleyRegression:
         if quality.r2 is None and not exact:
             notes = (*notes, no_quality_reason(counts[used], columns[used], document_counts))
         return Fit(
-            model=LinearModel(coefficients, intercept.reshape(scores.shape[1:])),
-            scores={"score": coefficients},
-            errors={} if quality.r2 is None and not exact else {"score": errors},
+            LinearModel(coefficients, intercept.reshape(scores.shape[1:])),
+            {"score": coefficients},
+            {} if quality.r2 is None and not exact else {"score": errors},
+            quality,
             identified=np.full(len(document_counts), known),
-            r2=quality.r2,
-            rmse=quality.rmse,
             notes=notes,
-            r2_error=quality.r2_error,
             exact=exact,
         )
 
@@ -112,8 +110,7 @@ def _constrained(
     pulls = design.T @ (scores * weights[:, None])
     coefficients = inside @ pulls + np.outer(towards, amount)
     leverage = weights * ((design @ inside) * design).sum(axis=1)
-    residuals = scores - design @ coefficients
-    residuals /= np.maximum(1.0 - leverage, MIN_LEFT)[:, None]
+    residuals = left_out(scores - design @ coefficients, leverage)
     errors = standard_errors(design * weights[:, None], residuals, inside)
     return _Constrained(coefficients, residuals, errors)
 
@@ -136,12 +133,9 @@ class MarginalContributions:
         shape = (n_units, *scores.shape[1:])
         coefficients = added.mean(axis=0).reshape(shape)
         return Fit(
-            model=LinearModel(coefficients, empty.reshape(scores.shape[1:])),
-            scores={"score": coefficients},
-            errors=_chain_errors(added, shape),
-            identified=np.ones(n_units, dtype=bool),
-            r2=None,
-            rmse=None,
+            LinearModel(coefficients, empty.reshape(scores.shape[1:])),
+            {"score": coefficients},
+            _chain_errors(added, shape),
             notes=(NOT_FITTED,) if len(empties) else (NOT_FITTED, NO_EMPTY),
         )
 
@@ -194,11 +188,8 @@ class Occlusion:
         coefficients = effects.reshape(len(document_counts), *scores.shape[1:])
         intercept = (full - effects.sum(axis=0)).reshape(scores.shape[1:])
         return Fit(
-            model=LinearModel(coefficients, intercept),
-            scores={"score": coefficients},
-            errors={},
+            LinearModel(coefficients, intercept),
+            {"score": coefficients},
             identified=known,
-            r2=None,
-            rmse=None,
             notes=(NOT_FITTED,),
         )

@@ -38,7 +38,7 @@ def test_an_exact_slalom_comes_back(surrogate):
     fit = surrogate.fit(observed(counts, model.predict(counts)))
     np.testing.assert_allclose(fit.scores["value"], model.values, atol=1e-8)
     np.testing.assert_allclose(fit.scores["importance"], model.importances, atol=1e-8)
-    assert fit.r2 == 1.0
+    assert fit.quality.r2 == 1.0
     assert not any(error.any() for error in fit.errors.values())
 
 
@@ -91,7 +91,7 @@ def test_two_classes_say_what_one_target_says():
     rng = np.random.default_rng(7)
     scores, fit = two_heads(60, 8, rng, PlainSlalom())
     one, both = fit(scores), fit(np.column_stack([-scores, scores]) / 2)
-    assert both.r2 == pytest.approx(one.r2, abs=1e-6)
+    assert both.quality.r2 == pytest.approx(one.quality.r2, abs=1e-6)
     for name in ("value", "shapley"):
         np.testing.assert_allclose(both.scores[name][:, 1], one.scores[name] / 2, atol=1e-5)
         np.testing.assert_allclose(both.errors[name][:, 1], one.errors[name] / 2, rtol=1e-4)
@@ -114,8 +114,8 @@ def test_prices_are_described_like_log_odds():
     plain = fit(scores)
     for unit in (1e-6, 1e5):
         scaled = fit(scores * unit)
-        assert scaled.r2 == pytest.approx(plain.r2, abs=1e-6)
-        assert scaled.rmse == pytest.approx(plain.rmse * unit, rel=1e-4)
+        assert scaled.quality.r2 == pytest.approx(plain.quality.r2, abs=1e-6)
+        assert scaled.quality.rmse == pytest.approx(plain.quality.rmse * unit, rel=1e-4)
         for name in ("value", "shapley"):
             np.testing.assert_allclose(scaled.scores[name] / unit, plain.scores[name], atol=1e-4)
             np.testing.assert_allclose(scaled.errors[name] / unit, plain.errors[name], rtol=1e-3)
@@ -140,7 +140,7 @@ def test_leave_one_out_r2_holds_on_fresh_queries():
     scores, later = (sum(head.predict(rows) for head in heads) for rows in (counts, fresh))
     fit = SlalomSurrogate().fit(observed(counts, scores))
     r2 = 1 - np.mean((fit.model.predict(fresh) - later) ** 2) / later.var()
-    assert fit.r2 == pytest.approx(r2, abs=0.05)
+    assert fit.quality.r2 == pytest.approx(r2, abs=0.05)
 
 
 def test_intervals_cover_the_truth():
@@ -183,10 +183,10 @@ def test_constant_scores_and_too_few_rows_judge_nothing():
     rng = np.random.default_rng(6)
     counts = subsets(50, 8, rng)
     constant = SlalomSurrogate().fit(observed(counts, np.full(52, 3.0)))
-    assert constant.r2 is None
+    assert constant.quality.r2 is None
     np.testing.assert_allclose(constant.scores["removal"], 0, atol=1e-6)
     few = SlalomSurrogate().fit(observed(counts[:6], rng.normal(size=6)))
-    assert few.r2 is None
+    assert few.quality.r2 is None
     assert all(np.isfinite(score).all() for score in few.scores.values())
 
 

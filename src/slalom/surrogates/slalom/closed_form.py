@@ -62,10 +62,7 @@ class ClosedForm:
         return Fit(
             model=model,
             scores={name: _scatter(score, inside) for name, score in read.items()},
-            errors={},
             identified=inside,
-            r2=None,
-            rmse=None,
             notes=_notes(inside),
             anchor=model.anchor,
         )

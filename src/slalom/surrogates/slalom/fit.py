@@ -17,8 +17,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from slalom.document import BoolArray, FloatArray, IntArray
-from slalom.surrogates.base import Fit, Observations, contrasts_of, no_quality_reason
-from slalom.surrogates.quality import UNKNOWN, HeldOutQuality, loo_quality, sampled_rows
+from slalom.surrogates.base import (
+    UNKNOWN,
+    Fit,
+    HeldOutQuality,
+    Observations,
+    contrasts_of,
+    no_quality_reason,
+)
+from slalom.surrogates.quality import loo_quality, sampled_rows
 from slalom.surrogates.rows import Rows
 from slalom.surrogates.slalom.model import (
     Anchor,
@@ -320,10 +327,7 @@ def _fit(
         model=model,
         scores=read_outs(model, observed.document_counts),
         errors=errors,
-        identified=np.ones(len(observed.document_counts), dtype=bool),
-        r2=quality.r2,
-        r2_error=quality.r2_error,
-        rmse=quality.rmse,
+        quality=quality,
         notes=(why_not,) if quality.r2 is None else (),
         held_out=held_out.reshape(observed.scores.shape),
         anchor=model.anchor,

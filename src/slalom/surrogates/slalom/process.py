@@ -12,10 +12,10 @@ from typing import ClassVar
 import numpy as np
 
 from slalom.document import BoolArray, FloatArray, IntArray
-from slalom.surrogates.base import Fit
+from slalom.surrogates.base import UNKNOWN, Fit, HeldOutQuality
 from slalom.surrogates.gp import Asked, Mean, Process
 from slalom.surrogates.kernel import variance_of_own
-from slalom.surrogates.quality import UNKNOWN, HeldOutQuality, loo_quality
+from slalom.surrogates.quality import loo_quality
 from slalom.surrogates.shapley_estimates import shapley_of_all
 from slalom.surrogates.slalom.model import Anchor, SlalomModel
 from slalom.surrogates.slalom.readouts import read_outs
