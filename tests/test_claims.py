@@ -166,6 +166,32 @@ def test_a_command_on_a_page_is_one_of_the_program(page: str, line: str) -> None
     assert {word for word in words if word.startswith("--")} <= known, f"{page}: {line}"
 
 
+PROJECT = ("benchmarks", "experiments", "release", "training")
+
+
+def project_lines() -> list[tuple[str, str, str]]:
+    """Every `python -m` of this project on a page that is not history: page, module, the rest."""
+    folders = (ROOT, *(ROOT / "docs" / name for name in ("", "methods", "theory")))
+    pages = [page for folder in folders for page in folder.glob("*.md")]
+    line = re.compile(rf"python -m ((?:{'|'.join(PROJECT)})[.\w]*)([^`\n]*)")
+    found = []
+    for page in sorted(pages):
+        told = re.sub(r"\\\n\s*", "", page.read_text(encoding="utf-8"))
+        found += [(page.name, module, rest) for module, rest in line.findall(told)]
+    return list(dict.fromkeys(found))
+
+
+@pytest.mark.parametrize(("page", "module", "rest"), project_lines())
+def test_a_command_of_the_project_exists(page: str, module: str, rest: str) -> None:
+    place = ROOT / module.replace(".", "/")
+    files = [*place.glob("*.py"), place.with_suffix(".py"), ROOT / "benchmarks/reviews.py"]
+    files = [file for file in files if file.exists()]
+    assert place.with_suffix(".py") in files or place / "__main__.py" in files, f"{page}: {module}"
+    source = "".join(file.read_text(encoding="utf-8") for file in files)
+    for option in re.findall(r"--[a-z][a-z-]*", rest):
+        assert re.search(rf'"{option}["/]', source), f"{page}: {module} has no {option}"
+
+
 MODELS = {
     "bundled classifier": "bundled",
     "MiniLM, 6 layers": "minilm-6",

@@ -22,3 +22,25 @@ def test_slower_is_said(capsys):
 
 def test_the_last_release_counts():
     assert hot_paths.last({"0.1.0": {"fit": 1.0}, "0.2.0": {"fit": 2.0}}) == ("0.2.0", {"fit": 2.0})
+
+
+def test_more_turns_bring_the_least(monkeypatch):
+    """Whatever else runs makes a path slower now and then; twice as many turns more say so."""
+    seconds = iter([3.0] * 2 + [1.0] * 4)
+    monkeypatch.setattr(hot_paths, "paths", lambda: {"page": lambda: None})
+    monkeypatch.setattr(hot_paths, "imported", lambda: 1.0)
+    monkeypatch.setattr(
+        hot_paths, "seconds_of", lambda path: 1.0 if path is hot_paths.yardstick else next(seconds)
+    )
+    assert hot_paths.measured(2, {"page": 1.0}) == {"page": 1.0, "import": 1.0}
+    assert next(seconds, None) is None
+
+
+def test_what_stays_slow_is_said(monkeypatch):
+    monkeypatch.setattr(hot_paths, "paths", lambda: {"page": lambda: None})
+    monkeypatch.setattr(hot_paths, "imported", lambda: 1.0)
+    monkeypatch.setattr(
+        hot_paths, "seconds_of", lambda path: 1.0 if path is hot_paths.yardstick else 2.0
+    )
+    found = hot_paths.measured(2, {"page": 1.0})
+    assert hot_paths.too_slow(found, {"page": 1.0}, hot_paths.MOST) == ["page"]
