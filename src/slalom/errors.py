@@ -84,6 +84,11 @@ def grouped(n: int) -> str:
     return f"{n:,}".replace(",", "\u202f") if abs(n) >= 10_000 else str(n)
 
 
+def signed(score: float) -> str:
+    """ "+1.20", "−0.35"; no zero is negative."""
+    return f"{round(score, 2) + 0.0:+.2f}".replace("-", "−")
+
+
 def counted(n: int, what: str) -> str:
     """ "1 query", "2 queries", "1 unit", "12 345 units"."""
     if n == 1:

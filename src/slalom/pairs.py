@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from slalom.document import Span, visible
-from slalom.errors import grouped
+from slalom.errors import grouped, signed
 from slalom.schema import Within, plain
 
 NONE = "no two words act together"
@@ -39,18 +39,14 @@ class Pair:
 
     def __str__(self) -> str:
         first, second = (visible(word.strip()) for word in self.words)
-        return f"{first} × {second}: {self.in_words}"
+        return f"“{first}” × “{second}”: {self.in_words}"
 
     @property
     def in_words(self) -> str:
         """ "+2.70 (together +1.90, separately −0.80)"."""
-        size, together, apart = map(_signed, (self.size, self.together, self.apart))
+        size, together, apart = map(signed, (self.size, self.together, self.apart))
         return f"{size} (together {together}, separately {apart})"
 
-
-def _signed(effect: float) -> str:
-    """With the minus of every view; no zero is negative."""
-    return f"{round(effect, 2) + 0.0:+.2f}".replace("-", "−")
 
 
 @dataclass(frozen=True, repr=False)

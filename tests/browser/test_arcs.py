@@ -79,7 +79,7 @@ def test_the_same_as_a_list_with_its_meaning(shown: Callable[..., Page]) -> None
     expect(pairs.get_by_role("listitem").first).to_have_text(
         "Not × awful+2.70 (together +1.90, separately −0.80)"
     )
-    expect(pairs).to_contain_text("60 further queries")
+    expect(pairs).to_contain_text("60 more queries")
 
 
 def test_the_keyboard_points_at_a_pair(shown: Callable[..., Page]) -> None:

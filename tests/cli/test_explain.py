@@ -399,10 +399,10 @@ def test_pairs_are_asked_and_listed(run: Run, monkeypatch: pytest.MonkeyPatch) -
     assert "no two words act together" in out.splitlines()
     monkeypatch.setattr(f"{__name__}.scores", turned)
     _, out, _ = run("explain", TEXT, "--target", "good", "--pairs", "2")
-    assert "awful × end: +3.00 (together +1.00, separately −2.00)" in out.splitlines()
+    assert "“awful” × “end”: +3.00 (together +1.00, separately −2.00)" in out.splitlines()
     assert "more queries)" in out
     _, page, _ = run("explain", TEXT, "--target", "good", "--pairs", "2", "--html", "-")
-    assert "<li>awful × end: +3.00 (together +1.00, separately −2.00)</li>" in page
+    assert "<li>“awful” × “end”: +3.00 (together +1.00, separately −2.00)</li>" in page
     _, kept, _ = run("explain", TEXT, "--target", "good", "--pairs", "2", "--json", "-")
     assert json.loads(kept)["pairs"]["pairs"][0]["words"] == ["awful", "end"]
 

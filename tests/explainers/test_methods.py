@@ -178,7 +178,7 @@ def test_a_plain_function_is_asked_no_more_than_the_budget():
 def test_a_fit_to_short_sequences_says_how_far_it_is_from_the_text():
     oracle = slalom_oracle()
     found = slalom.explain(oracle.classifier, TEXT, "slalom-eff", n_queries=300)
-    assert "for the full text the surrogate says" in found.quality.notes[-1]
+    assert "for the full text, the surrogate predicts" in found.quality.notes[-1]
 
 
 def test_a_local_fit_says_what_is_out_of_its_reach():

@@ -71,7 +71,7 @@ def test_together_and_apart_are_what_the_words_say():
     assert alone == pytest.approx((pair.together, pair.apart))
     nothing = replace(pair, together=-0.001, apart=-0.004)
     assert nothing.in_words == "+0.00 (together +0.00, separately +0.00)"
-    line = f"not × bad: +3.00 (together {both + 1.5:+.2f}, separately {both - 1.5:+.2f})"
+    line = f"“not” × “bad”: +3.00 (together {both + 1.5:+.2f}, separately {both - 1.5:+.2f})"
     assert str(found).splitlines()[0] == line.replace("-", "−")
     assert found.to_json()["pairs"][0]["units"] == [3, 4]
 

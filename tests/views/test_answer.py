@@ -41,6 +41,13 @@ def test_nats_are_told_as_factors(nats, told) -> None:
     assert factor(nats) in told or told == "as likely"
 
 
+@pytest.mark.parametrize("room", [80, 100])
+def test_lines_about_sources_fit_into_the_terminal(found, room) -> None:
+    listed = [line for line in lines(found, room=room) if line.startswith("  [")]
+    assert listed
+    assert max(map(len, listed)) <= room
+
+
 def test_the_verdict_names_both_of_which_either_suffices(found) -> None:
     told = "".join(part.text for part in verdict(found))
     assert told.startswith("The answer rests on source 3 and source 11")

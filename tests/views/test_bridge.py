@@ -40,6 +40,11 @@ def test_each_step_starts_where_the_last_ended(explanation) -> None:
     assert len(steps) <= N_STEPS + 6
 
 
+def test_what_is_not_named_is_counted_as_the_page_counts() -> None:
+    others = [step.label for step in steps_of(made()) if step.kind == "others"]
+    assert others == ["7 other words"]
+
+
 def test_its_steps_are_the_shapley_values_of_every_other_view() -> None:
     explanation = with_facts(made())
     rows = reading.rows(explanation, "shapley")

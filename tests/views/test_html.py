@@ -207,7 +207,7 @@ def test_the_table_says_how_many_words_it_holds() -> None:
 
 def test_pairs_are_a_list_without_a_script() -> None:
     page = Page(html.page(with_pairs(made(), (16, 17))))
-    assert page.texts["ul.pairs"] == "Not × awful: +2.70 (together +1.90, separately −0.80)"
+    assert page.texts["ul.pairs"] == "“Not” × “awful”: +2.70 (together +1.90, separately −0.80)"
     assert Page(html.page(made())).count("ul", "pairs") == 0
 
 

@@ -69,6 +69,12 @@ def test_details_are_there_on_request() -> None:
         assert detail in more.replace("\n", " ")
 
 
+def test_details_say_nothing_twice() -> None:
+    quality = replace(made().quality, two_scores=0.4)
+    told = shown(replace(made(), quality=quality), details=True, width=200)
+    assert told.count("Value and importance by themselves describe only 40 %") == 1
+
+
 def test_of_a_long_text_an_excerpt_is_shown() -> None:
     long = made("word " * 2000 + "great")
     assert len(shown(long).split("\n\n")[1]) < EXCERPT + 200

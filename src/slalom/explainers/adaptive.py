@@ -56,13 +56,12 @@ class WithMaxError(Around):
         return int(np.clip(steps, 1, MAX_STEPS))
 
     def _outcome(self, error: float) -> str:
-        reached = "reached" if error <= self.max_error else "not reached"
-        found = (
-            f"the largest one of a Shapley value is {error:.2g}"
-            if np.isfinite(error)
-            else "those of Shapley values are not known"
-        )
-        return f"standard errors of at most {self.max_error:g} were {reached}: {found}"
+        bound = f"a standard error of at most {self.max_error:g}"
+        if error <= self.max_error:
+            return f"every Shapley value has {bound}: the largest is {error:.2g}"
+        known = np.isfinite(error)
+        found = f"the largest is {error:.2g}" if known else "the errors are not known"
+        return f"not every Shapley value has {bound}: {found}"
 
 
 def _largest_error(explanation: Explanation) -> float:

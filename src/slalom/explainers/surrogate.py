@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slalom.document import BoolArray, Document, FloatArray, Queries, queries_from_masks, row_keys
-from slalom.errors import BudgetError, Setting, counted
+from slalom.errors import BudgetError, Setting, counted, signed
 from slalom.explainers.base import Ask, Asking, Case, Found, Plan, Request, case_of
 from slalom.samplers.base import Sampler, Samples, TwoStages
 from slalom.surrogates.base import Fit, Observations, Surrogate
@@ -417,15 +417,15 @@ def _out_of_reach(sampled: Sampled, fit: Fit) -> tuple[str, ...]:
         if np.isclose(predicted, scores[0]):  # a constraint: it was not fitted, but it holds
             return ()
         return (
-            f"fitted and judged on at most {fitted.max()} of {document.n_units} units: "
-            "for the full text the surrogate says "
-            + f"{predicted:+.2f}, the classifier {scores[0]:+.2f}".replace("-", "−"),
+            f"fitted and judged on at most {fitted.max()} of {document.n_units} units at a time; "
+            "for the full text, the surrogate predicts "
+            + f"{signed(predicted)} and the classifier says {signed(float(scores[0]))}",
         )
     most = document.n_units - int(fitted.min())
     if 0 < most < document.n_units / 2 and "shapley" in fit.scores:
         units = "one unit" if most == 1 else f"{most} units"
         return (
             f"fitted and judged on the text with up to {units} removed: rely on removal and "
-            "gradient; values and Shapley values concern much shorter texts and are extrapolated",
+            "gradient, because values and Shapley values are extrapolated to much shorter texts",
         )
     return ()

@@ -94,7 +94,8 @@ def attributed(
     notes = found.quality.notes
     if 0 < n_computed < found.quality.n_tokens:
         share = round(100 * n_computed / found.quality.n_tokens)
-        notes = (*notes, f"{share} % of the tokens were computed: shared beginnings are read once")
+        read = f"shared beginnings are read once, which left {share} % of the tokens to compute"
+        notes = (*notes, read)
     said = replace(scorer.recorded(), allowed=n_queries)
     return replace(found, said=said, quality=replace(found.quality, notes=notes))
 

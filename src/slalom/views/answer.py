@@ -58,7 +58,8 @@ def source_name(explanation: Explanation, unit: int, length: int = LONGEST) -> s
     name = title or text
     if title and names.count(title) > 1:  # sources of one document: their words tell them apart
         name = f"{reading.short(title, length // 2)}: {text}"
-    return f"[{unit + 1}] {reading.short(reading.label(name), length)}"
+    number = f"[{unit + 1}] "
+    return number + reading.short(reading.label(name), length - len(number))
 
 
 def without(source: Cited) -> str:

@@ -45,11 +45,14 @@ def bridge(explanation: Explanation, rows: Sequence[UnitRow], answer: float) -> 
     order = [at for at in order if explanation.identified[rows[at].unit]]
     named = order[:N_STEPS] if len(order) > N_STEPS + 1 else order
     others = [amounts[at] for at in order if at not in set(named)]
+    what = reading.units_called(explanation)[:-1]
     changes: list[Change] = [
         ("unit", f"{rows[at].label}{rows[at].more}", amounts[at], at) for at in named
     ]
     changes += (
-        [("others", counted(len(others), "other unit"), float(sum(others)), None)] if others else []
+        [("others", counted(len(others), f"other {what}"), float(sum(others)), None)]
+        if others
+        else []
     )
     left = answer - float(base[0]) - sum(amounts)
     changes += [("open", "unexplained", left, None)] if abs(left) >= MIN_STEP else []

@@ -39,7 +39,8 @@ def percent(share: float) -> str:
         return "> 99.9 %"
     if share < 0.001:
         return "< 0.1 %"
-    return f"{100 * share:.0f} %" if 0.01 <= share <= 0.99 else f"{100 * share:.1f} %"
+    decimals = 0 if 0.0095 <= share <= 0.9905 else 1  # 1 %, not 1.0 %
+    return f"{100 * share:.{decimals}f} %"
 
 
 def probability(log_odds: float) -> float:

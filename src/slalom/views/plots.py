@@ -50,7 +50,8 @@ def plot_units(
     units = [row.unit for row in rows]
     scores, errors = shown.scores[by][units], shown.errors.get(by)
     label = reading.label(explanation.labels[reading.shown_class(explanation)])
-    figure, axes = _figure(f"{reading.prediction(explanation)}: {by} for “{label}”")
+    title = f"{reading.TITLES.get(by, by)} for “{label}”"
+    figure, axes = _figure(f"{reading.prediction(explanation)}: {title}")
     figure.set_figheight(1.2 + 0.24 * len(rows))
     axes.barh(
         range(len(rows)),

@@ -370,8 +370,8 @@ def facts(explanation: Explanation) -> list[str]:
 
 
 def pair_label(pair: Pair) -> str:
-    """ "not × bad"."""
-    return " × ".join(map(label, pair.words))
+    """ "“not” × “bad”"."""
+    return " × ".join(f"“{label(word)}”" for word in pair.words)
 
 
 def label(unit: str) -> str:

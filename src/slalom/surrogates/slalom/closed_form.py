@@ -142,4 +142,4 @@ def _notes(inside: BoolArray) -> tuple[str, ...]:
     note = "a closed form fits its queries exactly: nothing is left to judge it by"
     if inside.all():
         return (note,)
-    return (note, f"{int((~inside).sum())} of {len(inside)} distinct units have no answer")
+    return (note, f"{int((~inside).sum())} of {len(inside)} distinct units have no score")

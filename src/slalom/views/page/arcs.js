@@ -10,7 +10,7 @@
   const size = ({ together, apart }) => together - apart;
   const side = (pair) => (size(pair) > 0 ? "for" : "against");
   const asked = ({ measured, n_queries }) =>
-    measured ? ` Measured with ${n_queries} further queries.` : " Estimated by the surrogate; the classifier was not queried.";
+    measured ? ` Measured with ${n_queries} more queries.` : " Estimated by the surrogate; the classifier was not queried.";
 
   // From the top of one word to the top of the next, or down to a later line.
   const curve = (from, to) => {

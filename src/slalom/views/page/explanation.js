@@ -146,7 +146,7 @@
         drawnChart,
         ...(more ? [element("button", { type: "button", class: "more", click: () => change({ all: !state.all }) }, state.all ? "show fewer" : `show all ${view.order.length}`)] : []),
         ...(state.tab === "bridge" && slalom.mattersHere(view.length)
-          ? [element("p", { class: "small" }, `The part of the score that depends on length alone, shared equally by these values${view.lengthErrors ? " (band: 90 % intervals)" : ""}:`), slalom.length(view.length, view.lengthErrors, width)]
+          ? [element("p", { class: "small" }, slalom.unbroken(`The part of the score that depends on length alone, shared equally by these values${view.lengthErrors ? " (band: 90 % intervals)" : ""}:`)), slalom.length(view.length, view.lengthErrors, width)]
           : []),
         element("figcaption", {}, slalom.unbroken(CAPTIONS[state.tab](record, view))),
       );
@@ -224,7 +224,7 @@
             "div",
             { class: "bar" },
             tabs.length > 1 && slalom.choice("as", tabs, state.tab, (tab) => change({ tab })),
-            element("span", { class: "save" }, "picture ", element("button", { type: "button", click: () => save("saveSvg") }, "SVG"), " ", element("button", { type: "button", click: () => save("savePng") }, "PNG")),
+            element("span", { class: "save" }, "save as ", element("button", { type: "button", click: () => save("saveSvg") }, "SVG"), " ", element("button", { type: "button", click: () => save("savePng") }, "PNG")),
           ),
           (slots.chart = element("div", { class: "canvas" })),
         ),

@@ -14,7 +14,7 @@
   slalom.percent = (share) => {
     if (share > 0.999) return "> 99.9 %";
     if (share < 0.001) return "< 0.1 %";
-    return `${(100 * share).toFixed(share >= 0.01 && share <= 0.99 ? 0 : 1)} %`;
+    return `${(100 * share).toFixed(share >= 0.0095 && share <= 0.9905 ? 0 : 1)} %`;
   };
   slalom.unbroken = (told) => told.replaceAll(" %", "\u00a0%");
   slalom.probability = (logOdds) => 1 / (1 + Math.exp(-logOdds));

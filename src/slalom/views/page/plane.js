@@ -138,7 +138,7 @@
         drawn("line", { class: "zero", x1: across(empty), x2: across(empty), y1: TOP, y2: frame.bottom }),
         always && [
           drawn("line", { class: "always", x1: LEFT, x2: frame.right, y1: always, y2: always }),
-          drawn("text", { class: "tick end", x: frame.right - 4, y: always - 5 }, "what is always there"),
+          drawn("text", { class: "tick end", x: frame.right - 4, y: always - 5 }, "anchor"),
         ],
       ],
       told: "Across: value. Up: importance.",
@@ -151,7 +151,7 @@
       view.attention,
       "Across: value, the score of the unit if all attention rested on it; the line marks the empty text. Up: importance. Size: its share of the attention in the full text.",
       view.has("value") && record.rows.some((_, row) => view.errorOf("value", row) > 0) ? "Crosses: 90 % intervals; point at any word for its own. Faint: uncertain." : "",
-      view.anchor ? `What is always there (special tokens, a prompt) has importance ${number(view.anchor.importance)}.` : "",
+      view.anchor ? `The anchor (what is always present: special tokens, a prompt) has importance ${number(view.anchor.importance)}.` : "",
     ].filter(Boolean).join(" ");
 
   slalom.context = (record, view, width) => {
