@@ -48,7 +48,6 @@ class Pair:
         return f"{size} (together {together}, separately {apart})"
 
 
-
 @dataclass(frozen=True, repr=False)
 class Interactions:
     """The pairs found, strongest first; `str()` gives a line for each, and one on how."""

@@ -78,7 +78,15 @@ def test_one_class_of_all() -> None:
 
 @pytest.mark.parametrize(
     ("share", "words"),
-    [(0.97, "97 %"), (0.5, "50 %"), (0.995, "99.5 %"), (0.0096, "1 %"), (0.004, "0.4 %"), (0.99999, "> 99.9 %"), (0.0, "< 0.1 %")],
+    [
+        (0.97, "97 %"),
+        (0.5, "50 %"),
+        (0.995, "99.5 %"),
+        (0.0096, "1 %"),
+        (0.004, "0.4 %"),
+        (0.99999, "> 99.9 %"),
+        (0.0, "< 0.1 %"),
+    ],
 )
 def test_percent(share: float, words: str) -> None:
     assert numbers.percent(share) == words
