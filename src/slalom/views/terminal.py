@@ -137,11 +137,10 @@ def _quality(explanation: Explanation, scale: str, columns: Sequence[Column]) ->
 def _details(explanation: Explanation, shown: Explanation) -> RenderResult:
     """What else there is to say about the fit and its cost."""
     index = reading.shown_class(explanation)
-    said = (trust_sentence(explanation),)
-    if describe_little(explanation):
-        said += (two_scores_sentence(explanation),)
+    said = [trust_sentence(explanation)]
+    said += [two_scores_sentence(explanation)] if describe_little(explanation) else []
     lines = [line for line in trust_lines(explanation) if line not in said]
-    lines += [attention_sentence(shown, index)]
+    lines.append(attention_sentence(shown, index))
     lines += [length_sentence(shown), reading.cost(explanation)]
     yield Text()
     yield from (Text(line, style="dim") for line in lines if line)
