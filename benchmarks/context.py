@@ -184,8 +184,8 @@ class Context:
         """Seconds and tokens of one forward pass for each query."""
         import torch
 
-        rows = [self.writer._ids(scorer.prompt(row)) for row in present]
-        ids, _ = self.writer._continued(scorer.prompt(present[0]), scorer.continuation)
+        rows = [self.writer.ids(scorer.prompt(row)) for row in present]
+        ids, _ = self.writer.continued(scorer.prompt(present[0]), scorer.continuation)
         start = process_time()
         with torch.inference_mode():
             for row in rows:

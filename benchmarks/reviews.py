@@ -48,7 +48,7 @@ def remembered(classifier: Classifier, path: Path | None) -> CachedClassifier:
     """The classifier with the answers of a file of one's own (unpickling runs what it says)."""
     cached = CachedClassifier(classifier)
     if path is not None and path.exists():
-        cached._answers.update(pickle.loads(path.read_bytes()))
+        cached.answers.update(pickle.loads(path.read_bytes()))
     return cached
 
 
@@ -56,7 +56,7 @@ def keep(classifier: CachedClassifier, path: Path | None) -> None:
     """Write all answers that are known to the file."""
     if path is not None:
         beside = path.with_suffix(".part")
-        beside.write_bytes(pickle.dumps(classifier._answers, protocol=5))
+        beside.write_bytes(pickle.dumps(classifier.answers, protocol=5))
         beside.replace(path)
 
 

@@ -137,7 +137,7 @@ def bare_seconds(classifier: Any, asked: Sequence[TokenRows]) -> tuple[Spent, in
 
 
 def _passes(classifier: Any, rows: TokenRows, chosen: np.ndarray, budget: int) -> Spent:
-    model = classifier._cast_model
+    model = calls.in_precision(classifier.model, classifier.precision)
     there = on_device(rows, calls.device_of(model))
     waiting = [chosen[at] for at in batches(rows.lengths[chosen], budget=budget, padding=True)]
     with calls.borrowed(model, None):

@@ -63,6 +63,27 @@ def test_what_is_not_public_comes_from_one_table() -> None:
     assert not used & {*slalom.__all__, "explain_dataset"}
 
 
+def reached(path: Path) -> set[str]:
+    """What is not public and reached through an object or a module: `slalom.part.name`, `x._y`."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names if alias.name.startswith("slalom.")}
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name | ast.Attribute):
+            owner = ast.unparse(node.value)
+            private = node.attr.startswith("_") and not node.attr.startswith("__")
+            if private and owner not in {"self", "sys", "os"}:
+                found.add(f"{owner}.{node.attr}")
+            elif owner == "slalom" and node.attr not in {*slalom.__all__, "corpus", "__version__"}:
+                found.add(f"slalom.{node.attr}")
+    return found
+
+
+@pytest.mark.parametrize("name", sorted(p.name for p in (ROOT / "benchmarks").glob("*.py")))
+def test_nothing_private_is_reached_through_objects(name: str) -> None:
+    assert not reached(ROOT / "benchmarks" / name)
+
+
 def test_the_table_is_true() -> None:
     for name, (module, there) in inside.PLACES.items():
         assert getattr(inside, name) is getattr(sys.modules[module], there)

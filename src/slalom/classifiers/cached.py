@@ -19,19 +19,19 @@ class CachedClassifier(Delegating):
 
     def __init__(self, classifier: Classifier) -> None:
         self.classifier = classifier
-        self._answers: dict[Hashable, FloatArray] = {}
+        self.answers: dict[Hashable, FloatArray] = {}
         self._lock = RLock()
 
     @property
     def n_asked(self) -> int:
         """How many queries reached the classifier so far."""
-        return len(self._answers)
+        return len(self.answers)
 
     def logits(self, asked: Sequence[tuple[Document, Queries]]) -> list[FloatArray]:
         seen = [self.classifier.seen(document, queries) for document, queries in asked]
         with self._lock:  # held while asking, so that two threads do not ask the same
             self._ask_unknown(asked, seen)
-        known, width = self._answers, len(self.labels)
+        known, width = self.answers, len(self.labels)
         return [np.array([known[entry] for entry in row]).reshape(len(row), width) for row in seen]
 
     def anew(self, number: int) -> Classifier:
@@ -47,14 +47,14 @@ class CachedClassifier(Delegating):
         pairs: list[tuple[Document, Queries]] = []
         for (document, queries), row in zip(asked, seen, strict=True):
             first, _ = distinct(row)
-            places = {row[at]: at for at in first.tolist() if row[at] not in self._answers}
+            places = {row[at]: at for at in first.tolist() if row[at] not in self.answers}
             new = {entry: at for entry, at in places.items() if entry not in pending}
             if new:
                 pairs.append((document, queries[list(new.values())]))
                 pending |= dict.fromkeys(new)
         if pairs:
             answers = np.concatenate(self.classifier.logits(pairs))
-            self._answers.update(zip(pending, answers, strict=True))
+            self.answers.update(zip(pending, answers, strict=True))
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_lock"}

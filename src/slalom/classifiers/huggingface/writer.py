@@ -67,7 +67,7 @@ class LocalWriter:
 
     def write(self, prompt: str, most: int) -> str:
         """The likeliest answer, token by token, at most so many."""
-        row = self._ids(prompt)
+        row = self.ids(prompt)
         room = self.limit - len(row)
         if room < 1:
             raise InputError(_too_long(self.name, len(row) + 1, self.limit))
@@ -76,7 +76,7 @@ class LocalWriter:
 
     def tokens(self, prompt: str, continuation: str) -> tuple[tuple[int, int], ...]:
         """(start, end) of each token of the continuation of this prompt."""
-        _, spans = self._continued(prompt, continuation)
+        _, spans = self.continued(prompt, continuation)
         return spans
 
     def count(self, texts: Sequence[str]) -> list[int]:
@@ -84,13 +84,13 @@ class LocalWriter:
 
     def log_odds(self, prompts: Sequence[str], continuation: str, *, tell: Tell) -> FloatArray:
         """(n_prompts, n_tokens) of each token of the continuation of each prompt."""
-        rows = [self._ids(prompt) for prompt in prompts]
+        rows = [self.ids(prompt) for prompt in prompts]
         if not all(rows):
             raise InputError(
                 f"without any source the prompt is empty, and {self.name} reads at least one "
                 "token: write some words beside {sources} and {question}"
             )
-        ids, _ = self._continued(prompts[0], continuation)
+        ids, _ = self.continued(prompts[0], continuation)
         longest = max(map(len, rows)) + len(ids)
         if longest > self.limit:
             raise InputError(_too_long(self.name, longest, self.limit))
@@ -115,7 +115,7 @@ class LocalWriter:
                 verbose=False,
             )
 
-    def _ids(self, prompt: str) -> list[int]:
+    def ids(self, prompt: str) -> list[int]:
         """Tokens of the prompt, without the special ones that would end it."""
         return self._open(prompt)[0]
 
@@ -127,11 +127,11 @@ class LocalWriter:
         n_open = _n_open(ids, offsets, set(self.tokenizer.all_special_ids))
         return ids[:n_open], offsets[:n_open]
 
-    def _continued(
+    def continued(
         self, prompt: str, continuation: str
     ) -> tuple[list[int], tuple[tuple[int, int], ...]]:
         """Ids and spans of the continuation's tokens, as they follow the prompt."""
-        before = self._ids(prompt)
+        before = self.ids(prompt)
         ids, offsets = self._open(prompt + continuation)
         first, at = len(before), len(prompt)
         if ids[:first] != before or len(ids) == first:  # the two would melt into one token
