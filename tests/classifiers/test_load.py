@@ -19,7 +19,7 @@ from transformers.utils import logging
 
 import slalom
 from slalom.classifiers.huggingface.classifier import HuggingFaceClassifier
-from slalom.classifiers.load import as_classifier, load
+from slalom.classifiers.load import as_classifier, language_model, load
 from slalom.classifiers.text.function import MARGINS, FunctionClassifier
 from slalom.cli.typed import as_typed
 from slalom.errors import FileError, InputError, MissingExtraError, UnknownNameError
@@ -115,6 +115,14 @@ def test_a_language_model_without_labels_is_told_what_to_give(
     with pytest.raises(FileError, match=said) as raised:
         load(tmp_path)
     assert "give --labels (say" in raised.value.message(as_typed)
+
+
+def test_a_classifier_that_lacks_nothing_of_a_language_model(tmp_path: Path) -> None:
+    model, tokenizer = tiny("GPT-2")  # its embeddings score words, too
+    for part in (model, tokenizer):
+        part.save_pretrained(tmp_path)
+    with pytest.raises(FileError, match=r"is a text classifier \(GPT2ForSequenceClass"):
+        language_model(tmp_path)
 
 
 def test_a_folder_without_a_tokenizer(folder: Path, tmp_path: Path) -> None:

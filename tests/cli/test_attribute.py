@@ -80,3 +80,10 @@ def test_what_is_wrong_is_one_sentence(folder, arguments, says) -> None:
     found = run("--model", folder, *arguments)
     assert found.exit_code != 0
     assert says in str(found.exception)
+
+
+def test_a_file_that_is_no_text_is_named(folder, files, tmp_path) -> None:
+    (tmp_path / "table.xls").write_bytes(b"\xff\xfe\x00")
+    found = run("--model", folder, *files, str(tmp_path / "table.xls"))
+    assert found.exit_code != 0
+    assert "table.xls is not UTF-8 (byte 0)" in str(found.exception)

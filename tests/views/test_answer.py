@@ -84,6 +84,11 @@ def test_sources_that_matter_less_share_a_line() -> None:
     assert "The other 2 matter less: without one of them the answer is as likely." in told
 
 
+def test_where_no_source_is_listed_there_are_no_others() -> None:
+    told = lines(attributed(scorer(lambda shown: words(1.0, 3.0))))
+    assert "No source matters much: without one of them the answer is as likely." in told
+
+
 def test_sources_of_one_document_are_told_apart_by_their_words() -> None:
     sources = [("The town", f"{FACTS[0]} {FACTS[2]}"), ("A title of its own", FACTS[1])]
     made = AnswerScorer(KnownWriter(additive), sources_of(sources, "sentence"), "Where?")

@@ -18,6 +18,7 @@ from slalom.errors import FileError, InputError, Setting, needing
 if TYPE_CHECKING:
     from slalom.classifiers.huggingface.writer import LocalWriter
 
+LANGUAGE_MODEL = "language model"
 PLACEHOLDER = "."  # what is shown of an empty text to a pipeline that refuses one
 
 
@@ -115,7 +116,7 @@ def _causal(
             " and ",
             Setting("prompt"),
         )
-    model, tokenizer = pretrained(chosen, AutoModelForCausalLM, "language model")
+    model, tokenizer = pretrained(chosen, AutoModelForCausalLM, LANGUAGE_MODEL)
     return CausalClassifier(moved(model, device), tokenizer, labels, prompt, precision=precision)
 
 
@@ -132,7 +133,7 @@ def language_model(
     from slalom.classifiers.huggingface.writer import LocalWriter
 
     chosen = Chosen(name_or_folder, revision)
-    model, tokenizer = pretrained(chosen, AutoModelForCausalLM, "language model")
+    model, tokenizer = pretrained(chosen, AutoModelForCausalLM, LANGUAGE_MODEL)
     device = device or ("cuda" if torch.cuda.is_available() else None)
     if str(device).startswith("cuda") and model.dtype == torch.float32:
         model = model.to(torch.bfloat16)
@@ -311,6 +312,11 @@ def pretrained(chosen: Chosen, form: Any, kind: str) -> tuple[Any, Any]:
             f"cannot load {name!r}: {_why_not(problem, kind)}; "
             f"check the name, or give a folder that holds a {kind}"
         ) from problem
+    if kind == LANGUAGE_MODEL and _classifies(model):
+        raise FileError(
+            f"{name!r} is a text classifier ({model.config.architectures[0]}), "
+            "not a language model: name one that writes text"
+        )
     if found["missing_keys"]:
         lacks = ", ".join(sorted(found["missing_keys"]))
         advice = _as_language_model(model) or ("give one that was",)
@@ -334,6 +340,12 @@ def _tokenizer(name: str, source: str, *, local: bool, revision: str | None) -> 
             "tokenizer.save_pretrained(folder)"
         )
     return found
+
+
+def _classifies(model: Any) -> bool:
+    """A classifier whose embeddings also score words lacks nothing of a language model."""
+    kinds = list(map(str, model.config.architectures or ()))
+    return bool(kinds) and all(kind.endswith("Classification") for kind in kinds)
 
 
 def _as_language_model(model: Any) -> tuple[str | Setting, ...]:

@@ -187,7 +187,7 @@ def text_typed(text: str | None, file: str | None) -> str:
     if text not in (None, STANDARD) and file is None:
         return _decoded(str(text).encode("utf-8", "surrogateescape"))
     content = _file_bytes(Path(file)) if file is not None and text is None else _piped(text, file)
-    return re.sub(r"\r?\n\Z", "", _decoded(content))
+    return re.sub(r"\r?\n\Z", "", _decoded(content, "the text" if file is None else file))
 
 
 def sources_typed(names: Sequence[str]) -> str | list[tuple[str, str]]:
@@ -208,12 +208,12 @@ def _piped(text: str | None, file: str | None) -> bytes:
     return piped
 
 
-def _decoded(content: bytes) -> str:
+def _decoded(content: bytes, name: str = "the text") -> str:
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as problem:
         raise InputError(
-            f"the text is not UTF-8 (byte {problem.start}): convert it, for example with iconv"
+            f"{name} is not UTF-8 (byte {problem.start}): convert it, for example with iconv"
         ) from problem
 
 

@@ -147,7 +147,7 @@ def lines(explanation: Explanation, *, room: int = 100) -> list[str]:
         *(str(citation) for citation in cite(explanation, N_CITED)),
         "",
         *([BY_SHARE, *table] if table else []),
-        *_rest(others),
+        *_rest(others, listed=bool(listed)),
         f"Without any source the answer is {likely(without_any(explanation))}.",
         "",
         f"Trust: {quality.trust}. {' '.join(trust(explanation))}",
@@ -157,12 +157,13 @@ def lines(explanation: Explanation, *, room: int = 100) -> list[str]:
     return [reading.visible(line) for line in told_lines]
 
 
-def _rest(lost: Sequence[float]) -> list[str]:
+def _rest(lost: Sequence[float], *, listed: bool) -> list[str]:
     """Those that are not listed, in a line."""
     if not lost:
         return []
     most = max(lost, key=abs)
-    if len(lost) == 1:
+    if listed and len(lost) == 1:
         return [f"The other source matters less: without it the answer is {likely(most)}."]
+    who = f"The other {len(lost)} matter less" if listed else "No source matters much"
     told = likely(most) if abs(most) < ALIKE else f"at most {likely(most)}"
-    return [f"The other {len(lost)} matter less: without one of them the answer is {told}."]
+    return [f"{who}: without one of them the answer is {told}."]
