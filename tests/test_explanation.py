@@ -1,5 +1,6 @@
 """Explanations as objects and as files: equal after a round trip, clear about what is wrong."""
 
+import dataclasses
 import json
 import pickle
 import re
@@ -142,6 +143,24 @@ def test_a_file_that_is_none_is_told_so(content, message, tmp_path):
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(slalom.SlalomError, match=message):
         slalom.read(path)
+
+
+def test_a_file_without_end_is_not_read_for_ever(monkeypatch):
+    monkeypatch.setattr("slalom.files.MAX_FILE", 1000)
+    with pytest.raises(slalom.SlalomError, match="/dev/zero is not an explanation file: it is lar"):
+        slalom.read("/dev/zero")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_files_as_windows_writes_them_open(encoding, found, tmp_path):
+    path = tmp_path / "e.json"
+    path.write_text(json.dumps(found.to_json()).replace("{", "{\r\n"), encoding=encoding)
+    assert slalom.read(path) == found
+
+
+def test_what_no_file_can_hold_is_one_sentence(found, tmp_path):
+    with pytest.raises(slalom.SlalomError, match=r"cannot write .*surrogates not allowed"):
+        dataclasses.replace(found, classifier="half \ud800").save(tmp_path / "e.json")
 
 
 def test_parts_that_do_not_fit_together_are_damage(found, tmp_path):

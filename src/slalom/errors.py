@@ -50,10 +50,11 @@ class SlalomError(Exception):
         return next((part.name for part in self.args if isinstance(part, Setting)), None)
 
     def message(self, write: Callable[[Setting], str]) -> str:
-        """The message, with every parameter written this way."""
-        return "".join(
+        """The message, with every parameter written this way; any file can hold it."""
+        message = "".join(
             write(part) if isinstance(part, Setting) else str(part) for part in self.args
         )
+        return message.encode("utf-8", "backslashreplace").decode()  # halves of characters
 
 
 class InputError(SlalomError):

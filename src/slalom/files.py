@@ -14,6 +14,7 @@ from slalom.errors import DamageError, FileError
 from slalom.temporary import temporary_file
 
 Kept = TypeVar("Kept")
+MAX_FILE = 2**30  # bytes; a device may have no end
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,11 @@ class Format(Generic[Kept]):
 
     def read(self, path: str | os.PathLike[str]) -> Kept:
         try:
-            record = json.loads(Path(path).read_text(encoding="utf-8"))
+            with Path(path).open("rb") as file:
+                content = file.read(MAX_FILE + 1)
+            if len(content) > MAX_FILE:
+                raise FileError(f"{path} is not {self.kind} file: it is larger than 1 GB")
+            record = json.loads(content)  # also as Windows may write it: UTF-16, byte order marks
         except OSError as problem:
             raise FileError(f"cannot read {path}: {problem.strerror or problem}") from problem
         except TypeError as problem:
@@ -63,8 +68,8 @@ def write_json(path: str | os.PathLike[str], record: dict[str, Any]) -> None:
 
 def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
     """Replace a file by this content in one step; a device or a pipe is written to as it is."""
-    data = content.encode() if isinstance(content, str) else content
     try:
+        data = content.encode() if isinstance(content, str) else content
         place = resolved(path)
         if is_device(place):
             place.write_bytes(data)

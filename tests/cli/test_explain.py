@@ -197,6 +197,8 @@ def test_no_command_is_described_by_half_a_sentence(
         (["explain", " \n "], "the text is empty"),
         (["explain", "bad \udcff byte"], "not UTF-8"),
         (["explain", "--file", "does/not/exist"], "cannot read does/not/exist"),
+        (["explain", "--file", "/dev/zero"], "more than 16777216 bytes"),
+        (["attribute", "--source", "/dev/zero", "--model", "m"], "more than 16777216 bytes"),
         (["explain", TEXT, "--method", "slalm"], "did you mean 'slalom'"),
         (["explain", TEXT, "--target", "ugly"], "expected one of bad, good, all"),
         (["explain", TEXT, "--target", "7"], "out of range"),

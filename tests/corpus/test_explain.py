@@ -223,14 +223,14 @@ def test_a_text_that_cannot_be_explained_is_a_row_with_its_reason(tmp_path):
 
     def fragile(texts):
         if any("bomb" in text for text in texts):
-            raise ValueError("boom")
+            raise ValueError("boom \ud800")  # half a character, which no file can hold
         return log_odds(texts)
 
     asked = slalom.FunctionClassifier(fragile, ["bad", "good"], gives="logits")
     explain_dataset(asked, str(data), tmp_path / "out", n_queries=QUERIES)
     rows = rows_in(tmp_path / "out")
     assert rows[0]["problem"] is None
-    assert "boom" in rows[1]["problem"]
+    assert "boom \\ud800" in rows[1]["problem"]
     assert rows[1]["text"] == "bomb"
 
 

@@ -176,9 +176,11 @@ def _of_answers(writer: "Writer", path: Path, plan: "Plan", documents: int | Non
 
 def _settings(work: Measurement, data: Path, plan: "Plan") -> dict[str, Any]:
     """What rows of one table must have in common; more methods or documents may come later."""
+    with data.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
     return {
         "model": [work.model.name, getattr(work.model, "fingerprint", None)],
-        "data": hashlib.sha256(data.read_bytes()).hexdigest(),
+        "data": digest,
         "metrics": [metric.name for metric in plan.metrics],
         "target": plan.target,
         "units": plan.units,

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
@@ -42,6 +42,7 @@ PLAINER = {  # for terminals and pipes that lack a sign
 STORED = re.compile(  # settings in sentences that were written down by the library
     r'\b(too_long|units|cache|n_samples)="?(\w+)"?|\b(n_queries|base_url|max_error|repeats)\b'
 )
+MAX_BYTES = 2**24  # of a text or a source
 MAX_NAME = 1000  # characters; a longer text is no file name
 WIDE = 1000  # columns of what is not a terminal
 COUNT = click.IntRange(min=1)
@@ -201,8 +202,8 @@ def sources_typed(names: Sequence[str]) -> str | list[tuple[str, str]]:
 def _piped(text: str | None, file: str | None) -> bytes:
     """What is piped in needs no -, but there must be something in the pipe."""
     if text == STANDARD and file is None:
-        return sys.stdin.buffer.read()
-    piped = b"" if text or file or sys.stdin.isatty() else sys.stdin.buffer.read()
+        return _bytes_of_text(sys.stdin.buffer)
+    piped = b"" if text or file or sys.stdin.isatty() else _bytes_of_text(sys.stdin.buffer)
     if not piped:
         raise click.UsageError("give one text: as an argument, through a pipe, or by --file")
     return piped
@@ -219,9 +220,18 @@ def _decoded(content: bytes, name: str = "the text") -> str:
 
 def _file_bytes(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        with path.open("rb") as file:
+            return _bytes_of_text(file)
     except OSError as problem:
         raise FileError(f"cannot read {path}: {problem.strerror or problem}") from problem
+
+
+def _bytes_of_text(file: IO[bytes]) -> bytes:
+    """All of it, unless there is more than of any text; a device may have no end."""
+    content = file.read(MAX_BYTES + 1)
+    if len(content) > MAX_BYTES:
+        raise InputError(f"the text has more than {MAX_BYTES} bytes: give a part of it")
+    return content
 
 
 def files_typed(json_file: str | None, html_file: str | None) -> list[str]:

@@ -186,6 +186,20 @@ class Elsewhere:
         raise RuntimeError("it lives on another device")
 
 
+class UnshownError(Exception):
+    """An error whose own message fails."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+class Unmoved:
+    """What looks like a tensor, and cannot be had either."""
+
+    def detach(self) -> None:
+        raise UnshownError
+
+
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
@@ -200,6 +214,8 @@ class Elsewhere:
         ([[0.5 + 1j, 0.5]], "an array of numbers: these are complex128"),
         (np.array([[1, 2]], "m8[s]"), "an array of numbers: these are timedelta"),
         (Elsewhere(), "an array of numbers: it lives on another device"),
+        (torch.zeros(1, 2, device="meta"), "an array of numbers: Cannot copy out of meta tensor"),
+        (Unmoved(), "an array of numbers: it cannot be shown, RuntimeError"),
         ([[2.0, -1.0]], r'not probabilities: .*FunctionClassifier\(f, gives="logits"\)'),
         ([[0.9, 0.9]], "sum to 1.8, not 1"),
         ([[0.2, 0.3, 0.5]], r"expected \(1, 2\)"),
@@ -217,6 +233,29 @@ def test_a_function_that_raises() -> None:
     with pytest.raises(ClassifierError, match="broken raised KeyError: 'vocabulary'") as caught:
         FunctionClassifier(broken)(["x"])
     assert isinstance(caught.value.__cause__, KeyError)
+
+
+def test_labels_are_names_in_their_order() -> None:
+    assert FunctionClassifier(half, labels=np.array(["bad", "good"])).labels == ("bad", "good")
+    assert FunctionClassifier(half, labels=iter([0, 1])).labels == ("0", "1")
+    for labels in ("ab", 5, {"a", "b"}, ["a"], np.array("a")):
+        with pytest.raises(InputError, match="labels must be a list of two names or more, not"):
+            FunctionClassifier(half, labels=labels)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="labels must differ from each other"):
+        FunctionClassifier(half, labels=["a", "a"])
+    for name in (5, b"x", "half \ud800"):
+        with pytest.raises(InputError, match="the name"):
+            FunctionClassifier(half, name=name)  # type: ignore[arg-type]
+
+
+def test_a_function_whose_error_cannot_be_shown() -> None:
+    def broken(texts: list[str]) -> np.ndarray:
+        raise UnshownError
+
+    with pytest.raises(
+        ClassifierError, match="raised UnshownError: it cannot be shown, RuntimeError"
+    ):
+        FunctionClassifier(broken)(["x"])
 
 
 def test_a_function_that_knows_nothing_of_the_empty_text() -> None:

@@ -4,7 +4,7 @@ This part knows strings: units are words by default, each brings the gap before 
 full query shows exactly the original text. A pair is shown as a tuple of two texts.
 """
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence, Set
 from contextlib import suppress
 from functools import cached_property
 from typing import Any
@@ -55,16 +55,11 @@ class FunctionClassifier:
             raise InputError(
                 f"batch_size must be at least 1, or None for no limit, not {batch_size}"
             )
-        if labels is not None and (isinstance(labels, str) or len(labels) < 2):
-            raise InputError(f"labels must be a list of two names or more, not {labels!r}")
-        if labels is not None and len(set(map(str, labels))) < len(labels):
-            raise InputError(f"labels must differ from each other: {list(labels)!r}")
         self.f = f
         self.gives = gives
         self.batch_size = batch_size
-        named = tuple(checked_str(str(label), "a label") for label in labels or ())
-        self._labels = named or None
-        self._name = name
+        self._labels = None if labels is None else _names(labels)
+        self._name = None if name is None else checked_str(name, "the name")
 
     def __repr__(self) -> str:
         return described(self)
@@ -161,7 +156,7 @@ class FunctionClassifier:
         if any(isinstance(text, tuple) for text in texts):
             return " (it was given pairs)"
         if not self._takes(max(texts, key=len)):
-            return " (it was given a list of texts)" if "list" in str(problem) else ""
+            return " (it was given a list of texts)" if "list" in _briefly(problem) else ""
         only_of_nothing = "" in texts and not self._takes("")
         return " (for the empty text, which is queried too: equal odds will do)" * only_of_nothing
 
@@ -173,6 +168,20 @@ class FunctionClassifier:
         return True
 
 
+def _names(labels: Any) -> tuple[str, ...]:
+    """Of the classes, in their order; scikit-learn keeps them in an array."""
+    try:
+        listed = [] if isinstance(labels, str | Set) else list(labels)
+    except TypeError:  # no list of anything
+        listed = []
+    if len(listed) < 2:
+        raise InputError(f"labels must be a list of two names or more, not {labels!r}")
+    names = tuple(checked_str(str(label), "a label") for label in listed)
+    if len({*names}) < len(names):
+        raise InputError(f"labels must differ from each other: {listed!r}")
+    return names
+
+
 def _gives_margins(f: Callable[[list[Any]], Any]) -> bool:
     """Distances from a border, such as a support vector machine's: no model of chances."""
     is_decision = getattr(f, "__name__", None) == "decision_function"
@@ -181,7 +190,10 @@ def _gives_margins(f: Callable[[list[Any]], Any]) -> bool:
 
 def _briefly(problem: Exception) -> str:
     """The beginning of it: some libraries put every text they were given into their message."""
-    message = str(problem)
+    try:
+        message = str(problem)
+    except Exception as worse:  # of the caller's own kind, too
+        message = f"it cannot be shown, {type(worse).__name__}"
     return message if len(message) <= MAX_LENGTH else f"{message[: MAX_LENGTH - 1].rstrip()}…"
 
 
@@ -192,15 +204,16 @@ def _numbers(n_classes: int) -> tuple[str, ...]:
 def _table(answer: Any, *, texts: list[Text], name: str) -> FloatArray:
     """The function's answer, one row per text."""
     n_texts = len(texts)
-    if hasattr(answer, "detach"):  # a torch tensor, wherever it lives
-        answer = answer.detach().cpu().double()
     try:
+        if hasattr(answer, "detach"):  # a torch tensor, wherever it lives
+            answer = answer.detach().cpu().double()
         table = np.asarray(answer)
         if table.dtype.kind in "cmM":
             raise TypeError(f"these are {table.dtype}")
         table = table.astype(np.float64)
     except Exception as problem:  # whatever the caller's own types raise
-        raise ClassifierError(f"{name} did not return an array of numbers: {problem}") from problem
+        why = _briefly(problem)
+        raise ClassifierError(f"{name} did not return an array of numbers: {why}") from problem
     if table.ndim == 1:
         table = table[:, None]
     if table.ndim != 2 or len(table) != n_texts or not table.size:
