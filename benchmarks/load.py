@@ -18,6 +18,7 @@ import resource
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections import Counter, defaultdict
@@ -260,13 +261,14 @@ def _together(clients: list[Client], tally: Tally, seconds: float) -> None:
 
 def _tried(program: str, port: str, token: str) -> list[str]:
     """Requests made from the description that the server gives of itself."""
-    done = subprocess.run(
-        [
-            program, "run", f"http://127.0.0.1:{port}/api/openapi.json",
-            "--header", f"Authorization: Bearer {token}", "--max-examples", "50",
-            "--checks", "not_a_server_error,response_schema_conformance,content_type_conformance",
-        ], capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    with tempfile.TemporaryDirectory() as folder:  # where it leaves what it remembers
+        done = subprocess.run(
+            [
+                Path(program).absolute(), "run", f"http://127.0.0.1:{port}/api/openapi.json",
+                "--header", f"Authorization: Bearer {token}", "--max-examples", "50", "--checks",
+                "not_a_server_error,response_schema_conformance,content_type_conformance",
+            ], cwd=folder, capture_output=True, text=True, check=False,
+        )  # fmt: skip
     print(done.stdout[-3000:])
     return [] if done.returncode == 0 else ["schemathesis found something"]
 
