@@ -1,7 +1,7 @@
 """The command, as `slalom` and as `python -m slalom`.
 
-While its parts are imported there is nothing to put away: Ctrl-C ends the program as it ends any
-other, without the traceback that Python would print.
+While its parts are imported there is nothing to clean up: Ctrl-C ends the program at once,
+without the traceback that Python would print.
 """
 
 import signal

@@ -102,7 +102,7 @@ def test_the_live_page_asks_the_model(open_page) -> None:
         expect(page.locator(".source")).to_have_count(len(MANY))
         for number in (3, 11):
             page.get_by_label(f"Show source {number}", exact=True).uncheck()
-        expect(page.locator(".told")).to_contain_text("the model was asked (foretold")
+        expect(page.locator(".told")).to_contain_text("(measured; predicted: ")
         assert any("Ben lives" not in asked for asked in writer.asked)
         for scheme in ("light", "dark"):
             page.emulate_media(color_scheme=scheme)

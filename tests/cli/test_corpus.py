@@ -37,7 +37,7 @@ def data(tmp_path):
 def test_it_explains_a_file_and_says_what_it_did(run, data, tmp_path):
     status, out, err = run(data, tmp_path / "out", "--queries", 40, "--id-column", "key")
     assert status == 0
-    assert "6 of 7 texts in" in out
+    assert "6 of 7 texts explained in" in out
     assert "cannot be explained: line 7 (not valid JSON" in err
     assert "could not be explained" not in err  # once is enough
     table = parquet.read_table(tmp_path / "out/part-000000.parquet")
@@ -109,7 +109,7 @@ def test_an_interrupt_keeps_what_is_finished_and_says_how_to_go_on(
     monkeypatch.setattr("slalom.classifiers.load.load", lambda name, **_: broken)
     status, _, err = run(data, tmp_path / "out", "--queries", 40, "--rows-per-file", 4)
     assert status == 130
-    assert "4 texts are explained and kept, of 7: repeat the command to continue" in err
+    assert "4 of 7 texts are explained and kept: repeat the command to continue" in err
     at_hand.clear()
     assert run(data, tmp_path / "out", "--queries", 40)[0] == 0
 
@@ -120,7 +120,7 @@ def test_no_text_at_all_is_an_error(run, tmp_path):
     assert status == 2
     assert (
         err.splitlines()[-1]
-        == "slalom: none of the texts could be explained, of 1; the first: 'text' is empty"
+        == "slalom: none of 1 text could be explained; the first: 'text' is empty"
     )
 
 
@@ -160,7 +160,7 @@ def test_explain_takes_a_table_row_by_row(run_any, data, tmp_path):
     assert (status, "7 texts to explain" in told, out.exists()) == (0, True, False)
     status, told, err = run_any(*line)
     assert status == 0
-    assert "7 texts in" in told
+    assert "7 texts explained in" in told
     assert "line 7 (not valid JSON" in err
     table = parquet.read_table(out)
     assert table.num_rows == 7

@@ -221,7 +221,7 @@ def test_the_table_of_evaluate_fits_where_a_width_is_known(run, data, tmp_path, 
     line = ("evaluate", "--data", str(data), "--out", str(tmp_path / "r"), "--methods", "lime")
     status, out, _ = run(*line, "--queries", "20")
     assert status == 0
-    table = out.partition("All of it")[0]
+    table = out.partition("The whole table")[0]
     assert table.strip()
     assert all(len(row) <= 80 for row in table.splitlines())
     assert "In a wider terminal:" in table

@@ -43,7 +43,7 @@ def test_a_revision_is_of_the_hub_alone(told, command):
 
 def test_a_revision_is_of_one_model_that_runs_here(told):
     said = told("serve", "--model", "a/b", "--model", "a/c", "--revision", "v1")
-    assert said == "slalom: --revision is of one model: start a server for each\n"
+    assert said == "slalom: --revision is for a single model: start a server for each\n"
     behind = ("--base-url", "http://127.0.0.1:1/v1", "--model", "m", "--labels", "a=0,b=1")
     said = told("explain", "a text", *behind, "--revision", "v1")
     assert "--revision is for models that run here, not at --base-url" in said

@@ -9,4 +9,4 @@ def test_signs_that_no_font_has_are_said_once(tmp_path, capfd):
     picture_typed(str(tmp_path / "x.png"))(explanation, ())
     assert (tmp_path / "x.png").exists()
     (said,) = capfd.readouterr().err.splitlines()
-    assert "matplotlib has no font with 5 signs of the text" in said
+    assert "matplotlib has no font for 5 characters of the text" in said

@@ -36,7 +36,7 @@ def test_it_takes_another_port_answers_and_stops_on_ctrl_c(busy_port):
     try:
         assert process.stdout is not None
         told = [process.stdout.readline() for _ in range(3)]
-        assert told[0].startswith(f"Port {busy_port} is busy, taking ")
+        assert told[0].startswith(f"Port {busy_port} is busy, using ")
         address = re.search(r"(http://127\.0\.0\.1:\d+/)\?token=([\w-]{20,})", told[2])
         assert address is not None
         place, token = address.groups()
@@ -61,7 +61,7 @@ def test_without_a_token_only_on_this_machine(capfd):
     with pytest.raises(SystemExit) as ended:
         cli.main(["serve", "--no-token", "--host", "0.0.0.0"])
     assert ended.value.code
-    assert "--no-token is for this machine alone" in capfd.readouterr().err
+    assert "--no-token is for this machine only" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(

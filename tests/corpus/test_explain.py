@@ -157,7 +157,7 @@ def test_a_model_of_the_same_name_with_other_weights_is_refused(data, tmp_path):
     found = diff(RunFolder(tmp_path / "out"), RunFolder(tmp_path / "other"))
     assert found.settings == (
         "model: 'BertForSequenceClassification' has other weights or other code, "
-        "or is asked in another way in B",
+        "or is queried differently in B",
     )
 
 
@@ -329,7 +329,7 @@ def test_every_text_is_asked_on_until_its_errors_are_small(tmp_path):
         alone = slalom.explain(classifier(), row["text"], target="good", max_error=0.05)
         assert row["quality"]["n_queries"] == alone.quality.n_queries
         assert max(row["errors"]["shapley"]) <= 0.05
-        assert "standard errors of at most 0.05" in row["quality"]["notes"][-1]
+        assert "a standard error of at most 0.05" in row["quality"]["notes"][-1]
     with pytest.raises(FileError, match=r"\(max_error was 0\.05, now 0\.1\)"):
         explain_dataset(classifier(), str(data), tmp_path / "out", max_error=0.1)
     with pytest.raises(InputError, match="max_error must be a number above 0"):
@@ -346,7 +346,7 @@ def test_answers_that_vary_are_averaged(data, tmp_path):
         assert row["scores"]["shapley"] == pytest.approx(alone.scores["shapley"], abs=1e-6)
         n_queries, n_repeats = row["quality"]["n_queries"], alone.quality.n_repeats
         assert (n_queries, n_repeats) == (alone.quality.n_queries, 2 * n_queries // 3)
-    with pytest.raises(FileError, match=r"\(repeats was 3, now left open\)"):
+    with pytest.raises(FileError, match=r"\(repeats was 3, now not set\)"):
         explain_dataset(classifier(), str(data), tmp_path / "out", n_queries=QUERIES)
     with pytest.raises(InputError, match="repeats needs a method that only queries"):
         explain_dataset(classifier(), str(data), tmp_path / "in", "attention-mean", repeats=2)

@@ -183,7 +183,7 @@ def test_runs_without_a_common_word_and_open_settings_are_said(tmp_path):
     explain_dataset(classifier(), str(data), tmp_path / "a", n_queries=30)
     explain_dataset(classifier(), str(data), tmp_path / "b", n_queries=30, units="sentence")
     facts = diff(RunFolder(tmp_path / "a"), RunFolder(tmp_path / "b")).facts()
-    assert facts[0] == "units: left open in A, 'sentence' in B"
+    assert facts[0] == "units: not set in A, 'sentence' in B"
     assert facts[1] == "no word is in 3 documents or more of both runs"
 
 

@@ -95,7 +95,7 @@ def test_a_long_text_takes_about_as_long_as_is_bearable():
         assert 2 * 90 <= n_queries <= first[1]["total"] < 450
         notes = " ".join(last[1]["explanation"]["quality"]["notes"])
         assert "instead of" in notes
-        assert "give a number of queries for more" in notes
+        assert "set the number of queries to allow more" in notes
         given = {"text": text, "model": "slow", "n_queries": 200}
         assert "instead of" not in json.dumps(server.ask("/api/explain", given)[1]["quality"])
 

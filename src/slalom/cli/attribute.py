@@ -1,4 +1,4 @@
-"""`slalom attribute`: which sources made a language model say that."""
+"""`slalom attribute`: the sources behind a language model's answer."""
 
 import json
 
@@ -68,7 +68,10 @@ def attribute(
     json_file: str | None,
     html_file: str | None,
 ) -> None:
-    """Find the sources behind a language model's answer: text FILEs, or one per --source."""
+    """Find the sources behind a language model's answer.
+
+    Each source is a text FILE, named as an argument or with --source.
+    """
     written = files_typed(json_file, html_file)
     for name in (*sources, *files):
         check_apart({"--source": name, "--cache": cache, "--json": json_file, "--html": html_file})

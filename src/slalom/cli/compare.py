@@ -1,4 +1,4 @@
-"""`slalom compare`: one text, or one answer of a language model, several methods side by side."""
+"""`slalom compare`: several methods side by side, on one text or one answer of a language model."""
 
 import json
 from collections.abc import Sequence
@@ -60,12 +60,12 @@ COMPARED = "slalom,slalom-fast,lime,kernel-shap,leave-one-out,integrated-gradien
 @BY
 @QUESTION
 @ANSWER
-@click.option("--methods", help=f"Names, or all.  [default: {COMPARED}; of answers {ANSWERS_BY}]")
+@click.option("--methods", help=f"Names, or all.  [default: {COMPARED}; for answers {ANSWERS_BY}]")
 @click.option("--queries", type=COUNT, metavar="N", help="Use at most N queries per method.")
 @click.option(
     "--metrics",
     help="Metrics to compare them by: names, all or none.  "
-    f"[default: {MEASURED}; of answers {ANSWERS_MEASURED}]",
+    f"[default: {MEASURED}; for answers {ANSWERS_MEASURED}]",
 )
 @TARGET
 @UNITS
@@ -152,7 +152,7 @@ def compare(
 def _attributed(
     scorer: "AnswerScorer", methods: "Sequence[Explainer]", n_queries: int | None, seed: int
 ) -> "list[Explanation]":
-    """The sources of an answer by every method that can; none profits from what others asked."""
+    """The sources of an answer by every method that can find them; no cache is shared."""
     from slalom.language.attribute import attributed
 
     found: list[Explanation] = []
@@ -171,7 +171,7 @@ def _explained(
     methods: "Sequence[Explainer]",
     request: "Request",
 ) -> "list[Explanation]":
-    """By every method that can; what the others say goes to standard error."""
+    """Explanations by every method that can give one; errors of the others are printed."""
     from slalom.explainers.execution.driver import explained
     from slalom.explainers.execution.progress import Meter
     from slalom.explainers.execution.steps import Order
@@ -195,7 +195,7 @@ def _explained(
 def _measured(
     classifier: "Classifier", explanations: "Sequence[Explanation]", names: tuple[str, ...]
 ) -> Measured:
-    """Every metric of every method, from one memory; None where a method has no such number."""
+    """Every metric of every method, with shared answers; None where a metric does not apply."""
     from slalom.classifiers.cached import CachedClassifier
     from slalom.metrics.table import METRICS
 

@@ -1,4 +1,4 @@
-"""`slalom corpus`: every row of a table explained, on one machine or many."""
+"""`slalom corpus`: explain every row of a table, on one machine or many."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class UnnamedContext(click.Context):
-    """Of the command that is meant where none is named: help and hints do not name it either."""
+    """The context of the default sub-command, which help and hints leave unnamed."""
 
     @property
     def command_path(self) -> str:
@@ -48,7 +48,7 @@ class UnnamedCommand(click.Command):
 
 
 class CorpusGroup(click.Group):
-    """`report` and `diff` are words of their own; whatever else comes first is an INPUT."""
+    """`report` and `diff` are sub-commands; anything else that comes first is an INPUT."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         named = bool(args) and args[0] in self.commands
@@ -141,10 +141,10 @@ def explain_corpus(
     from slalom.corpus.work import Recipe
     from slalom.explainers.methods import with_max_error
 
-    if more:  # a pattern without quotes, most likely, of which the shell made names
+    if more:  # most likely a pattern without quotes, which the shell expanded
         raise click.UsageError(
-            f"one INPUT and one OUTPUT, not {2 + len(more)} names: for several files name their "
-            "folder, or a pattern in quotes, such as 'data/*.csv'"
+            f"give one INPUT and one OUTPUT, not {2 + len(more)} names: for several files give "
+            "their folder, or a pattern in quotes, such as 'data/*.csv'"
         )
     check_foretold(max_error, dry_run=dry_run)
     chosen_method = with_max_error(method, max_error)
@@ -207,7 +207,7 @@ def explain_table(
 
 
 def _bar(prepared: "Prepared") -> "AbstractContextManager[Show | None]":
-    """Rows done, their rate and the time left, if a person is watching."""
+    """A bar with rows done, their rate and the time left, if a person is watching."""
     from slalom.explainers.execution.progress import Wait, bar
 
     return bar(prepared.n_rows, Wait("explaining", "texts", before=prepared.n_done))
@@ -215,24 +215,22 @@ def _bar(prepared: "Prepared") -> "AbstractContextManager[Show | None]":
 
 @contextmanager
 def _going_on(prepared: "Prepared") -> Iterator[None]:
-    """Whatever ends the work early: what is finished is kept."""
+    """If anything ends the work early, say how much was kept."""
     try:
         yield
     except (KeyboardInterrupt, SlalomError):
         if done := prepared.n_done:
-            kept = "1 text is" if done == 1 else f"{done} texts are"
-            complain(
-                f"{kept} explained and kept, of {prepared.n_rows}: repeat the command to continue"
-            )
+            texts, are = counted(prepared.n_rows, "text"), "is" if done == 1 else "are"
+            complain(f"{done} of {texts} {are} explained and kept: repeat the command to continue")
         raise
 
 
 def _say(summary: "Summary", prepared: "Prepared") -> None:
-    """What is in the folder now, in one line; lines without a text were named before."""
+    """One line about what is in the folder now; broken lines were named before."""
     first = in_typed_words(summary.first_problem or "")
     if summary.n_failed == summary.n_rows:
         raise InputError(
-            f"none of the texts could be explained, of {summary.n_rows}; the first: {first}"
+            f"none of {counted(summary.n_rows, 'text')} could be explained; the first: {first}"
         )
     n_broken = sum(file.n_broken for file in prepared.files)
     if summary.n_failed > n_broken:
@@ -242,7 +240,8 @@ def _say(summary: "Summary", prepared: "Prepared") -> None:
     rows = counted(summary.n_rows, "text")
     explained = f"{summary.n_rows - summary.n_failed} of " if summary.n_failed else ""
     click.echo(
-        f"{explained}{rows} in {summary.folder}: {counted(summary.n_queries, 'query')}, "
+        f"{explained}{rows} explained in {summary.folder}: "
+        f"{counted(summary.n_queries, 'query')}, "
         f"{counted(summary.n_tokens, 'token')}, {summary.seconds:.1f} s"
     )
 

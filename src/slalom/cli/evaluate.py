@@ -1,4 +1,4 @@
-"""`slalom evaluate`: methods measured on many texts or answers, into tables with their cost."""
+"""`slalom evaluate`: tables of the quality and cost of methods on many texts or answers."""
 
 import hashlib
 import os
@@ -50,16 +50,16 @@ MEASURED = "UNI,WIDE,REM,deletion,insertion"
 )
 @MODEL
 @LANGUAGE_MODEL
-@click.option("--methods", help=f"Names, or all.  [default: {EVALUATED}; of answers {ANSWERS_BY}]")
+@click.option("--methods", help=f"Names, or all.  [default: {EVALUATED}; for answers {ANSWERS_BY}]")
 @click.option(
     "--queries",
     default="auto",
     show_default=True,
     metavar="N,M",
-    help="Queries per text, one run for each.",
+    help="Queries per text; one run for each number.",
 )
 @click.option(
-    "--metrics", help=f"Names, or all.  [default: {MEASURED}; of answers {ANSWERS_MEASURED}]"
+    "--metrics", help=f"Names, or all.  [default: {MEASURED}; for answers {ANSWERS_MEASURED}]"
 )
 @click.option("--documents", type=COUNT, metavar="N", help="Only the first N texts.")
 @TARGET
@@ -95,7 +95,10 @@ def evaluate(
     absent: str,
     jobs: int,
 ) -> None:
-    """Measure methods on many texts: Parquet, Markdown and HTML tables with cost."""
+    """Measure the quality and cost of methods on many texts.
+
+    The results are Parquet, Markdown and HTML tables.
+    """
     from slalom.classifiers.base import REMOVE
     from slalom.classifiers.load import language_model as loaded_writer
     from slalom.classifiers.load import load, with_absent
@@ -143,13 +146,13 @@ def evaluate(
 
 @dataclass(frozen=True)
 class Measurement:
-    """What is measured: the lines of a file, by a model."""
+    """What is measured: a model on the lines of a file."""
 
     model: "Classifier | Writer"
     numbers: tuple[int, ...]  # of the lines
     called: str  # "texts" or "answers"
     skipped: "Sequence[SkippedLine]"
-    rows: "Callable[[Collection[Key]], Iterator[Row]]"  # all but those that are done
+    rows: "Callable[[Collection[Key]], Iterator[Row]]"  # all but the given ones
 
 
 def _of_texts(
@@ -175,7 +178,7 @@ def _of_answers(writer: "Writer", path: Path, plan: "Plan", documents: int | Non
 
 
 def _settings(work: Measurement, data: Path, plan: "Plan") -> dict[str, Any]:
-    """What rows of one table must have in common; more methods or documents may come later."""
+    """What all rows of a table must share; methods and documents can be added later."""
     with data.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     return {
@@ -243,7 +246,7 @@ def _report(store: "Store", work: Measurement, plan: "Plan", *, data: Path) -> N
 
 
 def _show_table(rows: "Sequence[Row]", metrics: Sequence[str], folder: Path) -> None:
-    """As much of the report as a terminal has room for."""
+    """As much of the report as the terminal has room for."""
     from rich.console import Console
 
     from slalom.evaluation.rows import table
@@ -251,7 +254,8 @@ def _show_table(rows: "Sequence[Row]", metrics: Sequence[str], folder: Path) -> 
 
     console = Console(highlight=False)
     console.print(fitted_table(*table(rows, metrics), console.width))
-    console.print(f"All of it, with what the columns mean: {folder / 'report.html'}", style="dim")
+    place = folder / "report.html"
+    console.print(f"The whole table, and what its columns mean: {place}", style="dim")
 
 
 def _budgets(typed: str) -> tuple[int | None, ...]:

@@ -1,4 +1,4 @@
-"""`slalom explain`: one text, one method, shown in the terminal, as JSON or as a page."""
+"""`slalom explain`: one text by one method, in the terminal, as JSON or as a page."""
 
 import sys
 from collections.abc import Iterator
@@ -58,7 +58,9 @@ MAX_WIDTH = 100  # columns; longer lines are hard to read
     "--file", "file", metavar="FILE", help="A file with one text, or a table with one text per row."
 )
 @TEXT_COLUMN
-@click.option("--out", metavar="FILE", help="Parquet file for a table's explanations, row by row.")
+@click.option(
+    "--out", metavar="FILE", help="Parquet file for the explanations of a table, one per row."
+)
 @click.option("--words", metavar="FILE", help="Also write one row per word, as .csv or .parquet.")
 @MODEL
 @METHOD
@@ -170,7 +172,7 @@ def explain(
     content, too_long = text_typed(text, file), too_long or "windows"
     if text is not None and is_file_name(text):
         complain(
-            f"{text} is the name of a file and was explained as a text: --file {text} reads it"
+            f"{text} is the name of a file, but was explained as a text: --file {text} reads it"
         )
     columns = _columns(scores)
     with sentences_for_warnings():
@@ -208,7 +210,7 @@ def explain(
                 explanation = explanation.with_pairs(pairs, classifier)
             if counterfactual:
                 turned = explanation.counterfactual(classifier).sentence
-        except SlalomError as failed:  # the explanation stands: it is shown before this is said
+        except SlalomError as failed:  # reported after the explanation, which still holds
             problem = failed
     if json_file is not None:
         write(json_file, _json(explanation))
@@ -234,7 +236,7 @@ def explain(
 def _is_table(
     text: str | None, file: str | None, out: str | None, *, needs_out: bool = True
 ) -> bool:
-    """Whether --file holds one text per row; by its name, as everywhere."""
+    """Whether --file holds one text per row, by its name."""
     named = "" if file is None else file.lower().removesuffix(".gz")
     if text is None and named.endswith(TABLES):
         if out is None and needs_out:
@@ -297,7 +299,7 @@ def _show(view: "TerminalView", turned: str | None) -> None:
 
 @contextmanager
 def _status(doing: str) -> Iterator[None]:
-    """A line on standard error about what is going on, if a person is watching."""
+    """A line on standard error about what is being done, if a person is watching."""
     if not sys.stderr.isatty():
         yield
         return

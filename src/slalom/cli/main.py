@@ -1,7 +1,7 @@
-"""The command itself: which sub-commands there are, and how errors end it.
+"""The command itself: its sub-commands, and how errors end it.
 
-Wrong use ends with one sentence on standard error and status 2; nothing is imported before it
-is needed, so that `slalom --help` answers at once.
+Wrong use ends with one sentence on standard error and status 2. Modules are imported only when
+needed, so that `slalom --help` answers at once.
 """
 
 import errno
@@ -24,11 +24,11 @@ from slalom.cli.typed import complain, write_what_fits
 from slalom.errors import SlalomError
 
 WRONG_USE, INTERRUPTED, TERMINATED, PIPE_CLOSED = 2, 130, 143, 1
-FULL = (errno.ENOSPC, errno.EDQUOT)  # files say so themselves: this is standard output
+FULL = (errno.ENOSPC, errno.EDQUOT)  # of standard output: errors of files are caught elsewhere
 
 
 class Terminated(KeyboardInterrupt):
-    """The system asks the program to end, which it does as after Ctrl-C: workers end with it."""
+    """SIGTERM; handled like Ctrl-C, so that workers end too."""
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         status = WRONG_USE
     except (click.Abort, KeyboardInterrupt) as problem:
         status = TERMINATED if isinstance(problem.__cause__, Terminated) else INTERRUPTED
-    except BrokenPipeError:  # the reader has seen enough
+    except BrokenPipeError:  # whoever was reading has stopped
         _drop_output()
         status = PIPE_CLOSED
     except OSError as problem:
@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def _open_what_is_closed() -> None:
-    """A stream that the caller closed leads nowhere; else the next file would take its place."""
+    """Replace streams that the caller closed; else the next open file would take their number."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115
@@ -76,7 +76,7 @@ def _terminate(*_: object) -> NoReturn:
 
 
 def _drop_output() -> None:
-    """What is still to be written has no reader: Python must not try again as it ends."""
+    """Nobody reads what is still buffered: Python must not try to write it as it ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -1,4 +1,4 @@
-"""What was typed about the model: one that runs here, or one behind an address."""
+"""Options about the model, which runs here or behind an address."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ OPTIONS = (
 
 @dataclass(frozen=True)
 class TypedModel:
-    """What was typed about the model."""
+    """The options about the model, as typed."""
 
     name: str | None
     device: str | None
@@ -51,7 +51,7 @@ class TypedModel:
     absent: str = "remove"
 
     def classifier(self) -> "Classifier":
-        """A model that runs here, or one behind an address."""
+        """The classifier that they describe."""
         from slalom.classifiers.load import with_absent
 
         return with_absent(self._loaded(), self.absent)
@@ -90,14 +90,14 @@ class TypedModel:
 
 
 def model_options(command: Command) -> Command:
-    """What a TypedModel is made of besides --model, as options in this order."""
+    """Add the options of a TypedModel, --model aside, in this order."""
     for option in reversed(OPTIONS):
         command = option(command)
     return command
 
 
 def labels_typed(typed: str | None) -> dict[str, str] | None:
-    """neg=0,pos=1: labels and what the model answers for them; an answer may be the label."""
+    """neg=0,pos=1: labels and the model's answers for them; by default the label itself."""
     if typed is None:
         return None
     pairs = [part.partition("=") for part in typed.split(",")]

@@ -1,4 +1,4 @@
-"""What was typed about a picture: found out before the work whether it can be drawn."""
+"""The --plot option: checks before the work whether the picture can be drawn."""
 
 import warnings
 from collections.abc import Callable, Sequence
@@ -16,7 +16,7 @@ Draw = Callable[["Explanation", Sequence[str]], None]
 
 
 def picture_typed(name: str) -> Draw:
-    """Draws bars of the first of the scores into a .png, .svg or .pdf file."""
+    """A function that draws bars of the first score into a .png, .svg or .pdf file."""
     kind = Path(name).suffix.lstrip(".").lower()
     if kind not in ("png", "svg", "pdf"):
         raise InputError(f"cannot draw {name}: give a file that ends in .png, .svg or .pdf")
@@ -36,11 +36,11 @@ def picture_typed(name: str) -> Draw:
 
 
 def _say(name: str, caught: "Sequence[warnings.WarningMessage]") -> None:
-    """One sentence for all signs that no font has; other warnings as they are."""
+    """One sentence for all characters that no font has; other warnings as they are."""
     lacking = {str(one.message) for one in caught if str(one.message).startswith("Glyph ")}
     if lacking:
-        signs = counted(len(lacking), "sign")
-        complain(f"matplotlib has no font with {signs} of the text: {name} has boxes instead")
+        signs = counted(len(lacking), "character")
+        complain(f"matplotlib has no font for {signs} of the text: {name} shows boxes instead")
     for one in caught:
         if str(one.message) not in lacking:
             warnings.showwarning(one.message, one.category, one.filename, one.lineno)

@@ -1,4 +1,4 @@
-"""`slalom serve`: the live page, on this machine unless told otherwise."""
+"""`slalom serve`: the live page, by default for this machine only."""
 
 import secrets
 import webbrowser
@@ -45,12 +45,12 @@ NEEDED = {"torch": "hf", "starlette": "web", "uvicorn": "web"}  # modules and th
     metavar="N",
     default=8421,
     show_default=True,
-    help="If it is busy, another one is used.",
+    help="Port to listen on; if it is busy, another one is used.",
 )
 @click.option(
     "--no-token",
     is_flag=True,
-    help="Require no token: any program and user of this machine can then open the page.",
+    help="Require no token; any program or user on this machine can then open the page.",
 )
 @click.option("--no-browser", is_flag=True, help="Do not open the page.")
 def serve(
@@ -70,13 +70,13 @@ def serve(
     from slalom.web.server import Address, app, listening, run
 
     if language_model is not None and models:
-        raise InputError("--model and --language-model are two pages: start a server for each")
+        raise InputError("--model and --language-model need a server each: start two")
     if no_token and host not in LOOPBACK:
-        raise InputError("--no-token is for this machine alone: leave it out, or --host")
+        raise InputError("--no-token is for this machine only: leave out --no-token or --host")
     token = None if no_token else secrets.token_urlsafe(16)
     taken, address = listening(Address(host, port, token))
     if port not in (0, address.port):
-        click.echo(f"Port {port} is busy, taking {address.port}.")
+        click.echo(f"Port {port} is busy, using {address.port}.")
     with taken:
         click.echo("Loading the model …")
         if language_model is None:
@@ -95,7 +95,7 @@ def serve(
 
 
 def _check_extras() -> None:
-    """All that is missing in one sentence, rather than one extra after the other."""
+    """Name all missing extras at once, rather than one after the other."""
     missing = {module: extra for module, extra in NEEDED.items() if find_spec(module) is None}
     if missing:
         raise MissingExtraError(", ".join(missing), ",".join(dict.fromkeys(missing.values())))
@@ -114,7 +114,7 @@ def _loaded(names: tuple[str, ...], device: str | None, revision: str | None) ->
 
     given = tuple(dict.fromkeys(names)) or (BUNDLED,)
     if revision is not None and len(given) > 1:
-        raise InputError("--revision is of one model: start a server for each")
+        raise InputError("--revision is for a single model: start a server for each")
 
     def loaded(name: str) -> Model:
         at = None if name == BUNDLED else name

@@ -1,6 +1,6 @@
-"""What every command reads and writes in the same way: counts, targets, texts, files, complaints.
+"""What all commands share: options, targets, texts, files, complaints.
 
-Knows what can be typed on a command line, nothing of what is done with it.
+Knows what can be typed on a command line, and nothing of what is done with it.
 """
 
 import codecs
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     from slalom.explainers.base import Explainer
 
 STANDARD = "-"  # standard input or output
-OPTIONS = {"n_queries": "--queries", "n_samples": "--samples"}  # where they are named differently
-PLAINER = {  # for terminals and pipes that lack a sign
+OPTIONS = {"n_queries": "--queries", "n_samples": "--samples"}  # named differently in the library
+PLAINER = {  # for terminals and pipes whose encoding lacks a character
     **dict.fromkeys("−–—", "-"),
     **dict.fromkeys("“”", '"'),
     **{"’": "'", "±": "+-", "×": "x", "²": "2", "·": "|", "…": "...", "→": "->", "←": "<-"},
     **{"≤": "<=", "≥": ">=", "\u202f": " "},
 }
-STORED = re.compile(  # settings in sentences that were written down by the library
+STORED = re.compile(  # settings in sentences that the library stored
     r'\b(too_long|units|cache|n_samples)="?(\w+)"?|\b(n_queries|base_url|max_error|repeats)\b'
 )
 MAX_BYTES = 2**24  # of a text or a source
@@ -83,7 +83,7 @@ SOURCE = click.option(
     "sources",
     multiple=True,
     metavar="FILE",
-    help="A text file; give one option for each document. One alone is cut into sentences.",
+    help="A text file; repeat the option for several. A single one is cut into sentences.",
 )
 QUESTION = click.option(
     "--question", default="", help="The question for the model.  [default: a request for a summary]"
@@ -92,11 +92,11 @@ ANSWER = click.option("--answer", help="The answer to explain.  [default: what t
 BY = click.option(
     "--by",
     type=click.Choice(["sentence", "paragraph", "word"]),
-    help="Cut every document further.",
+    help="Cut every document into smaller sources.",
 )
 QUERIES = click.option("--queries", type=COUNT, metavar="N", help="Use at most N queries.")
 CACHE = click.option(
-    "--cache", metavar="FILE", help="Keep answers in this file, so that none is paid for twice."
+    "--cache", metavar="FILE", help="Keep answers in this file, so that no query is paid for twice."
 )
 JSON = click.option(
     "--json", "json_file", metavar="FILE", help="Write the explanation; - for standard output."
@@ -121,9 +121,9 @@ SEED = click.option(
 )
 TARGET = click.option("--target", help="A label or its number.  [default: the predicted class]")
 WAYS = click.Choice(["error", "truncate", "windows"])
-LONGER = "What to do with a text that is longer than the model can read."
+LONGER = "What to do with a text longer than the model can read."
 TOO_LONG = click.option("--too-long", type=WAYS, default="error", show_default=True, help=LONGER)
-TOO_LONG_ALONE = click.option(  # one text: an answer that takes longer is better than none
+TOO_LONG_ALONE = click.option(  # one text: a slow answer is better than none
     "--too-long", type=WAYS, default="windows", show_default=True, help=LONGER
 )
 ABSENT = click.option(
@@ -131,7 +131,7 @@ ABSENT = click.option(
     metavar="HOW",
     default="remove",
     show_default=True,
-    help="What becomes of absent words: remove, mask, or a text that replaces them.",
+    help="What happens to absent words: remove, mask, or a text to put in their place.",
 )
 UNITS = click.option(
     "--units",
@@ -141,7 +141,7 @@ UNITS = click.option(
 
 
 def complain(sentence: object) -> None:
-    """One line on standard error, in the words of the command line."""
+    """One line on standard error, with parameters named as options."""
     message = sentence.message(as_typed) if isinstance(sentence, SlalomError) else str(sentence)
     if not message.isprintable():
         from slalom.document import visible
@@ -151,7 +151,7 @@ def complain(sentence: object) -> None:
 
 
 def write_what_fits(*streams: Any) -> None:
-    """A plainer sign stands for one that a stream cannot write: a minus must not be lost."""
+    """Replace characters that a stream cannot encode by plainer ones: no minus may be lost."""
     codecs.register_error("slalom", _plainer)
     for stream in streams:
         if hasattr(stream, "reconfigure"):
@@ -172,19 +172,19 @@ def as_typed(setting: Setting) -> str:
 
 
 def in_typed_words(sentence: str) -> str:
-    """A sentence that was stored in the words of the library, with options as they are typed."""
+    """A sentence that the library stored, with its parameters named as options."""
     return STORED.sub(lambda found: as_typed(Setting(found[1] or found[3], found[2])), sentence)
 
 
 def target_typed(target: str | None, labels: Sequence[str]) -> str | int | None:
-    """A number is an index, unless a label looks just like it."""
+    """A number is an index, unless it is also a label."""
     if target is not None and target not in labels and target.isdecimal():
         return int(target)
     return target
 
 
 def text_typed(text: str | None, file: str | None) -> str:
-    """The text as it is; the line end that closes a file is not part of it."""
+    """The text as it is, without the newline at the end of a file."""
     if text not in (None, STANDARD) and file is None:
         return _decoded(str(text).encode("utf-8", "surrogateescape"))
     content = _file_bytes(Path(file)) if file is not None and text is None else _piped(text, file)
@@ -200,7 +200,7 @@ def sources_typed(names: Sequence[str]) -> str | list[tuple[str, str]]:
 
 
 def _piped(text: str | None, file: str | None) -> bytes:
-    """What is piped in needs no -, but there must be something in the pipe."""
+    """Piped input needs no -, but must not be empty."""
     if text == STANDARD and file is None:
         return _bytes_of_text(sys.stdin.buffer)
     piped = b"" if text or file or sys.stdin.isatty() else _bytes_of_text(sys.stdin.buffer)
@@ -250,7 +250,7 @@ def files_typed(json_file: str | None, html_file: str | None) -> list[str]:
 
 
 def check_apart(files: Mapping[str, str | None]) -> None:
-    """What one option writes must not be what another reads or writes."""
+    """No option may write a file that another one reads or writes."""
     options: dict[Path, str] = {}
     for option, name in files.items():
         if name is None or name == STANDARD or is_device(place := resolved(name)):
@@ -265,13 +265,13 @@ def check_apart(files: Mapping[str, str | None]) -> None:
 def check_foretold(max_error: float | None, *, dry_run: bool) -> None:
     if dry_run and max_error is not None:
         raise click.UsageError(
-            "how many queries --max-error needs is found while running: --queries limits it, a dry "
-            "run cannot estimate it"
+            "a dry run cannot estimate how many queries --max-error needs, which shows only while "
+            "running: limit them with --queries"
         )
 
 
 def check_writable(name: str) -> None:
-    """Find out before the work, not after it, that a result has nowhere to go."""
+    """Fail before the work, not after it, if the result cannot be written."""
     path = Path(name)
     if name == STANDARD or is_device(path):
         return
@@ -292,7 +292,7 @@ def write(name: str, content: str) -> None:
 
 
 def names_typed(typed: str | None, known: Any, what: str) -> tuple[str, ...]:
-    """Names with commas between; `all` stands for every known one."""
+    """Names separated by commas, or `all`."""
     if typed is None:
         return ()
     if typed == "all":
@@ -310,15 +310,15 @@ def names_typed(typed: str | None, known: Any, what: str) -> tuple[str, ...]:
 
 
 def is_file_name(text: str) -> bool:
-    """Whether a text is the name of a file that exists, most likely by mistake."""
+    """Whether a text is the name of an existing file, probably by mistake."""
     try:
         return len(text) < MAX_NAME and "\n" not in text and Path(text).is_file()
-    except (OSError, ValueError):  # no name that a file can have
+    except (OSError, ValueError):  # not a possible file name
         return False
 
 
 def check_words(name: str | None) -> None:
-    """Where one row per word goes; found out before the work."""
+    """Fail before the work if --words cannot be written."""
     if name is None:
         return
     if Path(name).suffix.lower() not in (".csv", ".parquet"):
@@ -327,7 +327,7 @@ def check_words(name: str | None) -> None:
 
 
 def console_for_results() -> "Console":
-    """Standard output as wide as it is; a pipe or a file has room for everything."""
+    """Standard output at its own width; a pipe or a file has room for everything."""
     from rich.console import Console
 
     width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else WIDE
@@ -343,7 +343,7 @@ def methods_typed(typed: str) -> "tuple[Explainer, ...]":
 def check_language_model(
     name: str | None, answers: Mapping[str, object], texts: Mapping[str, object]
 ) -> None:
-    """Options of answers come with --language-model, those of texts without."""
+    """Options for answers need --language-model, those for texts exclude it."""
     for option in [option for option, value in (texts if name else answers).items() if value]:
         one, other = ("texts", "leave out") if name else ("answers", "give")
         raise click.UsageError(f"{option} is for {one}: {other} --language-model")
@@ -359,7 +359,7 @@ def one_class_typed(target: str | None, labels: Sequence[str]) -> str | int | No
 
 @contextmanager
 def progress_bar(total: int, done: int) -> Iterator[Callable[[], None]]:
-    """A bar while the work lasts, if a person is watching; one call for each that is finished."""
+    """A bar, if a person is watching; call what it yields once for each explanation finished."""
     from slalom.explainers.execution.progress import Wait, bar
 
     with bar(total, Wait("measuring", "explanations", before=done)) as show:
@@ -375,7 +375,7 @@ def progress_bar(total: int, done: int) -> Iterator[Callable[[], None]]:
 
 @contextmanager
 def sentences_for_warnings() -> Iterator[None]:
-    """Say each of slalom's warnings as a sentence, after the work."""
+    """Print each of slalom's warnings as a sentence, after the work."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", SlalomWarning)
         yield

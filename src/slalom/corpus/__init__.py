@@ -1,3 +1,3 @@
-"""A corpus explained: files in, Parquet out, on one machine or many, resumed where it stopped."""
+"""Explain a corpus: from files to Parquet, on one machine or many; interrupted runs resume."""
 
 from slalom.corpus.explain import explain_dataset as explain_dataset

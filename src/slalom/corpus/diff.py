@@ -1,8 +1,7 @@
-"""Two runs beside each other: two models on one corpus, or one model on two corpora.
+"""Compare two runs: two models on one corpus, or one model on two corpora.
 
-Words are compared by their mean effects: first comes the largest difference that is left when
-two of its standard errors are taken off. Where both runs read the same input, documents are
-compared too, row by row.
+Words are compared by their mean effects and sorted by the difference less two of its standard
+errors. If both runs read the same input, documents are compared too, row by row.
 """
 
 from collections.abc import Iterator
@@ -28,7 +27,7 @@ N_SHOWN = 30
 
 @dataclass(frozen=True)
 class WordDifference:
-    """What a word does in two runs, in the mean over documents."""
+    """The mean effect of a word in two runs."""
 
     word: str
     first: float
@@ -40,7 +39,7 @@ class WordDifference:
 
 @dataclass(frozen=True)
 class Moved:
-    """A document that two models see differently."""
+    """A document that two models score differently."""
 
     rows: tuple[dict[str, Any], dict[str, Any]]
 
@@ -63,15 +62,15 @@ class Diff:
     """What differs between two runs."""
 
     settings: tuple[str, ...]
-    words: tuple[WordDifference, ...]  # the largest sure difference first
+    words: tuple[WordDifference, ...]  # the largest clear difference first
     n_words: int  # that could be compared
     n_documents: int  # that could be compared; 0: the inputs differ
-    n_flipped: int  # on the other side of even odds
+    n_flipped: int  # on the other side of even odds in B
     moved: tuple[Moved, ...]  # the farthest first
     effect: str  # the score that both runs have
 
     def facts(self) -> list[str]:
-        """What to know, in sentences."""
+        """The differences in sentences."""
         lines = [*self.settings] or ["the same settings"]
         lines.append(self._words_in_words())
         if self.n_documents:
@@ -186,7 +185,7 @@ def _words(first: Survey, second: Survey) -> tuple[tuple[WordDifference, ...], i
 
 
 def _documents(first: RunFolder, second: RunFolder) -> tuple[int, int, tuple[Moved, ...]]:
-    """How many both have, how many changed sides, and which moved most; held are only those."""
+    """How many documents both have, how many changed sides, and those that moved most."""
     n_documents = n_flipped = 0
 
     def apart() -> Iterator[Moved]:
@@ -194,7 +193,7 @@ def _documents(first: RunFolder, second: RunFolder) -> tuple[int, int, tuple[Mov
         for rows in zip_longest(_rows(first), _rows(second)):  # both in the input's order
             if None in rows:
                 lost = first if rows[0] is None else second
-                raise FileError(f"{lost.path} has lost rows: finish it by the command that made it")
+                raise FileError(f"{lost.path} has lost rows: repeat the command that made it")
             if any(row["problem"] is not None for row in rows):
                 continue
             one = Moved(rows)

@@ -1,9 +1,8 @@
 """`explain_dataset`: the one call behind `slalom corpus` and `slalom explain --file`.
 
-What a run will cost is estimated from a few of its documents; nothing is asked. A small corpus
-becomes one Parquet file without a folder to look after: until it is finished the work lies in a
-hidden folder beside it, so that the same command goes on after an interrupt; then the folder goes
-and the file is there as a whole.
+The cost of a run is estimated from a few of its documents, without queries. A small corpus becomes
+a single Parquet file: unfinished work is kept in a hidden folder beside it, so that the same
+command resumes it; the folder is removed when the file is complete.
 """
 
 import json
@@ -47,13 +46,13 @@ from slalom.records import Record, parquet_file
 from slalom.tables import arrow, reading
 
 ENGINES = ("local", "ray")
-SETTINGS = b"slalom.settings"  # the key under which a single file holds what was asked
+SETTINGS = b"slalom.settings"  # the key under which a single file holds its settings
 OnProgress = Callable[[int, int], None]  # rows done, rows in all
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """What is read, where it goes, and which columns are what."""
+    """Input, output and the columns to read."""
 
     input: str
     output: Path
@@ -64,14 +63,14 @@ class Dataset:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A run that agrees with its folder, nothing written or asked yet."""
+    """A run that fits its folder, before anything is written or queried."""
 
     work: ShardWork
     files: list[Indexed]
     shards: list[Shard]
     settings: dict[str, Any]
     rows_per_file: int
-    plan: dict[str, Any]  # what spares a later run the reading through
+    plan: dict[str, Any]  # saves a later run from reading all input again
 
     @property
     def n_rows(self) -> int:
@@ -84,7 +83,7 @@ class Prepared:
 
     @property
     def n_done(self) -> int:
-        """Rows that no one has to explain any more."""
+        """Rows that are explained already."""
         finished = self.n_rows - sum(shard.n_rows for shard in self.left)
         return finished + self.work.folder.rows_at_work()
 
@@ -112,10 +111,10 @@ def explain_dataset(
     """Explain every row of JSON lines, CSV or Parquet files into a folder of Parquet files.
 
     `classifier` is what `slalom.explain` takes, or the name of a model, which every worker
-    then loads itself onto `device`; None is the bundled one. The same call on the same folder
-    finishes what an earlier one has left, and asks nothing again. With `max_error` every text
-    is asked on until its errors are so small, `n_queries` at most; with `repeats` every query is
-    asked so often, and answers are means.
+    then loads onto `device`; None is the bundled one. The same call on the same folder resumes an
+    interrupted run and repeats no query. With `max_error`, each text is queried until its errors
+    are that small, up to `n_queries`; with `repeats`, each query is made that often, and answers
+    are averaged.
     """
     make, on_gpu = _maker(classifier, device)
     chosen = engine_named(engine, make, workers, on_gpu=on_gpu)
@@ -128,7 +127,7 @@ def explain_dataset(
 
 
 def engine_named(name: str, make: Make, workers: int, *, on_gpu: bool = False) -> Engine:
-    """Where the work is done, by the name that people type."""
+    """The engine of this name: where the work is done."""
     if name not in ENGINES:
         raise UnknownNameError("engine", name, ENGINES)
     if workers < 1:
@@ -154,9 +153,9 @@ def prepare(
     engine: Engine,
     each_its_own: bool = False,
 ) -> Prepared:
-    """Read the input through, and find out whether the folder is of the same run.
+    """Read all input and check that the folder belongs to the same run.
 
-    `each_its_own` lets the target be "predicted": each row's own class.
+    `each_its_own` allows the target "predicted": each row's own class.
     """
     arrow()
     checked_repeats(recipe.repeats, recipe.method)
@@ -177,7 +176,7 @@ def prepare(
 
 
 def finish(prepared: Prepared, engine: Engine, on_progress: OnProgress | None = None) -> Summary:
-    """Do what is left, and add up."""
+    """Do the remaining work and add up the results."""
     folder = prepared.work.folder
     folder.open()
     with folder.alone():
@@ -206,7 +205,7 @@ def is_gpu(device: str | None) -> bool:
 
 
 def _maker(classifier: Any, device: str | None) -> tuple[Make, bool]:
-    """How every worker gets its classifier, and whether it takes a GPU."""
+    """How every worker gets its classifier, and whether it uses a GPU."""
     if classifier is None or isinstance(classifier, str):
         return _Load(classifier, device), is_gpu(device)
     if device is not None:
@@ -218,7 +217,7 @@ def _maker(classifier: Any, device: str | None) -> tuple[Make, bool]:
 
 @dataclass(frozen=True)
 class _Load:
-    """A model by its name, loaded by whoever needs it."""
+    """A model by its name, loaded where it is used."""
 
     name: str | None
     device: str | None
@@ -229,7 +228,7 @@ class _Load:
 
 @dataclass(frozen=True)
 class _Given:
-    """A classifier that the caller has; it travels to other workers by pickle."""
+    """The caller's classifier; it reaches other workers by pickle."""
 
     classifier: Any
 
@@ -237,12 +236,12 @@ class _Given:
         return as_classifier(self.classifier)
 
 
-SAMPLE = 20  # documents that are rehearsed, or a few more
+SAMPLE = 20  # documents that are rehearsed, at least if there are so many
 
 
 @dataclass(frozen=True)
 class RunCost:
-    """Means over the documents rehearsed, times the rows that are left."""
+    """Mean cost of the rehearsed documents, and the number of rows left."""
 
     n_rows: int
     n_sampled: int
@@ -267,12 +266,12 @@ class RunCost:
 
 
 def _rounded(n: float) -> str:
-    """Three digits, the others 0."""
+    """Rounded to three digits."""
     return grouped(round(float(f"{n:.3g}")))
 
 
 def _spread(left: Sequence[Shard]) -> Iterator[Record]:
-    """Some rows of some shards, at even distances: rows may be in order of their length."""
+    """Some rows of some shards, evenly spaced, because rows may be sorted by length."""
     shards = left[:: max(1, len(left) // SAMPLE)]
     step = max(1, sum(shard.n_rows for shard in shards) // SAMPLE)
     rows = chain.from_iterable(shard.records() for shard in shards)
@@ -282,7 +281,7 @@ def _spread(left: Sequence[Shard]) -> Iterator[Record]:
 def cost_of(
     classifier: Classifier, recipe: Recipe, layout: RowLayout, *, left: Sequence[Shard]
 ) -> RunCost:
-    """Rehearse documents spread over the input."""
+    """The cost estimated from documents spread over the input."""
     n_rows = sum(shard.n_rows for shard in left)
     costs: list[Cost] = []
     for record in _spread(left):
@@ -306,7 +305,7 @@ def cost_of(
 def prepare_file(
     make: Make, dataset: Dataset, recipe: Recipe, *, target: TargetName, engine: Engine
 ) -> Prepared:
-    """As for a folder; `dataset.output` is the file. One of another run is refused."""
+    """`prepare` for a single file, `dataset.output`; a file of another run is refused."""
     arrow()
     out = dataset.output
     if out.is_dir():
@@ -323,10 +322,10 @@ def prepare_file(
 def finish_file(
     prepared: Prepared, out: Path, engine: Engine, on_progress: OnProgress | None = None
 ) -> Summary | None:
-    """Do what is left and put the file in its place; None: it was there already."""
+    """Do the remaining work and write the file; None: it existed already."""
     folder = prepared.work.folder
     if out.exists():
-        shutil.rmtree(folder.path, ignore_errors=True)  # of a run that was killed at its very end
+        shutil.rmtree(folder.path, ignore_errors=True)  # left by a run killed at its very end
         return None
     summary = finish(prepared, engine, on_progress)
     _join(folder, out, prepared.settings)

@@ -1,13 +1,13 @@
-"""The folder of a run, complete at every moment whoever is killed; the columns of what lies in it.
+"""The folder of a run, consistent whoever is killed, and the columns of its files.
 
-    OUTPUT/part-000000.parquet   rows of documents, one file per shard; there when it is finished
-    OUTPUT/run.json              what all rows have in common; another run is refused
-    OUTPUT/.slalom/pieces/       what is finished of shards at work: nothing is asked twice
+    OUTPUT/part-000000.parquet   rows of documents, one file per finished shard
+    OUTPUT/run.json              settings that all rows share; another run is refused
+    OUTPUT/.slalom/pieces/       finished parts of unfinished shards: no query is made twice
     OUTPUT/.slalom/words/        sums per word, one file per shard
 
-Every file is written beside its place and moved there whole, so a name that exists is a
-promise kept. Two workers on one shard write the same; the later one replaces the earlier. A row of
-the output says which row of the input it is, what came with it, and what was found out.
+Every file is written under a temporary name and then moved, so that a file that exists is complete.
+Two workers on one shard write the same content; the later one replaces the earlier. A row of the
+output holds the place of its row in the input, the other columns of that row, and the explanation.
 """
 
 import json
@@ -33,7 +33,7 @@ FORMAT, VERSION = "slalom-corpus", 1
 
 @dataclass(frozen=True)
 class RunFolder:
-    """Where the files of a run lie; knows names, not what is in them."""
+    """Where the files of a run are; knows their names, not their content."""
 
     path: Path
 
@@ -51,7 +51,7 @@ class RunFolder:
         return self.hidden / "pieces" / name
 
     def finished(self) -> set[str]:
-        """Names of the shards that are there."""
+        """Names of the finished shards."""
         return {path.stem for path in self.path.glob("part-*.parquet")}
 
     def holds_rows(self) -> bool:
@@ -59,7 +59,7 @@ class RunFolder:
         return bool(self.finished()) or any((self.hidden / "pieces").glob("*/*.arrow"))
 
     def finished_pieces(self, name: str) -> list[tuple[Path, int]]:
-        """The unbroken row of pieces from the shard's beginning, each with its rows."""
+        """The pieces from the shard's beginning without a gap, each with its number of rows."""
         folder, found, begin = self.pieces(name), [], 0
         lengths: dict[int, int] = {}
         for path in folder.glob("[0-9]*-*.arrow") if folder.is_dir() else ():
@@ -71,7 +71,7 @@ class RunFolder:
         return found
 
     def rows_at_work(self) -> int:
-        """Rows of unfinished shards that are done already."""
+        """Explained rows of unfinished shards."""
         folder = self.hidden / "pieces"
         names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
         at_work = [name for name in names if not self.shard(name).exists()]
@@ -82,11 +82,11 @@ class RunFolder:
         if folder.is_dir():
             for path in folder.iterdir():
                 path.unlink(missing_ok=True)
-            with suppress(OSError):  # another worker may be writing the same
+            with suppress(OSError):  # another worker may be writing there
                 folder.rmdir()
 
     def settings(self) -> dict[str, Any] | None:
-        """What an earlier run wrote down; None: there was none."""
+        """What an earlier run stored; None: there was none."""
         path = self.path / RUN
         try:
             record = json.loads(path.read_text(encoding="utf-8"))
@@ -115,7 +115,7 @@ class RunFolder:
         """Make the folders, unless they hold something else."""
         if not (self.path / RUN).exists() and any(self.path.glob("*.parquet")):
             raise FileError(
-                f"{self.path} holds Parquet files but no {RUN}: they belong to something "
+                f"{self.path} holds Parquet files but no {RUN}, so they belong to something "
                 "else: name another folder"
             )
         try:
@@ -126,13 +126,13 @@ class RunFolder:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """One run at a time; the lock goes with the process, however that ends."""
+        """Lock the folder for one run at a time; the lock ends with the process."""
         try:
             file = (self.hidden / "lock").open("w")
         except OSError as problem:
             raise self.unwritable(problem) from problem
         with file:
-            with suppress(OSError):  # without locks two runs cost time but do no harm
+            with suppress(OSError):  # without locks, two runs waste time but do no harm
                 if not locked(file):
                     raise FileError(
                         f"another run is writing to {self.path}: wait until it finishes, or stop it"
@@ -141,7 +141,7 @@ class RunFolder:
             yield
 
     def _clear(self) -> None:
-        """Away with what the killed left half written, and with pieces of finished shards."""
+        """Remove half-written files of killed runs, and pieces of finished shards."""
         for folder in (self.path, self.hidden):
             for path in folder.glob(f".{PREFIX}*{SUFFIX}"):
                 path.unlink(missing_ok=True)
@@ -150,8 +150,8 @@ class RunFolder:
                 self.drop_pieces(folder.name)
 
     def write(self, path: Path, fill: Callable[[IO[bytes]], None]) -> None:
-        """A file that is there as a whole or not at all."""
-        with suppress(OSError):  # whatever it is, the file cannot be written either
+        """Write a file completely or not at all."""
+        with suppress(OSError):  # then the file cannot be written either, which is reported
             path.parent.mkdir(exist_ok=True)
         write_by(path, fill, temporary=self.hidden)
 
@@ -164,7 +164,7 @@ OWN = ("id", "source", "line")
 
 @dataclass(frozen=True)
 class Carried:
-    """A column of the input that comes out again."""
+    """A column of the input that is copied to the output."""
 
     name: str
     kind: str  # of its cells: bool, int, float, string or json
@@ -178,7 +178,7 @@ class RowLayout:
     text_column: str
     id_column: str | None
     carried: tuple[Carried, ...]
-    folder: Path  # of all files: a row without a name is called by its file's path from there
+    folder: Path  # of all files: rows without an id are named by their file's path from here
 
     def schema(self) -> Any:
         pa = arrow()
@@ -188,7 +188,7 @@ class RowLayout:
         return pa.schema([*own, *carried, *document_schema()])
 
     def text(self, record: Record) -> Text:
-        """The text of a row, or an InputError that says why there is none."""
+        """The text of a row; an InputError says why there is none."""
         if problem := problem_of(record, self.text_column):
             raise InputError(problem)
         text = record.cells[self.text_column]
@@ -212,7 +212,7 @@ class RowLayout:
 def layout_of(
     columns: Mapping[str, str], text_column: str, id_column: str | None, *, folder: Path
 ) -> RowLayout:
-    """Without an `id` named, a column of that name is taken; the text is not kept twice."""
+    """The layout of the output; without an id column named, `id` is used if there is one."""
     named = id_column or ("id" if "id" in columns else None)
     carried = tuple(
         Carried(name, kind, _output_name(name, columns))
@@ -223,7 +223,7 @@ def layout_of(
 
 
 def _output_name(name: str, columns: Mapping[str, str]) -> str:
-    """The column's own name, unless the output has one of that name."""
+    """The column's own name, prefixed if the output has a column of that name."""
     found = name
     while found in OWN or found in document_schema().names or (found != name and found in columns):
         found = f"input_{found}"

@@ -1,9 +1,8 @@
-"""What is to be read: which files, how many rows, where to cut them into shards.
+"""The input: which files, how many rows, where to cut them into shards.
 
-Every file is read once before the work begins, so that a missing column, a broken line and
-the number of rows are known in time, and so that a later run can tell that the input changed.
-A *shard* is a stretch of rows of one file that becomes one Parquet file; its number follows
-from the input and the size alone, never from who works on it.
+Every file is read once before the work begins, so that missing columns, broken lines and the number
+of rows are known in time, and a later run notices if the input changed. A *shard* is a range of
+rows of one file that becomes one Parquet file; its number depends only on the input and the size.
 """
 
 import glob
@@ -29,8 +28,8 @@ from slalom.records import (
     read_records,
 )
 
-MAX_MARKS = 256  # places remembered per file; beyond, every second one is forgotten
-MAX_STEP = 512  # rows between two places: shards of large files are cut there and nowhere else
+MAX_MARKS = 256  # positions remembered per file; with more, every second one is dropped
+MAX_STEP = 512  # rows between two positions, the only places where shards are cut
 MAX_NAMED = 5  # broken lines that are named
 NUMBER_KINDS = {bool: "bool", int: "int", float: "float", str: "string"}
 
@@ -67,9 +66,9 @@ class Indexed:
 
 
 def find_files(given: str, output: Path) -> list[Path]:
-    """A file, the files of a folder, or what a pattern matches; in order of their names.
+    """A file, the files of a folder, or those that match a pattern; sorted by name.
 
-    What lies in the output folder is not input.
+    Files in the output folder are not input.
     """
     path = Path(given)
     if not _is_utf8(path):
@@ -99,7 +98,7 @@ def find_files(given: str, output: Path) -> list[Path]:
 
 
 def folder_of(files: Sequence["Indexed"]) -> Path:
-    """The folder that all files lie in: they are called by their paths from there."""
+    """The common folder of all files, from which their paths are given."""
     return Path(os.path.commonpath([Path(file.path).parent for file in files]))
 
 
@@ -118,7 +117,7 @@ def _is_input(path: Path, folder: Path) -> bool:
 
 
 def index_file(path: Path, text_column: str, id_column: str | None) -> Indexed:
-    """Read a file through: its rows (there may be none), columns, broken lines, fingerprint."""
+    """Read a whole file: its rows (there may be none), columns, broken lines, fingerprint."""
     table = columns_of(path)
     if table:
         _check_columns(path, table, text_column, id_column)
@@ -147,7 +146,7 @@ def index_file(path: Path, text_column: str, id_column: str | None) -> Indexed:
 
 
 def shards_of(files: Sequence[Indexed], rows_per_file: int) -> list[Shard]:
-    """Stretches of about this many rows; a file ends a shard."""
+    """Ranges of about this many rows, none across two files."""
     shards: list[Shard] = []
     for file in files:
         stride = max(1, rows_per_file // file.step)
@@ -159,7 +158,7 @@ def shards_of(files: Sequence[Indexed], rows_per_file: int) -> list[Shard]:
 
 
 def columns_together(files: Sequence[Indexed]) -> dict[str, str]:
-    """The columns of all files; what is a number here and a text there is a text."""
+    """The columns of all files, each of a kind that fits all its cells."""
     together: dict[str, str] = {}
     for file in files:
         for name, kind in file.columns.items():
@@ -180,7 +179,7 @@ def broken_lines(files: Sequence[Indexed]) -> list[str]:
 
 
 def cell_as(kind: str, cell: Any) -> Any:
-    """A cell as its column keeps it: lists and the like as JSON, dates as they are written."""
+    """A cell as its column stores it: lists and the like as JSON, dates as text."""
     if cell is None or kind in ("bool", "int"):
         return cell
     if kind == "float":

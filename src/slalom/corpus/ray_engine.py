@@ -1,11 +1,11 @@
 """Shards on a Ray cluster: a pool of model actors, fed by Ray Data.
 
-Only the names of shards travel. Every actor loads the model, reads its stretch of the input
-and writes its file, so input and output must be folders that all machines see. An actor that
-dies is started again by Ray, and takes up the shard where its pieces end.
+Only the names of shards are sent. Every actor loads the model, reads its part of the input and
+writes its file, so input and output must be folders that all machines see. Ray restarts an actor
+that dies, and the actor continues the shard after its finished pieces.
 
-Ray is started on this machine, without its dashboard and without usage reports, unless a
-cluster is named by RAY_ADDRESS or the caller has connected to one.
+Ray is started on this machine, without dashboard and usage reports, unless RAY_ADDRESS names a
+cluster or the caller has connected to one.
 """
 
 import logging
@@ -28,7 +28,7 @@ from slalom.errors import FileError, InputError, Setting, SlalomError, needing
 from slalom.records import RowStart
 from slalom.temporary import temporary_folder
 
-BLOCKS_PER_WORKER = 64  # a block of shards is handed out at a time
+BLOCKS_PER_WORKER = 64  # of shards, handed out one at a time
 TERMS_PER_SUM = 16  # tables of words that one task adds up
 SECONDS_BETWEEN_LOOKS = 1.0
 SECONDS_TO_ANSWER = 10.0  # of a cluster's address
@@ -42,8 +42,8 @@ class RayEngine:
 
     n_workers: int
     n_gpus: float = 0.0  # of each worker
-    was_there: bool = field(default_factory=lambda: _is_connected())  # before this engine
-    kept: ExitStack = field(default_factory=ExitStack)  # until it is closed
+    was_there: bool = field(default_factory=lambda: _is_connected())  # a connection, before this
+    kept: ExitStack = field(default_factory=ExitStack)  # temporary folders, until closed
 
     def identity(self, make: Make) -> Identity:
         ray = _connected(self.kept)
@@ -80,7 +80,7 @@ class RayEngine:
                 pass  # the files say what is done
 
     def word_sums(self, paths: Sequence[Path]) -> WordSums:
-        """Every task adds up a few; what they found is added up in the same way, and so on."""
+        """Tasks add up a few tables each, then a few of the results, and so on."""
         if len(paths) <= TERMS_PER_SUM:
             return sums_in(paths)
         ray = _connected(self.kept)
@@ -94,7 +94,7 @@ class RayEngine:
         return found
 
     def close(self) -> None:
-        """End what was started here; a cluster that was there before stays."""
+        """Stop what was started here; an earlier connection stays."""
         if not self.was_there:
             import ray
 
@@ -102,7 +102,7 @@ class RayEngine:
         self.kept.close()
 
     def _share(self, ray: Any) -> dict[str, float]:
-        """Half of the cores at most: Ray Data waits for ever where actors take them all."""
+        """At most half of the cores: Ray Data waits for ever if actors take them all."""
         found = ray.cluster_resources()
         n_gpus = self.n_workers * self.n_gpus
         if n_gpus > found.get("GPU", 0.0):
@@ -118,7 +118,7 @@ class RayEngine:
 
 
 class ShardActor:
-    """One model in one process, as Ray Data calls it."""
+    """One model in one process, called by Ray Data."""
 
     def __init__(self, here: Path, work: ShardWork) -> None:
         _change_to(here)
@@ -133,13 +133,13 @@ class ShardActor:
 
 
 def _change_to(here: Path) -> None:
-    """Workers of a cluster begin elsewhere; relative names are meant from where the caller is."""
+    """Change to the caller's folder, so that relative names mean the same as for the caller."""
     try:
         os.chdir(here)
     except OSError as problem:
         raise FileError(
-            f"a worker on {gethostname()} cannot see the folder {here}: input, output and the "
-            "model must lie where all machines see them"
+            f"a worker on {gethostname()} cannot see the folder {here}: put input, output and "
+            "model where all machines see them"
         ) from problem
 
 
@@ -184,7 +184,7 @@ def _is_connected() -> bool:
 
 
 def _connected(kept: ExitStack) -> Any:
-    """Ray, on the cluster that is there or on one of this machine alone."""
+    """Ray, connected to a cluster, or started on this machine only."""
     for name, value in QUIET.items():
         os.environ.setdefault(name, value)
     with needing("ray", "ray"):
@@ -216,13 +216,13 @@ def _connected(kept: ExitStack) -> Any:
 
 
 def _place(kept: ExitStack) -> str | None:
-    """A folder for Ray's logs and sockets, which it would leave behind; None: its own choice."""
+    """A temporary folder for Ray's logs and sockets; None: its own, since the name is too long."""
     folder = str(kept.enter_context(temporary_folder()))
     return folder if len(folder) <= LONGEST_PLACE else None
 
 
 def _check_address(address: str) -> None:
-    """Raise an OSError where nobody listens; Ray itself would wait for minutes in silence."""
+    """Raise an OSError if nobody listens; Ray itself would silently wait for minutes."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if host and port.isdecimal():  # not `auto`
         create_connection((host.strip("[]"), int(port)), timeout=SECONDS_TO_ANSWER).close()
@@ -230,7 +230,7 @@ def _check_address(address: str) -> None:
 
 @contextmanager
 def _silent_stderr() -> Iterator[None]:
-    """Ray's core says on standard error which level of logs it keeps to; problems are raised."""
+    """Hide what Ray's core writes to standard error at the start; problems are raised anyway."""
     kept = os.dup(2)
     silent = os.open(os.devnull, os.O_WRONLY)
     try:
@@ -244,7 +244,7 @@ def _silent_stderr() -> Iterator[None]:
 
 @contextmanager
 def _watched(work: ShardWork, shards: Sequence[Shard], advance: Advance) -> Iterator[None]:
-    """Tell of rows as they appear in the folder, from a thread that only looks."""
+    """Report rows as they appear in the folder, from a thread that watches it."""
     stop = Event()
     rows = {shard.name: shard.n_rows for shard in shards}
     seen = _rows_done(work, rows)
@@ -254,7 +254,7 @@ def _watched(work: ShardWork, shards: Sequence[Shard], advance: Advance) -> Iter
         pause = SECONDS_BETWEEN_LOOKS
         while not stop.wait(pause):
             begin = perf_counter()
-            with suppress(OSError):  # a file may go while it is looked at
+            with suppress(OSError):  # a file may be moved meanwhile
                 done = _rows_done(work, rows)
                 advance(done - seen)
                 seen = done
@@ -278,7 +278,7 @@ def _rows_done(work: ShardWork, rows: dict[str, int]) -> int:
 
 @contextmanager
 def _errors_unwrapped() -> Iterator[None]:
-    """An error raised on purpose by a worker is raised here as what it is."""
+    """Raise a worker's SlalomError here, without Ray's wrapping."""
     try:
         yield
     except Exception as problem:
@@ -289,11 +289,11 @@ def _errors_unwrapped() -> Iterator[None]:
 
 
 def _causes(problem: BaseException) -> Iterator[BaseException]:
-    """Ray hands on what a worker raised as a `cause`, sometimes inside another."""
+    """The errors inside an error of Ray, the innermost first."""
     seen: list[BaseException] = []
     found: Any = problem
     while isinstance(found, BaseException) and found not in seen:
         seen.append(found)
         cause = getattr(found, "cause", None) or found.__cause__
         found = cause
-    return reversed(seen)  # the innermost first
+    return reversed(seen)

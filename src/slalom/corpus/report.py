@@ -1,8 +1,7 @@
-"""A run as one page: which words do what, where to look, where not to trust.
+"""A run as one page: the effects of words, documents to look at, and where trust is low.
 
-The page loads nothing and runs no script; what comes from the corpus is escaped. Every word
-links to documents below, painted by the same score; of the strongest words each document is a
-point, side by side where they would lie on each other.
+The page loads nothing and runs no script; text of the corpus is escaped. Every word links to
+documents below, coloured by the same score; for the strongest words, every document is a point.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,7 +28,7 @@ TRUSTED = ("exact", "high", "fair", "low")
 
 
 def report(folder: RunFolder, by: str | None = None) -> str:
-    """One HTML file about a finished run; `by` is a column of the input to compare groups."""
+    """One HTML file about a finished run; `by` names an input column whose groups are compared."""
     survey = survey_of(folder, by)
     found = findings(survey)
     cards = Cards(survey.effect, survey.settings["target"])
@@ -68,15 +67,15 @@ def page(title: str, body: str) -> str:
 
 
 class Cards:
-    """The documents that something on the page points to, each once."""
+    """The documents that the page links to, each once."""
 
     def __init__(self, effect: str, target: str) -> None:
         self.effect, self.target = effect, target
-        self.places: dict[tuple[str, str], int] = {}  # ids need not differ
+        self.places: dict[tuple[str, str], int] = {}  # by id and text: ids may repeat
         self.rows: list[dict[str, Any]] = []
 
     def place(self, row: dict[str, Any]) -> str:
-        """Where a document is on the page, which has it from now on."""
+        """The document's place on the page, to which it is added."""
         place = self.places.setdefault((row["id"], row["text"]), len(self.rows))
         if place == len(self.rows):
             self.rows.append(row)
@@ -99,7 +98,7 @@ class Cards:
 
 
 def painted(row: dict[str, Any], effect: str) -> str:
-    """The text of a row, its units painted by their effect."""
+    """The text of a row, its units coloured by their effect."""
     scores = np.array(row["scores"][effect], dtype=float)
     peak = max(FAINT, float(np.abs(scores).max(initial=0.0)))
     sides = []
@@ -138,7 +137,7 @@ def _head(survey: Survey) -> str:
 
 
 def _other_side(survey: Survey) -> str:
-    """Against the target is for the other class, where there is one other."""
+    """With two classes, against the target is for the other one."""
     target = survey.settings["target"]
     others = [name for name in survey.settings["labels"] if name != target]
     if len(others) == 1:
@@ -162,7 +161,7 @@ def _words(survey: Survey, found: Findings, words: Sequence[int], cards: Cards) 
         )
         for word in words
     ]
-    order = '<p class="small">Strongest first; a word in few documents counts for less.</p>'
+    order = '<p class="small">The strongest first; words in few documents rank lower.</p>'
     return order + table(["word", "mean effect", "documents", "look at"], lines)
 
 
@@ -172,7 +171,7 @@ def _mean(mean: float, error: float) -> str:
 
 
 def _word(survey: Survey, found: Findings, word: int, cards: Cards) -> str:
-    """It leads to a document itself: on a phone the other links are out of sight."""
+    """The word, linked to its first document: on a phone the other links are out of sight."""
     name = escape(label(survey.words[word]))
     shown = found.examples.get(word)
     return f'<a href="{cards.place(shown[0].row)}">{name}</a>' if shown else name
@@ -200,9 +199,9 @@ def _attended(survey: Survey, found: Findings, cards: Cards) -> str:
         for word in found.attended
     ]
     note = (
-        '<p class="small">They get more than an average share of the attention, but move the '
-        "prediction by less than a tenth of what the strongest word does: candidates for cues "
-        "that would matter in other texts. Check before relying on it.</p>"
+        '<p class="small">These words get more than an average share of the attention, but move '
+        "the prediction less than a tenth as much as the strongest word: cues that may matter in "
+        "other texts. Check before relying on this.</p>"
     )
     return note + table(["word", "attention", "mean effect", "documents", "look at"], lines)
 
@@ -240,8 +239,8 @@ def _groups(survey: Survey, found: Findings, cards: Cards) -> str:
     ]
     heads = ["word", "group", "there", "elsewhere", "difference", "look at"]
     note = (
-        '<p class="small">The largest of many differences: some of them are chance, even at two '
-        "standard errors and more.</p>"
+        '<p class="small">The largest of many differences: some may be due to chance, even beyond '
+        "two standard errors.</p>"
     )
     return groups + note + table(heads, rows)
 
@@ -257,7 +256,7 @@ MAX_LENGTH = 18  # characters of a word
 
 @dataclass(frozen=True)
 class Scale:
-    """From log-odds to places across; zero is always on it."""
+    """From log-odds to horizontal positions; zero is always inside."""
 
     low: float
     high: float
@@ -267,7 +266,7 @@ class Scale:
 
 
 def beeswarm(survey: Survey, found: Findings, link: Callable[[int], str | None]) -> str:
-    """The strongest words, one line each; `link` is where a word leads to."""
+    """The strongest words, one line each; `link` gives the place a word links to."""
     words = found.strongest
     effects = [0.0, *(effect for word in words for effect in found.points.get(word, []))]
     low, high = min(effects), max(effects)
@@ -296,14 +295,14 @@ def _line(survey: Survey, word: int, points: Sequence[float], y: float, scale: S
     )
     at = scale.across(mean)
     return (
-        f"<g><title>{escape(name)}: {number(mean)} in the mean of {survey.sums.n[word]:.0f} "
+        f"<g><title>{escape(name)}: mean {number(mean)} over {survey.sums.n[word]:.0f} "
         f'documents</title><text class="end" x="{LEFT - 12}" y="{y + 4:.0f}">{escape(name)}</text>'
         f'{dots}<path d="M{at:.1f} {y - 9:.0f}v18" stroke="currentColor" stroke-width="2"/></g>'
     )
 
 
 def _swarm(points: Sequence[float], scale: Scale) -> list[tuple[float, float, str]]:
-    """Each point as near to the line as those before it leave room."""
+    """Each point as near to the line as the earlier points allow."""
     placed: list[tuple[float, float, str]] = []
     taken: dict[int, int] = {}
     for effect in sorted(points):

@@ -1,7 +1,7 @@
-"""A run: what is read, what all its rows have in common, who works on it where, what came of it.
+"""A run: its input, settings, engine and results.
 
-Knows the order of things; an engine knows where they happen. Another run in the same folder is
-refused with what differs. The shards' sums per word, added up, become a `slalom.Vocabulary`.
+Knows the order of the steps; an engine knows where they happen. Another run in the same folder is
+refused, with the differences. The shards' sums per word, added up, become a `slalom.Vocabulary`.
 """
 
 import hashlib
@@ -33,14 +33,14 @@ from slalom.schema import plain, read_as
 from slalom.tables import SCHEMA_VERSION
 
 ROWS_PER_FILE = 1000
-SHARDS_PER_WORKER = 4  # so that nobody waits long for the last one
+SHARDS_PER_WORKER = 4  # so that nobody waits long for the last shard
 PLAN = "plan.json"
 Make = Callable[[], Classifier]
 
 
 @dataclass(frozen=True)
 class Identity:
-    """What a classifier is called, its labels, and what tells it from others of that name."""
+    """A classifier's name, labels and fingerprint."""
 
     name: str
     labels: tuple[str, ...]
@@ -53,7 +53,7 @@ class Identity:
 
 @dataclass(frozen=True)
 class ShardWork:
-    """All a worker needs; it pickles, and the classifier is made where it is used."""
+    """All that a worker needs; it pickles, since the classifier is made where it is used."""
 
     folder: RunFolder
     layout: RowLayout
@@ -74,11 +74,11 @@ class Engine(Protocol):
     def identity(self, make: Make) -> Identity: ...
 
     def each(self, index: "Index", paths: Sequence[Path]) -> list[Indexed]:
-        """Every file read through."""
+        """Read and index every file."""
         ...
 
     def run(self, work: ShardWork, shards: Sequence[Shard], advance: Advance) -> None:
-        """Finish every shard, in any order; `advance` hears of rows."""
+        """Finish every shard, in any order; `advance` is called with numbers of rows."""
         ...
 
     def word_sums(self, paths: Sequence[Path]) -> WordSums:
@@ -86,7 +86,7 @@ class Engine(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of what was started for it."""
+        """Stop what was started for it."""
         ...
 
 
@@ -116,24 +116,24 @@ class LocalEngine:
         return sums_in(paths)
 
     def close(self) -> None:
-        """There is nothing to let go of."""
+        """Nothing was started."""
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What a run has left in its folder, all shards together."""
+    """The results of a run, over all shards."""
 
     folder: Path
     n_rows: int
     n_failed: int
     n_queries: int
     n_tokens: int
-    seconds: float  # of explaining, added up over workers
+    seconds: float  # of explaining, summed over workers
     first_problem: str | None
 
 
 def target_index(target: TargetName, labels: Sequence[str]) -> int:
-    """The one target of a corpus; a number in words is a number."""
+    """The index of the one target of a corpus; a numeral that is not a label is an index."""
     if isinstance(target, str) and target.isdecimal() and target not in labels:
         target = int(target)
     index = one_target(target, labels, "a corpus").index
@@ -143,7 +143,7 @@ def target_index(target: TargetName, labels: Sequence[str]) -> int:
 
 @dataclass(frozen=True)
 class Index:
-    """Reads one file through; it pickles, and so can be sent to where the file is read."""
+    """Reads and indexes one file; it pickles, so that any machine can do so."""
 
     text_column: str
     id_column: str | None
@@ -155,9 +155,9 @@ class Index:
 def index_input(
     given: str, index: Index, *, folder: RunFolder, engine: Engine
 ) -> tuple[list[Indexed], dict[str, Any]]:
-    """Every file read through, and what to remember of that.
+    """Index every file, and return what a later run can reuse.
 
-    A file whose content is that of an earlier run is not indexed again.
+    A file with the same content as in an earlier run is not indexed again.
     """
     known = _known_plan(folder)
     paths = find_files(given, folder.path)
@@ -165,7 +165,7 @@ def index_input(
     files: dict[Path, Indexed] = {}
     for path in paths:
         before = known.get(str(path.resolve()))
-        with suppress(DamageError, LookupError, TypeError):  # damaged: read through once more
+        with suppress(DamageError, LookupError, TypeError):  # damaged: index it again
             if before and before["stamp"] == stamps[path]:
                 files[path] = read_as(Indexed, {**before["index"], "path": str(path)})
     new = [path for path in paths if path not in files]
@@ -177,7 +177,7 @@ def index_input(
 
 
 def _stamp(path: Path, index: Index) -> list[Any]:
-    """Sizes and times of files can stay when contents change."""
+    """Includes a digest, because size and time can stay the same when the content changes."""
     with bytes_of(path) as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     return [index.text_column, index.id_column, digest]
@@ -196,7 +196,7 @@ def _known_plan(folder: RunFolder) -> dict[str, Any]:
 
 
 def rows_per_file(files: Sequence[Indexed], n_workers: int) -> int:
-    """Enough shards for everyone, none too large."""
+    """A size that gives every worker enough shards, none too large."""
     if n_workers == 1:
         return ROWS_PER_FILE
     n_rows = sum(file.n_rows for file in files)
@@ -204,7 +204,7 @@ def rows_per_file(files: Sequence[Indexed], n_workers: int) -> int:
 
 
 def summary_of(folder: RunFolder, shards: Sequence[Shard]) -> Summary:
-    """Added up from what every finished shard says of itself."""
+    """The sum of the receipts of all shards."""
     receipts: list[Receipt] = [receipt_of(folder, shard.name) for shard in shards]
     problems = [receipt.first_problem for receipt in receipts if receipt.first_problem]
     return Summary(
@@ -219,21 +219,21 @@ def summary_of(folder: RunFolder, shards: Sequence[Shard]) -> Summary:
 
 
 def close(folder: RunFolder, summary: Summary) -> None:
-    """Write down what came of it, beside what was asked."""
+    """Store the results beside the settings."""
     record = folder.settings() or {}
     result = {name: value for name, value in asdict(summary).items() if name != "folder"}
     finished = datetime.now(UTC).isoformat(timespec="seconds")
     folder.keep_settings({**record, "finished": finished, "result": result})
 
 
-# What another fingerprint says:
-OTHER_MODEL = "other weights or other code, or is asked in another way"
+# What a different fingerprint means:
+OTHER_MODEL = "other weights or other code, or is queried differently"
 
 
 def settings_of(
     identity: Identity, recipe: Recipe, layout: RowLayout, files: Sequence[Indexed]
 ) -> dict[str, Any]:
-    """What all rows of a folder must have in common."""
+    """What all rows of a folder must share."""
     return {
         "model": identity.name,
         "fingerprint": identity.fingerprint,
@@ -254,7 +254,7 @@ def settings_of(
 
 
 def _method_in_words(method: Explainer) -> str:
-    """Its name; one that is not that of the table has a key of what it is made of."""
+    """Its name, with a hash of its parts if it is not the method of this name in METHODS."""
     if isinstance(method, WithMaxError):
         return _method_in_words(method.method)
     if METHODS.get(method.name) is method:
@@ -266,7 +266,7 @@ def _method_in_words(method: Explainer) -> str:
 def agree(
     folder: RunFolder, settings: dict[str, Any], n_rows_each: int | None, default: int
 ) -> int:
-    """The rows per file of the run that is there, or of a new one; another run is refused."""
+    """The rows per file of the existing run, or of a new one; another run is refused."""
     before = folder.settings()
     if before is None or not folder.holds_rows():
         return n_rows_each or default
@@ -282,7 +282,7 @@ def agree(
 
 
 def begin(folder: RunFolder, settings: dict[str, Any], n_rows_each: int) -> None:
-    """Write down what is asked, before anything is; another run may have begun in between."""
+    """Store the settings before the first query; another run may have begun in between."""
     if folder.holds_rows():
         agree(folder, settings, n_rows_each, n_rows_each)
     else:
@@ -308,7 +308,7 @@ def _differences(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
 
 
 def in_words(setting: Any) -> str:
-    return "left open" if setting is None else repr(setting)
+    return "not set" if setting is None else repr(setting)
 
 
 def _input_difference(before: dict[str, str], now: dict[str, str]) -> str:
@@ -323,14 +323,14 @@ def _input_difference(before: dict[str, str], now: dict[str, str]) -> str:
 NAME = "vocabulary.json"
 MIN_DOCUMENTS = 2
 NOTE = (
-    "means over the fits of single documents, drawn towards each other by their errors: no "
-    "query was made for it, and it was not judged on unseen documents"
+    "means over the fits of single documents, the uncertain ones shrunk towards the mean of all: "
+    "no query was made for it, and it was not judged on unseen documents"
 )
 
 
 def write_vocabulary(folder: RunFolder, sums: WordSums, summary: Summary) -> None:
     """Write the table; a method without values and importances leaves none."""
-    if not sums.rows:  # of each row's own class nothing is added up
+    if not sums.rows:  # rows of different targets are not added up
         return
     settings = (folder.settings() or {})["settings"]
     labels = tuple(settings["labels"])

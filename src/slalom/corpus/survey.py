@@ -1,16 +1,16 @@
-"""What the rows of a finished run say together, and what of it is worth showing.
+"""The rows of a finished run added up, and the findings worth showing.
 
-Rows are read a batch at a time, so memory grows with the number of different words, not with
-the number of documents. A word counts once per document, by the mean over its occurrences;
-words are compared without regard to case. Of the words, with documents to look them up in:
+Rows are read in batches, so memory grows with the number of different words, not of documents. A
+word counts once per document, by the mean over its occurrences; case is ignored. Findings are words
+with documents to look at:
 
 strongest   by Σ|effect| / (n + 3) over the n documents that hold the word; words in fewer than
             three documents come after all others
 agreed      those that clearly speak for the target, the strongest first
 opposed     those that clearly speak for the other class
-attended    more attention than an even part, but next to no effect: candidates for cues that
-            the model listens to without using them here
-differing   words whose mean effect in one group is surely far from that in all others: the
+attended    more attention than an even share, but hardly any effect: possible cues that the model
+            attends to without using them here
+differing   words whose mean effect in one group clearly differs from that in all others: by the
             difference less two of its standard errors
 """
 
@@ -36,7 +36,7 @@ from slalom.views.numbers import ROUNDING
 EFFECTS = ("shapley", "removal", "alone", "score", "linearised")  # the first there is counts
 BATCH = 512  # rows
 MAX_GROUPS = 12
-GROUPING = ("source",)  # of our own columns, what tells rows apart as groups: their files
+GROUPING = ("source",)  # the columns of our own by which rows can be grouped: their files
 NEEDED = (
     *("id", "text", "second_text", "problem", "units", "spans", "identified"),
     *("log_odds", "quality", "scores"),
@@ -45,7 +45,7 @@ NEEDED = (
 
 @dataclass
 class Sums:
-    """Per word: in how many documents, and sums of what it does there."""
+    """Per word: the number of documents with it, and sums of its effects there."""
 
     n: FloatArray = field(default_factory=lambda: np.zeros(64))
     effect: FloatArray = field(default_factory=lambda: np.zeros(64))
@@ -53,7 +53,7 @@ class Sums:
     size: FloatArray = field(default_factory=lambda: np.zeros(64))  # sums of |effect|
     attention: FloatArray = field(
         default_factory=lambda: np.zeros(64)
-    )  # 1 in a document: an even part
+    )  # 1 in a document: an even share
 
     def add(self, words: NDArray[np.intp], effects: FloatArray, attentions: FloatArray) -> None:
         """One entry per word and document."""
@@ -109,7 +109,7 @@ class Odds:
 
     @property
     def error(self) -> float:
-        """Of the mean; infinite for one document, which says nothing of others."""
+        """Of the mean; infinite for a single document."""
         if self.n < 2:
             return inf
         spread = max(0.0, self.squared - self.n * self.mean**2)
@@ -122,10 +122,10 @@ class Survey:
 
     folder: RunFolder
     settings: dict[str, Any]
-    effect: str  # the score that says what a word does
+    effect: str  # the score that counts as a word's effect
     words: tuple[str, ...]
     sums: Sums
-    groups: dict[str, Sums]  # by a column of the input; {}: none was given
+    groups: dict[str, Sums]  # by a column of the input; {}: no column was given
     group_odds: dict[str, Odds]
     n_rows: int
     problems: Counter[str]
@@ -208,7 +208,7 @@ def survey_of(folder: RunFolder, by: str | None = None) -> Survey:
 
 
 def finished_settings(folder: RunFolder) -> dict[str, Any]:
-    """What the run was asked; an error where there is no run or it has not come to its end."""
+    """The settings of a finished run; an error if there is none."""
     record = folder.settings()
     if record is None:
         raise FileError(f"{folder.path} holds no run: name the OUTPUT of slalom corpus")
@@ -219,7 +219,7 @@ def finished_settings(folder: RunFolder) -> dict[str, Any]:
 
 
 def batches(folder: RunFolder, by: str | None = None) -> Iterator[list[dict[str, Any]]]:
-    """The rows of all files, a few hundred at a time, with what is needed of them."""
+    """The rows of all files in batches, with the columns that are needed."""
     for path in _files(folder):
         columns = [*NEEDED, *([by] if by is not None and by not in NEEDED else [])]
         with reading(path):
@@ -228,7 +228,7 @@ def batches(folder: RunFolder, by: str | None = None) -> Iterator[list[dict[str,
 
 
 def _column_of(folder: RunFolder, by: str) -> str:
-    """What a column of the input is called in the rows: one named like ours is `input_…`."""
+    """The name of an input column in the output: one named like ours is `input_…`."""
     ours = {*OWN, *document_schema().names}
     names = parquet_file(_files(folder)[0]).schema_arrow.names
     carried = [name for name in names if name not in ours]
@@ -242,7 +242,7 @@ def _column_of(folder: RunFolder, by: str) -> str:
 
 
 def pairs_of(rows: Sequence[dict[str, Any]], effect: str) -> Pairs:
-    """Words and what they do, the occurrences within a document put together."""
+    """Words and their effects, averaged over the occurrences within a document."""
     lengths = np.array([len(row["units"]) for row in rows], dtype=np.intp)
     owners = np.repeat(np.arange(len(rows)), lengths)
     units = [unit.casefold().strip() or unit for row in rows for unit in row["units"]]
@@ -268,7 +268,7 @@ def pairs_of(rows: Sequence[dict[str, Any]], effect: str) -> Pairs:
 
 
 def _attentions(row: dict[str, Any]) -> FloatArray:
-    """The part of the attention, times the number of units: 1 is an even part; 0: unknown."""
+    """Shares of the attention times the number of units: 1 is an even share; 0: unknown."""
     shares, importances = row["scores"]["share"], row["scores"]["importance"]
     n_units = len(row["units"])
     if shares is None and importances is None:
@@ -280,7 +280,7 @@ def _attentions(row: dict[str, Any]) -> FloatArray:
 
 
 def _effect(folder: RunFolder) -> str:
-    """The score that the run has and that says what a word does to the prediction."""
+    """The first score of EFFECTS that the run has."""
     for rows in batches(folder):
         for row in rows:
             if row["problem"] is None:
@@ -301,15 +301,15 @@ def _group(cell: Any) -> str:
 
 
 N_WORDS, N_OTHERS, N_EXAMPLES, N_POINTS, N_DOUBTFUL = 20, 15, 3, 120, 10
-PRIOR_DOCUMENTS = 3  # a word in one document alone is not yet a strong word
-QUIET = 0.1  # of the strongest word's effect: less is next to none
+PRIOR_DOCUMENTS = 3  # lowers the rank of words in few documents
+QUIET = 0.1  # of the strongest word's effect: less counts as none
 CLEAR = 2.0  # standard errors
 MIN_DOCUMENTS = 3
 
 
 @dataclass(frozen=True)
 class Example:
-    """A document, and what one word does in it."""
+    """A document, and the effect of one word in it."""
 
     row: dict[str, Any]
     effect: float
@@ -317,7 +317,7 @@ class Example:
 
 @dataclass(frozen=True)
 class Difference:
-    """A word, and what it does in one group beside all others."""
+    """A word, and its mean effects in one group and in all others."""
 
     word: int
     group: str
@@ -341,7 +341,7 @@ class Findings:
 
 
 def findings(survey: Survey) -> Findings:
-    """Choose words by their sums, then go through the rows again for what to show of them."""
+    """Choose words by their sums, then read the rows again for points and examples."""
     found = choose(survey)
     chosen = (found.strongest, found.agreed, found.opposed, found.attended)
     wanted = {*chain(*chosen), *(one.word for one in found.differing)}
@@ -350,7 +350,7 @@ def findings(survey: Survey) -> Findings:
 
 
 def strength(sums: Sums) -> FloatArray:
-    """The mean size of a word's effect, less for words in few documents."""
+    """The mean size of a word's effect, lowered for words in few documents."""
     return sums.size / (sums.n + PRIOR_DOCUMENTS)
 
 
@@ -374,7 +374,7 @@ def choose(survey: Survey) -> Findings:
 
 
 def differing(survey: Survey) -> list[Difference]:
-    """Every group beside all others; a word once, for the group where it stands out most."""
+    """Every group against all others; each word once, for the group where it differs most."""
     best: dict[int, tuple[float, Difference]] = {}  # word → its sure difference, and what it is
     for name, here in survey.groups.items():
         n = survey.sums.n - here.n
@@ -421,7 +421,7 @@ def _collect(survey: Survey, found: Findings, wanted: dict[str, int]) -> None:
 
 
 def _push(heap: list[Any], entry: tuple[float, int, Any], most: int) -> None:
-    """Keep the entries with the highest numbers; ties go to the first that came."""
+    """Keep the entries with the highest numbers; on ties, the earlier."""
     if len(heap) < most:
         heappush(heap, entry)
     elif entry[0] > heap[0][0]:
@@ -429,7 +429,7 @@ def _push(heap: list[Any], entry: tuple[float, int, Any], most: int) -> None:
 
 
 def _sample(points: list[float], effect: float, n_seen: int, rng: np.random.Generator) -> None:
-    """Every document has the same chance to be drawn."""
+    """Reservoir sampling: every document is kept with the same probability."""
     if len(points) < N_POINTS:
         points.append(effect)
     elif (at := int(rng.integers(n_seen))) < N_POINTS:

@@ -1,13 +1,13 @@
-"""What every word says over a corpus, from sums that are added up shard by shard.
+"""Mean values and importances of words over a corpus, from sums that are added up shard by shard.
 
-Every document brings its own fit: a value v and an importance s (relative to the anchor's) per
-word, with standard errors e. The table's entry is their mean, weighted by w = 1/(e² + 1) (one
-log-odds is what documents may differ by anyway), then drawn towards the mean of all words by
-as much as its standard error is large beside the spread of words. Only Σw, Σwx, Σw², Σw²x and
-Σw²x² are kept per word, so tables of shards add up in any order, on any number of machines.
+Every document has its own fit: a value v and an importance s (relative to the anchor's) per word,
+with standard errors e. The table's entry is their mean, weighted by w = 1/(e² + 1) (documents may
+differ by one log-odds anyway), then shrunk towards the mean of all words, the more the larger its
+standard error is relative to the spread of words. Only Σw, Σwx, Σw², Σw²x and Σw²x² are kept per
+word, so tables of shards add up in any order, on any number of machines.
 
-This is a mean of local fits, not one fit to all answers as `explain_vocabulary` makes it: it
-asks nothing, and it has not been judged on documents it has not seen.
+This is a mean of local fits, not one fit to all answers like that of `explain_vocabulary`: it needs
+no query, and has not been judged on unseen documents.
 """
 
 import json
@@ -40,7 +40,7 @@ class WordSums:
     sums: FloatArray = field(default_factory=lambda: np.zeros((64, len(QUANTITIES), len(MOMENTS))))
 
     def add_document(self, explanation: Explanation, document: Document) -> None:
-        """One document's fit; methods without values and importances bring nothing."""
+        """Add one document's fit; methods without values and importances add nothing."""
         if not set(QUANTITIES) <= set(explanation.scores) or explanation.target_index is None:
             return
         first = np.unique(document.features, return_index=True)[1]
@@ -61,7 +61,7 @@ class WordSums:
             self.documents[int(anchor[0])] += 1
 
     def merge(self, other: "WordSums") -> None:
-        """Add what another shard has found."""
+        """Add the sums of another shard."""
         at = self._rows_of(list(other.rows), other.tokens)
         self.sums[at] += other.sums[: len(at)]
         for row, n in zip(at.tolist(), other.documents, strict=True):
@@ -116,8 +116,8 @@ class WordSums:
 def vocabulary_of(
     sums: WordSums, least_documents: int, quality: Quality, about: Mapping[str, Any]
 ) -> Vocabulary | None:
-    """Weighted means with sandwich errors, drawn towards the mean of all words; None: no word is
-    in enough documents. `about` has the fields of a Vocabulary that say what it is of."""
+    """Weighted means with sandwich errors, shrunk towards the mean of all words; None: no word is
+    in enough documents. `about` has the descriptive fields of a Vocabulary."""
     n = len(sums.rows)
     counts = np.array(sums.documents)
     keys = list(sums.rows)

@@ -1,7 +1,7 @@
-"""One worker: a shard in, a Parquet file out. Both engines, and every machine, run this.
+"""One worker turns shards into Parquet files; both engines, and every machine, run this.
 
-What is finished of a shard is kept in pieces of some ten seconds' work, so that a worker that
-is killed loses no more than that, and whoever comes next asks nothing again.
+The finished part of a shard is kept in pieces of about ten seconds' work, so that a killed worker
+loses no more than that, and its successor repeats no query.
 """
 
 import json
@@ -50,7 +50,7 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Receipt:
-    """What became of a shard, and what it cost."""
+    """The result and cost of a shard."""
 
     n_rows: int
     n_failed: int
@@ -68,10 +68,10 @@ class Worker:
     layout: RowLayout
     recipe: Recipe
     classifier: Classifier
-    piece_rows: int = FIRST_PIECE  # grows or shrinks with the time that a piece takes
+    piece_rows: int = FIRST_PIECE  # adapts to the time that a piece takes
 
     def finish(self, shard: Shard, advance: Advance) -> Receipt:
-        """Explain what is left of a shard, then put its file in place."""
+        """Explain the rest of a shard, then write its file."""
         pieces = self.folder.finished_pieces(shard.name)
         done = sum(n_rows for _, n_rows in pieces)
         records = islice(shard.records(), done, None)
@@ -102,7 +102,7 @@ class Worker:
         ]
         words = WordSums()
         for result, document in found:
-            together = self.recipe.target is not None  # scores of several classes add up to nothing
+            together = self.recipe.target is not None  # scores of different targets do not add up
             if together and isinstance(result, Explanation) and document is not None:
                 words.add_document(result, document)
         pa = arrow()
@@ -115,7 +115,7 @@ class Worker:
     def results(
         self, chunk: Sequence[Record]
     ) -> list[tuple[Explanation | Failed, Document | None]]:
-        """Each row's explanation, or why there is none."""
+        """Each row's explanation, or the reason why there is none."""
         read = [self._document(record) for record in chunk]
         answers = iter(self._together([one for one in read if isinstance(one, Document)]))
         return [(next(answers), one) if isinstance(one, Document) else (one, None) for one in read]
@@ -135,9 +135,9 @@ class Worker:
         found = list(explained(self.classifier, order, documents))
         unasked = [at for at, result in enumerate(found) if _is_of_the_classifier(result)]
         if unasked:
-            text_logits(self.classifier, ["a"])  # raises where nothing is answered any more
+            text_logits(self.classifier, ["a"])  # raises if the classifier has stopped answering
             again = explained(self.classifier, order, [documents[at] for at in unasked])
-            for at, result in zip(unasked, again, strict=True):  # it was away for a moment, perhaps
+            for at, result in zip(unasked, again, strict=True):  # it may have failed for a moment
                 found[at] = result
         return [
             result if isinstance(result, Explanation) else Failed(document.text, str(result))
@@ -145,7 +145,7 @@ class Worker:
         ]
 
     def _commit(self, shard: Shard) -> Receipt:
-        """Words first, rows last: where rows have their name, all is there."""
+        """Write the words first and the rows last: if the rows exist, so does everything."""
         pieces = [path for path, _ in self.folder.finished_pieces(shard.name)]
         words = WordSums()
         for path in pieces:
@@ -167,7 +167,7 @@ def _is_of_the_classifier(result: Explanation | SlalomError) -> bool:
 
 
 def receipt_of(folder: RunFolder, name: str) -> Receipt:
-    """What a finished shard says of itself."""
+    """The receipt of a finished shard."""
     try:
         with reading(folder.shard(name)):
             return Receipt(

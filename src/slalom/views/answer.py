@@ -25,8 +25,8 @@ from slalom.views import reading
 from slalom.views.numbers import number, r2_percent
 from slalom.views.sentence import Part
 
-ALIKE = 0.05  # nats either way; nobody would notice
-MOST = 1e6  # a larger factor is not told in digits
+ALIKE = 0.05  # nats; a smaller change is called none
+MOST = 1e6  # a larger factor is not written out
 N_NAMED, N_CITED = 3, 3
 BY_SHARE = "Sources by their Shapley value in nats, and the answer without each one:"
 LONGEST = 50  # characters of a source in a line
@@ -52,11 +52,11 @@ def factor(nats: float) -> str:
 
 
 def source_name(explanation: Explanation, unit: int, length: int = LONGEST) -> str:
-    """Its number, and its title or beginning; both where several share the title."""
+    """Its number with its title or beginning, or with both if several share the title."""
     names = said_by(explanation).names
     title, text = names[unit], " ".join(explanation.units[unit].split())
     name = title or text
-    if title and names.count(title) > 1:  # sources of one document: their words tell them apart
+    if title and names.count(title) > 1:  # sources of one document differ by their words
         name = f"{reading.short(title, length // 2)}: {text}"
     number = f"[{unit + 1}] "
     return number + reading.short(reading.label(name), length - len(number))
@@ -64,12 +64,12 @@ def source_name(explanation: Explanation, unit: int, length: int = LONGEST) -> s
 
 def without(source: Cited) -> str:
     """ "without it 2.6 times less likely, far less without [6] too"."""
-    told = f"without it {likely(source.lost)}"
+    loss = f"without it {likely(source.lost)}"
     if source.stand_ins:
         others = " and ".join(f"[{n + 1}]" for n in source.stand_ins)
-        return f"{told}, far less without {others} too"
+        return f"{loss}, far less without {others} too"
     made_up = source.side > 0 and source.lost < ALIKE
-    return f"{told}: the others make up for it" if made_up else told
+    return f"{loss}: the others make up for it" if made_up else loss
 
 
 def without_all(citation: Citation) -> str:
@@ -80,30 +80,30 @@ def without_all(citation: Citation) -> str:
 
 
 def without_any(explanation: Explanation) -> float:
-    """Nats that the answer loses without all sources."""
+    """The nats that the answer loses without any source."""
     (lost,) = lost_without(explanation, [range(len(explanation.units))])
     return lost
 
 
 def verdict(explanation: Explanation) -> tuple[Part, ...]:
-    """One sentence: what the answer rests on, and what it would be without."""
+    """One sentence: what the answer rests on, and how likely it is without that."""
     citation = citation_of(explanation, N_NAMED)
     if not citation.sources:
-        told = f"without any of them it is {likely(without_any(explanation))}"
-        return (Part(f"The answer rests on none of the sources: {told}."),)
+        bare = f"without any of them it is {likely(without_any(explanation))}"
+        return (Part(f"The answer rests on none of the sources: {bare}."),)
     names = [f"source {one.source + 1}" for one in citation.sources]
     parts = [Part("The answer rests on ")]
     for place, name in enumerate(names):
         joint = "" if not place else " and " if place == len(names) - 1 else ", "
         parts += [Part(joint), Part(name, "for")]
-    told = f": {without_all(citation)}."
-    if abs(citation.lost) < ALIKE:  # said by many: those not named make up for it
+    end = f": {without_all(citation)}."
+    if abs(citation.lost) < ALIKE:  # many say it: those not named make up for it
         lost = likely(without_any(explanation))
-        told = f", or on others that say the same: without any source it is {lost}."
+        end = f", or on others that say the same: without any source it is {lost}."
     for one in citation.either[:1]:
         rest = [max(lost_without(explanation, list(combinations(one, len(one) - 1))))]
-        told += f" {suffices(one).capitalize()}: with only one of them it is {likely(rest[0])}."
-    return (*parts, Part(told))
+        end += f" {suffices(one).capitalize()}: with only one of them it is {likely(rest[0])}."
+    return (*parts, Part(end))
 
 
 def trust(explanation: Explanation) -> list[str]:
@@ -121,8 +121,8 @@ def trust(explanation: Explanation) -> list[str]:
         first = "This describes the model no better than a constant: do not rely on it."
     else:
         first = (
-            f"The explanation accounts for {r2_percent(quality.r2)} of how likely the answer is "
-            "as sources are left out."
+            f"The explanation accounts for {r2_percent(quality.r2)} of how the model reacts when "
+            "sources are left out."
         )
     if not measured:
         return [first]
@@ -131,17 +131,17 @@ def trust(explanation: Explanation) -> list[str]:
 
 
 def lines(explanation: Explanation, *, room: int = 100) -> list[str]:
-    """For a terminal of that many columns: the verdict, the cited answer, the sources, trust."""
-    told, _ = weighed(explanation)
-    listed = [one for one in told if one.side]
-    others = [one.lost for one in told if not one.side]
+    """For a terminal with `room` columns: the verdict, the cited answer, the sources, trust."""
+    ranked, _ = weighed(explanation)
+    listed = [one for one in ranked if one.side]
+    others = [one.lost for one in ranked if not one.side]
     beside = [f"  {number(one.nats):>7}   {without(one)}" for one in listed]
     longest = min(LONGEST, max(16, room - max(map(len, beside), default=0) - 2))
     names = [source_name(explanation, one.source, longest) for one in listed]
     width = max(map(len, names), default=0)
     table = [f"  {name:<{width}}{text}" for name, text in zip(names, beside, strict=True)]
     quality = explanation.quality
-    told_lines = [
+    found = [
         "".join(part.text for part in verdict(explanation)),
         "",
         *(str(citation) for citation in cite(explanation, N_CITED)),
@@ -154,16 +154,16 @@ def lines(explanation: Explanation, *, room: int = 100) -> list[str]:
         *(f"Note: {note}" for note in reading.notes(explanation)),
         reading.cost(explanation),
     ]
-    return [reading.visible(line) for line in told_lines]
+    return [reading.visible(line) for line in found]
 
 
 def _rest(lost: Sequence[float], *, listed: bool) -> list[str]:
-    """Those that are not listed, in a line."""
+    """One line about the sources that are not listed."""
     if not lost:
         return []
     most = max(lost, key=abs)
     if listed and len(lost) == 1:
         return [f"The other source matters less: without it the answer is {likely(most)}."]
     who = f"The other {len(lost)} matter less" if listed else "No source matters much"
-    told = likely(most) if abs(most) < ALIKE else f"at most {likely(most)}"
-    return [f"{who}: without one of them the answer is {told}."]
+    bound = likely(most) if abs(most) < ALIKE else f"at most {likely(most)}"
+    return [f"{who}: without one of them the answer is {bound}."]

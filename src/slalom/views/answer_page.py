@@ -1,9 +1,9 @@
-"""An answer and its sources as a page: sentences linked to sources, and what would be said
+"""An answer and its sources as a page: sentences linked to sources, and how likely the answer is
 without some of them.
 
-The file knows what the explanation predicts for every set of up to a few sources left out, as many
-as it has room for; the live page asks the model. Without a script there are the answer with its
-marks and the list of sources.
+The file holds predictions for every set of up to a few sources left out, as many as it has room
+for; the live page queries the model. Without a script, the page shows the answer with its
+citations and the list of sources.
 """
 
 from html import escape
@@ -27,7 +27,7 @@ from slalom.views import reading
 from slalom.views.answer import N_CITED, source_name, trust, verdict, without, without_all
 from slalom.views.numbers import number
 
-ROOM = 16_000  # numbers of a file's what-if
+ROOM = 16_000  # predictions in a file
 Record = dict[str, Any]
 
 
@@ -73,7 +73,7 @@ def answer_record(explanation: Explanation) -> Record:
 
 
 def body(explanation: Explanation) -> str:
-    """What is there without a script."""
+    """What the page shows without a script."""
     record = answer_record(explanation)
     answer = "".join(
         escape(one["before"] + one["text"]) + f"<sup>{escape(_marks(one))}</sup>"

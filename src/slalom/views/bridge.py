@@ -1,8 +1,8 @@
-"""The way from the empty text to the classifier's answer, step by step, as a waterfall.
+"""From the empty text to the classifier's answer, step by step, as a waterfall.
 
     base + Σ shapley = answer
 
-What the values leave open, if anything, is a step of its own.
+What the values leave unexplained, if anything, is a step of its own.
 """
 
 from collections.abc import Sequence
@@ -13,8 +13,8 @@ from slalom.views import reading
 from slalom.views.numbers import counted
 from slalom.views.reading import UnitRow
 
-N_STEPS = 8  # words told apart; the others are one step
-MIN_STEP = 0.005  # log-odds; what is left open is not shown below this
+N_STEPS = 8  # words with a step each; the others share one
+MIN_STEP = 0.005  # log-odds; a smaller unexplained rest is not shown
 
 Change = tuple[str, str, float, int | None]  # kind, label, amount, row
 
@@ -31,7 +31,7 @@ class Step:
 
 
 def bridge(explanation: Explanation, rows: Sequence[UnitRow], answer: float) -> list[Step]:
-    """The steps for an explanation of one class; none where there are no Shapley values."""
+    """The steps for an explanation of one class; none without Shapley values."""
     base = reading.start(explanation)
     if "shapley" not in explanation.scores or base is None or len(base) != 1:
         return []

@@ -21,8 +21,8 @@ def brief(explanation: Explanation) -> str:
         counted(quality.n_queries, "query"),
     )
     words = strongest_words(explanation) or "no word matters"
-    told = f"<{explanation.method} of “{explanation.target}”: {' · '.join(facts)}\n {words}>"
-    return reading.visible(told)
+    lines = f"<{explanation.method} of “{explanation.target}”: {' · '.join(facts)}\n {words}>"
+    return reading.visible(lines)
 
 
 def strongest_words(explanation: Explanation) -> str:

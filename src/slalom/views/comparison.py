@@ -1,7 +1,7 @@
 """Several explanations of one text as one page that loads nothing and needs no script.
 
-Each method has the text in its own colours and its strongest words; a table says what each cost
-and how far it holds. Knows explanations and numbers measured elsewhere, no method.
+Each method shows the text in its own colours and its strongest words; a table compares quality and
+cost. Knows explanations and numbers measured elsewhere, no method.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ def page(
     explanations: Sequence[Explanation],
     measured: Mapping[str, Mapping[str, float | None]],
 ) -> str:
-    """One HTML file; `measured` is method → title → number, asked of all methods alike."""
+    """One HTML file; `measured` is method → title → number, measured alike for all methods."""
     first = explanations[0]
     label = reading.label(first.labels[reading.shown_class(first)])
     methods = "".join(_method(explanation) for explanation in explanations)
@@ -58,7 +58,7 @@ def _method(explanation: Explanation) -> str:
 def comparison_table(
     explanations: Sequence[Explanation], measured: Mapping[str, Mapping[str, float | None]]
 ) -> tuple[list[str], list[list[str]]]:
-    """Heads and cells, one line per method: its own fit, what all were asked alike, its cost."""
+    """Headings and cells, one row per method: its own R², the common metrics, its cost."""
     titles = list(dict.fromkeys(title for row in measured.values() for title in row))
     heads = ["method", "own R²", *titles, "queries", "tokens", "seconds"]
     rows = [

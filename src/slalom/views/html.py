@@ -1,9 +1,9 @@
 """An explanation as HTML: a fragment for notebooks, or one self-contained page.
 
-Without a script there are the sentence, the coloured text and the table, which is what mail
-programs and notebooks that are not trusted show. The script of `page/` puts the whole page in
-their place, drawn from the record inside. What comes from outside goes through `escape` or
-JSON; nothing is loaded from anywhere, and the page's own policy forbids it.
+Without a script, as in mail programs and untrusted notebooks, it shows the sentence, the coloured
+text and the table. The script of `page/` replaces them by the whole page, drawn from the record
+inside. Input goes through `escape` or JSON; nothing is loaded from anywhere, and the page's own
+policy forbids it.
 """
 
 import json
@@ -30,16 +30,13 @@ N_SHADES = 9  # of a colour, from faint to full; style.css has them
 
 
 def page(explanation: Explanation, scale: str = LOG_ODDS) -> str:
-    """One HTML file with everything in it: nothing is loaded from anywhere.
-
-    It opens with scores on this scale, and has a switch for the other.
-    """
+    """One HTML file that loads nothing; it opens on this scale and can switch to the other."""
     title, code = f"{reading.prediction(explanation)} · SLALOM", f"{script()}slalom.start();"
     return document(title, f"<main>\n{body(explanation, scale)}\n</main>", code=code)
 
 
 def document(title: str, content: str, *, extra: str = "", code: str = "") -> str:
-    """The frame of every page: its style (and some `extra`), its script, a policy for no others."""
+    """The frame of every page: its style and script, and a policy that allows no others."""
     sheet = style() + extra
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -52,7 +49,7 @@ def document(title: str, content: str, *, extra: str = "", code: str = "") -> st
 
 
 def table(heads: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    """The first cell names its line; cells are HTML already."""
+    """A table whose first cell names the row; cells are HTML already."""
     head = "".join(f'<th scope="col">{escape(title)}</th>' for title in heads)
     body = "".join(
         f'<tr><th scope="row">{first}</th>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>'
@@ -65,7 +62,7 @@ def table(heads: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
 
 
 def escaped(lines: Iterable[Sequence[str]]) -> Iterator[list[str]]:
-    """Lines of a table that hold plain text."""
+    """Rows of a table, from plain text to HTML."""
     return (list(map(escape, line)) for line in lines)
 
 
@@ -86,8 +83,8 @@ def body(explanation: Explanation, scale: str = LOG_ODDS) -> str:
     by = reading.colouring(explanation)
     shown = reading.for_class(explanation, reading.shown_class(explanation))
     rows = reading.rows(shown, by)
-    on_scale(explanation, scale)  # or says why it cannot be told so
-    told = record(explanation) | ({} if scale == LOG_ODDS else {"scale": scale})
+    on_scale(explanation, scale)  # an error if it has no such scale
+    content = record(explanation) | ({} if scale == LOG_ODDS else {"scale": scale})
     return "\n".join(
         [
             '<section class="slalom" aria-label="Explanation">',
@@ -97,7 +94,7 @@ def body(explanation: Explanation, scale: str = LOG_ODDS) -> str:
             painted_text(shown, by),
             _pairs(shown),
             _table(shown, rows),
-            f'<script type="application/json">{as_data(told)}</script>',
+            f'<script type="application/json">{as_data(content)}</script>',
             "</section>",
         ]
     )
@@ -116,7 +113,7 @@ def style() -> str:
 
 @cache
 def script() -> str:
-    """The renderer: one file after the other, each adding to `slalom`."""
+    """The renderer: all files in order, each adding to `slalom`."""
     return "".join(_part(f"{name}.js") for name in SCRIPTS)
 
 
@@ -145,7 +142,7 @@ def _sentence(explanation: Explanation) -> str:
 
 
 def painted_text(shown: Explanation, by: str) -> str:
-    """The text with its units painted, by classes: the policy allows no style attributes."""
+    """The text with its units painted by CSS classes: the policy allows no style attributes."""
     strengths, sided = reading.strengths(shown, by), reading.takes_sides(shown, by)
     sides = []
     for segments in reading.segments(shown):
@@ -160,7 +157,7 @@ def painted_text(shown: Explanation, by: str) -> str:
 
 
 def shade(strength: float, *, sided: bool = True) -> str:
-    """The classes that paint a unit, by −1 … 1; none for what is next to nothing."""
+    """The CSS classes that paint a unit of this strength (−1 … 1); none if it is too weak."""
     if abs(strength) < reading.FAINTEST:
         return ""
     side = "unsigned" if not sided else "for" if strength > 0 else "against"
@@ -168,7 +165,7 @@ def shade(strength: float, *, sided: bool = True) -> str:
 
 
 def _pairs(shown: Explanation) -> str:
-    """The words that act together as a list, where somebody looked for them."""
+    """A list of words that act together, if they were looked for."""
     if not shown.pairs:
         return ""
     lines = (f"{pair_label(pair)}: {pair.in_words}" for pair in shown.pairs)

@@ -10,7 +10,7 @@ from slalom.errors import counted as counted
 from slalom.explanation import FAIR_TRUST, HIGH_TRUST
 from slalom.scales import logistic
 
-ROUNDING = 1e-7  # log-odds: what 32 bits leave of a difference of 0
+ROUNDING = 1e-7  # log-odds: what 32-bit rounding makes of a difference of 0
 
 
 def number(score: float, decimals: int = 2) -> str:
@@ -29,7 +29,7 @@ def margin(error: float, decimals: int = 2) -> str:
 
 
 def digits(scores: FloatArray) -> int:
-    """How many decimals a column of scores needs for its largest to be seen."""
+    """How many decimals a column of scores needs so that its largest is not shown as 0."""
     peak = float(np.abs(scores).max(initial=0.0))
     return 2 if peak >= 0.1 or peak < ROUNDING else 1 - floor(np.log10(peak))
 
@@ -48,7 +48,7 @@ def probability(log_odds: float) -> float:
 
 
 def r2(share: float | None) -> str:
-    """Rounded to hundredths, and finer where that would lift it over a bar it does not reach."""
+    """Rounded to hundredths, or finer where rounding would lift it over a threshold."""
     return "–" if share is None else f"{share:.{_decimals(share)}f}".replace("-", "−")
 
 
@@ -58,7 +58,7 @@ def r2_percent(share: float) -> str:
 
 
 def _decimals(share: float) -> int:
-    """0.899 must not read as 0.90, which is called high, nor 0.9996 as 1.00."""
+    """0.899 must not be shown as 0.90, which is called high, nor 0.9996 as 1.00."""
     for decimals in (2, 3, 4):
         if not any(share < bar <= round(share, decimals) for bar in (FAIR_TRUST, HIGH_TRUST, 1.0)):
             return decimals

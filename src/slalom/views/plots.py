@@ -1,7 +1,7 @@
 """Explanations and curves as matplotlib figures, for papers and notebooks; needs the extra `plot`.
 
-Knows numbers and what a reader is told about them, nothing of classifiers or methods. Figures
-are returned, never shown, and the caller's pyplot state is left alone.
+Knows explanations, but no classifier and no method. Figures are returned, never shown, and the
+caller's pyplot state is left alone.
 """
 
 import io
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 N_BARS, N_WORDS, N_NAMED = 20, 20, 16
 FOR, AGAINST, STRONG, GREY = reading.FOR[1], reading.AGAINST[1], reading.UNSIGNED[1], "#8a92a0"
 FORMATS = ("png", "svg", "pdf")
-FAINT = 0.35  # of the ink, where an error is larger than words differ
+FAINT = 0.35  # opacity of points whose error is larger than the spread of the words
 LINE = 0.34  # inches of a line of text
 Box = tuple[float, float, float, float]  # left, low, right, high
 MAX_LENGTH = 28  # characters of a unit beside the bars: they need the room
@@ -69,7 +69,7 @@ def plot_units(
 
 
 def plot_plane(explanation: Explanation) -> "Figure":
-    """Across what a word says (value), up what attention it draws; crosses are 90 % intervals."""
+    """Words by value (across) and importance (up); crosses are 90 % intervals."""
     shown, by = _looked_at(explanation, None)
     if not {"value", "importance"} <= shown.scores.keys():
         raise InputError(f"{explanation.method} has no importances: a plane needs a SLALOM")
@@ -79,7 +79,7 @@ def plot_plane(explanation: Explanation) -> "Figure":
     empty = 0.0 if shown.anchor is None else float(np.ravel(shown.anchor.value)[0])
     figure, axes = _figure(plain(sentence(explanation)), size=(6.4, 4.8))
     axes.axvline(empty, color="#666666", linewidth=0.8)
-    axes.set_xlabel(f"← against   what it says (value)   for “{_literal(label)}” →")
+    axes.set_xlabel(f"← against   value   for “{_literal(label)}” →")
     axes.set_ylabel("importance →")
     size = 12 + 160 * shares / max(float(shares.max(initial=0.0)), 1e-9)
     _scatter(figure, axes, shown, rows, ("value", "importance"), size)
@@ -87,7 +87,7 @@ def plot_plane(explanation: Explanation) -> "Figure":
 
 
 def plot_context(explanation: Explanation) -> "Figure":
-    """Across the score of a word alone, up what its removal takes away: all of it measured."""
+    """Words by their score alone (across) and their removal (up), both measured."""
     shown, by = _looked_at(explanation, None)
     known = shown.is_measured("alone") & shown.is_measured("removal") & shown.identified
     if not known.any():
@@ -113,7 +113,7 @@ def _scatter(
     names: tuple[str, str],
     sizes: FloatArray,
 ) -> None:
-    """Points with names and crosses; faint where an error is larger than words differ."""
+    """Points with names and crosses; faint if an error is larger than the spread of the words."""
     units = [row.unit for row in rows]
     scores = np.stack([shown.scores[name][units] for name in names])
     errors = np.stack([shown.errors.get(name, np.zeros(len(shown.units)))[units] for name in names])
@@ -147,7 +147,7 @@ def plot_text(explanation: Explanation, score: str | None = None) -> "Figure":
 
 
 def plot_comparison(explanations: Mapping[str, Explanation]) -> "Figure":
-    """Words down, methods across: what each says of the strongest words, beside its strongest."""
+    """Words down, methods across: scores of the strongest words, relative to each method's own."""
     if not explanations:
         raise InputError("a comparison needs at least one explanation")
     first = next(iter(explanations.values()))
@@ -195,21 +195,21 @@ def picture(figure: "Figure", kind: str) -> bytes:
 
 
 def _looked_at(explanation: Explanation, score: str | None) -> tuple[Explanation, str]:
-    """One class of an explanation, and the score that is looked at."""
+    """One class of an explanation, and the name of the score to draw."""
     names = reading.checked_names(explanation, () if score is None else (score,))
     shown = reading.for_class(explanation, reading.shown_class(explanation))
     return shown, reading.colouring(shown, names)
 
 
 def _hues(shown: Explanation, by: str) -> Any:
-    """(n_units,) colours; grey where a score may as well be zero."""
+    """(n_units,) colours; grey if a score may be zero."""
     strengths, sided = reading.strengths(shown, by), reading.takes_sides(shown, by)
     side = np.where(strengths > 0, FOR, AGAINST) if sided else np.full(len(strengths), STRONG)
     return np.where(np.abs(strengths) < reading.FAINTEST, GREY, side)
 
 
 def _name(figure: Any, axes: Any, points: Sequence[tuple[str, float, float]]) -> None:
-    """The first labels beside their points, as far as they cover neither points nor each other."""
+    """Label the first points where the labels cover neither points nor each other."""
     figure.draw_without_rendering()
     places = axes.transData.transform([(x, y) for _, x, y in points])
     taken = [(x - 3.0, y - 3.0, x + 3.0, y + 3.0) for x, y in places]
@@ -273,7 +273,7 @@ def _paint(figure: Any, axes: Any, shown: Explanation, by: str) -> int:
 
 
 def _lines(text: str, n_fitting: int) -> list[str]:
-    """Cut at line ends, and where a unit (a sentence, say) has more characters than a line."""
+    """Cut at newlines, and where a unit (such as a sentence) is longer than a line."""
     return [
         piece
         for line in text.split("\n")
@@ -289,7 +289,7 @@ def _written(axes: Any, piece: str, place: tuple[float, float]) -> Any:
 
 
 def _width(figure: Any, axes: Any, piece: str) -> float:
-    """Points from its left to its right; blanks have no extent of their own."""
+    """Its width in points, blanks at the ends included, which matplotlib does not measure."""
     text = _written(axes, piece, (0, 0))
     wide: float = text.get_window_extent(figure.canvas.get_renderer()).width / figure.dpi * 72
     text.remove()
@@ -303,17 +303,17 @@ def _two_sided() -> Any:
 
 
 def _named(label: str, more: str = "") -> str:
-    """A unit on one line, which may be a sentence or longer: it begins like this."""
+    """The beginning of a unit on one line."""
     return _literal(reading.short(label, MAX_LENGTH) + more)
 
 
 def _literal(text: str) -> str:
-    """A dollar sign is one, and starts no formula."""
+    """Escape dollar signs, which would start a formula."""
     return text.replace("$", r"\$")
 
 
 def _wrapped(meaning: str) -> str:
-    """Short enough for the narrowest figure: matplotlib cuts off what is not."""
+    """Wrapped for the narrowest figure, because matplotlib cuts off longer lines."""
     return "\n".join(wrap(meaning, 44))
 
 

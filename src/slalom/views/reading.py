@@ -1,6 +1,6 @@
-"""What of an explanation is shown, in which order and how strongly: every view's choices.
+"""What is shown of an explanation, in which order and how strongly: choices all views share.
 
-Knows an Explanation and its readers; knows neither terminals nor HTML, and no method.
+Knows an Explanation, but neither terminals nor HTML, and no method.
 """
 
 from collections import Counter
@@ -19,9 +19,9 @@ from slalom.pairs import Pair
 from slalom.surrogates.slalom.model import Anchor
 from slalom.views.numbers import counted, number, ordinal, percent, r2
 
-# One pair of colours, told apart by colour-blind readers: blue speaks for the target, orange
-# against it; violet is for what has strength but no side. Faint, clear, strong, for a terminal; a
-# page mixes its own from the middle one.
+# Colours that colour-blind readers can tell apart: blue for the target, orange against it, violet
+# for strength without a side. Each is faint, clear and strong, for a terminal; a page mixes its own
+# shades from the middle one.
 FOR = ("#3b8eea", "#2c7cde", "#0b4f9e")
 AGAINST = ("#d9822b", "#f08c1e", "#ff9d2e")
 UNSIGNED = ("#9a86d8", "#7c5ccc", "#5b3fb0")
@@ -39,15 +39,15 @@ MEANINGS = {  # in the order in which views offer them
 }
 TITLES = {"shapley": "Shapley value"}
 EVERY_SUBSET = "subsets were evaluated"  # a note of explanations that are exact
-CANCELLING = -0.05  # of the variation: a part below works against the others
-ADVANCED = ("linearised",)  # folded away where there is more to read
-FIRST = ("shapley", "removal", "alone", "score", "importance", "share")  # the first there is leads
+CANCELLING = -0.05  # of the variation: a part below this works against the others
+ADVANCED = ("linearised",)  # hidden at first if there are other scores
+FIRST = ("shapley", "removal", "alone", "score", "importance", "share")  # the first one known leads
 LOG_ODDS = {"shapley", "removal", "alone", "gradient", "value"}
 WITHOUT_SIDE = {"importance", "share"}
-FAINT = 0.1  # log-odds; a text whose strongest word weighs less is not painted in full colour
-SURE = 1.645  # standard errors; a score within may as well be zero, and stays quiet
+FAINT = 0.1  # log-odds; a text whose strongest word is weaker is not painted in full colour
+SURE = 1.645  # standard errors; a score within them may be zero, and is left uncoloured
 AROUND = 60  # characters on each side of a strong unit, in excerpts of a long text
-FAINTEST = 0.03  # of the strongest; what is weaker takes no side
+FAINTEST = 0.03  # of the strongest; weaker units are left uncoloured
 
 
 @dataclass(frozen=True)
@@ -60,15 +60,15 @@ class Segment:
 
 @dataclass(frozen=True)
 class UnitRow:
-    """Units that share all their scores, as one line of a table."""
+    """Units that share all scores, as one row of a table."""
 
     label: str
     units: tuple[int, ...]
-    nth: int  # among equal units whose scores differ; 0: there are none
+    nth: int  # among equal units with different scores; 0: there are no others
 
     @property
     def unit(self) -> int:
-        """The first of them stands for all."""
+        """The first of them, which represents all."""
         return self.units[0]
 
     @property
@@ -77,13 +77,13 @@ class UnitRow:
 
     @property
     def more(self) -> str:
-        """What tells the row from others of the same label."""
+        """What distinguishes the row from others with the same label."""
         nth = f" ({ordinal(self.nth)})" if self.nth else ""
         return f"{nth} ×{self.times}" if self.times > 1 else nth
 
 
 def for_class(explanation: Explanation, index: int) -> Explanation:
-    """One class of an explanation of all classes; any other comes back as it is."""
+    """One class of an explanation of all classes; other explanations are returned as they are."""
     if explanation.target_index is not None:
         return explanation
     scores, errors = (
@@ -110,10 +110,11 @@ def _column(curve: FloatArray | None, index: int) -> FloatArray | None:
 
 
 def shown_length(explanation: Explanation) -> FloatArray | None:
-    """The length curve where it stands for itself; None where it cannot be told from the words.
+    """The length curve; None if it cannot be separated from the effects of the words.
 
-    Parts of a fit that cancel (a negative share of the variation) are large numbers of opposite
-    sign which change with every further query. Where every subset was asked nothing judges them.
+    Parts of a fit that cancel (one has a negative share of the variation) are large numbers of
+    opposite sign that change with every further query. If every subset was queried, no held-out
+    query is left to judge them.
     """
     curve, quality = explanation.length_curve, explanation.quality
     if curve is None or quality.trust == "exact" or quality.r2 is None:
@@ -133,7 +134,7 @@ def shown_class(explanation: Explanation) -> int:
 
 
 def answer(explanation: Explanation) -> FloatArray:
-    """What the classifier says of the text, as the scores count it: (1,), or (n_classes,)."""
+    """The classifier's score of the text, on the scale of the scores: (1,) or (n_classes,)."""
     target = Target(explanation.target_index, explanation.target)
     return np.atleast_1d(
         target.scores(explanation.logits[None], independent=explanation.independent)[0]
@@ -141,7 +142,7 @@ def answer(explanation: Explanation) -> FloatArray:
 
 
 def fitted(explanation: Explanation) -> FloatArray | None:
-    """What the fit says of the full text, in the same unit; None where there is no model."""
+    """The surrogate's score of the full text, on the same scale; None without a surrogate."""
     if explanation.whole is not None:
         return np.atleast_1d(np.asarray(explanation.whole, dtype=float))
     if explanation.model is None:
@@ -150,7 +151,7 @@ def fitted(explanation: Explanation) -> FloatArray | None:
 
 
 def start(explanation: Explanation) -> FloatArray | None:
-    """The score of the empty text, asked or fitted."""
+    """The score of the empty text, measured or estimated."""
     if explanation.base is not None:
         return np.atleast_1d(np.asarray(explanation.base, dtype=float))
     if explanation.model is None:
@@ -168,7 +169,7 @@ def colouring(explanation: Explanation, wanted: Sequence[str] = ()) -> str:
 
 
 def checked_names(explanation: Explanation, wanted: Sequence[str]) -> tuple[str, ...]:
-    """The names as given, each once; SlalomError for one this explanation does not have."""
+    """The names without repeats; SlalomError for a score this explanation does not have."""
     for name in wanted:
         if not isinstance(name, str) or name not in explanation.scores:
             method = f"method {explanation.method!r}"
@@ -183,9 +184,9 @@ def names(explanation: Explanation) -> list[str]:
 
 
 def strengths(explanation: Explanation, name: str) -> FloatArray:
-    """(n_units,) in −1..1: the sign of a score and how strong it is beside the strongest one.
+    """(n_units,) in −1..1: the sign of a score, and its size relative to the strongest.
 
-    What may as well be zero, given its standard error, is zero: it must not shine.
+    Scores that may be zero, given their standard errors, have strength 0: they stay uncoloured.
     """
     if name == "importance":
         sure = explanation.scores[name] > SURE * explanation.errors.get(name, 0.0)
@@ -200,14 +201,14 @@ def strengths(explanation: Explanation, name: str) -> FloatArray:
 
 
 def takes_sides(explanation: Explanation, name: str) -> bool:
-    """False for what has strength but no sign: importances, attention, norms of gradients."""
+    """False for scores without a sign: importances, attention, norms of gradients."""
     if name in WITHOUT_SIDE:
         return False
     return explanation.model is not None or bool((explanation.scores[name] < 0).any())
 
 
 def weight_shares(explanation: Explanation) -> FloatArray:
-    """(n_units,) the part of the attention that each unit takes."""
+    """(n_units,) each unit's share of the attention."""
     if "share" in explanation.scores:
         return np.where(explanation.identified, explanation.scores["share"], 0.0)
     importance = explanation.scores["importance"]
@@ -218,9 +219,9 @@ def weight_shares(explanation: Explanation) -> FloatArray:
 
 
 def rows(explanation: Explanation, by: str) -> list[UnitRow]:
-    """One row per unit, or for equal units alike in all scores; the largest first, quiet ones last.
+    """Rows of units; equal units with equal scores share one. Largest first, uncoloured ones last.
 
-    Units that the classifier cannot tell apart may still read differently, and have rows each.
+    Units that the classifier cannot tell apart may still read differently; each has its own row.
     """
     numbers = np.column_stack(
         [part.reshape(len(explanation.units), -1) for part in explanation.scores.values()]
@@ -247,7 +248,7 @@ def rows(explanation: Explanation, by: str) -> list[UnitRow]:
 
 
 def strongest(explanation: Explanation, k: int, score: str | None) -> list[tuple[str, float]]:
-    """(unit, score) of the k strongest rows; of the predicted class where all are explained."""
+    """(unit, score) of the k strongest rows; for the predicted class if all are explained."""
     if not isinstance(k, int | np.integer) or k < 0:
         raise InputError(f"k is the number of units to return, 0 or more, not {k}")
     by = colouring(explanation, checked_names(explanation, () if score is None else (score,)))
@@ -265,7 +266,7 @@ def _excerpt(side: list[Segment], strength: FloatArray, most: int) -> list[Segme
     ends = np.cumsum([len(segment.text) for segment in side])
     if not side or ends[-1] <= most:
         return side
-    kept: set[int] = set(range(int((ends <= AROUND).sum()) + 1))  # how it begins
+    kept: set[int] = set(range(int((ends <= AROUND).sum()) + 1))  # its beginning
     order = sorted(
         (at for at, segment in enumerate(side) if segment.unit is not None),
         key=lambda at: -float(strength[side[at].unit or 0]),
@@ -286,7 +287,7 @@ def _excerpt(side: list[Segment], strength: FloatArray, most: int) -> list[Segme
 
 
 def segments(explanation: Explanation) -> list[list[Segment]]:
-    """The text cut at its units, one list per side; nothing of the text is lost."""
+    """The text cut at its units, one list per side; together they are the whole text."""
     text = explanation.text
     sides = text if isinstance(text, tuple) else (text,)
     cut: list[list[Segment]] = [[] for _ in sides]
@@ -294,7 +295,7 @@ def segments(explanation: Explanation) -> list[list[Segment]]:
     for unit, (*side, start, end) in enumerate(explanation.spans):
         at = side[0] if side else 0
         shown = sides[at][start:end]
-        start += len(shown) - len(shown.lstrip() or shown)  # a unit may bring the gap before it
+        start += len(shown) - len(shown.lstrip() or shown)  # a unit may include the gap before it
         if start > cursors[at]:
             cut[at].append(Segment(sides[at][cursors[at] : start], None))
         if end > max(start, cursors[at]):
@@ -307,7 +308,7 @@ def segments(explanation: Explanation) -> list[list[Segment]]:
 
 
 def probabilities(explanation: Explanation) -> FloatArray | None:
-    """(n_classes,) or None for a single output, which may not be a probability at all."""
+    """(n_classes,); None for a single output, which may not be a probability."""
     return scales.probabilities(explanation.logits, independent=explanation.independent)
 
 
@@ -323,7 +324,7 @@ def prediction(explanation: Explanation) -> str:
 
 
 def explained(explanation: Explanation) -> tuple[str, str]:
-    """What the scores measure, and the label they are about: "" for all of them."""
+    """The scale of the scores, and the label they explain; "" for all labels."""
     if explanation.said is not None:
         return "nats", explanation.target
     if explanation.target_index is None:
@@ -334,12 +335,12 @@ def explained(explanation: Explanation) -> tuple[str, str]:
 
 
 def units_called(explanation: Explanation) -> str:
-    """ "words", where each unit is one, else "units": sentences, phrases, spans."""
+    """ "words" if every unit is a single word, else "units"."""
     return "units" if any(" " in unit.strip() for unit in explanation.units) else "words"
 
 
 def table_heading(explanation: Explanation) -> str:
-    """Over the table of all scores."""
+    """The heading of the table of all scores."""
     n_units = len(explanation.units)
     what = units_called(explanation)
     return (
@@ -348,13 +349,13 @@ def table_heading(explanation: Explanation) -> str:
 
 
 def notes(explanation: Explanation) -> list[str]:
-    """What else there is to know; what the sentence on trust says already is not repeated."""
-    told = explanation.quality.trust == "exact"
-    return [label(n) for n in explanation.quality.notes if not (told and EVERY_SUBSET in n)]
+    """Notes, except the one that repeats the sentence about trust."""
+    exact = explanation.quality.trust == "exact"
+    return [label(n) for n in explanation.quality.notes if not (exact and EVERY_SUBSET in n)]
 
 
 def cost(explanation: Explanation) -> str:
-    """What the fit misses and what it took, in one line."""
+    """The quality and cost of the fit, in one line."""
     return " · ".join(facts(explanation)[1:])
 
 
@@ -362,7 +363,7 @@ def facts(explanation: Explanation) -> list[str]:
     """The small print: method, fit and cost."""
     quality = explanation.quality
     fit = [] if quality.r2 is None else [f"R² {r2(quality.r2)}"]
-    missing = quality.rmse is None or quality.trust == "exact"  # what is exact misses nothing
+    missing = quality.rmse is None or quality.trust == "exact"  # an exact fit misses nothing
     miss = [] if missing else [f"RMSE {quality.rmse:.2f}"]
     asked = counted(quality.n_queries, "query"), counted(quality.n_tokens, "token")
     seconds, seed = f"{quality.seconds:.1f} s", f"seed {explanation.seed}"
@@ -375,11 +376,11 @@ def pair_label(pair: Pair) -> str:
 
 
 def label(unit: str) -> str:
-    """A unit on one line, so that blanks and control characters can be seen."""
+    """A unit on one line, with blanks and control characters made visible."""
     inner = unit.strip(" ")
     return "".join(map(visible_sign, inner or "␣" * len(unit)))
 
 
 def short(text: str, length: int) -> str:
-    """Its beginning, where it has more characters than there is room for."""
+    """The text, cut short if it has more than `length` characters."""
     return text if len(text) <= length else f"{text[: length - 1].rstrip()}…"

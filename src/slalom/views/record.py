@@ -1,7 +1,7 @@
-"""What the page draws, as plain JSON: the one thing that the script in a browser is given.
+"""What the page draws, as plain JSON, which is all that the script in a browser gets.
 
-Everything that is a choice or a wording is made here, with the rest of the views; the script
-only draws. The static file carries the record inside, the live page fetches it.
+All choices and wordings are made here, with the rest of the views; the script only draws. The
+static file contains the record, the live page fetches it.
 """
 
 from collections.abc import Sequence
@@ -118,7 +118,7 @@ def _rows(shown: Explanation, rows: Sequence[UnitRow]) -> list[Record]:
 
 
 def _columns(explanation: Explanation) -> list[Record]:
-    """The scores there are, in the order in which they are offered."""
+    """The explanation's scores, in the order in which they are offered."""
     found = reading.names(explanation)
     has_more = any(name not in reading.ADVANCED for name in found)
     return [
@@ -171,21 +171,19 @@ def _of_class(explanation: Explanation, index: int, rows: Sequence[UnitRow]) -> 
 
 
 def _points(shown: Explanation, units: Sequence[int]) -> Record | None:
-    """The scores as changes of the probability, in percentage points, where there is one."""
+    """The scores as changes of the probability, in percentage points; None if there is none."""
     if not has_probabilities(shown) or shown.target_index is None:
         return None
-    told = on_scale(shown, PROBABILITY)
-    names = [name for name in told.scores if name not in WITHOUT_UNIT]
-    return {
-        "scores": {name: _rounded(100 * told.scores[name][units]) for name in names},
-        "errors": {
-            name: _rounded(100 * told.errors[name][units]) for name in names if name in told.errors
-        },
-    }
+    scaled = on_scale(shown, PROBABILITY)
+    scores, errors = (
+        {n: _rounded(100 * part[units]) for n, part in parts.items() if n not in WITHOUT_UNIT}
+        for parts in (scaled.scores, scaled.errors)
+    )
+    return {"scores": scores, "errors": errors}
 
 
 def _pairs(explanation: Explanation) -> Record | None:
-    """Words that act together, as the explanation's file has them."""
+    """Words that act together, in the format of the explanation's file."""
     if explanation.pairs is None:
         return None
     pairs = explanation.pairs.to_json()
@@ -206,5 +204,5 @@ def _trust(explanation: Explanation) -> Record:
 
 
 def _rounded(numbers: FloatArray | float) -> Any:
-    """Six digits are enough to look at."""
+    """Rounded to six digits."""
     return np.vectorize(lambda one: float(f"{one:.6g}"), otypes=[float])(numbers).tolist()

@@ -1,7 +1,7 @@
-"""One sentence about an explanation in plain words, and what is said about its trust.
+"""An explanation in one plain sentence, and sentences about how far to trust it.
 
-The sentence is made from the scores and their errors alone, and is the same in terminal, page
-and notebook:
+The sentence depends only on the scores and their errors, and is the same in the terminal, the
+page and a notebook:
 
     The classifier says positive (93 %). Mainly because of *wonderful* and *great*; against it:
     *awful*.
@@ -20,12 +20,12 @@ from slalom.views.numbers import listed, margin, number, percent, probability, r
 N_NAMED = 3  # words on each side
 WORTH_NAMING = 0.2  # of the strongest
 MAX_LENGTH = 40  # characters of a unit within the sentence
-MOSTLY = 0.5  # of a removal, where value and share are said to account for it
-WORTH_TELLING = 0.1  # log-odds that the length of the text adds
+MOSTLY = 0.5  # of a removal: what value and share must explain to account for it
+WORTH_TELLING = 0.1  # log-odds that the length of the text adds, at least
 MEASURABLE = ("shapley", "removal", "alone")
 SOME = 0.005  # R² of the two scores alone; less reads as 0 %
 LITTLE, FAR_LESS = 0.5, 0.3  # R² of the two scores alone; less than that of the whole model
-DIFFERENT, HEARD = 0.5, 0.2  # of the larger of two effects; of the largest effect of any word
+DIFFERENT, NOTICEABLE = 0.5, 0.2  # of the larger of two effects; of the largest of any word
 
 
 @dataclass(frozen=True)
@@ -38,13 +38,13 @@ class Part:
 
 @dataclass(frozen=True)
 class Sides:
-    """How the reasons on both sides are introduced."""
+    """The phrases that introduce the reasons on both sides."""
 
     first: str  # before the words for it
-    second: str  # before the words against it, after those for it
+    second: str  # before the words against it
     no_first: str
     no_second: str
-    little: str  # instead of no_second, where some words are clearly against it, all of them weak
+    little: str  # instead of no_second, if some words are clearly against it, but all are weak
 
 
 OF_THE_PREDICTION = Sides(
@@ -64,7 +64,7 @@ OF_A_NUMBER = Sides(
 
 
 def sentence(explanation: Explanation, index: int | None = None) -> tuple[Part, ...]:
-    """What the classifier says, and which words make it say so; of one class, if there are many."""
+    """What the classifier predicts and the words behind it; for one class, if there are many."""
     index = reading.shown_class(explanation) if index is None else index
     shown = reading.for_class(explanation, index)
     words = _words(shown, index)
@@ -74,7 +74,7 @@ def sentence(explanation: Explanation, index: int | None = None) -> tuple[Part, 
 def _care(explanation: Explanation) -> list[Part]:
     quality = explanation.quality
     if quality.trust != "low" or (quality.r2 is None and not explanation.errors):
-        return []  # without errors: a method that fits nothing
+        return []  # a method without errors fits nothing
     if quality.r2 is None:
         why = "how well it describes this classifier is unknown"
     elif quality.r2 < FAIR_TRUST:
@@ -85,13 +85,13 @@ def _care(explanation: Explanation) -> list[Part]:
 
 
 def plain(parts: Sequence[Part]) -> str:
-    """The sentence without its colours; words of the text are quoted."""
+    """The sentence without colours, with words of the text in quotes."""
     quoted = ("for", "against", "unsigned")
     return "".join(f"“{part.text}”" if part.role in quoted else part.text for part in parts)
 
 
 def verdict(explanation: Explanation) -> str:
-    """What the classifier says, without the reasons; of an answer, its words."""
+    """What the classifier predicts, without the reasons; for an answer, the answer itself."""
     if explanation.said is not None:
         return reading.prediction(explanation)
     return plain(_verdict(explanation, reading.shown_class(explanation)))
@@ -120,8 +120,8 @@ def _words(shown: Explanation, index: int) -> list[Part]:
     for row in reading.rows(shown, by):
         strength = float(strengths[row.unit])
         name = reading.short(row.label, MAX_LENGTH)
-        told = {name.casefold() for name, _ in strong}
-        if abs(strength) >= WORTH_NAMING and name.casefold() not in told:
+        named = {name.casefold() for name, _ in strong}
+        if abs(strength) >= WORTH_NAMING and name.casefold() not in named:
             strong.append((name, strength))
     if not reading.takes_sides(shown, by):
         return _without_sides(shown, [word for word, _ in strong[: 2 * N_NAMED]])
@@ -201,7 +201,7 @@ def trust_sentence(explanation: Explanation) -> str:
 
 
 def two_scores_sentence(explanation: Explanation) -> str:
-    """How much of the classifier value and importance describe; "" where that is unknown."""
+    """How much of the classifier value and importance describe; "" if that is unknown."""
     two, whole = explanation.quality.two_scores, explanation.quality.r2
     if two is None:
         return ""
@@ -215,16 +215,16 @@ def two_scores_sentence(explanation: Explanation) -> str:
 
 
 def describe_little(explanation: Explanation) -> bool:
-    """Whether value and importance leave out most of what happens, or of what is known of it."""
+    """Whether value and importance alone describe much less than half, or than the surrogate."""
     two, whole = explanation.quality.two_scores, explanation.quality.r2
     return two is not None and (two < LITTLE or (whole is not None and two < whole - FAR_LESS))
 
 
 def attention_sentence(explanation: Explanation, index: int) -> str:
-    """Why the word whose removal changes most is not among those that draw most attention.
+    """Why the word whose removal changes most is not among those that draw the most attention.
 
-    Of one class; "" where it is among them. By value and share alone, removing a word of share s
-    and value v from a text that says f takes s (v − f) / (1 − s) away.
+    For one class; "" if it is among them. By value and share alone, removing a word with share s
+    and value v from a text with score f lowers the score by s (v − f) / (1 − s).
     """
     needed = {"value", "share", "removal"} <= explanation.scores.keys()
     known = explanation.identified & explanation.is_measured("removal")
@@ -253,9 +253,9 @@ def attention_sentence(explanation: Explanation, index: int) -> str:
 
 
 def context_sentence(explanation: Explanation, index: int) -> str:
-    """The word whose effect in the text differs most from its effect alone, and by half or more.
+    """The word whose effect in the text differs most from its effect alone, by half or more.
 
-    Of one class; from measured numbers alone: "" where there are none.
+    For one class, from measured scores only; "" if there are none.
     """
     both = {"alone", "removal"} <= explanation.scores.keys()
     known = explanation.identified & explanation.is_measured("alone")
@@ -266,8 +266,8 @@ def context_sentence(explanation: Explanation, index: int) -> str:
         np.where(known, explanation.scores[name], 0.0) for name in ("alone", "removal")
     )
     gap, larger = np.abs(alone - removal), np.maximum(np.abs(alone), np.abs(removal))
-    heard = HEARD * float(larger.max())
-    differs = np.where((gap >= DIFFERENT * larger) & (gap >= heard), gap, 0.0)
+    noticeable = NOTICEABLE * float(larger.max())
+    differs = np.where((gap >= DIFFERENT * larger) & (gap >= noticeable), gap, 0.0)
     unit = int(np.argmax(differs))
     one, here = float(alone[unit]), float(removal[unit])
     if differs[unit] == 0.0:
@@ -275,7 +275,7 @@ def context_sentence(explanation: Explanation, index: int) -> str:
     word = f"“{reading.short(reading.label(explanation.units[unit]), MAX_LENGTH)}”"
     label = f"“{reading.label(explanation.labels[index])}”"
     by_itself, in_text = number(one).strip(), number(here).strip()
-    if one * here < 0 and min(abs(one), abs(here)) >= heard:
+    if one * here < 0 and min(abs(one), abs(here)) >= noticeable:
         first, second = ("for", "against") if one > 0 else ("against", "for")
         return (
             f"{word} changes sides: alone it speaks {first} {label} ({by_itself}), in this text "
@@ -286,7 +286,7 @@ def context_sentence(explanation: Explanation, index: int) -> str:
 
 
 def trust_lines(explanation: Explanation) -> list[str]:
-    """All there is to say about trust, the most important first."""
+    """Everything about trust, the most important first."""
     return [
         trust_sentence(explanation),
         *filter(None, [two_scores_sentence(explanation)]),
@@ -298,7 +298,7 @@ def trust_lines(explanation: Explanation) -> list[str]:
 
 
 def _luck(explanation: Explanation) -> list[str]:
-    """Why the word is lower than R² alone would have it."""
+    """Why trust is lower than R² alone would suggest."""
     quality = explanation.quality
     word = trust_of(quality.r2, quality.r2_error)
     if quality.trust == "exact" or word == trust_of(quality.r2):
@@ -308,7 +308,7 @@ def _luck(explanation: Explanation) -> list[str]:
 
 
 def length_sentence(explanation: Explanation) -> str:
-    """How much of the Shapley values is due to length alone; "" where that may be little."""
+    """How much of the Shapley values is due to length alone; "" if that may be little."""
     curve = reading.shown_length(explanation)
     errors = explanation.length_errors
     error = 0.0 if errors is None else float(errors[-1])
@@ -321,7 +321,7 @@ def length_sentence(explanation: Explanation) -> str:
 
 
 def _measured(explanation: Explanation) -> list[str]:
-    """Which numbers are the classifier's own answers."""
+    """Which scores were measured."""
     known = explanation.identified
     counts = {
         name: int((explanation.is_measured(name) & known).sum())
@@ -340,7 +340,7 @@ def _measured(explanation: Explanation) -> list[str]:
 
 
 def _beside_the_classifier(explanation: Explanation) -> list[str]:
-    """What the fit says of the full text beside what the classifier says, in the same unit."""
+    """The score of the full text by the surrogate and by the classifier."""
     fit = reading.fitted(explanation)
     if fit is None or explanation.quality.trust == "exact":
         return []

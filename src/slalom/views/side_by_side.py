@@ -1,7 +1,7 @@
-"""Several explanations of one text in a terminal, one under the other.
+"""Several explanations of one text in a terminal, one below the other.
 
-Each has a line about what it cost and how far it holds, and the text in its own colours: what
-the methods agree on is seen at a glance, and what they do not.
+Each shows its strongest words and the text in its own colours, so that agreement and disagreement
+are seen at a glance; a table compares quality and cost.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ from slalom.views.terminal import GAP, painted_text
 class SideBySide:
     """Print this with a rich Console.
 
-    `measured` has further columns, asked of all methods alike: method → title → number.
+    `measured` has further columns, measured alike for all methods: method → title → number.
     """
 
     explanations: Sequence[Explanation]
@@ -55,9 +55,9 @@ class SideBySide:
 
 
 def fitted_table(heads: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> RenderableType:
-    """The first column names the row; columns that do not fit are named below, none is cut.
+    """A table as wide as the terminal: columns that do not fit are named below, none is cut.
 
-    Heads are broken at their spaces, so that long ones do not push columns out.
+    The first column names the row. Headings are broken at spaces, so that long ones take less room.
     """
     words = [max(head.split(), key=cell_len) for head in heads]
     wide = [max(map(cell_len, column)) for column in zip(words, *rows, strict=True)]

@@ -1,7 +1,7 @@
 """An explanation in a terminal: a sentence, the coloured text, its strongest units.
 
-Blue speaks for the target, orange against it; the stronger, the more paint. Without colours the
-bars of the table say the same.
+Blue speaks for the target, orange against it; stronger effects have stronger colours. Without
+colours, the bars of the table show the same.
 """
 
 from collections.abc import Sequence
@@ -63,7 +63,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Layout:
-    """What of a table there is room for."""
+    """The part of a table that fits."""
 
     unit: int  # the width of the units' names
     has_bars: bool
@@ -72,10 +72,10 @@ class Layout:
 
 @dataclass(frozen=True)
 class TerminalView:
-    """Print this with a rich Console; it fits itself into the width there is.
+    """Print this with a rich Console; it adapts to the width.
 
-    The verdict with its reasons, the text, its strongest units, and two lines on trust and cost;
-    with `details` everything else there is to say.
+    It shows the verdict with its reasons, the text, its strongest units, and two lines on trust and
+    cost; with `details`, everything else.
     """
 
     explanation: Explanation
@@ -85,20 +85,20 @@ class TerminalView:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         wanted = reading.checked_names(self.explanation, self.scores)
-        told = on_scale(self.explanation, self.scale)
+        scaled = on_scale(self.explanation, self.scale)
         by = reading.colouring(self.explanation, wanted)
         shown = reading.for_class(self.explanation, reading.shown_class(self.explanation))
         yield _sentence(self.explanation)
         yield Text()
         yield painted_text(shown, by, None if self.details else EXCERPT)
         yield Text()
-        yield _table(told, shown, wanted, by=by, options=options)
+        yield _table(scaled, shown, wanted, by=by, options=options)
         if console.color_system is not None and not console.no_color:
             yield _colours(shown, by)
         if shown.pairs is not None:
             yield _pairs(shown.pairs)
         yield Text()
-        columns = _columns(told, wanted)
+        columns = _columns(scaled, wanted)
         yield from _quality(self.explanation, self.scale, columns)
         yield from (Text(f"Note: {note}") for note in reading.notes(shown))
         if self.details:
@@ -106,7 +106,7 @@ class TerminalView:
 
 
 def _pairs(pairs: Interactions) -> RenderableType:
-    """Words that act together, a line for each two."""
+    """Words that act together, one pair per line."""
     lines = [
         Text.assemble((reading.pair_label(pair), "bold"), f": {pair.in_words}") for pair in pairs
     ] or [Text(NONE)]
@@ -114,7 +114,7 @@ def _pairs(pairs: Interactions) -> RenderableType:
 
 
 def _quality(explanation: Explanation, scale: str, columns: Sequence[Column]) -> RenderResult:
-    """How far to trust it and what it is: two lines."""
+    """Two lines: how far to trust the explanation, and what it is."""
     quality = explanation.quality
     trust = Text.assemble("Trust: ", (quality.trust, TRUST.get(quality.trust, "bold")), ". ")
     yield trust.append(trust_sentence(explanation))
@@ -135,7 +135,7 @@ def _quality(explanation: Explanation, scale: str, columns: Sequence[Column]) ->
 
 
 def _details(explanation: Explanation, shown: Explanation) -> RenderResult:
-    """What else there is to say about the fit and its cost."""
+    """Everything else about the fit and its cost."""
     index = reading.shown_class(explanation)
     said = [trust_sentence(explanation)]
     said += [two_scores_sentence(explanation)] if describe_little(explanation) else []
@@ -147,7 +147,7 @@ def _details(explanation: Explanation, shown: Explanation) -> RenderResult:
 
 
 def _sentence(explanation: Explanation) -> Text:
-    """In colour; words of the text are quoted as well, for terminals without."""
+    """In colour, with words of the text also in quotes, for terminals without colours."""
     styles = {"label": "bold", "for": FOR[0], "against": AGAINST[0], "unsigned": UNSIGNED[0]}
     line = Text()
     for part in sentence(explanation):
@@ -157,7 +157,7 @@ def _sentence(explanation: Explanation) -> Text:
 
 
 def painted_text(explanation: Explanation, by: str, most: int | None = None) -> RenderableType:
-    """The text in colour; of a long one, about `most` characters around its strongest units."""
+    """The text in colour; for a long one, about `most` characters around its strongest units."""
     sided = reading.takes_sides(explanation, by)
     styles = [_paint(s, sided=sided) for s in reading.strengths(explanation, by).tolist()]
     sides = []
@@ -249,7 +249,7 @@ def _columns(explanation: Explanation, wanted: Sequence[str]) -> list[Column]:
 
 
 def _class_title(explanation: Explanation, index: int) -> str:
-    """A label cut short; with its number where others begin alike."""
+    """A label cut short, with its number if others begin in the same way."""
     label = reading.label(explanation.labels[index])
     if len(label) <= MAX_LABEL_WIDTH:
         return label
@@ -259,9 +259,9 @@ def _class_title(explanation: Explanation, index: int) -> str:
 
 
 def _fitting(longest: int, widths: Sequence[int], width: int) -> Layout:
-    """As many whole columns as fit; for the first of them bars and long names make room.
+    """As many whole columns as fit; bars and long names give way to the first column.
 
-    Names of sentences need more room than names of words to be told apart.
+    Names of sentences need more room than names of words.
     """
     needed = min(longest, WIDEST_UNIT) if longest > LONG_UNIT else NARROWEST_UNIT
     for has_bars, unit in (
@@ -283,7 +283,7 @@ def _width(column: Column, cells: Sequence[Text]) -> int:
 
 
 def _shortened(name: str, times: str, width: int) -> Text:
-    """The name gives way, not how often it is there."""
+    """The name is cut short, never the count after it."""
     short = Text(name)
     short.truncate(max(width - cell_len(times), 1), overflow="ellipsis")
     return short.append(times)
@@ -302,7 +302,7 @@ def _cell(column: Column, unit: int, *, known: bool) -> Text:
 
 
 def _bar(strength: float, *, sided: bool, ascii_only: bool) -> Text:
-    """Half a cell per step to the right for the target, to the left against it."""
+    """A bar in steps of half a cell: to the right for the target, to the left against it."""
     full, right, left, axis = ("#", "", "", "|") if ascii_only else ("█", "▌", "▐", "│")
     halves = round(abs(strength) * 2 * HALF_BAR)
     style = _paint(strength, sided=sided).split(" on ")[-1] if halves else ""

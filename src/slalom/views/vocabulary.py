@@ -1,6 +1,6 @@
-"""A vocabulary for people: two lines of text, or the tokens that say most for and against.
+"""A vocabulary for people: two lines of text, or tables of its strongest tokens.
 
-Knows a table of values and importances; the table loads nothing and needs no script.
+Knows a table of values and importances; the HTML loads nothing and needs no script.
 """
 
 from html import escape
@@ -12,11 +12,11 @@ from slalom.views.numbers import margin, number, r2
 from slalom.views.reading import label
 
 N_NAMED, N_ROWS = 3, 20
-MIN_DOCUMENTS = 2  # that hold a token, for it to be shown among the first
+MIN_DOCUMENTS = 2  # that hold a token, if others can be shown instead
 
 
 def brief(vocabulary: Vocabulary) -> str:
-    """What it is of, how far it holds, and the tokens at both ends."""
+    """Target, cost and quality, and the tokens at both ends."""
     first, last = _ends(vocabulary, N_NAMED)
     words = " · ".join(f"{label(e.token)} {number(e.value)}" for e in [*first, *last])
     return f"<vocabulary of “{vocabulary.target}”: {_facts(vocabulary)}\n {words}>"
@@ -46,7 +46,7 @@ def _facts(vocabulary: Vocabulary) -> str:
 
 
 def _ends(vocabulary: Vocabulary, n_each: int) -> tuple[list[Entry], list[Entry]]:
-    """The highest values, and the lowest, the lowest first; nothing stands in both."""
+    """The highest values, and the lowest with the lowest first; no token is in both."""
     entries = vocabulary.table(least_documents=MIN_DOCUMENTS) or vocabulary.table()
     n_each = min(n_each, (len(entries) + 1) // 2)
     return entries[:n_each], entries[max(n_each, len(entries) - n_each) :][::-1]

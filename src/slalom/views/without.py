@@ -1,8 +1,8 @@
 """What if some words were not there: the surrogate's answer, in a sentence and as struck-out text.
 
-Nothing is asked, so it works from a saved explanation too. The classifier's answer for the full
-text is known; what the surrogate predicts is how far it moves. The removal of a single word may
-have been measured, and then that is the answer.
+No query is needed, so it works on a saved explanation too. The classifier's answer for the full
+text is known; the surrogate predicts how far it moves. If the removal of a single word was
+measured, that is the answer.
 """
 
 from collections.abc import Sequence
@@ -40,8 +40,8 @@ class WhatIf:
         shown = reading.shown_class(self.explanation)
         words = [f"“{reading.label(self.explanation.units[unit])}”" for unit in self.removed]
         label = reading.label(self.explanation.labels[shown])
-        after = _told(self.explanation, self.score)
-        before = _told(self.explanation, reading.answer(self.explanation))
+        after = _prediction(self.explanation, self.score)
+        before = _prediction(self.explanation, reading.answer(self.explanation))
         return f"Without {listed(words)}: {label} {after} ({how}); full text: {before}."
 
     def __repr__(self) -> str:
@@ -61,7 +61,7 @@ class WhatIf:
 
 
 def without(explanation: Explanation, which: Sequence[str | int]) -> WhatIf:
-    """Words stand for every unit that is spelled so, numbers for one unit."""
+    """Leave out units: a word means every unit spelled like it, a number one unit."""
     removed = sorted({unit for one in which for unit in explanation.places(one)})
     if not removed:
         raise InputError("name the words to leave out, or their numbers: e.without('awful', 3)")
@@ -76,8 +76,8 @@ def without(explanation: Explanation, which: Sequence[str | int]) -> WhatIf:
     return WhatIf(explanation, tuple(removed), answer + np.atleast_1d(left - whole), measured=exact)
 
 
-def _told(explanation: Explanation, score: FloatArray) -> str:
-    """The probability of the class shown, or the number of a single output."""
+def _prediction(explanation: Explanation, score: FloatArray) -> str:
+    """The probability of the shown class, or the number of a single output."""
     if explanation.independent and len(explanation.labels) == 1:
         return number(float(score[0])).strip()
     at = reading.shown_class(explanation) if len(score) > 1 else 0

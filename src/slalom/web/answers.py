@@ -1,5 +1,5 @@
-"""Answers of a language model on the live page: which sources made it say that, and what it says
-without some of them."""
+"""Answers of a language model on the live page: their sources, and how likely they are without
+some of them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -57,7 +57,7 @@ class Language:
 
 @dataclass(frozen=True)
 class AttributionWork:
-    """One answer to be explained; between two queries it looks whether anybody still waits."""
+    """One answer to explain; stops between two queries if nobody waits for it any more."""
 
     wanted: AttributeBody
     language: Language
@@ -68,12 +68,14 @@ class AttributionWork:
         documents: list[Any] = [(one.title, one.text) for one in wanted.sources]
         shown = (wanted.question, wanted.answer or "", *(part for one in documents for part in one))
         if (length := sum(map(len, shown))) > (most := self.limits.sources):
-            sentence = f"these are {length} characters: at most {most} are read"
+            sentence = (
+                f"sources, question and answer have {length} characters: at most {most} are read"
+            )
             raise Refusal(413, "too-long", sentence)
         given = wanted.sources[0].text if len(documents) == 1 else documents
         sources = sources_of(given, wanted.by)
         if len(sources.spans) > (most := self.limits.answer_units):
-            sentence = f"these are {len(sources.spans)} sources: at most {most} are told apart here"
+            sentence = f"there are {len(sources.spans)} sources: at most {most} are allowed here"
             raise Refusal(413, "too-long", sentence)
 
         def progress(done: int, total: int) -> None:
@@ -100,7 +102,7 @@ class AttributionWork:
 def answer_without(
     stored: StoredExplanation, removed: list[int], check: Callable[[], None]
 ) -> dict[str, Any]:
-    """Nats that the answer, and each of its sentences, loses: asked; and what was foretold."""
+    """Nats that the answer and each of its sentences lose, measured, beside the prediction."""
     explanation, said = stored.explanation, stored.explanation.said
     model = None if stored.source is None else stored.source[0]
     scorer = None if model is None else model.classifier

@@ -1,13 +1,13 @@
 """The API: JSON in, JSON out; the page is its first user.
 
-POST /api/explain   an explanation, or with `Accept: text/event-stream` its making as events
+POST /api/explain   an explanation, with `Accept: text/event-stream` its progress as events
 POST /api/predict   what the classifier says
 POST /api/whatif    the answer without some units, beside what explanations predicted
 POST /api/order     the best order of removal, with its curve
 POST /api/pairs     words that act together
 POST /api/open      an explanation file, to be shown
-POST /api/attribute which sources made the language model say that (as events, if wanted)
-POST /api/said      what it says without some of them
+POST /api/attribute the sources behind a language model's answer (as events, if wanted)
+POST /api/said      how likely the answer is without some of them
 GET  /api/methods · /api/models · /api/health · /api/openapi.json
 """
 
@@ -49,18 +49,18 @@ POLL = 0.2  # seconds between two looks at whether the client is still there
 
 
 class Api:
-    """The endpoints, and what they share."""
+    """The endpoints and the state they share."""
 
     def __init__(self, models: Models, limits: Limits, language: Language | None = None) -> None:
         self.models, self.limits, self.language = models, limits, language
         self.queue = JobQueue(limits.running, limits.waiting)
-        self.short = JobQueue(limits.running, limits.soon_waiting)  # answers that come soon
+        self.short = JobQueue(limits.running, limits.soon_waiting)  # short jobs
         self.store = ExplanationStore(limits.kept)
         self._aside = ThreadPoolExecutor(2, thread_name_prefix="reading")  # JSON, in and out
         self._opening = asyncio.Semaphore(limits.running)  # large bodies at the same time
 
     def endpoints(self) -> dict[str, tuple[str, Endpoint]]:
-        """Path → method and what answers it."""
+        """Path → HTTP method and endpoint."""
         given = {
             "/api/explain": ("POST", self.explain),
             "/api/predict": ("POST", self.predict),
@@ -92,7 +92,7 @@ class Api:
         return await self._explained(work, request)
 
     async def _explained(self, work: Work, request: "Request") -> "Response":
-        """Its making as events, or the whole of it."""
+        """Progress as events, or the finished explanation."""
         job = Job(work, Deadline(self.limits.seconds))
         self.queue.check_room()
         if _is_streamed(request):
@@ -103,7 +103,7 @@ class Api:
         return await self._answer(made.stored.explanation.to_json)
 
     async def _asked(self, request: "Request") -> dict[str, Any]:
-        """The JSON of a request; reading it keeps nobody else waiting."""
+        """The JSON of a request, parsed in a thread so that others need not wait."""
         body = await _body(request, self.limits.body, self.limits.slow)
         record: dict[str, Any] = await self._beside(
             lambda: requests.parsed(body, self.limits.entries)
@@ -117,7 +117,7 @@ class Api:
         return _response(await self._beside(lambda: _encoded(content())))
 
     async def _result(self, job: Job, request: "Request", queue: JobQueue) -> Any:
-        """What comes of it, unless the client goes away first."""
+        """The result of a job, which is cancelled if the client goes away."""
 
         async def result() -> Any:
             async for kind, content in queue.run(job):
@@ -133,7 +133,7 @@ class Api:
         return work.result()
 
     async def _soon(self, request: "Request", work: Callable[[Deadline], Any]) -> "Response":
-        """A short answer; it stops when nobody waits, or after a while, like everything else."""
+        """The answer of a short job, which has a deadline and can be cancelled like any other."""
         deadline = Deadline(self.limits.soon_seconds)
         job = Job(lambda deadline, emit: _encoded(work(deadline)), deadline)
         return _response(await self._result(job, request, self.short))
@@ -157,7 +157,7 @@ class Api:
         }
 
     async def attribute(self, request: "Request") -> "Response":
-        assert self.language is not None  # or there is no such address
+        assert self.language is not None  # without it the endpoint does not exist
         wanted = requests.read(AttributeBody, await self._asked(request))
         if not wanted.sources:
             raise Refusal(400, "wrong", "there are no sources: give one text, or several documents")
@@ -225,7 +225,7 @@ class Api:
         asked = requests.read(requests.PairsBody, await self._asked(request))
         kept = self.store[asked.explanation]
         if kept.source is None:
-            raise Refusal(400, "wrong", "the model of this file is not here: it cannot be queried")
+            raise Refusal(400, "wrong", "this server does not have the model of this file")
         model, explanation = kept.source[0], kept.explanation
 
         def found(deadline: Deadline, _: Emit) -> Any:
@@ -244,7 +244,7 @@ class Api:
             return await self._soon(request, lambda deadline: self._opened(body, deadline))
 
     def _opened(self, body: bytes, deadline: Deadline) -> dict[str, Any]:
-        """A file is held to the same limits as a text that is explained here."""
+        """Open a file, within the same limits as for texts that are explained here."""
         explanation = FILES.parsed(requests.parsed(body, self.limits.file_entries), "this")
         deadline.check()
         requests.text_of(explanation.text, self.limits)
@@ -284,7 +284,7 @@ class Api:
 
 
 async def _body(request: "Request", limit: int, seconds: float) -> bytes:
-    """The request's body, as far as it is not too large and comes in time."""
+    """The request's body, unless it is too large or too slow."""
     body = bytearray()
     try:
         async with asyncio.timeout(seconds):
@@ -298,7 +298,7 @@ async def _body(request: "Request", limit: int, seconds: float) -> bytes:
 
 
 def _answered(answer: Endpoint) -> Endpoint:
-    """The same endpoint; what goes wrong becomes a sentence, never a stack trace."""
+    """The same endpoint; errors become a sentence, never a stack trace."""
 
     async def endpoint(request: "Request") -> "Response":
         try:

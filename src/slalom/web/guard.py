@@ -1,8 +1,8 @@
-"""At the door: who may ask, how much, and what a browser may do with the answer.
+"""Access control: who may send requests, and what a browser may do with the answers.
 
-A page of somebody else's must not reach this server through the visitor's browser: a foreign
-Origin or Host is refused (the latter against names that are made to point here), what changes
-anything must be JSON, and with a token set every request must bring it.
+Other sites must not reach this server through a visitor's browser: a foreign Origin or Host is
+refused (the latter against DNS rebinding), POST requests must be JSON, and if a token is set, every
+request must bring it.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ Scope = MutableMapping[str, Any]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Callable[[], Awaitable[Any]], Send], Awaitable[None]]
 
-COOKIE = "slalom-token"  # and the port: other servers of this machine have cookies, too
+COOKIE = "slalom-token"  # and the port: servers on one machine share their cookies
 HEADERS = {
     "content-security-policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
@@ -37,7 +37,7 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 @dataclass(frozen=True)
 class Guard:
-    """Lets requests through to the app, or answers them itself."""
+    """Passes requests on to the app, or refuses them."""
 
     app: App
     host: str  # as given; what the server listens on
@@ -67,7 +67,7 @@ class Guard:
         if origin is not None and _after_scheme(origin) != host.lower():
             return 403, "foreign-origin", "this server does not answer to pages of other sites"
         if scope["method"] not in ("GET", "HEAD", "POST"):
-            return 405, "wrong-method", "ask with GET or POST"
+            return 405, "wrong-method", "use GET or POST"
         kind = headers.get("content-type", "").split(";")[0].strip().lower()
         is_json = kind == "application/json"
         if scope["method"] == "POST" and not is_json:
@@ -104,7 +104,7 @@ class Guard:
 
 
 def _joined(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
-    """By name; a name that comes twice, such as of two cookies, has both values."""
+    """Headers by name; a repeated one, such as a second cookie, is appended."""
     found: dict[str, str] = {}
     for name, value in headers:
         key, text = name.decode("latin-1").lower(), value.decode("latin-1")
@@ -113,7 +113,7 @@ def _joined(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
 
 
 def _name_of(host: str) -> str:
-    """Host without its port; "" for what is none."""
+    """The host without its port; "" if it is not a host."""
     try:
         return (urlsplit(f"//{host}").hostname or "").lower()
     except ValueError:  # "[" and other halves of addresses
@@ -127,7 +127,7 @@ def _after_scheme(origin: str) -> str:
 
 @cache
 def own_names() -> tuple[str, ...]:
-    """What others on the network call this machine."""
+    """The names of this machine on the network."""
     name = gethostname().lower()
     short = name.partition(".")[0]
     return tuple(one for one in (name, short, f"{short}.local") if one)
@@ -163,7 +163,7 @@ async def _answer(send: Send, status: int, kind: str, sentence: str) -> None:
 
 
 async def _welcome(send: Send, cookie: str) -> None:
-    """The token moves from the address, which is seen and kept, into a cookie."""
+    """Move the token from the address, which is visible and remembered, into a cookie."""
     kept = f"{cookie}; HttpOnly; SameSite=Strict; Path=/"
     headers = [(b"location", b"/"), (b"set-cookie", kept.encode()), (b"content-length", b"0")]
     await send({"type": "http.response.start", "status": 303, "headers": headers})

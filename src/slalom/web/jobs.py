@@ -1,11 +1,10 @@
-"""Work being done: in threads, few at a time, watched, and stopped when nobody waits.
+"""Jobs: run in threads, a few at a time, and stopped when nobody waits for them.
 
     queue.run(job)   an event per stage: waiting, progress, rough, done or failed
 
-A job that is cancelled stops at its next chunk of queries. A long text is read once, which tells
-the seconds per token; what the method would ask is counted without asking it. Where that takes too
-long and the caller did not say how many queries to ask, fewer are asked, and the explanation says
-so.
+A cancelled job stops at its next chunk of queries. A long text is first read once to measure the
+seconds per token, and the method's queries are counted without making them. If they would take too
+long and the caller gave no number of queries, fewer are made, and the explanation says so.
 """
 
 import asyncio
@@ -30,18 +29,18 @@ from slalom.web.models import ChunkedClassifier, Model
 from slalom.web.requests import ExplanationRequest
 from slalom.web.store import Finished, StoredExplanation
 
-LONG = 500  # tokens; how long a longer text will take is found out first
+LONG = 500  # tokens; the time for longer texts is estimated first
 MIN_PER_UNIT = 2  # queries, however long they take
 
 
 @dataclass(frozen=True, eq=False)
 class QueryPlan:
-    """What will be asked about a document."""
+    """How many queries there will be for a document, and how long they take."""
 
-    document: Document  # with a note where fewer queries are asked than usual
-    n_queries: int | None  # None: as many as the method likes
+    document: Document  # with a note if there are fewer queries than usual
+    n_queries: int | None  # None: the method chooses
     expected: int
-    seconds: float | None = None  # None: not long
+    seconds: float | None = None  # None: the text is short
 
     def as_event(self) -> dict[str, int]:
         return {"done": 0, "total": self.expected, "seconds": round(self.seconds or 0)}
@@ -62,7 +61,7 @@ def plan_of(wanted: ExplanationRequest, document: Document, limits: Limits) -> Q
 
 
 def _pace(model: Model, document: Document) -> float | None:
-    """Seconds per token; None: the text is short, or asking costs money."""
+    """Seconds per token; None: the text is short, or queries cost money."""
     full = document.full()
     n_tokens = int(document.n_tokens(full)[0])
     if n_tokens < LONG or unpaid(model.classifier, document, full) is not None:
@@ -74,7 +73,7 @@ def _pace(model: Model, document: Document) -> float | None:
 
 
 def _shortened(plan: QueryPlan, soon: float) -> QueryPlan:
-    """As many queries as take `soon` seconds, if all take longer."""
+    """The plan, cut to as many queries as take `soon` seconds."""
     document, usual, seconds = plan.document, plan.expected, plan.seconds or 0.0
     fewest = min(usual, MIN_PER_UNIT * document.n_features)
     n_queries = max(fewest, int(usual * soon / max(seconds, soon)))
@@ -82,16 +81,16 @@ def _shortened(plan: QueryPlan, soon: float) -> QueryPlan:
         return plan
     note = (
         f"{n_queries} queries were allowed instead of {usual}, which would have taken about "
-        f"{seconds:.0f} s here: give a number of queries for more"
+        f"{seconds:.0f} s here: set the number of queries to allow more"
     )
     noted = replace(document, notes=(*document.notes, note))
     return QueryPlan(noted, n_queries, n_queries, seconds * n_queries / usual)
 
 
-ROUGH = 60  # queries of the first answer
+ROUGH = 60  # queries of the rough explanation that is shown first
 WORTH_A_ROUGH_ANSWER = 3 * ROUGH  # of the whole budget
 
-Emit = Callable[[str, Any], None]  # an event: its kind, and what it says
+Emit = Callable[[str, Any], None]  # an event: its kind and content
 
 
 class Cancelled(Exception):  # noqa: N818  nobody waits for the result any more
@@ -100,7 +99,7 @@ class Cancelled(Exception):  # noqa: N818  nobody waits for the result any more
 
 @dataclass(eq=False)
 class Deadline:
-    """Until when a job may take, and whether somebody still waits for it."""
+    """How long a job may take, and whether it was cancelled."""
 
     seconds: float
     cancelled: Event = field(default_factory=Event)
@@ -110,7 +109,7 @@ class Deadline:
         self.began = monotonic()
 
     def check(self) -> None:
-        """Ends the work if nobody waits any more, or if it takes too long."""
+        """Raise if the job was cancelled or takes too long."""
         if self.cancelled.is_set():
             raise Cancelled
         if self.began is not None and monotonic() > self.began + self.seconds:
@@ -124,7 +123,7 @@ Work = Callable[[Deadline, Emit], Any]  # checks the deadline now and then
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """Some work with its deadline; `cancel` may be called from any thread."""
+    """Work with a deadline; `cancel` may be called from any thread."""
 
     work: Work
     deadline: Deadline
@@ -133,7 +132,7 @@ class Job:
         self.deadline.cancelled.set()
 
     def run(self, emit: Emit) -> Any:
-        """The whole work, in a thread of its own."""
+        """Do the work; called in a thread of its own."""
         self.deadline.begin()
         self.deadline.check()
         try:
@@ -144,7 +143,7 @@ class Job:
 
 @dataclass(frozen=True)
 class ExplanationWork:
-    """One explanation to be made, for long texts a rough one first."""
+    """One explanation; if it takes many queries, a rough one comes first."""
 
     wanted: ExplanationRequest
     limits: Limits
@@ -184,7 +183,7 @@ class ExplanationWork:
         return explained(plan.n_queries)
 
     def _finished(self, explanation: Explanation, document: Document) -> Finished:
-        """With the document of its units: phrases are found on the way."""
+        """The explanation with the document of its own units: phrases are found on the way."""
         if document.spans != explanation.spans:
             too_long = self.wanted.asked.too_long
             document = self.wanted.model.classifier.split(
@@ -205,7 +204,7 @@ class ExplanationWork:
         order = Order(wanted.method, wanted.request(n_queries))
         if wanted.method.looks_inside:
             watched.answered(0)
-            with wanted.model.lock:  # it must be alone with the model
+            with wanted.model.lock:  # nobody else may use the model meanwhile
                 (found,) = run_local(wanted.model.classifier, order, [document])
         else:
             (found,) = run_local(watched, order, [document])
@@ -214,7 +213,7 @@ class ExplanationWork:
 
 
 class JobQueue:
-    """Room for a few jobs at a time; a line of limited length in front of it."""
+    """Runs a few jobs at a time; a limited number may wait."""
 
     def __init__(self, running: int, waiting: int) -> None:
         self.most_waiting = waiting
@@ -224,12 +223,12 @@ class JobQueue:
         self._jobs: set[Job] = set()
 
     def check_room(self) -> None:
-        """Refuse at once what would only be refused in line."""
+        """Refuse now what would be refused later because too many are waiting."""
         if self._room.locked() and self.n_waiting >= self.most_waiting:
             raise busy()
 
     async def run(self, job: Job) -> AsyncIterator[tuple[str, Any]]:
-        """What happens to a job, as it happens; leaving early cancels it."""
+        """The events of a job as they happen; leaving early cancels it."""
         loop, events = asyncio.get_running_loop(), asyncio.Queue[tuple[str, Any]]()
 
         def emit(kind: str, content: Any) -> None:
@@ -259,15 +258,15 @@ class JobQueue:
         self.n_running += 1
 
     def _leave(self, job: Job, done: "asyncio.Future[Any]") -> None:
-        """The place is free when the thread is, not when the client goes."""
+        """Free the place when the thread has ended, not when the client has gone."""
         self.n_running -= 1
         self._jobs.discard(job)
         self._room.release()
         if not done.cancelled():
-            done.exception()  # looked at here, since nobody else may be left to do it
+            done.exception()  # retrieved here, since nobody else may be left to do so
 
     def close(self) -> None:
-        """Stop everything; nothing new is begun."""
+        """Cancel all jobs and start no new ones."""
         for job in self._jobs:
             job.cancel()
         self._threads.shutdown(wait=False, cancel_futures=True)

@@ -1,4 +1,4 @@
-"""The models of a server: a list made at the start, each asked by one caller at a time."""
+"""The models of a server: a list made at the start, each queried by one caller at a time."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,7 +10,7 @@ from slalom.classifiers.base import Classifier, Delegating, anew
 from slalom.document import Document, FloatArray, Queries
 from slalom.web.limits import Refusal
 
-CHUNK = 64  # queries asked between two looks at whether anybody still waits for them
+CHUNK = 64  # queries between two checks of whether anybody still waits for the answers
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Model:
 
 @dataclass(frozen=True)
 class Models:
-    """The models that may be asked, and no others; the first is the default."""
+    """The models that may be queried, and no others; the first is the default."""
 
     every: tuple[Model, ...]
 
@@ -38,14 +38,14 @@ class Models:
         raise Refusal(404, "unknown-model", f"unknown model {name!r}: this server has {known}")
 
     def with_classifier(self, name: str) -> Model | None:
-        """The model whose classifier calls itself so."""
+        """The model whose classifier has this name."""
         return next((model for model in self.every if model.classifier.name == name), None)
 
 
 class ChunkedClassifier(Delegating):
-    """A classifier that is asked a few queries at a time; `answered` hears of their number.
+    """A classifier that is queried in small chunks; `answered` is called with their size.
 
-    It may raise: that ends the work at once. Between two chunks others may ask the model.
+    It may raise, which ends the work at once. Between two chunks others may query the model.
     """
 
     def __init__(self, model: Model, answered: Callable[[int], None]) -> None:

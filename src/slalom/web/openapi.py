@@ -1,6 +1,6 @@
 """The API described in OpenAPI 3.1, for programs that read such descriptions.
 
-What a request may hold is read off the dataclasses that read it (requests.py).
+The schemas of requests come from the dataclasses that read them (requests.py).
 """
 
 from dataclasses import MISSING, fields, is_dataclass
@@ -49,17 +49,17 @@ def description(limits: Limits) -> Schema:
             ),
             "/api/open": _post("Show an explanation file", ANY),
             "/api/attribute": _post(
-                "Which sources made the language model say that; as events, if wanted "
+                "Find the sources behind a language model's answer; as events, if wanted "
                 "(a server with --language-model)",
                 described(AttributeBody),
             ),
             "/api/said": _post(
-                "What of an answer is still said without some of its sources",
+                "How likely an answer and its sentences are without some sources",
                 described(AnswerWithoutBody),
             ),
             "/api/methods": _get("The methods, each with a line about it"),
             "/api/models": _get("The models of this server, with their labels"),
-            "/api/health": _get("Whether it runs, and how much it has to do"),
+            "/api/health": _get("Whether the server runs, and how busy it is"),
         },
     }
 

@@ -1,6 +1,6 @@
-"""Requests: JSON in, checked dataclasses out, or a sentence about what is wrong.
+"""Requests: from JSON to checked dataclasses, or a sentence about what is wrong.
 
-The bodies are dataclasses; schema.py reads them by their annotations, openapi.py describes them.
+schema.py reads the dataclasses by their annotations; openapi.py describes them.
 """
 
 import json
@@ -23,7 +23,7 @@ Body = TypeVar("Body")
 
 @dataclass(frozen=True)
 class ExplainBody:
-    """An explanation, as a client asks for it."""
+    """POST /api/explain."""
 
     text: Text  # a pair is a list of two
     model: str | None = None  # one of /api/models
@@ -33,13 +33,13 @@ class ExplainBody:
     n_queries: Annotated[int | None, Within(1, 10**6)] = None
     seed: Annotated[int, Within(0, 2**31 - 1)] = 0
     too_long: Literal["error", "truncate", "windows"] = "windows"
-    absent: str = REMOVE  # what becomes of absent words: remove, mask, or a text in their places
+    absent: str = REMOVE  # what happens to absent words: remove, mask, or a text in their place
     repeats: Annotated[int, Within(1, 100)] = 1  # how often each query is asked
 
 
 @dataclass(frozen=True)
 class PredictBody:
-    """What the classifier says of a text, or of several."""
+    """POST /api/predict: a text, or several."""
 
     text: Text | None = None
     texts: tuple[Text, ...] | None = None
@@ -48,7 +48,7 @@ class PredictBody:
 
 @dataclass(frozen=True)
 class WhatIfBody:
-    """The answer without these units, beside what up to four explanations predicted."""
+    """POST /api/whatif: units to remove, and up to four explanations that predict the answer."""
 
     explanations: tuple[str, ...]
     removed: tuple[int, ...]
@@ -56,7 +56,7 @@ class WhatIfBody:
 
 @dataclass(frozen=True)
 class OrderBody:
-    """The best order of removal for one of the classes that were explained."""
+    """POST /api/order: the best order of removal for one of the explained classes."""
 
     explanation: str
     of_class: Annotated[int, Within(0, 10**6)] = 0
@@ -64,7 +64,7 @@ class OrderBody:
 
 @dataclass(frozen=True)
 class PairsBody:
-    """So many pairs of words that act together."""
+    """POST /api/pairs: k pairs of words that act together."""
 
     explanation: str
     k: Annotated[int, Within(1, MAX_PAIRS)] = 8
@@ -72,7 +72,7 @@ class PairsBody:
 
 @dataclass(frozen=True)
 class ExplanationRequest:
-    """One explanation, its names looked up."""
+    """A request for an explanation, with its model and method looked up."""
 
     asked: ExplainBody
     model: Model
@@ -86,7 +86,7 @@ class ExplanationRequest:
 
 
 def parsed(body: bytes, most: int) -> dict[str, Any]:
-    """A JSON object with so many entries at most; anything else is refused."""
+    """A JSON object with at most so many entries; anything else is refused."""
     if sum(map(body.count, (b",", b"[", b"{"))) > most:
         raise Refusal(413, "too-large", f"the request has more than {most} entries")
     try:
@@ -99,7 +99,7 @@ def parsed(body: bytes, most: int) -> dict[str, Any]:
 
 
 def read(kind: type[Body], record: dict[str, Any]) -> Body:
-    """A body of this kind; unknown fields are named, not ignored."""
+    """A body of this kind; unknown fields are errors."""
     try:
         return read_as(kind, record, strict=True)
     except DamageError as problem:
@@ -122,7 +122,7 @@ def explanation_request(
 
 
 def text_of(text: Text, limits: Limits) -> Text:
-    """The text, if it is not too long to be asked about."""
+    """The text, if it is not too long."""
     length = len(text) if isinstance(text, str) else sum(map(len, text))
     if length > limits.text:
         raise Refusal(

@@ -1,4 +1,4 @@
-"""The server: the page, the files it needs, the API; a port that is free, an end that is clean.
+"""The server: the page with its files and the API, a free port, a clean shutdown.
 
 Only the files named here are ever read; no request names a path on the disk.
 """
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 PORT = 8421
 PATIENCE = 3  # seconds that open connections get when the server stops
-MOMENT = 0.5  # seconds between two looks at who is slow
+MOMENT = 0.5  # seconds between two looks for slow clients
 SCRIPTS = ("state", "talk", "what_if", "form", "panel", "difference", "app", "sources")
 KINDS = {"js": "text/javascript", "css": "text/css", "html": "text/html", "svg": "image/svg+xml"}
 
@@ -56,7 +56,7 @@ def app(
     limits: Limits = Limits(),  # noqa: B008
     language: Language | None = None,
 ) -> Guard:
-    """The whole of it as an ASGI application; with a language model its page comes first."""
+    """The whole server as an ASGI application; with a language model, its page is shown."""
     if address.host not in LOOPBACK and address.token is None:
         raise InputError(f"a server on {address.host} needs a token: others can reach it")
     with needing("starlette", "web"):
@@ -81,7 +81,7 @@ def app(
 
 
 def _files(of_answers: bool) -> dict[str, tuple[str, str]]:
-    """Path → content and its type: the page, and the renderer that draws files as well."""
+    """Path → content and its type: the page, and the renderer, which files use as well."""
     own = files("slalom.web") / "page"
     scripts = [f"{name}.js" for name in SCRIPTS]
     found = {
@@ -105,7 +105,7 @@ def _file(content: str, kind: str) -> "Callable[[Request], Response]":
 
 
 def _refused(request: "Request", problem: Exception) -> "Response":
-    """What is not there, as a sentence in JSON like every other refusal."""
+    """Errors of routing, as JSON like every other refusal."""
     from starlette.responses import JSONResponse
 
     status = int(getattr(problem, "status_code", 404))
@@ -117,8 +117,8 @@ def _refused(request: "Request", problem: Exception) -> "Response":
 
 
 def listening(address: Address) -> tuple[socket.socket, Address]:
-    """A socket at the address, or at the next free port where that one is taken."""
-    if not address.host:  # which would be every network of this machine
+    """A socket at the address, or at some free port if that one is taken."""
+    if not address.host:  # it would mean all networks of this machine
         raise InputError("the host is empty: give the name or address to listen on")
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     for port in (address.port, 0):
@@ -126,7 +126,7 @@ def listening(address: Address) -> tuple[socket.socket, Address]:
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             found.bind((address.host, port))
-            found.listen(128)  # who comes while the server starts waits a moment
+            found.listen(128)  # clients wait while the server starts
             return found, Address(address.host, found.getsockname()[1], address.token)
         except OSError as problem:
             found.close()
@@ -138,7 +138,7 @@ def listening(address: Address) -> tuple[socket.socket, Address]:
 
 
 def server(application: Any, limits: Limits = Limits()) -> "uvicorn.Server":  # noqa: B008
-    """The application in uvicorn, which says nothing about itself and drops who is slow."""
+    """The application in uvicorn, which does not identify itself and drops slow clients."""
     with needing("uvicorn", "web"):
         import uvicorn
 
@@ -173,10 +173,10 @@ def server(application: Any, limits: Limits = Limits()) -> "uvicorn.Server":  # 
 
 
 async def drop_slow(connections: Any, seconds: float, ends: Callable[[], bool]) -> None:
-    """Ends connections that bring no whole request, or do not let go, for so long.
+    """End connections that take longer than this to bring a whole request or to close.
 
-    Uvicorn has a limit between two requests, and none on the headers of one. As the server ends,
-    who is still sending is not waited for.
+    Uvicorn has a limit between two requests, but none on the headers of one. When the server stops,
+    clients that are still sending are not waited for.
     """
     since: dict[Any, float] = {}
     while True:

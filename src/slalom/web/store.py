@@ -1,4 +1,4 @@
-"""The newest explanations of a server, so that a page can ask what happens without a word."""
+"""The newest explanations of a server, kept so that a page can ask what-if questions."""
 
 from collections import OrderedDict
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from slalom.web.models import Model
 
 @dataclass(frozen=True)
 class StoredExplanation:
-    """An explanation with the model it is of, and the document that model made of its text."""
+    """An explanation with its model, and the document that the model made of the text."""
 
     explanation: Explanation
     source: tuple[Model, Document] | None  # None: a file whose model is not here
@@ -23,14 +23,14 @@ class StoredExplanation:
 
 @dataclass(frozen=True)
 class Finished:
-    """An explanation that was made here, and how a page is told to draw it."""
+    """An explanation made here, and the function that turns it into the page's record."""
 
     stored: StoredExplanation
     draw: Callable[[Explanation], Any]
 
 
 class ExplanationStore:
-    """The newest `limit` explanations by a name that cannot be guessed."""
+    """The newest `limit` explanations, by names that cannot be guessed."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -48,7 +48,9 @@ class ExplanationStore:
     def __getitem__(self, name: object) -> StoredExplanation:
         with self._lock:
             if not isinstance(name, str) or name not in self._stored:
-                raise Refusal(404, "forgotten", "this explanation is not kept here: explain again")
+                raise Refusal(
+                    404, "forgotten", "the server no longer has this explanation: explain again"
+                )
             self._stored.move_to_end(name)
             return self._stored[name]
 

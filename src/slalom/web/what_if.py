@@ -1,4 +1,4 @@
-"""What happens without some words: the classifier's new answer beside every prediction of it."""
+"""What happens without some words: the classifier's new answer beside the predicted ones."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,13 +15,13 @@ from slalom.web.limits import Refusal
 from slalom.web.models import ChunkedClassifier, Model, Models
 
 Source = tuple[Model, Document]
-Check = Callable[[], None]  # called now and then; raises where nobody waits any more
-N_STEPS = 60  # of an order of removal
-N_CANDIDATES = 400  # units that a step of the order chooses from
+Check = Callable[[], None]  # called now and then; raises if nobody waits any more
+N_STEPS = 60  # words in an order of removal
+N_CANDIDATES = 400  # units that each step chooses from
 
 
 def document_of(explanation: Explanation, models: Models) -> Source | None:
-    """The model of an explanation that came as a file, if it is here and cuts the text alike."""
+    """The model of an opened explanation, if it is here and cuts the text in the same way."""
     model = models.with_classifier(explanation.classifier)
     if model is None:
         return None
@@ -35,10 +35,10 @@ def document_of(explanation: Explanation, models: Models) -> Source | None:
 def answers(
     explanation: Explanation, source: Source, present: BoolArray, check: Check
 ) -> tuple[FloatArray, FloatArray]:
-    """The classifier's logits for k subsets, and the same as scores of the target."""
+    """The classifier's logits for k subsets, and the scores of the target."""
     model, document = source
     if not document.has_empty_query and not present.any(axis=1).all():
-        raise Refusal(400, "wrong", "this model must be shown something: leave a word in")
+        raise Refusal(400, "wrong", "this model cannot read an empty text: leave a word in")
     watched = ChunkedClassifier(model, lambda n_queries: check())
     logits = watched.logits([(document, queries_from_masks(present))])[0]
     target = Target(explanation.target_index, explanation.target)
@@ -51,7 +51,7 @@ def without(
     source: Source | None,
     check: Check,
 ) -> dict[str, Any]:
-    """One subset: what the classifier says, if it can be asked, and what each explanation said."""
+    """One subset: the classifier's answer, if it is here, and each explanation's prediction."""
     first = explanations[0]
     present = np.ones((1, len(first.units)), dtype=bool)
     present[0, list(removed)] = False
@@ -81,12 +81,12 @@ def _predicted(explanation: Explanation, present: BoolArray) -> list[float]:
 
 
 def removal_order(explanation: Explanation, shown: int, check: Check) -> list[int]:
-    """Units in the order in which their removal lowers the score most, by the model; greedily."""
+    """Units in the order in which their removal lowers the predicted score most, greedily."""
     if explanation.model is None:
         raise Refusal(
             400,
             "wrong",
-            f"{explanation.method} does not predict subsets: choose slalom or another fit",
+            f"{explanation.method} predicts no subsets: choose slalom or another method that does",
         )
     n_units = len(explanation.units)
     by = next(iter(explanation.scores.values()))
@@ -104,7 +104,7 @@ def removal_order(explanation: Explanation, shown: int, check: Check) -> list[in
 def removal_path(
     explanation: Explanation, shown: int, source: Source | None, check: Check
 ) -> dict[str, Any]:
-    """The order with its curve: what the model predicts and what the classifier says on the way."""
+    """The order, with the predicted and the classifier's score after every step."""
     order = removal_order(explanation, shown, check)
     if source is not None and not source[1].has_empty_query:
         order = order[: len(explanation.units) - 1]

@@ -1,5 +1,5 @@
-// An answer beside its sources: point at a sentence and its sources light up, and the other way
-// round; leave sources out and see what is still said.
+// An answer beside its sources: point at a sentence and its sources light up, or at a source and
+// its sentences do; leave sources out and see how likely the answer is then.
 (function (slalom) {
   "use strict";
   const { element, number } = slalom;
@@ -19,7 +19,7 @@
   const shade = (share, most) => Math.max(0, Math.min(9, Math.round((9 * share) / Math.max(most, 1e-9))));
   const named = (units) => units.map((unit) => `[${unit + 1}]`).join(" ");
 
-  // `options.ask(removed)` gives the model's own answer, where there is a model to ask.
+  // `options.ask(removed)` queries the model, where there is one.
   slalom.answer = (root, record, options = {}) => {
     const removed = new Set();
     let pinned = null; // ["sentence" | "source", number]
@@ -94,8 +94,8 @@
       light(null);
       const units = [...removed].sort((a, b) => a - b);
       if (!units.length) return status.replaceChildren(NOTHING_OUT);
-      const foretold = record.what_if.lost[units.join(",")];
-      tell(units, foretold, null);
+      const predicted = record.what_if.lost[units.join(",")];
+      tell(units, predicted, null);
       if (!options.ask) return;
       const mine = (asking += 1);
       try {
@@ -105,19 +105,19 @@
         if (mine === asking) status.replaceChildren(problem.message);
       }
     };
-    const NOTHING_OUT = "Untick a source to see what would be said without it.";
+    const NOTHING_OUT = "Untick a source to see how likely the answer is without it.";
     const line = (lost) =>
       lost.length === 1
         ? [`the answer is ${slalom.likely(lost[0])}`]
         : [`the answer is ${slalom.likely(lost[0])}; `, lost.slice(1).map((nats, at) => `sentence ${at + 1}: ${slalom.likely(nats)}`).join(", ")];
-    const tell = (units, foretold, asked) => {
+    const tell = (units, predicted, measured) => {
       const without = `Without ${named(units)} `;
-      if (asked) {
-        const beside = foretold ? ` (foretold: ${slalom.likely(foretold[0])})` : "";
-        return status.replaceChildren(element("b", {}, without), ...line(asked), `: the model was asked${beside}.`);
+      if (measured) {
+        const beside = predicted ? `; predicted: ${slalom.likely(predicted[0])}` : "";
+        return status.replaceChildren(element("b", {}, without), ...line(measured), ` (measured${beside}).`);
       }
-      if (foretold) return status.replaceChildren(element("b", {}, without), ...line(foretold), options.ask ? " by the fit; asking the model …" : " by the fit.");
-      status.replaceChildren(options.ask ? `${without}: asking the model …` : `This file knows of up to ${record.what_if.most} sources left out; “slalom serve --language-model” asks the model.`);
+      if (predicted) return status.replaceChildren(element("b", {}, without), ...line(predicted), options.ask ? " (predicted; querying the model …)" : " (predicted).");
+      status.replaceChildren(options.ask ? `${without}: querying the model …` : `This file has predictions for up to ${record.what_if.most} sources left out; “slalom serve --language-model” queries the model.`);
     };
     status.append(NOTHING_OUT);
 

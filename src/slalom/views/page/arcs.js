@@ -3,7 +3,7 @@
   "use strict";
   const { element, drawn, number } = slalom;
   const [THIN, THICK] = [1.5, 4.5];
-  const [LOW, HIGH, LEANING] = [9, 17, 16]; // how far an arc leaves its words, in pixels
+  const [LOW, HIGH, LEANING] = [9, 17, 16]; // how far an arc rises above its words, in pixels
   const NONE = "No two words act together: their effects add up.";
   const MEANING = "The first number is the interaction: the effect of both words together minus the sum of their separate effects. Blue: they add more together than separately; orange: less.";
 
@@ -12,7 +12,7 @@
   const asked = ({ measured, n_queries }) =>
     measured ? ` Measured with ${n_queries} more queries.` : " Estimated by the surrogate; the classifier was not queried.";
 
-  // From the top of one word to the top of the next, or down to a later line.
+  // From the top of one word to the top of the other, or down to a later line.
   const curve = (from, to) => {
     const [x, u] = [from, to].map((box) => box.left + box.width / 2);
     if (Math.abs(from.top - to.top) < from.height / 2) {
@@ -62,7 +62,7 @@
     return element("ol", {}, record.pairs.pairs.map(line));
   };
 
-  // Arcs and list, kept up to date; `ask` fetches the pairs where nobody looked for them yet.
+  // Arcs and list, kept up to date; `ask` fetches the pairs if they have not been looked for.
   slalom.arcs = (record, stage, ask) => {
     const root = element("section", { class: "pairs", "aria-label": "Words that act together" });
     const status = element("p", { class: "small", role: "status" });
@@ -99,7 +99,7 @@
       stage.classList.toggle("paired", some);
       if (some) draw(stage, record.pairs);
     };
-    // What of the arcs a word belongs to.
+    // Highlight the arcs of a word.
     const touch = (row) => {
       const units = row === null ? [] : record.rows[row].units;
       stage.querySelectorAll(".arc").forEach((arc) => arc.classList.toggle("on", record.pairs.pairs[arc.dataset.pair].units.some((unit) => units.includes(unit))));

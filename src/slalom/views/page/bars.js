@@ -12,7 +12,7 @@
       return [score, score - SURE * error, score + SURE * error];
     });
     const peak = Math.max(...rows.map((row) => Math.abs(view.score(row))), 1e-9);
-    const inside = (x) => Math.min(Math.max(x, -1.6 * peak), 1.6 * peak); // a wide interval may run out
+    const inside = (x) => Math.min(Math.max(x, -1.6 * peak), 1.6 * peak); // a wide interval may be cut off
     return [Math.min(0, ...ends.map(inside)), Math.max(0, ...ends.map(inside))];
   };
 

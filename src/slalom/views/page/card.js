@@ -1,4 +1,4 @@
-// The card that tells every score of a unit, beside the pointer or the focus.
+// The card with every score of a unit, beside the pointer or the focus.
 (function (slalom) {
   "use strict";
   const { element } = slalom;
@@ -6,7 +6,7 @@
   slalom.card = (tip, record, view, row, target) => {
     const told = record.rows[row];
     tip.replaceChildren(element("b", {}, told.label + told.more));
-    if (!told.identified) tip.append(element("small", {}, "not identified: no query tells anything about it"));
+    if (!told.identified) tip.append(element("small", {}, "not identified: no query says anything about it"));
     else
       tip.append(
         element(

@@ -19,7 +19,7 @@
   slalom.drawn = (tag, attributes = {}, ...children) =>
     furnish(document.createElementNS(SVG, tag), attributes, children);
 
-  // A row of buttons of which one is pressed, as radio buttons: arrow keys work by themselves.
+  // Buttons of which one is pressed, as radio buttons, so that arrow keys work.
   let groups = 0;
   slalom.choice = (legend, options, chosen, change) => {
     const name = `slalom-choice-${(groups += 1)}`;

@@ -1,11 +1,11 @@
-// Puts the parts together, links them, and answers pointer and keyboard.
+// Puts the parts together, links them, and handles pointer and keyboard.
 (function (slalom) {
   "use strict";
   const { element } = slalom;
   const N_CLASSES = 6; // whose probabilities are shown
   const listening = new WeakMap();
 
-  // One class of a record, looked at by one score: what every part asks.
+  // One class of a record by one score, as all parts read it.
   const viewOf = (record, { by, shown, scale }) => {
     const told = record.classes[shown];
     const points = scale === "probability" ? told.points : null;
@@ -241,7 +241,7 @@
       tip,
     );
     root.classList.add("ready");
-    listening.get(root)?.abort(); // one set of answers, however often something is shown here
+    listening.get(root)?.abort(); // one set of listeners, however often something is shown here
     listening.set(root, new AbortController());
     const { signal } = listening.get(root);
     for (const [name, answer] of Object.entries(events)) root.addEventListener(name, answer, { signal });
@@ -256,7 +256,7 @@
     return { state, refresh: draw, spoken: record.classes[state.shown].spoken };
   };
 
-  // Every explanation that came with its record inside the document.
+  // Show every explanation whose record is inside the document.
   slalom.start = () => {
     for (const root of document.querySelectorAll(".slalom:not(.ready)")) {
       const data = root.querySelector('script[type="application/json"]');

@@ -1,4 +1,4 @@
-// How the score drifts with the sheer number of units shown, whatever they are.
+// How the score depends on the number of units shown, whatever they are.
 (function (slalom) {
   "use strict";
   const { drawn } = slalom;

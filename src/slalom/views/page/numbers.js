@@ -1,4 +1,4 @@
-// How numbers are written; numbers.py says the same.
+// How numbers are written, as in numbers.py.
 (function (slalom) {
   "use strict";
   const digits = (score, decimals = 2) => {
@@ -19,7 +19,7 @@
   slalom.unbroken = (told) => told.replaceAll(" %", "\u00a0%");
   slalom.probability = (logOdds) => 1 / (1 + Math.exp(-logOdds));
 
-  // Data from low to high onto pixels from start to end; what lies outside sticks to the edge.
+  // Maps data from low to high onto pixels from start to end; what lies outside sticks to the edge.
   slalom.axis = (low, high, start, end) => {
     const place = (x) => start + ((end - start) * (Math.min(Math.max(x, low), high) - low)) / (high - low);
     place.holds = (x) => x >= low && x <= high;

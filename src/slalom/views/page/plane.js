@@ -1,17 +1,17 @@
-// Two pictures of words as points: value against importance, and the score of a word alone
-// against what removing it from the text changes.
+// Two scatter plots of words: importance against value, and what removing a word changes against
+// its score alone.
 (function (slalom) {
   "use strict";
   const { drawn, number } = slalom;
   const [LEFT, RIGHT, TOP, BOTTOM] = [46, 14, 14, 50];
   const [N_LABELS, N_STRONGEST, LETTER, ROW, SURE] = [24, 3, 6.8, 13, 1.645];
-  const SPOTS = [ // where a label may stand beside its point: anchor and offset, the best first
+  const SPOTS = [ // where a label may go beside its point: anchor and offset, the best first
     ["", 1, 0], ["end", -1, 0], ["mid", 0, -1], ["mid", 0, 1], ["", 0.7, -0.8], ["end", -0.7, -0.8], ["", 0.7, 0.8], ["end", -0.7, 0.8],
   ];
 
   slalom.hasPlane = (view) => view.has("value") && view.has("importance");
 
-  // All of the data, but for values so far out that they would squeeze the others.
+  // The range of the data without outliers that would squeeze the rest.
   const range = (data, always) => {
     const sorted = [...data].sort((a, b) => a - b);
     const at = (share) => sorted[Math.round(share * (sorted.length - 1))] ?? 0;
@@ -24,7 +24,7 @@
 
   const overlap = (a, b) => a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3];
 
-  // Labels of the points worth naming, where they cover neither a point nor each other.
+  // Places for labels of points worth naming, so that they cover neither a point nor each other.
   const labels = (points, worth, frame) => {
     const taken = points.map(({ x, y, r }) => [x - r, y - r, x + r, y + r]);
     const found = new Map();
@@ -51,7 +51,7 @@
     return Math.sqrt(numbers.reduce((sum, x) => sum + (x - mean) ** 2, 0) / numbers.length);
   };
 
-  // How far the truth may lie to both sides, as a cross through the point.
+  // 90 % intervals as a cross through the point.
   const cross = (axes, at, errors) => {
     const ends = errors.map((error, n) => [axes[n](at[n] - SURE * error), axes[n](at[n] + SURE * error)]);
     const [x, y] = at.map((score, n) => axes[n](score));

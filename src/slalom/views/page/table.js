@@ -1,4 +1,4 @@
-// Every score of every unit; a click on a head sorts. The paper's two are behind a switch.
+// Every score of every unit; a click on a heading sorts. The paper's single score is behind a switch.
 (function (slalom) {
   "use strict";
   const { element, number, digits } = slalom;

@@ -2,10 +2,10 @@
 (function (slalom) {
   "use strict";
   const { element } = slalom;
-  const FAINTEST = 0.03; // reading.py has the same
+  const FAINTEST = 0.03; // as in reading.py
   const SHADES = 9;
-  const N_SHORT = 200; // pieces; a text with fewer is set larger
-  const MARKUP = /^<[^]*>$/; // tags, which nobody reads
+  const N_SHORT = 200; // pieces; a shorter text is set in larger type
+  const MARKUP = /^<[^]*>$/; // tags, which are shown faintly
 
   slalom.side = (strength, sided) => {
     if (Math.abs(strength) < FAINTEST) return "";

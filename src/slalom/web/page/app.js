@@ -1,4 +1,4 @@
-// The page: one panel or two beside each other, and an address that holds their state.
+// The page: one panel, or two side by side, and an address that holds their state.
 (async function (slalom) {
   "use strict";
   const { live } = slalom;

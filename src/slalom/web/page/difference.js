@@ -1,15 +1,15 @@
-// Where two explanations of one text disagree: its words, coloured by how much more one relies on them.
+// Where two explanations of one text disagree: its words, coloured by the difference of their scores.
 (function (slalom) {
   "use strict";
   const live = (slalom.live = slalom.live || {});
   const { element, number } = slalom;
   const N_LISTED = 8;
-  const WORTH = 0.1; // of the strongest word; methods differ in scale, so strengths are compared
+  const WORTH = 0.1; // of the strongest word; strengths are compared, because methods differ in scale
 
   const unitsOf = ({ record }) => record.sides.flatMap(({ pieces }) => pieces.filter(([, row]) => row !== undefined));
   const stateOf = ({ record, view }) => ({ told: record.classes[view.shown ?? record.shown], by: view.by ?? record.by });
 
-  // Per unit: what each says of it, and the difference of their strengths.
+  // Per unit: its score in both, and the difference of their strengths.
   const compared = (one, other) => {
     const [units, others] = [unitsOf(one), unitsOf(other)];
     if (units.length !== others.length || units.some(([text], at) => text !== others[at][0])) return null;
@@ -31,7 +31,7 @@
         row === undefined ? piece : element("span", { class: `w ${slalom.shade(gaps.get(unit) / most, true)}` }, piece))));
   };
 
-  // `place` is a section; two results of the same words fill it, anything else empties it.
+  // `place` is a section, filled by two results about the same words and emptied by anything else.
   live.difference = (place, found, states) => {
     const units = found.length === 2 && found.every(Boolean) && compared(...found);
     place.hidden = !units;

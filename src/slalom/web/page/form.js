@@ -1,4 +1,4 @@
-// What to explain, and how: the form of a panel.
+// The form of a panel: what to explain, and how.
 (function (slalom) {
   "use strict";
   const live = (slalom.live = slalom.live || {});
@@ -11,11 +11,11 @@
   const select = (options, chosen, change) =>
     element("select", { change }, options.map(([value, title]) => element("option", { value, selected: value === chosen }, title)));
 
-  // A folder by its last part, which fits in, unless two models share it.
+  // A folder by its last part, which is short, unless two models share it.
   const last = (name) => name.split("/").filter(Boolean).pop() ?? name;
   const called = (name, models) => (models.filter((other) => last(other.name) === last(name)).length > 1 ? name : last(name));
 
-  // `known` has models and methods; the form's `state()` is what the API is asked.
+  // `known` has models and methods; the form's `state()` is the request to the API.
   live.form = (known, given, act) => {
     const pair = Array.isArray(given.text);
     const text = element("textarea", { rows: 4, "aria-label": "Text", placeholder: "Paste a text, or drop a file here", dir: "auto", spellcheck: "false" });

@@ -1,4 +1,4 @@
-// One panel: a form, the explanation it leads to, and what happens without some words.
+// One panel: a form, its explanation, and what happens without some words.
 (function (slalom) {
   "use strict";
   const live = (slalom.live = slalom.live || {});
@@ -12,7 +12,7 @@
     const below = element("div", { class: "below" });
     const removed = new Set(given.removed ?? []);
     let [view, running, current, lime, whatIf] = [given.view ?? {}, null, null, null, null];
-    let pairsWanted = given.pairs === true; // by the link that was opened: once
+    let pairsWanted = given.pairs === true; // by the link that was opened, and only once
 
     const say = (sentence, kind = "") => {
       status.className = `status ${kind}`;
@@ -55,7 +55,7 @@
         if (problem.name === "AbortError") say("cancelled");
         else {
           fail(problem);
-          shown.hidden = tools.hidden = true; // what stood there answered another request
+          shown.hidden = tools.hidden = true; // it belongs to another request
         }
       } finally {
         if (mine === running) ended();
@@ -97,7 +97,7 @@
     };
     let drawnView = null;
 
-    // A result under another text than its own must not pass for one of it.
+    // A result shown below another text must not be taken for an explanation of that text.
     const edited = () => {
       if (!current) return;
       const stale = JSON.stringify(form.state().text) !== JSON.stringify(current.explanation.text);
@@ -127,7 +127,7 @@
       changed();
     };
 
-    // LIME is asked once per explanation, when the first word goes.
+    // LIME runs once per explanation, when the first word is removed.
     const names = async () => {
       if (current.explanation.method === "lime" || !current.id) return [current.id];
       lime ??= live

@@ -1,4 +1,4 @@
-// The page of a language model: sources and a question in, an answer linked to its sources out.
+// The page of a language model: from sources and a question to an answer linked to its sources.
 (function (slalom) {
   "use strict";
   const { live, element } = slalom;
@@ -10,7 +10,7 @@
   const list = element("div", { class: "documents" });
   const added = (text = "") => {
     const number = list.children.length + 1;
-    const box = element("textarea", { rows: 5, "aria-label": `Source ${number}`, dir: "auto", spellcheck: "false", placeholder: "A document; one alone is cut into sentences" });
+    const box = element("textarea", { rows: 5, "aria-label": `Source ${number}`, dir: "auto", spellcheck: "false", placeholder: "A document; a single one is cut into sentences" });
     box.value = text;
     list.append(box);
     return box;
@@ -38,12 +38,12 @@
     const sources = [...list.children].map(({ value }) => ({ text: value })).filter(({ text }) => text.trim());
     cancel.hidden = bar.hidden = false;
     bar.removeAttribute("value");
-    say("the model is asked …");
+    say("querying the model …");
     try {
       const told = await live.streamed("/api/attribute", { sources, question: question.value, answer: answer.value.trim() || null, n_queries: budget.value ? +budget.value : null }, mine.signal, (kind, data) => {
         if (mine !== running || kind !== "progress" || data.total < 2) return;
         Object.assign(bar, { max: data.total, value: data.done });
-        say(`asking the model: ${data.done} of ${data.total}`);
+        say(`querying the model: ${data.done} of about ${data.total}`);
       });
       if (mine !== running) return;
       shown.hidden = false;

@@ -1,4 +1,4 @@
-// The state of the page in its own address: what is asked, what is removed, what is looked at.
+// The state of the page in its address: the request, the removed words and the view.
 (function (slalom) {
   "use strict";
   const live = (slalom.live = slalom.live || {});
@@ -17,7 +17,7 @@
     }
   };
 
-  // The six texts that can be tried at once.
+  // The example texts.
   live.EXAMPLES = [
     ["A mixed review", "The first half hour drags, and one of the songs is awful. Then the story finds its feet: the two leads are wonderful together, the camera loves every street of the old town, the last scene is beautiful, and I left the cinema smiling. Not a perfect film, but a great one, and I will see it again."],
     ["One strong word", "A slow start, but a wonderful film."],

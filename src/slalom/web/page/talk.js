@@ -1,4 +1,4 @@
-// Talking to the server: JSON, and the making of an explanation as events.
+// Talking to the server: JSON, and the progress of an explanation as events.
 (function (slalom) {
   "use strict";
   const live = (slalom.live = slalom.live || {});
@@ -8,7 +8,7 @@
     try {
       told = await answer.json();
     } catch {
-      // not JSON: the status has to do
+      // not JSON: only the status is known
     }
     return Object.assign(new Error(told.error || `the server answered ${answer.status}`), { kind: told.kind });
   };

@@ -1,5 +1,5 @@
-// What happens without some words: the classifier's new answer beside what was predicted, and
-// the best order of removal as a slider with its curve.
+// What happens without some words: the classifier's new answer beside the predicted one, and the
+// best order of removal as a slider with its curve.
 (function (slalom) {
   "use strict";
   const live = (slalom.live = slalom.live || {});
@@ -16,7 +16,7 @@
     return asPercent(record) ? meter : "";
   };
 
-  // The answers as a small table; `found` is what /api/whatif said.
+  // The answers as a small table; `found` is what /api/whatif returned.
   live.answers = (record, label, found, at) => {
     const pick = (scores) => (scores === null ? null : scores.length > 1 ? scores[at] : scores[0]);
     const lines = [
