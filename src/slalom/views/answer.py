@@ -62,9 +62,9 @@ def source_name(explanation: Explanation, unit: int, length: int = LONGEST) -> s
     return number + reading.short(reading.label(name), length - len(number))
 
 
-def without(source: Cited) -> str:
-    """ "without it 2.6 times less likely, far less without [6] too"."""
-    loss = f"without it {likely(source.lost)}"
+def answer_left(source: Cited) -> str:
+    """ "2.6 times less likely, far less without [6] too": the answer without this source."""
+    loss = likely(source.lost)
     if source.stand_ins:
         others = " and ".join(f"[{n + 1}]" for n in source.stand_ins)
         return f"{loss}, far less without {others} too"
@@ -135,7 +135,7 @@ def lines(explanation: Explanation, *, room: int = 100) -> list[str]:
     ranked, _ = weighed(explanation)
     listed = [one for one in ranked if one.side]
     others = [one.lost for one in ranked if not one.side]
-    beside = [f"  {number(one.nats):>7}   {without(one)}" for one in listed]
+    beside = [f"  {number(one.nats):>7}   {answer_left(one)}" for one in listed]
     longest = min(LONGEST, max(16, room - max(map(len, beside), default=0) - 2))
     names = [source_name(explanation, one.source, longest) for one in listed]
     width = max(map(len, names), default=0)

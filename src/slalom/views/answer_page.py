@@ -24,7 +24,14 @@ from slalom.language.citations import (
     weighed,
 )
 from slalom.views import reading
-from slalom.views.answer import N_CITED, source_name, trust, verdict, without, without_all
+from slalom.views.answer import (
+    N_CITED,
+    answer_left,
+    source_name,
+    trust,
+    verdict,
+    without_all,
+)
 from slalom.views.numbers import number
 
 ROOM = 16_000  # predictions in a file
@@ -59,7 +66,7 @@ def answer_record(explanation: Explanation) -> Record:
                 "title": reading.label(said.names[unit]),
                 "text": reading.visible(explanation.units[unit]),
                 "share": _rounded(told[unit].nats),
-                "lost": without(told[unit]),
+                "lost": f"without it {answer_left(told[unit])}",
                 "matters": told[unit].side != 0,
                 "measured": bool(measured[unit]),
             }
