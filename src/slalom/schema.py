@@ -1,23 +1,23 @@
-"""Plain JSON ↔ frozen dataclasses, by their annotations: what a file may hold stands once.
+"""Plain JSON ↔ frozen dataclasses, whose annotations define what a file may hold.
 
     read_as(Quality, record)   strictly; a DamageError names the first field that is wrong
     plain(quality)             its inverse
 
-Types, finiteness and missing fields are checked for every annotation. It can say more:
+Types, finiteness and missing fields are always checked. An annotation can say more:
 
     units: Annotated[tuple[str, ...], "units"]         the number of entries gets a name
     values: Annotated[FloatArray, "units labels?"]     the axes; one with ? may be missing
     length: Annotated[FloatArray, "units+1"]           one more
     points: Annotated[BoolArray, "points units"]       rows of bits, written as hexadecimal digits
     seed: Annotated[int, Within(0, 2**63)]             bounds of a number, or of all numbers
-    model: Annotated[Model, Linear | Slalom]           to be read as the one whose `kind` is given
+    model: Annotated[Model, Linear | Slalom]           read as the one whose `kind` is given
 
-A name means one number throughout a dataclass and everything inside of it. What annotations
-cannot say, a dataclass says in a method `check`, which raises ValueError. Fields that are not
-known are left out, unless `strict`; those with a default may be missing.
+A name means one number throughout a dataclass and everything inside it. A method `check`, which
+raises ValueError, checks what annotations cannot express. Unknown fields are ignored, unless
+`strict`; fields with a default may be missing.
 
-An annotation is made into a function that reads it, once; a place gets its name only when
-something is wrong there, on the way out.
+Every annotation is compiled once into a function that reads it. The path of a wrong field is built
+only when there is an error, on the way out.
 """
 
 from collections.abc import Callable, Hashable
@@ -50,13 +50,13 @@ Notes = tuple[str | Within, ...]  # what an annotation says beside the type
 
 @dataclass(frozen=True)
 class _Known:
-    """While reading: the sizes that have a name, and whether unknown fields are wrong."""
+    """State while reading: named sizes, and whether unknown fields are errors."""
 
     strict: bool
     sizes: dict[str, int] = field(default_factory=dict)
 
     def check(self, name: str, size: int) -> None:
-        """The first to be read decides what a name means."""
+        """The first use of a name decides its size."""
         bare = name.removesuffix("+1")
         more = bare != name
         expected = self.sizes.setdefault(bare, size - more) + more
@@ -69,7 +69,7 @@ Reader = Callable[[Any, _Known], Any]
 
 
 class _Wrong(Exception):  # noqa: N818
-    """A sentence without its place, which is found on the way out."""
+    """An error whose path is added on the way out."""
 
     def __init__(self, sentence: str) -> None:
         self.sentence, self.path = sentence, ""
@@ -84,7 +84,7 @@ class _Wrong(Exception):  # noqa: N818
 
 
 def read_as(kind: type[Kind], given: object, where: str = "", *, strict: bool = False) -> Kind:
-    """An object of this dataclass, if what is given describes one; sentences begin with `where`."""
+    """Read an object of this dataclass; error messages begin with `where`."""
     try:
         made: Kind = _dataclass(kind)(given, _Known(strict))
     except _Wrong as problem:
@@ -113,13 +113,13 @@ def plain(thing: Any) -> Any:
 
 
 def check_ascending(numbers: Any) -> None:
-    """For `check`: each number is larger than the one before it, and there is one."""
+    """For `check`: numbers ascend, and there is at least one."""
     if not len(numbers) or not (np.diff(numbers) > 0).all():
         raise ValueError("expected numbers in ascending order")
 
 
 def check_below(indices: Any, n: int, what: str) -> None:
-    """For `check`: indices are those of something that has n entries."""
+    """For `check`: indices lie in 0 … n − 1."""
     if ((indices < 0) | (indices >= n)).any():
         raise ValueError(f"expected {what} from 0 to {n - 1}")
 
@@ -152,7 +152,7 @@ def _reader(annotation: Any, notes: Notes = ()) -> Reader:
 
 
 def _types(annotation: Any) -> tuple[type, ...]:
-    """Types of JSON, or of plain Python, that are read as this."""
+    """The types of JSON, or of plain Python, that are accepted for an annotation."""
     origin = get_origin(annotation) or annotation
     if origin is Annotated:
         return _types(get_args(annotation)[0])
@@ -184,7 +184,7 @@ def _expected(what: str, given: object) -> _Wrong:
 
 
 def _union(arms: tuple[Any, ...], notes: Notes) -> Reader:
-    """Whichever is meant, by the type of what is given, or by its `kind`."""
+    """A union: the arm is chosen by the given type, or by its `kind`."""
     apart = {kind: [arm for arm in arms if kind in _types(arm)] for kind in JSON}
 
     def read(given: Any, known: _Known) -> Any:
@@ -221,7 +221,7 @@ def _text(given: Any, _: _Known) -> str:
 
 
 def _key(given: Any, known: _Known) -> Hashable:
-    """Whatever can be looked up and written again."""
+    """Hashable plain values: texts, numbers and lists of them, as tuples."""
     if isinstance(given, list | tuple):
         return tuple(_key(part, known) for part in given)
     if type(given) not in ATOMS or given != given:

@@ -55,7 +55,7 @@ def test_compare_shows_every_method_and_says_which_cannot(run):
     assert "slalom  great" in out
     assert "lime  great" in out
     assert "(uniform" in out
-    assert "attention-lrp: small cannot be looked into" in err
+    assert "attention-lrp: small gives no access to its inside" in err
     assert max(map(len, out.splitlines())) < 200  # no line is filled up with blanks
 
 

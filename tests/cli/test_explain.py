@@ -303,7 +303,7 @@ def test_what_is_asked_besides_never_costs_the_explanation(run: Run) -> None:
     status, out, err = run("explain", TEXT, "--target", "all", "--pairs", "2")
     assert (status, err) == (
         2,
-        "slalom: pairs are those of one class: explain one target, not all of them\n",
+        "slalom: pairs belong to one class: explain one target, not all of them\n",
     )
     assert "unit" in out
     status, out, err = run("explain", TEXT, "--method", "lime", "--scores", "value")

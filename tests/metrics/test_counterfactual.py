@@ -109,7 +109,7 @@ def test_many_words_are_counted_and_a_single_output_is_refused():
     assert str(e.counterfactual(classifier)).startswith("Without “fine”, “fine”")
     assert "and 21 more words the prediction is" in str(e.counterfactual(classifier))
 
-    with pytest.raises(slalom.SlalomError, match="no prediction to turn"):
+    with pytest.raises(slalom.SlalomError, match="no prediction to change"):
         replace(e, labels=("stars",), logits=np.zeros(1), independent=True).counterfactual()
 
 

@@ -1,1 +1,1 @@
-"""Where the cost of asking lives: tokens, special tokens, prompts, devices and batches."""
+"""Classifiers: tokens, special tokens, prompts, devices and batches."""

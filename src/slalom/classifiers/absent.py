@@ -1,8 +1,7 @@
-"""A classifier that is shown something in the place of absent words, instead of a shorter text.
+"""A classifier whose absent words are replaced, instead of leaving a shorter text.
 
-Each query is a subset of the units; those that are absent are replaced by the mask token, as
-many times as they have tokens, or by a text of the caller's. This is what shap's maskers do.
-What is fitted and how is not known here: positions of units stay what they were.
+Each query is a subset of the units. Absent units are replaced by the mask token, once for each of
+their tokens, or by a text of the caller's, as in shap's maskers. Positions of units stay the same.
 """
 
 from collections.abc import Hashable, Sequence
@@ -44,15 +43,14 @@ class Filled:
 
 
 class ReplacingClassifier(Delegating):
-    """Shows `filler` in the place of every absent word; None: the model's mask token."""
+    """Puts `filler` in the place of every absent word; None: the model's mask token."""
 
     def __init__(self, classifier: Classifier, filler: str | None = None) -> None:
         self.classifier = classifier
         self.filler = filler
         if filler is None and not hasattr(classifier, "with_fillers"):
             raise InputError(
-                f"{classifier.name} has no mask token: give the text that stands for absent words, "
-                "such as ",
+                f"{classifier.name} has no mask token: give a text for absent words, such as ",
                 Setting("absent", "…"),
             )
 
@@ -150,7 +148,7 @@ def _present(document: Document, queries: Queries) -> BoolArray:
     follows = shown[:, 1:] & (queries[:, 1:] <= queries[:, :-1])
     if follows.any():
         raise InputError(
-            "this method shows words in another order or twice, which leaves no gap to fill: "
+            "this method changes the order of words or repeats them, which leaves no gap to fill: "
             "choose one that shows subsets of the text, such as 'slalom', or ",
             Setting("absent", REMOVE),
         )
@@ -166,7 +164,7 @@ def _with_fillers(document: Document, queries: Queries) -> IntArray:
 def _rendered(
     text: str, spans: Sequence[tuple[int, ...]], present: BoolArray, filler: str
 ) -> list[str]:
-    """The text of each row, with the filler where a unit is absent; all else stays."""
+    """The text of each row, with the filler in place of absent units."""
     parts: list[Any] = []
     end = 0
     for column, (start, stop) in enumerate(spans):

@@ -1,7 +1,7 @@
 """What every classifier offers: split a text into units, and answer queries about it.
 
-A classifier knows tokens, special tokens, prompts, devices and batches. It does not know
-which method asks. The scores of a target are log-odds; `Target` computes them from logits.
+A classifier knows tokens, special tokens, prompts, devices and batches, but not which method
+queries it. The scores of a target are log-odds; `Target` computes them from logits.
 """
 
 from collections.abc import Hashable, Sequence
@@ -15,17 +15,17 @@ from slalom.errors import ClassifierError, InputError, UnknownNameError
 
 UNIT_KINDS = ("token", "word", "sentence")
 TOO_LONG = ("error", "truncate", "windows")
-REMOVE, MASK = "remove", "mask"  # what becomes of absent words
-PREDICTED = "predicted"  # a target in words: the class that the classifier predicts for the text
-MAX_TEXT = 1_000_000  # characters; to read ten times as many takes gigabytes and minutes
-MAX_SCORE = 1e30  # tables and trees keep 32 bits, whose range ends at 3e38
+REMOVE, MASK = "remove", "mask"  # what happens to absent words
+PREDICTED = "predicted"  # as a target: the class that the classifier predicts for the text
+MAX_TEXT = 1_000_000  # characters; ten times as many take gigabytes and minutes
+MAX_SCORE = 1e30  # tables and trees use 32-bit numbers, whose range ends at 3e38
 Units = str | Sequence[Span] | None
 
 
 class Classifier(Protocol):
     """What every classifier must have: Hugging Face models, functions, models behind an API.
 
-    Optional members are read by the functions below, which also say what their absence means.
+    The functions below read optional members and say what their absence means.
     """
 
     @property
@@ -37,7 +37,7 @@ class Classifier(Protocol):
     def split(self, text: Text, units: Units = None, *, too_long: str = "error") -> Document: ...
 
     def seen(self, document: Document, queries: Queries) -> list[Hashable]:
-        """What the classifier reads for each query: equal entries get equal answers."""
+        """The classifier's input for each query: equal entries get equal answers."""
         ...
 
     def logits(self, asked: Sequence[tuple[Document, Queries]]) -> list[FloatArray]:
@@ -46,9 +46,9 @@ class Classifier(Protocol):
 
 
 class Delegating(Protocol):
-    """A classifier that wraps another and passes on what it does not do itself.
+    """A classifier that wraps another and delegates what it does not do itself.
 
-    `__getattr__` passes on optional members too, whatever they are.
+    `__getattr__` delegates optional members too.
     """
 
     classifier: Classifier
@@ -68,7 +68,7 @@ class Delegating(Protocol):
         return self.classifier.seen(document, queries)
 
     def __call__(self, texts: Sequence[Text]) -> FloatArray:
-        """(n, n_classes): what it says of each text."""
+        """(n, n_classes) logits of n full texts."""
         return text_logits(self.classifier, texts)
 
     def __getattr__(self, name: str) -> Any:
@@ -78,7 +78,7 @@ class Delegating(Protocol):
 
 
 def described(classifier: Classifier) -> str:
-    """For `repr`: its kind, its name, and its labels where they are known without a query."""
+    """For `repr`: its kind, its name, and its labels if they are known without a query."""
     labels = f", labels={list(classifier.labels)!r}" if knows_labels(classifier) else ""
     return f"{type(classifier).__name__}({classifier.name!r}{labels})"
 
@@ -99,13 +99,13 @@ def runs_elsewhere(classifier: Classifier) -> bool:
 
 
 def accelerator(classifier: Classifier) -> str | None:
-    """The GPU that it runs on, which can do other work in double precision; None: there is none."""
+    """The GPU that it runs on, if that can also do other work in double precision, else None."""
     device: str | None = getattr(classifier, "accelerator", None)
     return device
 
 
 def fingerprint_of(classifier: Classifier) -> str | None:
-    """What tells it from another of the same name: its `fingerprint`; None: the name alone."""
+    """Its `fingerprint`, which distinguishes it from others of its name; None: it has none."""
     fingerprint: str | None = getattr(classifier, "fingerprint", None)
     return fingerprint
 
@@ -113,18 +113,18 @@ def fingerprint_of(classifier: Classifier) -> str | None:
 def defined_together(classifier: Classifier, name: str, other: str) -> bool:
     """Whether the class that defines its method `name` defines `other`, too.
 
-    Then the two agree. They may not where a wrapper, a subclass or the object itself has another
-    `name` and the `other` of what is below.
+    Then the two agree. They may disagree if a wrapper, a subclass or the object itself replaces
+    `name` but inherits `other`.
     """
     kinds = (kind for kind in type(classifier).__mro__ if name in vars(kind))
     return name not in vars(classifier) and other in vars(next(kinds, object))
 
 
 def anew(classifier: Classifier, number: int) -> Classifier:
-    """The same, past whatever remembers its answers, for the first, second, … time.
+    """The same classifier without remembered answers, for repetition number 1, 2, ….
 
-    That is its `anew(number)`, where its class defines that beside `logits`; else itself, which
-    then remembers nothing.
+    That is its `anew(number)`, if its class defines that beside `logits`; else itself, which then
+    remembers nothing.
     """
     able: Any = classifier
     found: Classifier = able.anew(number) if defined_together(able, "logits", "anew") else able
@@ -134,19 +134,19 @@ def anew(classifier: Classifier, number: int) -> Classifier:
 def remarks_on(
     classifier: Classifier, document: Document, queries: Queries, logits: FloatArray
 ) -> tuple[str, ...]:
-    """What a reader of these answers must know (clipped probabilities, censored labels)."""
+    """Notes for readers of these answers (clipped probabilities, censored labels)."""
     remarks = getattr(classifier, "remarks", None)
     return () if remarks is None else tuple(remarks(document, queries, logits))
 
 
 def unpaid(classifier: Classifier, document: Document, queries: Queries) -> tuple[int, int] | None:
-    """Requests and tokens that these queries would cost now, at most; None: they are free."""
+    """At most how many requests and tokens these queries would cost now; None: they are free."""
     cost = getattr(classifier, "unpaid", None)
     return None if cost is None else cost(document, queries)
 
 
 def text_logits(classifier: Classifier, texts: Sequence[Text]) -> FloatArray:
-    """(n, n_classes) logits of full texts, by its `__call__` where it has one."""
+    """(n, n_classes) logits of full texts, by its `__call__` if it has one."""
     if callable(classifier):
         return np.asarray(classifier(texts), dtype=np.float64)
     documents = [classifier.split(text) for text in texts]
@@ -173,14 +173,14 @@ class Target:
 
 
 def names(wanted: object, word: str, labels: Sequence[str]) -> bool:
-    """Whether a target is this word, and not a label that reads the same."""
+    """Whether a target is this keyword, and not a label with the same name."""
     return isinstance(wanted, str) and wanted == word and word not in labels
 
 
 def target_of(
     wanted: str | int | None, labels: Sequence[str], document_logits: FloatArray
 ) -> Target:
-    """None or "predicted" is that class; a label or an index its own; "all" is every class."""
+    """The target for a label, an index, "all", or None or "predicted" (the predicted class)."""
     if wanted is None or names(wanted, PREDICTED, labels):
         index = int(np.argmax(document_logits))
         return Target(index, labels[index])
@@ -208,7 +208,7 @@ def target_of(
 
 
 def one_target(wanted: str | int | None, labels: Sequence[str], of: str) -> Target:
-    """The one target of many documents, by default the last class; `of` says what needs it."""
+    """The one target of many documents, by default the last class; `of` names what needs it."""
     if names(wanted, "all", labels) or names(wanted, PREDICTED, labels):
         raise InputError(
             f"{of} has one target, so that its words can be added up: "
@@ -218,7 +218,7 @@ def one_target(wanted: str | int | None, labels: Sequence[str], of: str) -> Targ
 
 
 def checked_text(text: object) -> Text:
-    """The text itself, or an InputError that says why it cannot be explained."""
+    """The text itself; an InputError says why it cannot be explained."""
     if isinstance(text, tuple) and len(text) == 2 and all(isinstance(side, str) for side in text):
         if not text[0].strip() and not text[1].strip():
             raise InputError("both sides of the pair are empty: give at least one word")
@@ -240,7 +240,7 @@ def _not_too_long(text: object) -> str:
     checked = checked_str(text, "the text")
     if len(checked) > MAX_TEXT:
         raise InputError(
-            f"the text has {len(checked)} characters: at most {MAX_TEXT} are read, explain a part"
+            f"the text has {len(checked)} characters: at most {MAX_TEXT} are read; explain a part"
         )
     return checked
 

@@ -1,4 +1,4 @@
-"""A cache around a classifier: no query is asked twice.
+"""A cache around a classifier: no query is made twice.
 
 Two queries are equal when the classifier reads the same for both (`seen`), within one call, across
 documents and across calls. Answers are kept in memory.
@@ -29,7 +29,7 @@ class CachedClassifier(Delegating):
 
     def logits(self, asked: Sequence[tuple[Document, Queries]]) -> list[FloatArray]:
         seen = [self.classifier.seen(document, queries) for document, queries in asked]
-        with self._lock:  # held while asking, so that two threads do not ask the same
+        with self._lock:  # held during queries, so that no two threads make the same
             self._ask_unknown(asked, seen)
         known, width = self.answers, len(self.labels)
         return [np.array([known[entry] for entry in row]).reshape(len(row), width) for row in seen]
@@ -42,7 +42,7 @@ class CachedClassifier(Delegating):
         asked: Sequence[tuple[Document, Queries]],
         seen: Sequence[Sequence[Hashable]],
     ) -> None:
-        """Ask what is not known yet, all documents in one go."""
+        """Query what is not known yet, all documents in one call."""
         pending: dict[Hashable, None] = {}  # in the order of their queries
         pairs: list[tuple[Document, Queries]] = []
         for (document, queries), row in zip(asked, seen, strict=True):

@@ -22,7 +22,7 @@ KEYS_PER_READ = 500
 
 
 def key_of(*parts: str) -> str:
-    """One short key for several texts; what they say cannot be read back from it."""
+    """One short key for several texts, which cannot be read back from it."""
     digest = sha256()
     for part in parts:
         content = part.encode()
@@ -41,14 +41,14 @@ class DiskCache:
             self.path = None if path is None else Path(path).expanduser()
         except (RuntimeError, TypeError) as problem:
             raise FileError(f"cannot use the cache {path!r}: {problem}") from problem
-        with self._open():  # a file that cannot be used is found out before anything is paid for
+        with self._open():  # fails before anything is paid for if the file cannot be used
             pass
 
     def __repr__(self) -> str:
         return f"DiskCache({str(self.path) if self.path else None!r})"
 
     def read(self, keys: Iterable[str]) -> dict[str, str]:
-        """What is known of these keys."""
+        """The stored answers for these keys."""
         found: dict[str, str] = {}
         with self._open() as connection:
             for some in _batches(keys):
@@ -58,7 +58,7 @@ class DiskCache:
         return found
 
     def write(self, key: str, answer: str) -> None:
-        """Keep one entry; it is in the file when this returns."""
+        """Store one entry, which is in the file when this returns."""
         with self._open() as connection, connection:
             connection.execute("INSERT OR REPLACE INTO answers VALUES (?, ?)", (key, answer))
 
@@ -67,7 +67,7 @@ class DiskCache:
             return int(connection.execute("SELECT count(*) FROM answers").fetchone()[0])
 
     def close(self) -> None:
-        """Let go of the file; the next use opens it again. Entries in memory are gone."""
+        """Close the file; the next use opens it again. Entries in memory are lost."""
         with self._lock:
             if self._connection is not None and self._owner == os.getpid():
                 self._connection.close()

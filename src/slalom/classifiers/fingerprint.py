@@ -1,11 +1,11 @@
-"""A short key that tells a PyTorch model from another of the same name: its weights, looked at
-here and there, and what it is shown around a text."""
+"""A short key that distinguishes PyTorch models of the same name: a sample of the weights, and
+what the model reads around a text."""
 
 from typing import Any
 
 from slalom.classifiers.disk_cache import key_of
 
-N_LOOKED_AT = 32  # numbers per tensor: training changes nearly all
+N_LOOKED_AT = 32  # numbers per tensor, since training changes nearly all
 
 
 def fingerprint(model: Any, *said: str) -> str:
@@ -15,7 +15,7 @@ def fingerprint(model: Any, *said: str) -> str:
 
 
 def _looked_at(tensor: Any) -> str:
-    if not hasattr(tensor, "reshape") or tensor.is_meta:  # not a tensor, or one that is elsewhere
+    if not hasattr(tensor, "reshape") or tensor.is_meta:  # not a tensor, or one without data
         return ""
     flat = tensor.detach().reshape(-1)
     step = max(1, len(flat) // N_LOOKED_AT)

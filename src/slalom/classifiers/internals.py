@@ -1,9 +1,9 @@
-"""The optional side of a classifier: what gradient, attention and relevance methods ask for.
+"""Optional access to a classifier's inside, for gradient, attention and relevance methods.
 
-A classifier that can be looked into has one more method, `internals()`, which returns an object
-with the methods below; it may be the classifier itself. Everything is about the full text of a
-document in T tokens, special ones included. `HuggingFaceClassifier` has it, and any differentiable
-model of your own can: embeddings, and logits computed from them, are all that gradients need.
+Such a classifier has one more method, `internals()`, which returns an object with the methods below
+(possibly itself). Everything concerns the full text of a document in T tokens, special ones
+included. `HuggingFaceClassifier` has it, and any differentiable model of your own can: gradients
+need only embeddings, and logits computed from them.
 """
 
 from collections.abc import Callable
@@ -59,11 +59,12 @@ class ShowsMaskGradients(Protocol):
 
 
 def internals_of(classifier: Classifier) -> Internals:
-    """The inside of a classifier, or a sentence about why it has none."""
+    """The inside of a classifier; an InputError if it gives no access."""
     look_inside = getattr(classifier, "internals", None)
     if look_inside is None:
         raise InputError(
-            f"{classifier.name} cannot be looked into: gradient and attention methods need a "
+            f"{classifier.name} gives no access to its inside: gradient and attention methods need "
+            "a "
             "Hugging Face model, or a classifier with a method `internals`; explain this one with "
             "'slalom', 'lime' or 'kernel-shap'"
         )

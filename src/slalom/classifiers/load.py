@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from slalom.classifiers.huggingface.writer import LocalWriter
 
 LANGUAGE_MODEL = "language model"
-PLACEHOLDER = "."  # what is shown of an empty text to a pipeline that refuses one
+PLACEHOLDER = "."  # shown instead of an empty text to pipelines that refuse one
 
 
 def load(
@@ -33,10 +33,10 @@ def load(
 ) -> Classifier:
     """The bundled model, or one from a folder or the Hugging Face hub.
 
-    With `labels` and `prompt` a causal language model is loaded, and the labels' answers after
-    the prompt are compared; else a sequence classifier. `device` is where it runs ("cuda"; None:
-    the CPU), `precision` "bf16" or "fp16" instead of its own, `revision` a branch, tag or commit
-    of the hub: with a commit, what is loaded stays the same.
+    With `labels` and `prompt`, a causal language model is loaded that compares the labels' answers
+    after the prompt; else a sequence classifier. `device` is where it runs ("cuda"; None: the CPU),
+    `precision` is "bf16" or "fp16" (None: its own), `revision` a branch, tag or commit of the hub;
+    with a commit, the model cannot change.
     """
     with needing(None, "hf"):
         import torch  # noqa: F401
@@ -123,9 +123,9 @@ def _causal(
 def language_model(
     name_or_folder: str | Path, *, device: str | None = None, revision: str | None = None
 ) -> "LocalWriter":
-    """A causal language model that goes on with a prompt; on a GPU in half precision.
+    """A causal language model that continues a prompt; on a GPU in half precision.
 
-    `device` is where it runs; None: a GPU where there is one, else the CPU.
+    `device` is where it runs; None: a GPU if there is one, else the CPU.
     """
     with needing(None, "hf"):
         import torch
@@ -151,7 +151,7 @@ def as_classifier(thing: Any, labels: Sequence[str] | None = None) -> Classifier
         return _unlabelled(_complete(thing), labels)
     if isinstance(thing, str) and len(thing.split()) > 1:
         raise InputError(
-            f"{_short_repr(thing)} is a text, not a classifier: the classifier is first"
+            f"{_short_repr(thing)} is a text, not a classifier: give the classifier first"
         )
     if isinstance(thing, (str, Path)):
         raise InputError(
@@ -184,7 +184,7 @@ def as_classifier(thing: Any, labels: Sequence[str] | None = None) -> Classifier
 
 
 def with_absent(classifier: Classifier, absent: str) -> Classifier:
-    """The classifier itself where absent words are removed, else one that replaces them."""
+    """The classifier itself if absent words are removed, else one that replaces them."""
     if not isinstance(absent, str) or not absent:
         raise InputError(
             Setting("absent"),
@@ -203,7 +203,7 @@ def _complete(thing: Any) -> Classifier:
     if lacking:
         raise InputError(
             f"{type(thing).__name__} has split, seen and logits but no {' and no '.join(lacking)}: "
-            "labels is a tuple of its classes' names, name what to call it"
+            "labels is a tuple of class names, name is the classifier's name"
         )
     return cast(Classifier, thing)
 
@@ -255,7 +255,7 @@ def _from_pipeline(pipeline: Any, labels: Sequence[str] | None) -> Classifier:
 
 
 def _zero_shot(pipeline: Any, labels: Sequence[str] | None) -> Classifier:
-    """A pipeline that scores any labels; those of a text compete with each other."""
+    """A zero-shot pipeline, which scores any labels; they compete with each other."""
     from slalom.classifiers.text.function import FunctionClassifier
 
     if labels is None:
@@ -325,7 +325,7 @@ def pretrained(chosen: Chosen, form: Any, kind: str) -> tuple[Any, Any]:
 
 
 def _tokenizer(name: str, source: str, *, local: bool, revision: str | None) -> Any:
-    """That of the model; FileError for one that is not there, or is made of no files at all."""
+    """The model's tokenizer; FileError if it is missing."""
     from transformers import AutoTokenizer
 
     why = ""
@@ -343,13 +343,13 @@ def _tokenizer(name: str, source: str, *, local: bool, revision: str | None) -> 
 
 
 def _classifies(model: Any) -> bool:
-    """A classifier whose embeddings also score words lacks nothing of a language model."""
+    """Whether it is a classifier, although it has all weights of a language model."""
     kinds = list(map(str, model.config.architectures or ()))
     return bool(kinds) and all(kind.endswith("Classification") for kind in kinds)
 
 
 def _as_language_model(model: Any) -> tuple[str | Setting, ...]:
-    """What makes a classifier of a causal language model, where this is one."""
+    """How to make a classifier of a causal language model, if this is one."""
     kinds = map(str, model.config.architectures or ())
     if not any(kind.endswith(("ForCausalLM", "LMHeadModel")) for kind in kinds):
         return ()
@@ -382,7 +382,7 @@ def _hub_is_reachable() -> bool:
 
 
 def _why_not(problem: Exception, kind: str) -> str:
-    """What transformers says, unless it speaks of its own options."""
+    """The message of transformers, unless it is about transformers' own options."""
     if "ignore_mismatched_sizes" in str(problem):
         return f"its weights have other shapes than those of a {kind}"
     return _first_sentence(problem).rstrip(".")
@@ -404,7 +404,7 @@ def moved(model: Any, device: str | None) -> Any:
 
 
 def _full_precision_on_cpu(model: Any) -> Any:
-    """Models in 16 bits are many times slower on a CPU than in 32."""
+    """Convert to 32 bits on a CPU, where 16 bits are many times slower."""
     import torch
 
     half = (torch.float16, torch.bfloat16)

@@ -1,1 +1,1 @@
-"""Documents × methods × budgets: who is better at what, and at which cost."""
+"""Documents × methods × budgets: which method is better at what, and at which cost."""

@@ -62,9 +62,9 @@ def read_items(path: Path, labels: Sequence[str]) -> tuple[list[Item], list[Skip
 
 
 def read_answer_items(path: Path) -> tuple[list[AnswerItem], list[SkippedLine]]:
-    """The same of questions about sources; what is wrong with one is found when it is asked."""
+    """The same for questions about sources, which are checked only when they are used."""
     if kind_of(path) != ".jsonl":
-        raise FileError(f"questions about sources come as JSON lines (.jsonl), not as {path}")
+        raise FileError(f"questions about sources must be JSON lines (.jsonl), not {path}")
     return _read(path, _answer_item)
 
 

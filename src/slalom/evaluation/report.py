@@ -24,7 +24,7 @@ STYLE = (  # besides that of the views: the table in full, curves beside each ot
 
 @dataclass(frozen=True)
 class Report:
-    """Rows, what was measured, and what a reader must know besides."""
+    """Rows, metrics, and facts that a reader must know."""
 
     title: str
     rows: tuple[Row, ...]
@@ -85,7 +85,7 @@ def _listed(sentences: Sequence[str]) -> str:
 
 
 def problems(rows: Sequence[Row]) -> list[str]:
-    """What could not be explained, with the first reason: one sentence where it is the same."""
+    """Sentences about texts that could not be explained, each with the first reason."""
     whose: dict[str, list[str]] = {}
     found = groups(rows)
     for (method, budget), members in found.items():
@@ -110,7 +110,7 @@ def _line(number: int, curve: FloatArray) -> str:
 
 
 def _stroke(number: int) -> str:
-    """Colour and dashes together tell more lines apart than either, and without colours too."""
+    """Colours and dashes, which together distinguish more lines, also without colours."""
     colour = COLOURS[number % len(COLOURS)]
     dash = DASHES[number // len(COLOURS) % len(DASHES)]
     return f'fill="none" stroke="{colour}" stroke-width="2" stroke-dasharray="{dash}"'

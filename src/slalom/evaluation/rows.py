@@ -1,9 +1,9 @@
-"""One row per document, method and budget; means with confidence intervals; where rows lie.
+"""One row per document, method and budget; means with confidence intervals; storage of rows.
 
 A folder of results survives interrupts and full disks; the same command resumes it:
 
-    settings.json   what every row has in common; a folder with other settings is refused
-    rows.jsonl      one line per finished row, written as soon as it is there
+    settings.json   what all rows share; a folder with other settings is refused
+    rows.jsonl      one line per finished row, written at once
     table.parquet   the same as a table (needs pyarrow)
     report.md, report.html   see report.py
 """
@@ -32,15 +32,15 @@ Key = tuple[int, str, int | None]  # document, method, budget
 
 @dataclass(frozen=True)
 class Row:
-    """What one method made of one document at one budget, and what it cost."""
+    """The result of one method on one document at one budget, and its cost."""
 
     document: int
     method: str
     budget: int | None  # None: the method's own choice
-    values: dict[str, float | None] = field(default_factory=dict)  # None: no such number here
+    values: dict[str, float | None] = field(default_factory=dict)  # None: does not apply
     weights: dict[str, float] = field(default_factory=dict)  # in means over documents; else 1
     curves: dict[str, tuple[float, ...]] = field(default_factory=dict)  # probabilities on GRID
-    correct: bool | None = None  # whether the classifier is right, where that is known
+    correct: bool | None = None  # whether the classifier is right; None: unknown
     n_units: int = 0
     n_queries: int = 0
     n_tokens: int = 0
@@ -78,7 +78,7 @@ class Mean:
 
 
 def mean_of(rows: Sequence[Row], name: str) -> Mean | None:
-    """The weighted mean of the numbers there are; the interval is by bootstrap over documents."""
+    """The weighted mean of the known numbers, with a bootstrap interval over documents."""
     known = [
         (value, row.weights.get(name, 1.0))
         for row in rows
@@ -111,7 +111,7 @@ def groups(rows: Iterable[Row]) -> dict[tuple[str, int | None], list[Row]]:
 
 
 def markdown(rows: Sequence[Row], metrics: Sequence[str]) -> str:
-    """A table with one line per method and budget; the cost stands beside the quality."""
+    """A table of quality and cost with one line per method and budget."""
     heads, lines = table(rows, metrics)
     bars = ["| " + " | ".join(cells) + " |" for cells in (heads, *lines)]
     return "\n".join([bars[0], "|" + "---|" * len(heads), *bars[1:]])
@@ -143,7 +143,7 @@ def _short(number: float) -> str:
 
 
 class Store:
-    """Rows on disk; opening one finds what earlier runs have finished."""
+    """Rows on disk, including those of earlier runs."""
 
     def __init__(self, folder: Path, settings: dict[str, Any]) -> None:
         self.folder = folder
@@ -156,11 +156,11 @@ class Store:
 
     @property
     def rows(self) -> list[Row]:
-        """One per document, method and budget: the last that was made."""
+        """The latest row for each document, method and budget."""
         return list(self._rows.values())
 
     def add(self, row: Row) -> None:
-        """Keep a row: once this returns it is on disk."""
+        """Store a row, which is on disk when this returns."""
         try:
             with (self.folder / "rows.jsonl").open("a", encoding="utf-8") as lines:
                 lines.write(json.dumps(row.to_json(), allow_nan=False) + "\n")
@@ -174,13 +174,13 @@ class Store:
         self._rows[row.key] = row
 
     def write(self, name: str, content: str | bytes) -> Path:
-        """A report, complete or not there at all."""
+        """Write a report completely or not at all."""
         path = self.folder / name
         write_whole(path, content)
         return path
 
     def _check_settings(self, settings: dict[str, Any]) -> None:
-        """Write them to a new folder; refuse a folder that was made with others."""
+        """Write settings to a new folder; refuse a folder with other settings."""
         path = self.folder / "settings.json"
         if not path.exists():
             self.write(path.name, json.dumps(settings, indent=1, ensure_ascii=False) + "\n")
@@ -199,7 +199,7 @@ class Store:
             )
 
     def _finished(self) -> list[Row]:
-        """Rows of earlier runs; a last line that was cut off is dropped, a damaged one skipped."""
+        """Rows of earlier runs; a truncated last line is dropped, a damaged line skipped."""
         path = self.folder / "rows.jsonl"
         if not path.exists():
             return []

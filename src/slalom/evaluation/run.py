@@ -59,8 +59,8 @@ def evaluate(
 ) -> Iterator[Row]:
     """Rows as they are finished; those in `done` are skipped.
 
-    With one job DOCUMENTS_PER_CHUNK documents are batched together; with several each document
-    is the task of a thread, and rows come in any order.
+    One job batches DOCUMENTS_PER_CHUNK documents together; with several jobs, each document is
+    the task of a thread, and rows come in any order.
     """
     if jobs == 1:
         for chunk in batched(items, DOCUMENTS_PER_CHUNK):
@@ -95,7 +95,7 @@ def evaluate(
 def evaluate_answers(
     writer: Writer, items: Iterable[AnswerItem], plan: Plan, *, done: Collection[Key] = ()
 ) -> Iterator[Row]:
-    """The same of what a language model says, one question after the other."""
+    """The same for answers of a language model, one question after the other."""
     for item in items:
         keys = [(item.number, m.name, b) for m in plan.methods for b in plan.budgets]
         if set(keys) <= set(done):
@@ -217,7 +217,7 @@ def _curves(subject: Subject, plan: Plan) -> dict[str, Curve]:
 def _value(
     subject: Subject, metric: Metric, curves: Mapping[str, Curve], *, seed: int
 ) -> tuple[float, float]:
-    """A number and its weight; of a curve that was drawn anyway, its area."""
+    """A number and its weight; the area of a curve that was computed anyway."""
     if metric.name in curves:
         return curves[metric.name].aopc, 1.0
     try:

@@ -45,7 +45,7 @@ def auprc(scores: FloatArray, marks: BoolArray) -> float:
 def token_f1(scores: FloatArray, marks: BoolArray) -> float:
     """F1 of the highest-scored units, as many as people marked (so precision = recall).
 
-    Units that tie for the last places each count for their chance to get one.
+    Units that tie for the last places count by their chance to get one.
     """
     n_marked = int(marks.sum())
     if not n_marked:
@@ -57,7 +57,7 @@ def token_f1(scores: FloatArray, marks: BoolArray) -> float:
 
 
 def rationale_marks(explanation: Explanation, rationales: Sequence[Span]) -> BoolArray:
-    """Which units share a character with a marked span; units may be finer or coarser than it."""
+    """Which units share a character with a marked span, whether they are finer or coarser."""
     marks = np.zeros(len(explanation.units), dtype=bool)
     for rationale in rationales:
         *side, start, end = rationale

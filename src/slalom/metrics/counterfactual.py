@@ -4,12 +4,12 @@ The explanation ranks the removals, the classifier verifies them, and then every
 is not needed is put back:
 
     1  order the units greedily: remove the one that lowers the model's prediction most, and so on
-    2  ask the classifier about the strongest units alone and about the first 16 prefixes of that
-       order, then about the first 48, 144, …, until one changes the prediction
+    2  query the classifier without each of the strongest units, and without each of the first 16
+       prefixes of that order, then of the first 48, 144, …, until one changes the prediction
     3  put units back one by one as long as the prediction stays changed
 
 The set is minimal (no single unit can be put back) but not proven to be the smallest. Without a
-classifier steps 2 and 3 ask the explanation's model, and the result says that it is unverified.
+classifier, steps 2 and 3 use the explanation's model, and the result says that it is unverified.
 """
 
 from collections.abc import Callable
@@ -31,26 +31,26 @@ from slalom.metrics.subject import (
 )
 
 N_NAMED = 10  # words in the sentence
-FIRST_STEPS = 16  # prefixes of the order that are asked together; then three times as many
+FIRST_STEPS = 16  # prefixes of the order that are queried together; then three times as many
 Margins = Callable[[BoolArray], FloatArray]  # (k, n_units) → (k,): below 0 the prediction changed
 
 
 @dataclass(frozen=True, eq=False)
 class Counterfactual:
-    """What to remove so that the classifier says something else; `str()` gives a sentence."""
+    """Units whose removal changes the prediction; `str()` gives a sentence."""
 
-    removed: tuple[int, ...]  # unit positions; () where nothing turns it
+    removed: tuple[int, ...]  # unit positions; () if nothing changes it
     words: tuple[str, ...]
     text: Text  # what is left
     before: str  # the label predicted for the full text
-    after: str | None  # the label predicted for what is left; None where nothing turns it
-    logits: FloatArray | None  # (n_classes,) for what is left; None: not asked
-    n_queries: int  # asked to find and to verify it
-    verified: bool  # False: the model's guess
+    after: str | None  # the label predicted for what is left; None if nothing changes it
+    logits: FloatArray | None  # (n_classes,) for what is left; None: not queried
+    n_queries: int  # to find and verify it
+    verified: bool  # False: only the surrogate predicts it
 
     @property
     def sentence(self) -> str:
-        """The result for people."""
+        """The result in words."""
         queries = counted(self.n_queries, "query")
         if self.after is None:
             doubt = f"verified, {queries}" if self.verified else "according to the fitted model"
@@ -74,7 +74,7 @@ class Counterfactual:
 
 
 def counterfactual(explanation: Explanation, classifier: Any = None) -> Counterfactual:
-    """The smallest set of units found whose removal turns the prediction about the target."""
+    """The smallest set of units found whose removal changes whether the target is predicted."""
     case = _Case.of(explanation)
     subject = None if classifier is None else subject_of(as_classifier(classifier), explanation)
     margins = case.guessed if subject is None else lambda kept: case.margins(_ask(subject, kept))
@@ -98,7 +98,7 @@ def counterfactual(explanation: Explanation, classifier: Any = None) -> Counterf
 
 @dataclass(frozen=True, eq=False)
 class _Case:
-    """What counts as a change: the target is predicted no longer, or is predicted now."""
+    """What counts as a change: the target is no longer predicted, or is now predicted."""
 
     explanation: Explanation
     target: int
@@ -108,7 +108,7 @@ class _Case:
     def of(cls, explanation: Explanation) -> "_Case":
         if len(explanation.labels) < 2:
             raise InputError(
-                "a single output has no prediction to turn: `without` tells what is left of it "
+                "a single output has no prediction to change: `without` gives its score "
                 "when some units are gone"
             )
         best = int(np.argmax(explanation.logits))
@@ -126,7 +126,7 @@ class _Case:
         return np.asarray(self.margins(self.explanation.logits[None, :]) + self.side * change)
 
     def order(self, n_steps: int) -> list[int]:
-        """The greedy order of removal by the model; by the scores where there is no model."""
+        """The greedy order of removal by the model, or by the scores if there is no model."""
         n_units = len(self.explanation.units)
         if self.explanation.model is None:
             scores = self.side * unit_scores(self.explanation)
@@ -168,14 +168,14 @@ class _Case:
 
 
 def _lead(logits: FloatArray, target: int, *, independent: bool) -> FloatArray:
-    """(k, n_classes) → (k,): above 0 where the target is predicted."""
+    """(k, n_classes) → (k,): above 0 if the target is predicted."""
     if independent:
         return logits[:, target]
     return np.asarray(logits[:, target] - np.delete(logits, target, axis=1).max(axis=1))
 
 
 def _found(case: _Case, margins: Margins, n_removable: int) -> list[int]:
-    """The smallest set of the first batch in which one changes the prediction."""
+    """The smallest set that changes the prediction, from the first batch with such a set."""
     n_units, n_steps = len(case.explanation.units), min(FIRST_STEPS, n_removable)
     order = case.order(n_steps)
     tried = [[unit] for unit in case.strongest(n_steps)]
@@ -191,7 +191,7 @@ def _found(case: _Case, margins: Margins, n_removable: int) -> list[int]:
 
 
 def _shrunk(removed: list[int], margins: Margins, n_units: int) -> list[int]:
-    """Put units back while the prediction stays changed, each time the one needed least."""
+    """Put units back, the least needed first, while the prediction stays changed."""
     while len(removed) > 1:
         smaller = [[other for other in removed if other != unit] for unit in removed]
         after = margins(masks_without(smaller, n_units))

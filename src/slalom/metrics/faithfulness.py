@@ -13,13 +13,13 @@
                             every unit with probability ½ (LDS of ContextCite)
     top_drop                log-odds lost without the k units ranked first
     infidelity              summed scores of 1 … 10 random units against the true change when
-                            they are removed (Yeh et al. 2019), times the factor ≥ 0 that suits
-                            them best, relative to predicting no change; needs no model
+                            they are removed (Yeh et al. 2019), times the factor ≥ 0 that fits
+                            best, relative to predicting no change; needs no model
 
-Random subsets depend on the seed and the number of units only, so all methods are compared on the
-same ones. Deletion and insertion follow the order that is best by the explanation's predictions,
-where it has a SLALOM and the method names no primary score: that of the SLALOM itself, or that of
-its Shapley values, removals or gradients; else descending scores, ties in text order.
+Random subsets depend only on the seed and the number of units, so all methods are compared on the
+same ones. Deletion and insertion remove or add units by descending score, ties in text order. For
+an explanation with a SLALOM and no primary score, they use the best order by its own predictions:
+that of the SLALOM itself, or of its Shapley values, removals or gradients.
 """
 
 from collections.abc import Sequence
@@ -71,14 +71,14 @@ class RemovalErrors:
 
 
 def deletion(subject: Subject, *, score: str | None = None, n_steps: int = N_STEPS) -> Curve:
-    """Delete the units that speak most for the class, step by step."""
+    """Delete the units that most support the class, step by step."""
     order = _order(subject.explanation, score, inserting=False)
     sizes = _sizes(subject.n_removable, n_steps)
     return _curve(subject, ~_first(order, sizes), sizes, from_full=True)
 
 
 def insertion(subject: Subject, *, score: str | None = None) -> Curve:
-    """Begin with nothing and insert the units that speak most for the class."""
+    """Begin with nothing and insert the units that most support the class, step by step."""
     order = _order(subject.explanation, score, inserting=True)
     sizes = _sizes(subject.n_units, N_STEPS)
     return _curve(subject, _first(order, sizes), sizes, from_full=False)
@@ -174,7 +174,7 @@ def removal_spearman(subject: Subject) -> float:
 
 
 def _order(explanation: Explanation, score: str | None, *, inserting: bool) -> NDArray[np.intp]:
-    """The order by a score; without one, of a SLALOM, the best by all that it predicts."""
+    """The order by a score; without a name, for a SLALOM, the best order by its predictions."""
     model = explanation.model
     if isinstance(model, ProcessModel):
         model = model.fitted
@@ -195,7 +195,7 @@ def _best_order(
 ) -> NDArray[np.intp]:
     """The order along which the predicted probability falls, or rises, soonest; ties: the first.
 
-    Beyond a few log-odds it matters little how far it goes: a trace of them decides there.
+    Probabilities near 0 or 1 hardly differ, so a small part of the log-odds is added.
     """
     sizes = np.arange(1, len(explanation.units) + 1)
     means = []
@@ -213,7 +213,7 @@ def _sizes(largest: int, n_steps: int) -> NDArray[np.int_]:
 
 
 def _tops(n_units: int, largest: int) -> NDArray[np.int_]:
-    """The numbers of units that ERASER_SHARES come to, at least 1."""
+    """ERASER_SHARES as numbers of units, at least 1."""
     return np.asarray(np.clip(np.ceil(np.array(ERASER_SHARES) * n_units), 1, largest), dtype=int)
 
 
@@ -252,12 +252,12 @@ def random_removals(
 
 
 def _random(sizes: NDArray[np.int_], n_units: int, *, seed: int, stream: int) -> BoolArray:
-    """A random subset of each size; streams keep the draws of two metrics apart."""
+    """A random subset of each size; different metrics use different streams."""
     rng = np.random.default_rng((seed, n_units, stream))
     ranks = rng.random((len(sizes), n_units)).argsort(axis=1).argsort(axis=1)
     return np.asarray(ranks < sizes[:, None])
 
 
 def _ratio(error: float, reference: float) -> float:
-    """A relative error; NaN where the reference is 0, as there is nothing to explain."""
+    """A relative error; NaN if the reference is 0, since there is nothing to explain."""
     return error / reference if reference > 1e-18 else float("nan")

@@ -1,4 +1,4 @@
-"""Words that act together: pairs whose joint effect differs from the sum of their own, measured.
+"""Words that act together: pairs whose joint effect differs from the sum of their own effects.
 
 With N the full text and B the text without two units i and j:
 
@@ -6,12 +6,12 @@ With N the full text and B the text without two units i and j:
     apart     F(B ∪ i) − F(B)  +  F(B ∪ j) − F(B)       what each adds without the other
     size      together − apart                          the second difference
 
-The same with nothing else shown (B = ∅) measures the pair by itself. The pairs asked about are
-those that interact in the explanation's model, neighbours, the words after a negation, units whose
-effect in the text differs from that alone, and, once some were measured, the partners of units that
-were found to interact. In short texts that is every pair. Attention makes every word depend a
-little on every other; a pair whose size the SLALOM of the explanation predicts is not listed,
-unless the two have most of the attention: then one switches the other on or off.
+The same with nothing else shown (B = ∅) measures the pair by itself. The measured pairs are those
+that interact in the explanation's model, neighbours, words after a negation, units whose effect in
+the text differs from that alone, and then further pairs with units that were found to interact. In
+short texts these are all pairs. Attention makes every word depend a little on every other; a pair
+whose size the explanation's SLALOM predicts is not listed, unless the two have most of the
+attention: then one switches the other on or off.
 """
 
 from collections.abc import Callable
@@ -37,8 +37,8 @@ N_QUERIES = 200  # enough for all pairs of a text of up to 17 units
 FIRST_SHARE = 0.6  # of the queries are spent before it is known which units interact
 ALONE_SHARE = 0.5  # of the queries, at most, measure the listed pairs by themselves
 MIN_SIZE = 0.02  # relative to the largest effect of a single unit; smaller pairs are not listed
-MIN_UNEXPLAINED = 0.1  # of a pair's size must go beyond what the SLALOM of the explanation says
-DOMINANT_SHARE = 0.5  # of the attention: SLALOM is not held to explain two units with so much
+MIN_UNEXPLAINED = 0.1  # of a pair's size must not be predicted by the explanation's SLALOM
+DOMINANT_SHARE = 0.5  # of the attention: two units with so much are listed in any case
 NEGATION_REACH = 4
 MANY_UNITS = 200  # of a longer text, pairs of units far apart are looked for among the strongest
 NEGATIONS = frozenset(
@@ -53,13 +53,13 @@ Scores = Callable[[BoolArray], FloatArray]  # (k, n_units) → (k,)
 def interactions(
     explanation: Explanation, k: int = 10, classifier: Any = None, *, n_queries: int = N_QUERIES
 ) -> Interactions:
-    """The k strongest pairs that were found, fewer where `n_queries` does not pay for so many.
+    """The k strongest pairs found, or fewer if `n_queries` is too small to measure k.
 
-    Without a classifier the explanation's model answers instead.
+    Without a classifier, the explanation's model is used instead.
     """
     k, n_queries = checked_whole("k", k, 1), checked_whole("n_queries", n_queries, 1)
     if explanation.target_index is None:
-        raise InputError("pairs are those of one class: explain one target, not all of them")
+        raise InputError("pairs belong to one class: explain one target, not all of them")
     subject = None if classifier is None else subject_of(as_classifier(classifier), explanation)
     scores = _fitted_scores(explanation) if subject is None else subject.scores
     has_empty = subject is None or subject.document.has_empty_query
@@ -90,7 +90,7 @@ class _Search:
         return len(self.explanation.units)
 
     def strongest(self, k: int, n_queries: int) -> list[UnitPair]:
-        """Ask about the likely pairs, then about the partners of units that interact."""
+        """Measure the likely pairs, then further pairs with units that interact."""
         if self.n_units < 2 + (not self.has_empty):
             return []
         first = _affordable(self._likely(), int(FIRST_SHARE * n_queries), [])
@@ -110,7 +110,7 @@ class _Search:
         return sorted(kept, key=lambda pair: -abs(sizes[pair]))[:k]
 
     def pair(self, at: UnitPair) -> Pair:
-        """Everything about one pair; what was asked before costs nothing."""
+        """Everything about one pair; queries made before cost nothing."""
         i, j = at
         whole, without, only_i, only_j = self.scores(
             masks_without([(), (i, j), (j,), (i,)], self.n_units)
@@ -174,7 +174,7 @@ class _Search:
         return np.argsort(order).astype(np.int32)
 
     def _candidates(self) -> list[UnitPair]:
-        """All pairs; of a long text those of near neighbours and those of its strongest units."""
+        """All pairs; for a long text, those of near neighbours and of its strongest units."""
         if self.n_units <= MANY_UNITS:
             return list(combinations(range(self.n_units), 2))
         strong = sorted(np.argsort(self._rank())[:MANY_UNITS].tolist())
@@ -214,7 +214,7 @@ class _Search:
 
 
 def _fitted_scores(explanation: Explanation) -> Scores:
-    """Without what belongs to a subset alone: where one was asked, that would look like a pair."""
+    """The model without its corrections of single subsets, which would look like interactions."""
     model = explanation.model
     if not isinstance(model, ProcessModel):
         return explanation.predict
@@ -264,7 +264,7 @@ def _partners(sizes: dict[UnitPair, float], others: list[UnitPair], n_units: int
 
 
 def _affordable(pairs: list[UnitPair], n_queries: int, asked: list[UnitPair]) -> list[UnitPair]:
-    """As many pairs as can be asked: each costs one query, and one per unit not asked before."""
+    """As many pairs as the queries allow: each costs one, and one per unit not queried before."""
     units = {unit for pair in asked for unit in pair}
     spent, chosen = 1 + len(asked) + len(units), list[UnitPair]()
     for pair in pairs:

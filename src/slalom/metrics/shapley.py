@@ -21,7 +21,7 @@ N_ORDERS = 40
 def shapley_error(
     subject: Subject, *, n_orders: int = N_ORDERS, seed: int = 0
 ) -> tuple[float, float]:
-    """The relative squared error, and its denominator: the weight of a document in a mean."""
+    """The relative squared error, and its denominator, which weights the document in a mean."""
     has_shapley = "shapley" in subject.explanation.scores
     scores = unit_scores(subject.explanation, "shapley" if has_shapley else None)
     one, other = true_shapley(subject, n_orders=n_orders, seed=seed)
@@ -62,7 +62,7 @@ def _by_orders(subject: Subject, n_pairs: int, rng: np.random.Generator) -> Floa
 
 
 def _scores(subject: Subject, masks: BoolArray) -> FloatArray:
-    """Scores of subsets; the explanation's base score where the empty text cannot be asked."""
+    """Scores of subsets; for an empty text that cannot be queried, the explanation's base score."""
     if subject.document.has_empty_query:
         return subject.scores(masks)
     shown = masks.any(axis=1)

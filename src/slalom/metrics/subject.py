@@ -16,7 +16,7 @@ from slalom.errors import InputError, UnknownNameError
 from slalom.explanation import Explanation
 from slalom.scales import logistic
 
-ONE_CLASS = "this metric is of one class: explain one target, not target='all'"
+ONE_CLASS = "this metric is for one class: explain one target, not target='all'"
 SINGLE = ("score", "shapley", "removal")  # the first of these that an explanation has represents it
 
 
@@ -35,7 +35,7 @@ class Subject:
 
     @property
     def n_removable(self) -> int:
-        """How many units can be removed: all, or all but one where the text cannot be empty."""
+        """How many units can be removed: all, or all but one if the text cannot be empty."""
         return self.n_units - (not self.document.has_empty_query)
 
     @property
@@ -93,7 +93,7 @@ def greedy_order(
     n_units: int,
     n_steps: int,
 ) -> list[int]:
-    """At most `n_steps` of the candidates, each the one whose removal leaves the lowest score."""
+    """At most `n_steps` candidates; each next one leaves the lowest score when removed."""
     left, present = [int(unit) for unit in candidates], np.ones(n_units, dtype=bool)
     order: list[int] = []
     while left and len(order) < n_steps:

@@ -28,8 +28,8 @@ Weighed = Callable[[Subject, int], tuple[float, float]]  # subject, seed → val
 class Metric:
     """A named number; `better` says whether high or low values are good.
 
-    Means over documents are weighted by the denominators of relative errors: where removals change
-    nearly nothing, an error relative to that change means little.
+    Means over documents are weighted by the denominators of relative errors, because an error
+    relative to a tiny change means little.
     """
 
     name: str  # as it is typed and stored
@@ -39,7 +39,7 @@ class Metric:
     weighed: Weighed
 
     def measure(self, classifier: Classifier, explanation: Explanation, *, seed: int = 0) -> float:
-        """The seed draws the random subsets; a metric without them does not look at it."""
+        """The seed draws the random subsets, if the metric has any."""
         return self.weighed(subject_of(classifier, explanation), seed)[0]
 
 

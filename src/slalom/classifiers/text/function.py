@@ -1,7 +1,7 @@
 """Any function from texts to probabilities or logits, scikit-learn pipelines included.
 
-This part knows strings: units are words by default, each brings the gap before it, and the
-full query shows exactly the original text. A pair is shown as a tuple of two texts.
+This part knows strings: units are words by default, each includes the gap before it, and the
+full query is exactly the original text. A pair is given to the function as a tuple of two texts.
 """
 
 from collections.abc import Callable, Hashable, Sequence, Set
@@ -26,17 +26,17 @@ from slalom.errors import ClassifierError, InputError, UnknownNameError
 
 GIVES = ("probabilities", "logits")
 CLIP = 1e-6
-MAX_LENGTH = 400  # characters of another library's complaint
-MAX_QUOTED = 80  # characters of a text in ours
+MAX_LENGTH = 400  # characters of another library's message
+MAX_QUOTED = 80  # characters of a text quoted in ours
 MARGINS = "margins of decision_function are treated as log-odds: percentages are not probabilities"
 
 
 class FunctionClassifier:
-    """`f` takes n texts and gives (n, n_classes), or (n,) for the second of two classes.
+    """`f` takes n texts and returns (n, n_classes), or (n,) for the second of two classes.
 
-    Explaining a pair, `f` takes n tuples of two texts. `gives` says what its numbers are,
-    "probabilities" or "logits"; without `labels` the classes are called "0", "1", …; `batch_size`
-    bounds how many texts it takes at once.
+    For a pair, `f` takes n tuples of two texts. `gives` says what it returns, "probabilities" or
+    "logits". Without `labels`, the classes are called "0", "1", …. `batch_size` limits the number
+    of texts per call.
     """
 
     def __init__(
@@ -74,19 +74,19 @@ class FunctionClassifier:
 
     @property
     def knows_labels(self) -> bool:
-        """False until the first answer, where the caller gave no names."""
+        """False until the first answer, if the caller gave no names."""
         return self._labels is not None or "_counted_labels" in vars(self)
 
     @property
     def fingerprint(self) -> str | None:
-        """What tells it from another of the same name; None: that could not be found out."""
-        with suppress(Exception):  # objects of any kind are looked at
+        """A key that distinguishes it from others of its name; None: none could be computed."""
+        with suppress(Exception):  # any kind of object may be inspected
             return function_key(self.f, self.gives)
         return None
 
     @property
     def outline(self) -> TextOutline:
-        """What a process without the function must know to ask."""
+        """What a process without the function needs in order to make queries."""
         return TextOutline(self.name, self.labels)
 
     def split(self, text: Text, units: Units = None, *, too_long: str = "error") -> Document:
@@ -114,12 +114,12 @@ class FunctionClassifier:
         return (f"probabilities of 0 or 1 were clipped at {CLIP:.0e}".replace("e-0", "e-"),)
 
     def __call__(self, texts: Sequence[Text]) -> FloatArray:
-        """(n, n_classes) logits: what the classifier says of n full texts."""
+        """(n, n_classes) logits of n full texts."""
         if isinstance(texts, str):
             raise InputError("give a list of texts, not one str")
         step = self.batch_size or max(1, len(texts))
         parts = [self._scores(list(texts[at : at + step])) for at in range(0, len(texts), step)]
-        if parts and not self.knows_labels:  # learnt in passing: asking for it would cost a query
+        if parts and not self.knows_labels:  # learnt from this answer, to save a query
             vars(self)["_counted_labels"] = _numbers(parts[0].shape[1])
         n_classes = len(self.labels)
         for part in parts:
@@ -138,7 +138,7 @@ class FunctionClassifier:
         return _numbers(n_classes)
 
     def _scores(self, texts: list[Text]) -> FloatArray:
-        """Ask the function once: (n, n_classes) logits."""
+        """Call the function once: (n, n_classes) logits."""
         try:
             answer = self.f([*texts])  # a list of its own, which it may change
         except Exception as problem:
@@ -152,7 +152,7 @@ class FunctionClassifier:
         return _log_probabilities(table, name=self.name)
 
     def _why(self, problem: Exception, texts: list[Text]) -> str:
-        """What the caller may not expect of the texts that the function cannot take."""
+        """A hint about texts that the function may not expect."""
         if any(isinstance(text, tuple) for text in texts):
             return " (it was given pairs)"
         if not self._takes(max(texts, key=len)):
@@ -169,7 +169,7 @@ class FunctionClassifier:
 
 
 def _names(labels: Any) -> tuple[str, ...]:
-    """Of the classes, in their order; scikit-learn keeps them in an array."""
+    """The names of the classes in order; scikit-learn keeps them in an array."""
     try:
         listed = [] if isinstance(labels, str | Set) else list(labels)
     except TypeError:  # no list of anything
@@ -183,13 +183,13 @@ def _names(labels: Any) -> tuple[str, ...]:
 
 
 def _gives_margins(f: Callable[[list[Any]], Any]) -> bool:
-    """Distances from a border, such as a support vector machine's: no model of chances."""
+    """Distances from a decision boundary, such as a support vector machine's."""
     is_decision = getattr(f, "__name__", None) == "decision_function"
     return is_decision and not hasattr(getattr(f, "__self__", None), "predict_proba")
 
 
 def _briefly(problem: Exception) -> str:
-    """The beginning of it: some libraries put every text they were given into their message."""
+    """Its beginning: some libraries put all given texts into their message."""
     try:
         message = str(problem)
     except Exception as worse:  # of the caller's own kind, too
@@ -205,7 +205,7 @@ def _table(answer: Any, *, texts: list[Text], name: str) -> FloatArray:
     """The function's answer, one row per text."""
     n_texts = len(texts)
     try:
-        if hasattr(answer, "detach"):  # a torch tensor, wherever it lives
+        if hasattr(answer, "detach"):  # a torch tensor on any device
             answer = answer.detach().cpu().double()
         table = np.asarray(answer)
         if table.dtype.kind in "cmM":

@@ -1,10 +1,10 @@
-"""A key that tells a function from another of the same name, by what it is made of.
+"""A key that distinguishes functions of the same name by what they are made of.
 
-Looked at are its code with the constants in it, its defaults, functions and classes of its own
-package that it uses, numbers and texts outside of it that it reads and does not change, weights
-of PyTorch modules and what scikit-learn estimators have learnt. Not seen are lists, dictionaries,
-arrays and files that it reads, other attributes of objects, and other packages. The same code has
-the same key in every process of one version of Python.
+It covers the code with its constants, defaults, functions and classes of the same package that it
+uses, numbers and texts outside that it reads and does not change, weights of PyTorch modules, and
+what scikit-learn estimators have learnt. It does not cover lists, dictionaries, arrays and files
+that it reads, other attributes of objects, and other packages. The same code has the same key in
+every process of one version of Python.
 """
 
 import dis
@@ -26,7 +26,7 @@ PLAIN = (bool, int, float, complex, str, bytes, type(None), type(...))
 
 
 def function_key(f: Callable[..., Any], *said: str) -> str:
-    """The same for the same code; `said` is what else the answers depend on."""
+    """The key of a function; `said` is what else the answers depend on."""
     looked_at = _LookedAt(_package(f))
     looked_at.waiting.append(f)
     parts = [part for thing in looked_at.each() for part in looked_at.parts(thing)]
@@ -35,7 +35,7 @@ def function_key(f: Callable[..., Any], *said: str) -> str:
 
 @dataclass
 class _LookedAt:
-    """What was found on the way, and what is still to be looked at."""
+    """What was found so far, and what is still to be visited."""
 
     package: str  # of the function: others are not looked into
     waiting: list[Any] = field(default_factory=list)
@@ -49,7 +49,7 @@ class _LookedAt:
                 yield thing
 
     def parts(self, thing: Any) -> Iterator[str]:
-        """What this says itself; what it leads to is left waiting."""
+        """The parts of a thing itself; things it refers to are queued."""
         yield _kind(thing)
         if _is_estimator(thing):
             yield from self._learnt(thing)
@@ -100,7 +100,7 @@ class _LookedAt:
             yield from self._value(around[name])
 
     def _value(self, value: Any) -> Iterator[str]:
-        """A number or a text as it is; functions, classes and objects are left waiting."""
+        """A number or a text as it is; functions, classes and objects are queued."""
         if (plain := _plain(value)) is not None:
             yield plain
         elif isinstance(value, tuple):
@@ -112,7 +112,7 @@ class _LookedAt:
             yield _kind(value)
 
     def _learnt(self, estimator: Any) -> Iterator[str]:
-        """Its settings, and what ends in an underscore: by scikit-learn's habit what it learnt."""
+        """An estimator's settings, and attributes ending in an underscore, which it has learnt."""
         inside = vars(estimator)
         learnt = {n: inside[n] for n in inside if n.endswith("_") and not n.startswith("_")}
         for name, value in sorted({**estimator.get_params(deep=False), **learnt}.items()):
@@ -169,7 +169,7 @@ def _enclosed(f: FunctionType) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> str | None:
-    """How a constant is written, the same in every process; None: it is none."""
+    """A constant as text, the same in every process; None: it is not a constant."""
     if isinstance(value, PLAIN):
         return ascii(value)
     if isinstance(value, tuple | frozenset):
@@ -185,7 +185,7 @@ def _kind(thing: Any) -> str:
 
 
 def _package(thing: Any) -> str:
-    """The first part of its module's name; of an object that of its class."""
+    """The first part of its module's name; for an object, that of its class."""
     while isinstance(thing, partial | MethodType):
         thing = thing.func if isinstance(thing, partial) else thing.__func__
     if isinstance(thing, ModuleType):

@@ -1,7 +1,7 @@
-"""Queries as plain text: exactly what a function is shown, spaces included.
+"""Queries as plain text, exactly as a function gets them, spaces included.
 
-A unit brings the whitespace before it. One that has none gets a space where it follows another
-unit than in the text. Text between the caller's spans is always shown. The two sides of a pair are
+A unit includes the whitespace before it. If it has none and follows a different unit than in the
+text, a space is added. Text between the caller's spans is always shown. The two sides of a pair are
 built separately.
 """
 
@@ -29,7 +29,7 @@ from slalom.errors import InputError
 
 @dataclass(frozen=True)
 class TextOutline:
-    """A classifier of texts without what answers: what a worker process needs of it."""
+    """A classifier of texts without its function: what a worker process needs of it."""
 
     name: str
     labels: tuple[str, ...]

@@ -1,13 +1,13 @@
 """Splits a text into words, sentences or the caller's spans, and groups tokens into units.
 
-This part knows characters and token offsets, nothing of models. A unit is never blank: the
-whitespace before it, and tokens of nothing but whitespace, belong to it. HTML tags that follow
-each other are one unit, as is an entity: a classifier may well react to them, so they are scored
-like words, but nobody wants four scores for one <br />.
+This part knows characters and token offsets, nothing of models. A unit is never blank: it includes
+the whitespace before it, blank tokens too. Consecutive HTML tags are one unit, as is an entity: a
+classifier may react to them, so they are scored like words, but nobody wants four scores for one
+<br />.
 
-Words of scripts that put no spaces between them are found by budoux where it is installed: Thai
-words, Chinese words, Japanese phrases (a word with its particles). Without budoux, and for Lao,
-Khmer and Burmese, for which it has no model, every character is a unit of its own.
+In scripts without spaces between words, budoux finds the words if it is installed: Thai words,
+Chinese words, Japanese phrases (a word with its particles). Without budoux, and for Lao, Khmer and
+Burmese, for which it has no model, every character is a unit.
 """
 
 import re
@@ -94,7 +94,7 @@ _kinds = _Kinds()
 
 
 def word_cuts(text: str) -> list[Cut]:
-    """Words, and every other visible character on its own; only whitespace is left out."""
+    """Words, and every other visible character by itself; only whitespace is left out."""
     shape = _shape(text)
     cuts = [match.span() for match in WORDS.finditer(shape)]
     return joined_characters(text, cuts) if "c" in shape else cuts
@@ -133,7 +133,7 @@ def stripped(text: str, start: int, end: int) -> Cut:
 
 
 def caller_cuts(sides: Sequence[str], spans: Sequence[Sequence[int]]) -> list[list[Cut]]:
-    """The caller's spans, one list per side; an InputError says what is wrong with them."""
+    """The caller's spans, one list per side; an InputError if they are wrong."""
     expected = "(start, end)" if len(sides) == 1 else "(side, start, end)"
     cuts: list[list[Cut]] = [[] for _ in sides]
     for span in spans:
@@ -232,7 +232,7 @@ def grouped_runs(runs: Sequence[Run], cuts: Sequence[Cut]) -> list[Run]:
 
 
 def spanned_runs(text: str, runs: Sequence[Run], cuts: Sequence[Cut]) -> list[Run]:
-    """Runs grouped by the caller's spans; what lies outside of all spans is always shown."""
+    """Runs grouped by the caller's spans; tokens outside all spans are always shown."""
     groups: list[Run] = []
     owner = None
     for run in runs:
@@ -299,7 +299,7 @@ def has_words() -> bool:
 
 
 def _languages(text: str) -> set[str]:
-    """Han characters are Japanese where there is a Kana beside them."""
+    """The languages in a text; Han characters are Japanese if there is Kana, else Chinese."""
     codes = {ord(character) for character in text}
     found = {"thai"} if any(_within(code, THAI) for code in codes) else set()
     if any(_within(code, KANA) for code in codes):
