@@ -60,7 +60,7 @@ fuzz: $(VENV)/.dev $(VENV)/schemathesis/bin/st  ## random classifiers, texts, fi
 load: $(VENV)/.dev  ## five minutes of clients that ask, leave and misbehave: latencies, errors, memory
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.load --minutes 5
 
-matrix: $(VENV)/.dev  ## the suite on every Python from 3.11, and on the oldest versions that are allowed
+matrix: $(VENV)/.dev  ## the suite on every Python from 3.11, with the oldest and the newest versions
 	$(BIN)/python -m benchmarks.matrix
 
 screenshots: $(VENV)/.dev  ## pictures of the page and the file, light and dark, wide and narrow (needs Chromium)

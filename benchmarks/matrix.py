@@ -1,11 +1,12 @@
-"""The tests on every Python that is supported, and on the oldest versions that are allowed.
+"""The tests on every Python that is supported, with the oldest and with the newest versions.
 
-    python -m benchmarks.matrix            everything, on 3.11, 3.12, 3.13 and on the oldest
+    python -m benchmarks.matrix            everything, on 3.11, 3.12, 3.13, the oldest, the newest
     python -m benchmarks.matrix --quick    what needs no model of Hugging Face, in a few minutes
 
 Pythons are those of pyenv, or of the PATH. Each run has an environment of its own below
-.venv/matrix, made once for a pyproject.toml and constraints.txt: the newest versions are those of
-constraints.txt, the oldest are the lower bounds of pyproject.toml (by uv).
+.venvs/matrix, made once for a pyproject.toml and constraints.txt. Versions are those of
+constraints.txt; the oldest are the lower bounds of pyproject.toml (by uv), on the oldest Python;
+the newest are what somebody gets who installs today, on the newest Python.
 """
 
 import argparse
@@ -19,15 +20,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-HOME = ROOT / ".venv" / "matrix"
+HOME = ROOT / ".venvs" / "matrix"
 VERSIONS = ("3.11", "3.12", "3.13")
+VERSIONS_OF = {"oldest": ["--resolution", "lowest-direct"], "newest": []}
 UV = "uv==0.13.8"
 QUICK_EXTRAS = "corpus,frames,plot,trees,web,words"
 QUICK_TOOLS = ("pytest", "hypothesis", "scikit-learn")
 QUICK_TESTS = (
     "tests/test_explanation.py", "tests/test_broken_files.py", "tests/test_fuzz.py",
     "tests/test_tables.py", "tests/test_document.py", "tests/test_errors.py",
-    "tests/test_temporary.py", "tests/corpus/test_records.py", "tests/samplers",
+    "tests/test_temporary.py", "tests/test_records.py", "tests/samplers",
     "tests/surrogates/test_linear.py", "tests/surrogates/test_quality.py",
     "tests/classifiers/text/test_units.py", "tests/metrics/test_counterfactual.py", "tests/views",
     "tests/web/test_guard.py",
@@ -39,13 +41,12 @@ class Run:
     """One Python with one choice of versions."""
 
     version: str
-    oldest: bool = False
+    which: str = ""  # "oldest" or "newest"; else the constraints'
     quick: bool = False
 
     @property
     def name(self) -> str:
-        parts = [self.version, *(["oldest"] if self.oldest else [])]
-        return "-".join([*parts, *(["quick"] if self.quick else [])])
+        return "-".join(filter(None, (self.version, self.which, "quick" * self.quick)))
 
     @property
     def python(self) -> Path:
@@ -62,7 +63,7 @@ class Run:
         subprocess.run([interpreter(self.version), "-m", "venv", HOME / self.name], check=True)
         wanted = [f"{ROOT}[{QUICK_EXTRAS}]", *_tools()] if self.quick else [f"{ROOT}[all]"]
         groups = [] if self.quick else ["--group", "dev"]
-        how = ["--resolution", "lowest-direct"] if self.oldest else ["-c", ROOT / "constraints.txt"]
+        how = VERSIONS_OF.get(self.which, ["-c", ROOT / "constraints.txt"])
         call([self.python, "-m", "pip", "install", "-qq", UV])
         line = [self.python, "-m", "uv", "pip", "install", "-q", "--python", self.python]
         call([*line, *how, *wanted, *groups])
@@ -74,7 +75,7 @@ class Run:
         line = [self.python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *chosen]
         if not self.quick and jobs > 1:
             line += ["-n", str(jobs), "--dist", "loadfile"]
-        if self.oldest:  # what old versions warn of is theirs
+        if self.which:  # what other versions warn of is no fault
             line += ["-o", "filterwarnings=default"]
         return subprocess.run(line, cwd=ROOT, env=environment, check=False).returncode
 
@@ -106,11 +107,12 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("tests", nargs="*", help="files or folders; default: all of them")
     parser.add_argument("--jobs", type=int, default=4, help="processes; default: 4")
-    parser.add_argument("--only", help="3.11, 3.12, 3.13 or oldest; default: all of them")
+    parser.add_argument("--only", help="3.11, 3.12, 3.13, oldest or newest; default: all")
     given = parser.parse_args()
     runs = [Run(version, quick=given.quick) for version in VERSIONS]
-    runs.append(Run(VERSIONS[0], oldest=True, quick=given.quick))
-    wanted = [run for run in runs if given.only in (None, "oldest" if run.oldest else run.version)]
+    runs.append(Run(VERSIONS[0], "oldest", given.quick))
+    runs.append(Run(VERSIONS[-1], "newest", given.quick))
+    wanted = [run for run in runs if given.only in (None, run.which or run.version)]
     failed = []
     for run in wanted:
         run.make()

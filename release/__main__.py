@@ -4,7 +4,7 @@
     python -m release [--quick] [--publish] [--out FOLDER]
     python -m release lock                 write lock.txt again
 
-Nothing of .venv is touched. What a person must decide is reported and fails only with --publish.
+Nothing of .venv is touched. What only the publisher can decide is told, and fails with --publish.
 """
 
 import argparse
@@ -58,6 +58,7 @@ def _steps(out: Path, place: Path, quick: bool) -> list[tuple[str, Step]]:
         ("lock.txt is current", partial(steps.lock_is_current, place)),
         ("a bare environment explains", partial(steps.bare_installation, out, place / "bare")),
         ("with [hf] its command explains", partial(steps.full_installation, out, place / "hf")),
+        ("the newest Python and versions read what they write", steps.newest_versions),
         ("no hot path is slower than it was", partial(steps.hot_paths, place / "hf")),
     ]
     return always if quick else always + with_index

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-HOME = "[tool.hatch.metadata.hooks.custom].home in pyproject.toml"
+HOME = "home under [tool.hatch.metadata.hooks.custom] in pyproject.toml"
 PIN = re.compile(r"^([A-Za-z0-9._-]+)==([^\s;]+)", re.MULTILINE)
 OF_CUDA = re.compile("nvidia-|cuda-|triton$")  # what PyPI's torch brings on Linux, a CPU build not
 
@@ -41,8 +41,9 @@ def home_is_missing() -> str | None:
     if project()["tool"]["hatch"]["metadata"]["hooks"]["custom"]["home"]:
         return None
     return (
-        f"{HOME} is empty: a package page would have no links to the project and no pictures; "
-        "fill it in before publishing"
+        f"no public address: {HOME} is empty. For work on the project and for its use nothing is "
+        "missing; before it is published, write there where its source can be seen (https://…): "
+        "links and pictures of the package page need it"
     )
 
 

@@ -33,6 +33,9 @@ import sys, slalom
 classify = lambda texts: [[0.5 - 0.4 * ("good" in t), 0.5 + 0.4 * ("good" in t)] for t in texts]
 e = slalom.explain(classify, "a good film")
 assert max(zip(e.scores["shapley"], e.units))[1] == "good", e.scores["shapley"]
+e.save("page.html")
+e.save("explanation.json")
+assert slalom.read("explanation.json").top(1) == e.top(1)
 heavy = {"torch", "transformers", "pandas", "matplotlib"} & set(sys.modules)
 assert not heavy, f"explaining a function loads {heavy}"
 try:
@@ -42,6 +45,7 @@ except slalom.SlalomError as problem:
 else:
     raise AssertionError("the bundled classifier was loaded without its extra")
 """
+READ_AND_SHOWN = ("tests/test_explanation.py", "tests/test_tables.py", "tests/test_records.py")
 SCHEMAS = {
     "vendor.github-workflows": ".github/workflows/*.yml",
     "vendor.github-issue-forms": ".github/ISSUE_TEMPLATE/w*.yml",
@@ -143,6 +147,12 @@ def full_installation(out: Path, folder: Path) -> list[str]:
     line = [python.parent / "slalom", "explain", "--file", review, "--html", page]
     wrong = _run(line, cwd=folder)
     return wrong or ([] if page.stat().st_size > 10_000 else [f"{page} is nearly empty"])
+
+
+def newest_versions() -> list[str]:
+    """What somebody gets who installs today, pinned by nobody: files are made and read."""
+    line = [sys.executable, "-m", "benchmarks.matrix", "--quick", "--only", "newest"]
+    return _run([*line, *READ_AND_SHOWN])
 
 
 def hot_paths(folder: Path) -> list[str]:

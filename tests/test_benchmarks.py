@@ -8,7 +8,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from benchmarks import inside
+from benchmarks import inside, matrix
 from benchmarks.stages import BUDGETS, Stopwatch, bare_seconds, listening, without_shortcuts
 
 import slalom
@@ -61,6 +61,10 @@ def test_what_is_not_public_comes_from_one_table() -> None:
         used |= {name for module, name in names if module == "benchmarks.inside"}
     assert used == set(inside.PLACES)
     assert not used & {*slalom.__all__, "explain_dataset"}
+
+
+def test_the_quick_matrix_names_tests_that_exist() -> None:
+    assert not [path for path in matrix.QUICK_TESTS if not (ROOT / path).exists()]
 
 
 def reached(path: Path) -> set[str]:

@@ -62,7 +62,7 @@ def test_what_is_linked_exists() -> None:
 def test_publishing_asks_for_the_home_of_the_project(monkeypatch: pytest.MonkeyPatch) -> None:
     empty = facts.text("pyproject.toml")
     told = facts.home_is_missing()
-    assert told is None or "[tool.hatch.metadata.hooks.custom].home" in told
+    assert told is None or "home under [tool.hatch.metadata.hooks.custom]" in told
     full = empty.replace('\nhome = ""', f'\nhome = "{HOME}"')
     monkeypatch.setattr(facts, "text", lambda _: full)
     assert facts.home_is_missing() is None

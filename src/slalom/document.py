@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from slalom.errors import InputError
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int32]
-BoolArray = NDArray[np.bool_]
+# As files are read by these, written out: from numpy 2.5 on NDArray is a name without its parts.
+FloatArray = np.ndarray[tuple[Any, ...], np.dtype[np.float64]]
+IntArray = np.ndarray[tuple[Any, ...], np.dtype[np.int32]]
+BoolArray = np.ndarray[tuple[Any, ...], np.dtype[np.bool_]]
 Queries = IntArray  # (n_queries, width)
 Text = str | tuple[str, str]
 Span = tuple[int, ...]  # (start, end), for a pair (side, start, end)
