@@ -6,8 +6,9 @@ products of a few hundred rows: spread over all cores each waits for its threads
 computes; on 16 cores a 500-query fit took 4.2 s instead of 0.2 s.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import cache
 from threading import Lock
 from typing import Any
@@ -89,31 +90,45 @@ def _lapack(kind: str) -> tuple[Any, Any, Any]:
     return root, get_blas_funcs("trsm", dtype=kind), solve
 
 
-_lock = Lock()
-_inside: list[Any] = []  # the limit, once for every thread that wants it
+@dataclass(eq=False)
+class ProcessSetting:
+    """A setting of the process: the first thread to enter sets it, the last to leave restores it.
 
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Linear algebra inside runs on one thread; the caller's setting comes back after.
-
-    The setting is the process's: of several threads the first to come sets it, the last to
-    leave restores it.
+    `change` sets it and returns what restores it.
     """
-    with _lock:
-        if not _inside:
-            _take_control()
-            _inside.append(_libraries().limit(limits=1, user_api="blas"))
-        else:
-            _inside.append(_inside[0])
-    try:
-        yield
-    finally:
-        with _lock:
-            limit = _inside.pop()
-            if not _inside:
-                _take_control()
-                limit.restore_original_limits()
+
+    change: Callable[[], Callable[[], object]]
+    n_inside: int = 0
+    restore: Callable[[], object] | None = None
+    lock: Lock = field(default_factory=Lock)
+
+    @contextmanager
+    def __call__(self) -> Iterator[None]:
+        with self.lock:
+            if not self.n_inside:
+                self.restore = self.change()
+            self.n_inside += 1
+        try:
+            yield
+        finally:
+            with self.lock:
+                self.n_inside -= 1
+                if not self.n_inside and self.restore is not None:
+                    self.restore()
+
+
+def _one_thread() -> Callable[[], object]:
+    _take_control()
+    limit = _libraries().limit(limits=1, user_api="blas")
+
+    def restore() -> None:
+        _take_control()
+        limit.restore_original_limits()
+
+    return restore
+
+
+one_thread = ProcessSetting(_one_thread)  # linear algebra inside runs on one thread
 
 
 def _take_control() -> None:

@@ -381,7 +381,7 @@ def test_who_answers_in_a_way_of_its_own_is_sent_queries(bundled):
 
 
 def test_a_turn_has_room_for_some_calls(bundled, monkeypatch):
-    monkeypatch.setattr(workers, "UNITS_PER_TURN", 4)
+    monkeypatch.setattr(workers, "TOKENS_PER_TURN", 4)
     document = bundled.split(TEXTS[0])
     with workers.call_queue(bundled) as queue:
         asked = workers.QueriesAsked([(document, document.full())])

@@ -150,23 +150,16 @@ class CountedClassifier(Delegating):
         return [np.concatenate(slices) for slices in answers]
 
 
-def _slices(asked: Sequence[Pair], n_tokens: int) -> Iterator[tuple[list[int], list[Pair]]]:
-    """Pairs in their order, cut where enough tokens have come together."""
-    numbers: list[int] = []
-    pairs: list[Pair] = []
-    room = n_tokens
+def _slices(asked: Sequence[Pair], n_tokens: int) -> Iterable[tuple[list[int], list[Pair]]]:
+    """Pairs in their order with their numbers, cut where so many tokens have come together."""
+    slices: dict[int, tuple[list[int], list[Pair]]] = {}
+    before = 0
     for number, (document, queries) in enumerate(asked):
-        ends = np.cumsum(document.n_tokens(queries), dtype=np.int64)
-        start = 0
-        while start < len(queries):
-            used = int(ends[start - 1]) if start else 0
-            stop = max(start + 1, int(np.searchsorted(ends, used + room, side="right")))
+        ends = before + np.cumsum(document.n_tokens(queries), dtype=np.int64)
+        which = (ends - 1) // n_tokens
+        for at in np.unique(which).tolist():
+            numbers, pairs = slices.setdefault(at, ([], []))
             numbers.append(number)
-            pairs.append((document, queries[start:stop]))
-            room -= int(ends[stop - 1]) - used
-            start = stop
-            if room <= 0 or start < len(queries):
-                yield numbers, pairs
-                numbers, pairs, room = [], [], n_tokens
-    if pairs:
-        yield numbers, pairs
+            pairs.append((document, queries[which == at]))
+        before = int(ends.max(initial=before))
+    return slices.values()

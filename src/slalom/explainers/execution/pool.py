@@ -24,8 +24,7 @@ from typing import Any
 from slalom.errors import SlalomError
 
 IDLE_SECONDS = 30
-PER_CORE = 1.25  # workers, where there are MANY cores: those that wait for answers leave theirs
-MANY = 4
+PER_CORE = 1.25  # workers: those that wait for answers leave their cores to others
 NICENESS = 3  # of workers: whoever feeds a device or answers them goes first
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 LASTING = dict.fromkeys(  # bytes: matrices that are freed are used again, not mapped afresh
@@ -257,8 +256,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def n_workers() -> int:
-    n_cores = cores()
-    return round(PER_CORE * n_cores) if n_cores >= MANY else n_cores
+    return round(PER_CORE * cores())
 
 
 def cores() -> int:

@@ -270,17 +270,17 @@ def _answers(dialogues: Sequence[Dialogue]) -> list[Answers]:
     asked_again = any(len(queries) for _, queries in pairs_again)
     again = _checked(anew(classifier, 1) if asked_again else classifier, pairs_again)
     both = zip(pairs, pairs_again, strict=True)
-    n_tokens = [n_each * _n_tokens(pair) + _n_tokens(pair_again) for pair, pair_again in both]
-    per_token = (perf_counter() - start) / max(1, sum(n_tokens))
+    tokens = [n_each * n_tokens(pair) + n_tokens(pair_again) for pair, pair_again in both]
+    per_token = (perf_counter() - start) / max(1, sum(tokens))
     answers = []
     for at, dialogue in enumerate(dialogues):
         answers.append(dialogue.end(np.stack([logits[at] for logits in rounds]), again[at]))
-        dialogue.n_tokens += n_tokens[at]
-        dialogue.seconds += per_token * n_tokens[at]
+        dialogue.n_tokens += tokens[at]
+        dialogue.seconds += per_token * tokens[at]
     return answers
 
 
-def _n_tokens(pair: Pair) -> int:
+def n_tokens(pair: Pair) -> int:
     document, queries = pair
     return int(document.n_tokens(queries).sum())
 

@@ -11,7 +11,7 @@ import atexit
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import methodcaller
@@ -33,15 +33,15 @@ from slalom.document import END, Document, FloatArray, Queries, Text
 from slalom.errors import ClassifierError, SlalomError
 from slalom.explainers.base import Result
 from slalom.explainers.execution.pool import Ask, cores, is_awake, portable, submit
-from slalom.explainers.execution.steps import Order, Pair, run_local
+from slalom.explainers.execution.steps import Order, Pair, n_tokens, run_local
+from slalom.surrogates.linalg import ProcessSetting
 
 WORTHWHILE = 8e7  # rows × features² of all documents; starting workers takes as long
 PER_WORKER = 4  # documents at a time: asked together they fill a batch, fitted they take a second
 TASKS_PER_CHUNK = 5  # at least: small chunks are shared, too
 THREADS_AT_DEVICE = 2  # one batch is computed while the next is put together
 SECONDS_PER_TURN = 1e-3  # of a thread; Python's own 5 ms starve a device that is fed by one
-UNITS_PER_TURN = 2**19  # of all queries, shown or not: a few batches
-UNITS_PER_TOKEN = 2  # of a row: about as many as a query shows it does not show
+TOKENS_PER_TURN = 2**18  # a few batches
 
 
 def workers_pay(classifier: Classifier, order: Order, documents: Sequence[Document]) -> bool:
@@ -93,8 +93,8 @@ class RowsAsked:
     number: int = 0  # 0: as ever; else asked anew, for the first, second, … time
 
     @property
-    def n_units(self) -> int:
-        return UNITS_PER_TOKEN * int(self.rows.n_tokens)
+    def n_tokens(self) -> int:
+        return int(self.rows.n_tokens)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,8 +109,8 @@ class QueriesAsked:
         return sum(len(queries) for _, queries in self.pairs)
 
     @property
-    def n_units(self) -> int:
-        return sum(queries.size for _, queries in self.pairs)
+    def n_tokens(self) -> int:
+        return sum(map(n_tokens, self.pairs))
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +119,7 @@ class ElseAsked:
 
     call: Callable[[Classifier], Any]
     n_queries: int = 0
-    n_units: int = 0
+    n_tokens: int = 0
     number: int = 0
 
 
@@ -274,11 +274,11 @@ class CallQueue:
             self.events.put(problem)
 
     def _arrived(self) -> list[Call]:
-        taken, room = [], UNITS_PER_TURN
+        taken, room = [], TOKENS_PER_TURN
         with self.lock:
             while self.calls and room > 0:
                 taken.append(self.calls.pop(0))
-                room -= taken[-1].content.n_units
+                room -= taken[-1].content.n_tokens
         return taken
 
     def _answer(self, calls: Sequence[Call]) -> None:
@@ -325,49 +325,23 @@ def given_up() -> SlalomError:
 @contextmanager
 def call_queue(classifier: Classifier) -> Iterator[CallQueue]:
     """A queue that is closed in the end, whatever happens: also where a program ends before."""
-    if not runs_elsewhere(classifier):
-        queue = CallQueue(classifier, None)
-    else:
-        queue = CallQueue(classifier, ThreadPoolExecutor(THREADS_AT_DEVICE))
+    threads = ThreadPoolExecutor(THREADS_AT_DEVICE) if runs_elsewhere(classifier) else None
+    queue = CallQueue(classifier, threads)
     atexit.register(queue.close)
     forget = atexit.unregister  # the module may be gone where a program ends in the middle
     try:
-        if queue.threads is None:
+        with nullcontext() if threads is None else _short_turns():
             yield queue
-        else:
-            with _short_turns():
-                yield queue
     finally:
         queue.close()
         forget(queue.close)
 
 
-@dataclass
-class ShortTurns:
-    """Threads change places often: whoever feeds a device holds the interpreter for moments.
-
-    The setting is the process's: the first to come sets it, the last to leave restores it.
-    """
-
-    before: float = 0.0
-    n_inside: int = 0
-    lock: Lock = field(default_factory=Lock)
-
-    @contextmanager
-    def __call__(self) -> Iterator[None]:
-        change = sys.setswitchinterval  # `sys` is gone where a program ends in the middle
-        with self.lock:
-            self.n_inside += 1
-            if self.n_inside == 1:
-                self.before = sys.getswitchinterval()
-                change(min(self.before, SECONDS_PER_TURN))
-        try:
-            yield
-        finally:
-            with self.lock:
-                self.n_inside -= 1
-                if not self.n_inside:
-                    change(self.before)
+def _switch_often() -> Callable[[], object]:
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(min(before, SECONDS_PER_TURN))
+    return partial(sys.setswitchinterval, before)  # `sys` may be gone when it is called
 
 
-_short_turns = ShortTurns()
+_short_turns = ProcessSetting(_switch_often)  # of threads: those that feed a device hold the
+# interpreter for moments only
