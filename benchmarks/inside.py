@@ -50,7 +50,7 @@ INNER = {  # module of the package → its names; those that are modules too
     "surrogates.shapley_estimates": "shapley_of_all",
     "surrogates.slalom.fit": "SlalomSurrogate",
     "surrogates.slalom.model": "SlalomModel",
-    "surrogates.slalom.process": "AllAsked ProcessModel told_by_process",
+    "surrogates.slalom.process": "AllAsked ProcessModel fit_process",
     "surrogates.slalom.readouts": "read_outs",
     "surrogates.slalom.two_scores": "Known balanced two_scores",
     "views": "html",

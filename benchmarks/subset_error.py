@@ -30,7 +30,7 @@ from benchmarks.inside import (
     Model,
     Observations,
     one_thread,
-    told_by_process,
+    fit_process,
 )
 
 N_REVIEWS, N_FITTED = 16, 400
@@ -115,9 +115,7 @@ def _fitted(
         return fit.model.expand(features), fit.quality.r2
     rows, weights = np.arange(len(masks), dtype=np.int32), np.ones(len(masks))
     with one_thread():
-        whole = told_by_process(
-            AllAsked(fit, features, masks > 0, scores, rows, weights, exact=False)
-        )
+        whole = fit_process(AllAsked(fit, features, masks > 0, scores, rows, weights, exact=False))
     return whole.model, whole.quality.r2
 
 

@@ -1,4 +1,4 @@
-"""What a method is: it asks about a document, is told, and returns an Explanation.
+"""What a method is: it asks about a document, gets answers, and returns an Explanation.
 
 A method is a generator. It yields queries (`Ask`), receives what the classifier says (`Answers`)
 and never sees the classifier, unless it asks to look inside (`Look`): the driver (execution/) runs

@@ -1,4 +1,4 @@
-"""Explain by a surrogate: sample queries, ask them, fit a model, ask on, read scores off it.
+"""Explain by a surrogate: sample queries, ask them, fit a model, follow up, read scores off it.
 
 `plan` is the way of a text from its units to its Explanation:
 
@@ -7,9 +7,9 @@
     follow-up   what can be asked is not estimated: the classifier is asked what it says to every
                 unit alone, to the empty text, and to the text less each of the units that matter
                 most; and to some queries once more, since a later call finds noise as well as drift
-    told        what is said of the text with all of it. Of a method with a follow-up that comes
-                from the process around the fit (surrogates/slalom/process.py): it belongs to a
-                position, also where equal units share a feature of the fit
+    found       the scores, with all answers. Where there was a follow-up they come from the process
+                around the fit (surrogates/slalom/process.py): every position has its own, also
+                where equal units share a feature of the fit
 """
 
 from dataclasses import dataclass, field, replace
@@ -26,7 +26,7 @@ from slalom.surrogates.base import Fit, Observations, Surrogate
 from slalom.surrogates.kernel import variance_of_own
 from slalom.surrogates.shapley_estimates import FITTED_EMPTY
 from slalom.surrogates.slalom.fit import PlainSlalom, SlalomSurrogate
-from slalom.surrogates.slalom.process import AllAsked, Told
+from slalom.surrogates.slalom.process import AllAsked, ProcessFit
 from slalom.surrogates.slalom.two_scores import Known, Unasked, balanced
 
 LEAST_QUERIES = 10  # of any method that fits a model
@@ -116,12 +116,12 @@ class FollowUp:
 
 
 @runtime_checkable
-class Telling(Surrogate, Protocol):
-    """A surrogate that has more to say once all was asked; only to such a one is more asked for."""
+class UsesFollowUp(Surrogate, Protocol):
+    """A surrogate that is fitted again to the answers of the follow-up, too."""
 
-    def told(
+    def with_follow_up(
         self, asked: AllAsked, seen: Observations, known: Known, unasked: Unasked | None
-    ) -> Told: ...
+    ) -> ProcessFit: ...
 
 
 @dataclass(frozen=True)
@@ -149,8 +149,8 @@ class SurrogateExplainer:
         """What happens to a text, from its units to its Explanation."""
         sampled = yield from self.sampled(document, request)
         fit = self.surrogate.fit(sampled.seen)
-        more = yield from self._asked_on(sampled, fit, request)
-        found = self.told(sampled, fit, more, request.seed)
+        more = yield from self._follow_up(sampled, fit, request)
+        found = self.found(sampled, fit, more, request.seed)
         return more.case.explanation(found, method=self.name, seed=request.seed)
 
     def sampled(self, document: Document, request: Request) -> Asking[Sampled]:
@@ -167,7 +167,7 @@ class SurrogateExplainer:
         return self._rows(case, samples)
 
     def drawn(self, document: Document, request: Request) -> Samples:
-        """The design; of a given number of queries some are kept back for what is asked on."""
+        """The design; of a given number of queries some are kept back for the follow-up."""
         n_queries, rng = request.n_queries, np.random.default_rng
         kept_back = 0 if self.follow_up is None else self.follow_up.reserved(document, n_queries)
         n_drawn = (n_queries or self.budget(document)) - kept_back
@@ -194,7 +194,7 @@ class SurrogateExplainer:
             return weights
         return np.bincount(answers.inverse, weights, len(answers.first)).astype(float)
 
-    def _asked_on(self, sampled: Sampled, fit: Fit, request: Request) -> Asking[FollowUp]:
+    def _follow_up(self, sampled: Sampled, fit: Fit, request: Request) -> Asking[FollowUp]:
         """The second round; never more than `n_queries` with the first."""
         case, samples, n_queries = sampled.case, sampled.samples, request.n_queries
         document, first = case.document, case.answers
@@ -220,23 +220,28 @@ class SurrogateExplainer:
         if not _shows_each_once(queries, document.n_units).all():
             return seen, None
         n_more = min(MOST_UNASKED, int(PACE * (n_drawn / document.n_features) ** 2))
-        larger = self.sampler.sample(document, n_drawn + (n_more if n_more > n_drawn else 0), rng)
-        present, known = document.untied().count(larger.queries) > 0, set(row_keys(asked))
-        new = rng.permutation(np.flatnonzero([key not in known for key in row_keys(present)]))
-        counts = document.count(larger.queries[new])
-        weights = np.append(samples.weights, larger.weights[new])
+        larger, new = samples, np.zeros(0, dtype=np.intp)
+        if n_more > n_drawn:
+            larger, known = (
+                self.sampler.sample(document, n_drawn + n_more, rng),
+                set(row_keys(asked)),
+            )
+            keys = row_keys(document.untied().count(larger.queries) > 0)
+            new = rng.permutation(np.flatnonzero([key not in known for key in keys]))
+        counts, weights = document.count(larger.queries[new]), larger.weights[new]
+        weights = np.append(samples.weights, weights)
         if samples.due is not None and larger.due is not None:
             due = np.append(samples.due, larger.due[new])
             weights = balanced(np.vstack([document.count(queries), counts]), weights, due)
-        unasked = Unasked(present[new], counts, weights[n_drawn:]) if len(new) else None
+        present = document.untied().count(larger.queries[new]) > 0
+        unasked = Unasked(present, counts, weights[n_drawn:]) if len(new) else None
         return replace(seen, weights=self._added_up(sampled.case, weights[:n_drawn])), unasked
 
-    def told(self, sampled: Sampled, fit: Fit, more: FollowUp, seed: int) -> Found:
-        """All that is said of the text: what the fit says, or, of a method that asked on, what its
-        surrogate says once it knows the answers beside the fit."""
+    def found(self, sampled: Sampled, fit: Fit, more: FollowUp, seed: int) -> Found:
+        """What the fit says of the text or, after a follow-up, what the process around it says."""
         case, document = more.case, more.case.document
         features, n_units = document.features, document.n_units
-        if self.follow_up is None or not isinstance(self.surrogate, Telling):
+        if self.follow_up is None or not isinstance(self.surrogate, UsesFollowUp):
             units = UnitScores.of(fit, features).with_answers(more, np.zeros_like(case.score))
             if fit.exact and case.is_noisy:
                 error = np.sqrt(case.noise * variance_of_own(n_units))
@@ -254,19 +259,19 @@ class SurrogateExplainer:
             asked = _all_asked(sampled, fit, more)
             seen, unasked = self._design(sampled, asked.present, seed)
             beside = Known(document.count(queries_from_masks(more.present)), more.scores)
-            told = self.surrogate.told(asked, seen, beside, unasked)
-            every = {"shapley": np.ones(n_units, dtype=bool)} if told.exact else {}
-            units = UnitScores(told.scores, told.errors, every).with_answers(more, more.empty)
+            final = self.surrogate.with_follow_up(asked, seen, beside, unasked)
+            every = {"shapley": np.ones(n_units, dtype=bool)} if final.exact else {}
+            units = UnitScores(final.scores, final.errors, every).with_answers(more, more.empty)
             found = Found(
                 units.scores,
                 units.errors,
-                told.model,
-                told.model.fitted,
-                anchor=told.anchor,
-                two_scores=told.two_scores,
-                held_out=told.quality,
-                parts=told.parts,
-                exact=told.exact,
+                final.model,
+                final.model.fitted,
+                anchor=final.anchor,
+                two_scores=final.two_scores,
+                held_out=final.quality,
+                parts=final.parts,
+                exact=final.exact,
             )
         return replace(
             found,

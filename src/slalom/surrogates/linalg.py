@@ -17,7 +17,7 @@ import numpy as np
 
 from slalom.document import FloatArray
 
-MOST_DIRECTIONS, N_DRAWN = 600, 300  # of errors that are told one by one; of more, random ones
+MOST_DIRECTIONS, N_DRAWN = 600, 300  # of errors: kept one by one; of more, random ones
 
 
 def cholesky(matrix: FloatArray) -> FloatArray | None:

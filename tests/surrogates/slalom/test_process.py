@@ -12,7 +12,7 @@ from slalom.surrogates.gp import Process
 from slalom.surrogates.shapley_estimates import shapley_of_all
 from slalom.surrogates.slalom.fit import SlalomSurrogate
 from slalom.surrogates.slalom.model import SlalomModel
-from slalom.surrogates.slalom.process import AllAsked, held_out_of, told_by_process
+from slalom.surrogates.slalom.process import AllAsked, held_out_of, fit_process
 
 WORDS = [f"w{number}" for number in range(30)]
 
@@ -171,6 +171,6 @@ def test_either_of_two_is_learnt_from_few_answers():
     scores, truth = (either(each)[:, 1] - either(each)[:, 0] for each in texts)
     rows, ones = np.arange(len(masks), dtype=np.int32), np.ones(len(masks))
     fit = SlalomSurrogate(length=False).fit(Observations(masks * 1.0, scores, ones, np.ones(12)))
-    told = told_by_process(AllAsked(fit, np.arange(12), masks, scores, rows, ones, exact=False))
+    told = fit_process(AllAsked(fit, np.arange(12), masks, scores, rows, ones, exact=False))
     missed = ((told.model.predict(fresh * 1.0) - truth) ** 2).mean()
     assert missed < 0.1 * truth.var()

@@ -1,4 +1,4 @@
-"""What is told to the person who waits: how many queries are answered, of how many.
+"""Progress for the person who waits: how many queries are answered, of how many.
 
 A bar is in a terminal on standard error, gone when the work is; in a notebook it is a cell's
 output; elsewhere there is none.

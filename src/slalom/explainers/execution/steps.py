@@ -1,4 +1,4 @@
-"""Many generators of queries in step: all are asked, all are told, until each has its result.
+"""Many generators of queries in step: round by round, until each has its result.
 
 What they ask is asked together, in one call of the classifier per step. Each distinct query about
 a text is asked once, and counted here; to see whether the classifier repeats itself some are asked
@@ -67,9 +67,9 @@ def in_step(
     return [dialogue.result for dialogue in dialogues]
 
 
-def _advance(told: "Sequence[tuple[Dialogue, Any]]", keep_errors: bool) -> None:
+def _advance(answered: "Sequence[tuple[Dialogue, Any]]", keep_errors: bool) -> None:
     with one_thread():
-        for dialogue, answer in told:
+        for dialogue, answer in answered:
             try:
                 dialogue.advance(answer)
             except SlalomError as problem:
@@ -88,7 +88,7 @@ def _answered(dialogues: "Sequence[Dialogue]", keep_errors: bool) -> "list[tuple
         if len(dialogues) == 1:
             dialogues[0].fail(problem)
             return []
-    return [told for dialogue in dialogues for told in _answered([dialogue], keep_errors)]
+    return [one for dialogue in dialogues for one in _answered([dialogue], keep_errors)]
 
 
 @dataclass(eq=False)

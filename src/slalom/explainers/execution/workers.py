@@ -202,7 +202,7 @@ class CallQueue:
     events: "SimpleQueue[object]" = field(default_factory=SimpleQueue)  # a call or a task is done
     futures: "list[Future[Any]]" = field(default_factory=list)
     lock: Lock = field(default_factory=Lock)
-    problem: BaseException | None = None  # of the classifier, or of whoever is told
+    problem: BaseException | None = None  # of the classifier, or of a progress function
     closed: bool = False
 
     def begin(
@@ -236,7 +236,7 @@ class CallQueue:
         return [result for future in begun for result in future.result()]
 
     def close(self) -> None:
-        """Whoever still asks is told that nobody waits."""
+        """Calls that still come get an error: nobody waits for their answers."""
         with self.lock:
             if self.closed:
                 return

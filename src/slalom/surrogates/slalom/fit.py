@@ -45,7 +45,7 @@ from slalom.surrogates.slalom.newton import (
     gauss_newton,
 )
 from slalom.surrogates.slalom.optimizers import by_evidence
-from slalom.surrogates.slalom.process import AllAsked, Told, told_by_process
+from slalom.surrogates.slalom.process import AllAsked, ProcessFit, fit_process
 from slalom.surrogates.slalom.readouts import read_outs, standard_errors
 from slalom.surrogates.slalom.recovery import Recovered, recovered
 from slalom.surrogates.slalom.two_scores import Known, Unasked, predicted, two_scores
@@ -133,17 +133,17 @@ class SlalomSurrogate:
         freer = [Folded.of(frame, _freer(problem), DECIDED * best.missed) for problem in problems]
         return min(best, *freer, key=_missed).fit()
 
-    def told(
+    def with_follow_up(
         self, asked: AllAsked, seen: Observations, known: Known, unasked: Unasked | None
-    ) -> Told:
-        """What is said of the text with all that was asked: by the process, and the two scores."""
-        told = told_by_process(asked)
-        beyond = None if unasked is None else predicted(unasked, told)
+    ) -> ProcessFit:
+        """The process fitted to all that was asked, and the two scores."""
+        fit = fit_process(asked)
+        beyond = None if unasked is None else predicted(unasked, fit)
         two = two_scores(seen, known, beyond, prior=self.prior).expand(asked.features)
         return replace(
-            told,
-            scores=told.scores | two.scores,
-            errors=told.errors | two.errors,
+            fit,
+            scores=fit.scores | two.scores,
+            errors=fit.errors | two.errors,
             anchor=two.anchor,
             two_scores=two.r2,
         )
@@ -158,7 +158,9 @@ class SlalomSurrogate:
             centre[m] = columns[sizes == 1].mean(axis=0)
         prior_importances = np.append(np.zeros(m), ANCHOR_PRIOR)
         if prior is not None:
-            centre[:m], prior_importances = _told(prior, frame, centre[:m], prior_importances)
+            centre[:m], prior_importances = _prior_means(
+                prior, frame, centre[:m], prior_importances
+            )
         fixed = ramps(sizes, knots_of(frame.n_units)) if self.length else np.zeros((n, 0))
         fixed[:, :1] = 0.0  # the first step is the anchor's value
         value = VALUE * _variance(attention_of(rows, np.zeros(m + 1)).dense(), frame.weights)
@@ -228,16 +230,16 @@ def _freer(problem: Problem) -> Problem:
     return replace(problem, ridges=replace(ridges, importances=FREER * ridges.importances))
 
 
-def _told(
+def _prior_means(
     prior: Prior, frame: FittedRows, centre: FloatArray, prior_importances: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Prior means where the prior knows any; its importances have a level of their own."""
+    """The prior's means where it has any; its importances have a level of their own."""
     values = frame.columns(prior.values.reshape(len(centre), -1))
     known = np.isfinite(prior.importances)
     if known.any():
         level = prior.importances[known].mean()
-        told = np.where(known, prior.importances - level, 0.0)
-        prior_importances = np.append(told, prior.anchor - level)
+        relative = np.where(known, prior.importances - level, 0.0)
+        prior_importances = np.append(relative, prior.anchor - level)
     return np.where(np.isfinite(values), values, centre), prior_importances
 
 

@@ -1,4 +1,4 @@
-"""A SLALOM and the process around it: what is said of one text once everything was asked.
+"""A SLALOM and the process around it: the fit of one text to everything that was asked.
 
 The SLALOM is fitted to the rows that were drawn, features shared by equal units; the process
 (gp.py) takes these rows and all that was asked since, units by position. From its one posterior
@@ -95,8 +95,8 @@ class AllAsked:
 
 
 @dataclass(frozen=True, eq=False)
-class Told:
-    """What is said of one text."""
+class ProcessFit:
+    """The scores of one text's units, their errors, and how well the model predicts."""
 
     model: ProcessModel
     scores: dict[str, FloatArray]  # name → (n_units,) or (n_units, n_classes)
@@ -109,7 +109,7 @@ class Told:
     two_scores: float | None = None  # R² of value and importance alone
 
 
-def told_by_process(given: AllAsked) -> Told:
+def fit_process(given: AllAsked) -> ProcessFit:
     fit, n_units, shape = given.fit, len(given.features), given.scores.shape[1:]
     slalom = fit.model.expand(given.features)
     assert isinstance(slalom, SlalomModel)
@@ -130,7 +130,7 @@ def told_by_process(given: AllAsked) -> Told:
         errors = {name: error[given.features] for name, error in fit.errors.items()}
         errors |= {n: np.sqrt(each).reshape(n_units, *shape) for n, each in variances.items()}
     by_fit = {name: score[given.features] for name, score in fit.scores.items()}
-    return Told(
+    return ProcessFit(
         ProcessModel(slalom, process.mean),
         by_fit | {name: each.reshape(n_units, *shape) for name, each in scores.items()},
         errors,

@@ -48,7 +48,7 @@ from slalom.surrogates.slalom.newton import (
     gauss_newton,
     system_at,
 )
-from slalom.surrogates.slalom.process import Told
+from slalom.surrogates.slalom.process import ProcessFit
 from slalom.surrogates.slalom.readouts import read_outs, standard_errors
 from slalom.surrogates.slalom.recovery import recovered
 from slalom.surrogates.slalom.uncertainty import (
@@ -113,14 +113,14 @@ class Predicted:
         )
 
 
-def predicted(unasked: Unasked, told: Told) -> Predicted:
+def predicted(unasked: Unasked, fit: ProcessFit) -> Predicted:
     """What the whole model says of these, and how sure it is of the first ones."""
     shown = unasked.present.astype(np.float64)
-    scores = told.model.predict(shown).reshape(len(shown), -1)
+    scores = fit.model.predict(shown).reshape(len(shown), -1)
     some = slice(None, N_JUDGED)
-    by_slalom = told.model.fitted.predict(shown[some]).reshape(-1, scores.shape[1])
-    errors, own = told.process.errors_together(unasked.present[some], by_slalom)
-    return Predicted(unasked.counts, scores, unasked.weights, errors, own, told.quality.r2)
+    by_slalom = fit.model.fitted.predict(shown[some]).reshape(-1, scores.shape[1])
+    errors, own = fit.process.errors_together(unasked.present[some], by_slalom)
+    return Predicted(unasked.counts, scores, unasked.weights, errors, own, fit.quality.r2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,14 +264,14 @@ def description(
 
 def _towards(problem: Problem, prior: Prior) -> Problem:
     """The same with ridges that pull to the prior, where it says anything."""
-    told, m = np.isfinite(prior.values), problem.n_features
-    if not told.any():
+    known, m = np.isfinite(prior.values), problem.n_features
+    if not known.any():
         return problem
     assert isinstance(problem.values, Bounded)
-    centre, level = problem.centre.copy(), prior.importances[told].mean()
-    centre[:m][told] = problem.values.bent(prior.values[told].reshape(told.sum(), -1))
+    centre, level = problem.centre.copy(), prior.importances[known].mean()
+    centre[:m][known] = problem.values.bent(prior.values[known].reshape(known.sum(), -1))
     prior_importances = np.append(
-        np.where(told, prior.importances - level, 0.0), prior.anchor - level
+        np.where(known, prior.importances - level, 0.0), prior.anchor - level
     )
     return replace(problem, centre=centre, prior_importances=prior_importances)
 
@@ -409,8 +409,8 @@ def _open_share(answers: FloatArray, problem: Problem) -> float:
     """Of all there is to know, no answer for it; classes that sum to 0 say one thing less."""
     (n, n_classes), m = answers.shape, problem.n_features
     free = max(1, n_classes - 1)
-    told = (n - 1) * free if problem.weights.any() else 0
-    return float(max(0.0, 1.0 - told / (m * (free + 1))))
+    n_known = (n - 1) * free if problem.weights.any() else 0
+    return float(max(0.0, 1.0 - n_known / (m * (free + 1))))
 
 
 def _read(
