@@ -29,8 +29,8 @@ from benchmarks.inside import (
     FloatArray,
     Model,
     Observations,
-    one_thread,
     fit_process,
+    one_thread,
 )
 
 N_REVIEWS, N_FITTED = 16, 400

@@ -45,6 +45,7 @@ from slalom.classifiers.internals import (
 from slalom.document import Document, FloatArray, IntArray
 from slalom.errors import InputError
 from slalom.explainers.base import Ask, Case, Found, Look, Plan, Request, case_of
+from slalom.surrogates.linalg import legendre
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -56,7 +57,6 @@ Pool = Callable[["Tensor", "Tensor"], "Tensor"]  # (layers, heads, T, T), (T,) r
 RESOLUTION = 1e-6  # of single precision, for gradients of the order of 1
 ROUNDING = "all scores are rounding errors: before a layer norm the mean of a gradient is 0"
 TOKENS_PER_BATCH = 2**14
-N_STEPS = 32  # of integrated gradients
 
 
 @dataclass(frozen=True)
@@ -110,26 +110,27 @@ def times_input(gradients: "Tensor", embeddings: "Tensor") -> "Tensor":
     return (gradients * embeddings).sum(dim=-1)
 
 
-def integrated_gradients(inside: Internals, case: Case) -> tuple[FloatArray, int]:
+def integrated_gradients(
+    inside: Internals, case: Case, *, n_steps: int = 32
+) -> tuple[FloatArray, int]:
     """Gauss–Legendre quadrature along the straight line from the masked text to the text."""
     import torch
 
     end, start = inside.embeddings(case.document), inside.blank(case.document)
-    points, weights = np.polynomial.legendre.leggauss(N_STEPS)
     share, weight = (
         torch.tensor(numbers, dtype=end.dtype, device=end.device)[:, None, None]
-        for numbers in ((points + 1) / 2, weights / 2)
+        for numbers in legendre(n_steps)
     )
-    path = start + share * (end - start)  # (N_STEPS, T, width)
+    path = start + share * (end - start)  # (n_steps, T, width)
     step = max(1, TOKENS_PER_BATCH // len(end))
     columns = []
     for outcome in _outcomes(case):
         steps = [
             _gradients(inside, case, path[at : at + step], outcome)
-            for at in range(0, N_STEPS, step)
+            for at in range(0, n_steps, step)
         ]
         columns.append(times_input((weight * torch.cat(steps)).sum(dim=0), end - start))
-    return _summed(columns, inside, case), len(end) * N_STEPS * len(columns)
+    return _summed(columns, inside, case), len(end) * n_steps * len(columns)
 
 
 def _gradients(inside: Internals, case: Case, embeddings: "Tensor", outcome: Outcome) -> "Tensor":
@@ -155,7 +156,7 @@ def attention(inside: Internals, case: Case, *, pool: Pool) -> tuple[FloatArray,
     return scores, len(tokens)
 
 
-def mean_attention(weights: "Tensor", readers: "Tensor") -> "Tensor":
+def averaged(weights: "Tensor", readers: "Tensor") -> "Tensor":
     return readers @ weights.mean(dim=(0, 1))
 
 

@@ -221,10 +221,7 @@ def by_phrases(method: Explainer, units: Units, too_long: str) -> tuple[Explaine
 
 
 def _each(
-    classifier: Classifier,
-    order: Order,
-    documents: Iterable[SplitText],
-    progress: bool | Progress,
+    classifier: Classifier, order: Order, documents: Iterable[SplitText], progress: bool | Progress
 ) -> Iterator[Result]:
     if progress:
         documents = list(documents)
@@ -294,9 +291,7 @@ def _longest_first(documents: Sequence[SplitText]) -> list[int]:
 
 @contextmanager
 def _meter(
-    progress: bool | Progress | None,
-    documents: Sequence[SplitText],
-    order: Order,
+    progress: bool | Progress | None, documents: Sequence[SplitText], order: Order
 ) -> Iterator[Meter | None]:
     """For a progress function, for a bar if a person is watching, or None."""
     total = planned(order, documents)

@@ -41,9 +41,9 @@ ALL_ASKED = "all {} subsets were evaluated, so Shapley, removal and alone are ex
 class QueryBudget:
     """How many queries a document gets: a number per distinct unit, within bounds."""
 
-    minimum: int
-    per_unit: float
-    maximum: int
+    minimum: int = 500
+    per_unit: float = 20
+    maximum: int = 5000
 
     def __call__(self, document: Document) -> int:
         return int(np.clip(self.per_unit * document.n_features, self.minimum, self.maximum))
@@ -135,7 +135,7 @@ class SurrogateExplainer:
     summary: str
     sampler: Sampler
     surrogate: Surrogate
-    budget: QueryBudget
+    budget: QueryBudget = QueryBudget()
     tied: bool = True
     primary_score: str | None = None
     follow_up: FollowUps | None = None  # None: nothing is asked beside the design

@@ -7,7 +7,17 @@ from functools import partial
 
 from slalom.explainers import baselines
 from slalom.explainers.base import Explainer
-from slalom.explainers.baselines import Control, WhiteBox
+from slalom.explainers.baselines import (
+    Control,
+    WhiteBox,
+    averaged,
+    l1,
+    l2,
+    largest,
+    mean,
+    rollout,
+    times_input,
+)
 from slalom.explainers.surrogate import FollowUpPlan, QueryBudget, SurrogateExplainer
 from slalom.samplers.rivals import Coalitions, Halves, LimeMasks, Permutations
 from slalom.samplers.sequences import ShortSequences, SingletonsAndDoubles, SingletonsAndPairs
@@ -19,212 +29,190 @@ from slalom.surrogates.slalom.closed_form import ClosedForm
 from slalom.surrogates.slalom.fit import PlainSlalom, SlalomSurrogate
 from slalom.surrogates.slalom.optimizers import Adam
 
-MANY = QueryBudget(minimum=500, per_unit=20, maximum=5000)
+LISTED: tuple[Explainer, ...] = (
+    SurrogateExplainer(
+        "slalom",
+        "Default: fits SLALOM to random subsets of all sizes",
+        SubsetSizes(),
+        SlalomSurrogate(),
+        QueryBudget(minimum=300, per_unit=5, maximum=2000),
+        follow_up=FollowUpPlan(),
+    ),
+    SurrogateExplainer(
+        "slalom-sources",
+        "SLALOM on subsets of uniform sizes, a score per position: for the sources of an answer",
+        SubsetSizes(log_uniform=0.0, singles=0.0),
+        SlalomSurrogate(length=False),
+        QueryBudget(minimum=64, per_unit=5, maximum=400),
+        tied=False,
+        follow_up=FollowUpPlan(),
+    ),
+    SurrogateExplainer(
+        "slalom-local",
+        "Fits SLALOM to the text with up to 10 units removed, one score per position",
+        Deletions(10),
+        SlalomSurrogate(),
+        QueryBudget(minimum=300, per_unit=5, maximum=3000),
+        tied=False,
+        primary_score="removal",
+        follow_up=FollowUpPlan(),
+    ),
+    SurrogateExplainer(
+        "slalom-fast",
+        "Fits SLALOM to single units and short sequences: the cheapest",
+        ShortSequences(singletons=True),
+        SlalomSurrogate(length=False),
+        QueryBudget(minimum=200, per_unit=8, maximum=5000),
+        follow_up=FollowUpPlan(max_removals=0),
+    ),
+    SurrogateExplainer(
+        "slalom-eff",
+        "The paper's SLALOM-eff: short sequences, no anchor",
+        ShortSequences(),
+        PlainSlalom(),
+    ),
+    SurrogateExplainer(
+        "slalom-fidel",
+        "The paper's SLALOM-fidel: up to 5 units removed, no anchor",
+        Deletions(5),
+        PlainSlalom(),
+    ),
+    SurrogateExplainer(
+        "slalom-adam",
+        "The paper's algorithm 1: slalom-eff fitted with Adam, for comparison",
+        ShortSequences(),
+        PlainSlalom(Adam()),
+    ),
+    SurrogateExplainer(
+        "slalom-analytic",
+        "The paper's closed form: single units and pairs, no anchor",
+        SingletonsAndPairs(),
+        ClosedForm(anchored=False),
+        QueryBudget(minimum=2, per_unit=2, maximum=10**6),
+    ),
+    SurrogateExplainer(
+        "slalom-analytic-anchor",
+        "The closed form with an anchor: the empty text, single and doubled units",
+        SingletonsAndDoubles(),
+        ClosedForm(anchored=True),
+        QueryBudget(minimum=4, per_unit=4, maximum=10**6),
+    ),
+    SurrogateExplainer(
+        "linear",
+        "Ridge regression on random subsets, one coefficient per position",
+        SubsetSizes(),
+        LinearSurrogate(),
+        tied=False,
+    ),
+    SurrogateExplainer(
+        "gam",
+        "Additive model on random subsets, with a step for each further occurrence of a word",
+        SubsetSizes(),
+        GamSurrogate(),
+    ),
+    SurrogateExplainer(
+        "boosted",
+        "Gradient-boosted trees of depth 3 on random subsets, with exact Shapley values",
+        SubsetSizes(),
+        BoostedSurrogate(),
+    ),
+    SurrogateExplainer(
+        "lime",
+        "LIME: ridge regression on random removals, weighted by similarity to the text",
+        LimeMasks(),
+        LinearSurrogate(ridges=(1.0,)),
+        tied=False,
+    ),
+    SurrogateExplainer(
+        "kernel-shap",
+        "KernelSHAP: Shapley values by weighted regression on random subsets",
+        Coalitions(),
+        ShapleyRegression(),
+        tied=False,
+    ),
+    SurrogateExplainer(
+        "context-cite",
+        "ContextCite: LASSO on subsets that show every unit with probability one half",
+        Halves(),
+        LassoSurrogate(),
+        QueryBudget(minimum=64, per_unit=5, maximum=5000),
+        tied=False,
+    ),
+    SurrogateExplainer(
+        "permutation-shapley",
+        "Shapley values from adding units in random orders and their reverses",
+        Permutations(),
+        MarginalContributions(),
+        QueryBudget(minimum=500, per_unit=20, maximum=10**6),
+        tied=False,
+    ),
+    SurrogateExplainer(
+        "exact-shapley",
+        "Shapley values from all subsets: up to 14 units, or 20 if the budget allows",
+        AllSubsets(),
+        ShapleyRegression(),
+        QueryBudget(minimum=2**14, per_unit=0, maximum=2**14),
+        tied=False,
+    ),
+    SurrogateExplainer(
+        "leave-one-out",
+        "Occlusion: the change of the score when one unit is removed",
+        SingleRemovals(),
+        Occlusion(),
+        QueryBudget(minimum=2, per_unit=2, maximum=10**6),
+        tied=False,
+    ),
+    *(
+        WhiteBox(name, summary, partial(baselines.gradient, read=read), additive)
+        for name, summary, read, additive in (
+            (
+                "gradient-mean",
+                "Mean of the gradient with respect to a token's embedding",
+                mean,
+                False,
+            ),
+            ("gradient-l1", "L1 norm of the gradient: sensitivity without a sign", l1, False),
+            ("gradient-l2", "L2 norm of the gradient: sensitivity without a sign", l2, False),
+            ("gradient-input", "Gradient times embedding", times_input, True),
+        )
+    ),
+    WhiteBox(
+        "integrated-gradients",
+        "Gradients integrated along the straight line from the masked text to the text",
+        baselines.integrated_gradients,
+        additive=True,
+    ),
+    *(
+        WhiteBox(name, summary, partial(baselines.attention, pool=pool))
+        for name, summary, pool in (
+            ("attention-mean", "Attention averaged over layers and heads: no sign", averaged),
+            ("attention-max", "Attention, maximum over layers and heads: no sign", largest),
+            (
+                "attention-rollout",
+                "Attention rollout, multiplied through the layers: no sign",
+                rollout,
+            ),
+        )
+    ),
+    WhiteBox(
+        "attention-lrp",
+        "Attention-aware layer-wise relevance propagation",
+        baselines.relevance,
+        additive=True,
+    ),
+    WhiteBox(
+        "attention-gradient",
+        "Effect of less attention on a token, in all layers: one backward pass",
+        baselines.mask_gradient,
+        additive=True,
+    ),
+    Control("random", "Control: random scores", baselines.at_random),
+    Control(
+        "constant",
+        "Control: no unit matters; every subset scores like the full text",
+        baselines.all_zero,
+        additive=True,
+    ),
+)
 
-METHODS: dict[str, Explainer] = {
-    method.name: method
-    for method in (
-        SurrogateExplainer(
-            "slalom",
-            "Default: fits SLALOM to random subsets of all sizes",
-            SubsetSizes(),
-            SlalomSurrogate(),
-            QueryBudget(minimum=300, per_unit=5, maximum=2000),
-            follow_up=FollowUpPlan(),
-        ),
-        SurrogateExplainer(
-            "slalom-sources",
-            "SLALOM on subsets of uniform sizes, a score per position: for the sources of an "
-            "answer",
-            SubsetSizes(log_uniform=0.0, singles=0.0),
-            SlalomSurrogate(length=False),
-            QueryBudget(minimum=64, per_unit=5, maximum=400),
-            tied=False,
-            follow_up=FollowUpPlan(),
-        ),
-        SurrogateExplainer(
-            "slalom-local",
-            "Fits SLALOM to the text with up to 10 units removed, one score per position",
-            Deletions(10),
-            SlalomSurrogate(),
-            QueryBudget(minimum=300, per_unit=5, maximum=3000),
-            tied=False,
-            primary_score="removal",
-            follow_up=FollowUpPlan(),
-        ),
-        SurrogateExplainer(
-            "slalom-fast",
-            "Fits SLALOM to single units and short sequences: the cheapest",
-            ShortSequences(singletons=True),
-            SlalomSurrogate(length=False),
-            QueryBudget(minimum=200, per_unit=8, maximum=5000),
-            follow_up=FollowUpPlan(max_removals=0),
-        ),
-        SurrogateExplainer(
-            "slalom-eff",
-            "The paper's SLALOM-eff: short sequences, no anchor",
-            ShortSequences(),
-            PlainSlalom(),
-            MANY,
-        ),
-        SurrogateExplainer(
-            "slalom-fidel",
-            "The paper's SLALOM-fidel: up to 5 units removed, no anchor",
-            Deletions(5),
-            PlainSlalom(),
-            MANY,
-        ),
-        SurrogateExplainer(
-            "slalom-adam",
-            "The paper's algorithm 1: slalom-eff fitted with Adam, for comparison",
-            ShortSequences(),
-            PlainSlalom(Adam()),
-            MANY,
-        ),
-        SurrogateExplainer(
-            "slalom-analytic",
-            "The paper's closed form: single units and pairs, no anchor",
-            SingletonsAndPairs(),
-            ClosedForm(anchored=False),
-            QueryBudget(minimum=2, per_unit=2, maximum=10**6),
-        ),
-        SurrogateExplainer(
-            "slalom-analytic-anchor",
-            "The closed form with an anchor: the empty text, single and doubled units",
-            SingletonsAndDoubles(),
-            ClosedForm(anchored=True),
-            QueryBudget(minimum=4, per_unit=4, maximum=10**6),
-        ),
-        SurrogateExplainer(
-            "linear",
-            "Ridge regression on random subsets, one coefficient per position",
-            SubsetSizes(),
-            LinearSurrogate(),
-            MANY,
-            tied=False,
-        ),
-        SurrogateExplainer(
-            "gam",
-            "Additive model on random subsets, with a step for each further occurrence of a word",
-            SubsetSizes(),
-            GamSurrogate(),
-            MANY,
-        ),
-        SurrogateExplainer(
-            "boosted",
-            "Gradient-boosted trees of depth 3 on random subsets, with exact Shapley values",
-            SubsetSizes(),
-            BoostedSurrogate(),
-            MANY,
-        ),
-        SurrogateExplainer(
-            "lime",
-            "LIME: ridge regression on random removals, weighted by similarity to the text",
-            LimeMasks(),
-            LinearSurrogate(ridges=(1.0,)),
-            MANY,
-            tied=False,
-        ),
-        SurrogateExplainer(
-            "kernel-shap",
-            "KernelSHAP: Shapley values by weighted regression on random subsets",
-            Coalitions(),
-            ShapleyRegression(),
-            MANY,
-            tied=False,
-        ),
-        SurrogateExplainer(
-            "context-cite",
-            "ContextCite: LASSO on subsets that show every unit with probability one half",
-            Halves(),
-            LassoSurrogate(),
-            QueryBudget(minimum=64, per_unit=5, maximum=5000),
-            tied=False,
-        ),
-        SurrogateExplainer(
-            "permutation-shapley",
-            "Shapley values from adding units in random orders and their reverses",
-            Permutations(),
-            MarginalContributions(),
-            QueryBudget(minimum=500, per_unit=20, maximum=10**6),
-            tied=False,
-        ),
-        SurrogateExplainer(
-            "exact-shapley",
-            "Shapley values from all subsets: up to 14 units, or 20 if the budget allows",
-            AllSubsets(),
-            ShapleyRegression(),
-            QueryBudget(minimum=2**14, per_unit=0, maximum=2**14),
-            tied=False,
-        ),
-        SurrogateExplainer(
-            "leave-one-out",
-            "Occlusion: the change of the score when one unit is removed",
-            SingleRemovals(),
-            Occlusion(),
-            QueryBudget(minimum=2, per_unit=2, maximum=10**6),
-            tied=False,
-        ),
-        WhiteBox(
-            "gradient-mean",
-            "Mean of the gradient with respect to a token's embedding",
-            partial(baselines.gradient, read=baselines.mean),
-        ),
-        WhiteBox(
-            "gradient-l1",
-            "L1 norm of the gradient: sensitivity without a sign",
-            partial(baselines.gradient, read=baselines.l1),
-        ),
-        WhiteBox(
-            "gradient-l2",
-            "L2 norm of the gradient: sensitivity without a sign",
-            partial(baselines.gradient, read=baselines.l2),
-        ),
-        WhiteBox(
-            "gradient-input",
-            "Gradient times embedding",
-            partial(baselines.gradient, read=baselines.times_input),
-            additive=True,
-        ),
-        WhiteBox(
-            "integrated-gradients",
-            "Gradients integrated along the straight line from the masked text to the text",
-            baselines.integrated_gradients,
-            additive=True,
-        ),
-        WhiteBox(
-            "attention-mean",
-            "Attention averaged over layers and heads: no sign",
-            partial(baselines.attention, pool=baselines.mean_attention),
-        ),
-        WhiteBox(
-            "attention-max",
-            "Attention, maximum over layers and heads: no sign",
-            partial(baselines.attention, pool=baselines.largest),
-        ),
-        WhiteBox(
-            "attention-rollout",
-            "Attention rollout, multiplied through the layers: no sign",
-            partial(baselines.attention, pool=baselines.rollout),
-        ),
-        WhiteBox(
-            "attention-lrp",
-            "Attention-aware layer-wise relevance propagation",
-            baselines.relevance,
-            additive=True,
-        ),
-        WhiteBox(
-            "attention-gradient",
-            "Effect of less attention on a token, in all layers: one backward pass",
-            baselines.mask_gradient,
-            additive=True,
-        ),
-        Control("random", "Control: random scores", baselines.at_random),
-        Control(
-            "constant",
-            "Control: no unit matters; every subset scores like the full text",
-            baselines.all_zero,
-            additive=True,
-        ),
-    )
-}
+METHODS = {method.name: method for method in LISTED}

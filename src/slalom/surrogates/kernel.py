@@ -31,6 +31,7 @@ import numpy as np
 
 from slalom.document import BoolArray, FloatArray, IntArray
 from slalom.schema import Within
+from slalom.surrogates.linalg import legendre
 
 RESPONSE_SCALE, RESPONSE_SIZE_SCALE = 0.7, 2.5
 MISSING_SCALE = 0.5  # one unit gone is unlike none and unlike three
@@ -154,8 +155,7 @@ def features_of(rows: Subsets, most: int, negligible: float) -> tuple[FloatArray
 # Shapley values
 
 
-NODES, MASSES = np.polynomial.legendre.leggauss(24)
-NODES, MASSES = (NODES + 1) / 2, MASSES / 2  # over 0 … 1
+NODES, MASSES = legendre(24)  # of q
 
 
 def shapley_of_together(present: FloatArray, rates: FloatArray) -> FloatArray:

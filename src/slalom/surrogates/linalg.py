@@ -72,6 +72,13 @@ def errors_of_classes(root: FloatArray, contrasts: FloatArray) -> FloatArray:
     return errors
 
 
+@cache
+def legendre(n_nodes: int) -> tuple[FloatArray, FloatArray]:
+    """Nodes and weights of Gauss–Legendre quadrature from 0 to 1."""
+    points, weights = np.polynomial.legendre.leggauss(n_nodes)
+    return (points + 1) / 2, weights / 2
+
+
 def diagonal_of(matrix: FloatArray) -> FloatArray:
     """The diagonal of a square matrix as a view, to be written to."""
     return matrix.reshape(-1)[:: len(matrix) + 1]

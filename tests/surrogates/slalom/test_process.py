@@ -12,7 +12,7 @@ from slalom.surrogates.gp import Process
 from slalom.surrogates.shapley_estimates import shapley_of_all
 from slalom.surrogates.slalom.fit import SlalomSurrogate
 from slalom.surrogates.slalom.model import SlalomModel
-from slalom.surrogates.slalom.process import AllAsked, held_out_of, fit_process
+from slalom.surrogates.slalom.process import AllAsked, fit_process, held_out_of
 
 WORDS = [f"w{number}" for number in range(30)]
 

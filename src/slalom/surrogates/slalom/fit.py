@@ -27,14 +27,7 @@ from slalom.surrogates.base import (
 )
 from slalom.surrogates.quality import loo_quality, sampled_rows
 from slalom.surrogates.rows import Rows
-from slalom.surrogates.slalom.model import (
-    Anchor,
-    LengthCurve,
-    Prior,
-    SlalomModel,
-    knots_of,
-    ramps,
-)
+from slalom.surrogates.slalom.model import Anchor, LengthCurve, Prior, SlalomModel, knots_of, ramps
 from slalom.surrogates.slalom.newton import (
     Free,
     Place,

@@ -15,9 +15,10 @@ What is read off a model stands in readouts.py.
 """
 
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from slalom.document import FloatArray, IntArray
 from slalom.schema import check_ascending
@@ -113,7 +114,7 @@ class SlalomModel:
         total = np.where(total > 0, total, 1.0)
         return np.asarray(weighted / (total if self.values.ndim == 1 else total[:, None]))
 
-    def joined(self, orders: IntArray) -> FloatArray:
+    def joined(self, orders: NDArray[np.integer[Any]]) -> FloatArray:
         """F of nothing, of the first unit, of the first two: (n_orders, n_units + 1[, n_classes]).
 
         Orders are features of units as they join, (n_orders, n_units).

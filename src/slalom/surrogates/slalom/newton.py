@@ -24,12 +24,7 @@ import numpy as np
 
 from slalom.document import BoolArray, FloatArray
 from slalom.errors import ClassifierError
-from slalom.surrogates.linalg import (
-    cholesky,
-    diagonal_of,
-    solve_lower,
-    solve_lower_transposed,
-)
+from slalom.surrogates.linalg import cholesky, diagonal_of, solve_lower, solve_lower_transposed
 from slalom.surrogates.rows import Rows
 
 MAX_STEPS, STEP_BOUND = 100, 2.0

@@ -18,14 +18,7 @@ from numpy.typing import NDArray
 
 from slalom.document import FloatArray
 from slalom.surrogates.linalg import inverse_of, solve_lower_transposed
-from slalom.surrogates.slalom.newton import (
-    Factors,
-    Place,
-    Problem,
-    Ridges,
-    descend,
-    gauss_newton,
-)
+from slalom.surrogates.slalom.newton import Factors, Place, Problem, Ridges, descend, gauss_newton
 
 FIRST = 1e-3, 1e-1  # ridges of values and importances to begin with
 WEAKEST, STRONGEST = 1e-11, 1e3

@@ -61,12 +61,4 @@ def _probability(model: SlalomModel, orders: NDArray[np.intp]) -> FloatArray:
 
 def _paths(model: SlalomModel, orders: NDArray[np.intp]) -> FloatArray:
     """F as the units of each order come in one by one: (n_orders, n_units)."""
-    weights, anchor_weight = model.weights()
-    total = anchor_weight + np.cumsum(weights[orders], axis=1)
-    weighted = np.cumsum((weights * model.values)[orders], axis=1)
-    paths = (weighted + anchor_weight * float(model.anchor_values())) / total
-    if model.direct is not None:
-        paths = paths + np.cumsum(model.direct[orders], axis=1)
-    if model.length is not None:
-        paths = paths + model.length(np.arange(1.0, orders.shape[1] + 1))
-    return np.asarray(paths)
+    return model.joined(orders)[:, 1:]

@@ -179,10 +179,7 @@ def _differences(
     n_units = process.mean.rows.present.shape[1]
     single, everything = np.eye(n_units, dtype=bool), np.ones(n_units, dtype=bool)
     values, variances = {}, {}
-    for name, subsets, base in (
-        ("removal", ~single, everything),
-        ("alone", single, ~everything),
-    ):
+    for name, subsets, base in (("removal", ~single, everything), ("alone", single, ~everything)):
         both = np.vstack([subsets, base])
         predicted = _columns(slalom.predict(both.astype(np.float64)))
         said = process.mean(both, predicted)

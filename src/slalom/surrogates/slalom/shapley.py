@@ -15,14 +15,13 @@ Features that occur c_j times stand for c_j players with equal shares.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 
 from slalom.document import FloatArray, IntArray
+from slalom.surrogates.linalg import legendre
 
 AT_ONCE = 256  # nodes: more do not fit the caches
-BEND = -1.0  # of u: below it t goes to 0 at once
 
 
 @dataclass(frozen=True)
@@ -110,7 +109,7 @@ def _quadrature(game: Game, grid: Grid) -> Iterator[_Nodes]:
     upper = np.minimum(upper, 1.0)
     most = max(1, int(np.ceil(game.counts.sum() / 2)))
     n_nodes = np.minimum(grid.n_nodes(upper * n_gone), most)
-    rules = [_legendre(n) for n in n_nodes.tolist()]
+    rules = [legendre(n) for n in n_nodes.tolist()]
     place = np.repeat(np.arange(len(t)), n_nodes)
     q = upper[place] * np.concatenate([points for points, _ in rules])
     weights = (t_weights * upper * np.exp(-by_anchor))[place]
@@ -130,14 +129,7 @@ def _times(game: Game, grid: Grid) -> tuple[FloatArray, FloatArray]:
     """The nodes of t and their weights; the anchor ends all, or the last unit without one."""
     total = max(float(game.counts @ game.weights) + game.anchor_weight, 1.0)
     last = game.anchor_weight or game.weights[game.weights > 0].min(initial=1.0)
-    u = np.arange(BEND - np.log(grid.reach), np.log(grid.reach * total / last), grid.step)
-    bent = np.exp(BEND - u)
+    u = np.arange(-1.0 - np.log(grid.reach), np.log(grid.reach * total / last), grid.step)
+    bent = np.exp(-1.0 - u)  # below −1 t goes to 0 at once
     t = np.exp(u - bent) / total
     return t, grid.step * t * (1.0 + bent)
-
-
-@cache
-def _legendre(n_nodes: int) -> tuple[FloatArray, FloatArray]:
-    """Nodes and weights from 0 to 1."""
-    points, weights = np.polynomial.legendre.leggauss(n_nodes)
-    return (points + 1.0) / 2, weights / 2
