@@ -37,7 +37,7 @@ from benchmarks.reviews import reviews
 from benchmarks.stages import Stopwatch, bare_seconds, listening, without_shortcuts
 
 SIZES = {"minilm": (6, 384, 12), "bert-base": (12, 768, 12)}  # layers, width, heads
-OWN = ("tokenise", "build", "batch", "tell")
+OWN = ("tokenise", "build", "batch", "finish")
 RIVALS = ("slalom-explanations", "shap KernelExplainer", "lime LimeTextExplainer")
 
 

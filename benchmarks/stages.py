@@ -43,7 +43,7 @@ STAGES = (  # where, which function, the stage's name
     (calls, "in_turn", "forward"),
     (PendingScores, "answers", "forward"),
     (SlalomSurrogate, "fit", "fit"),
-    (surrogate.SurrogateExplainer, "found", "read off"),
+    (surrogate.SurrogateExplainer, "found", "finish"),
 )
 
 

@@ -99,7 +99,7 @@ def test_stages_of_a_run_and_the_forward_passes_alone() -> None:
     stopwatch = Stopwatch()
     with listening(asked), without_shortcuts(), stopwatch.running():
         slalom.explain(classifier, "A slow start.", n_queries=16, units="token")
-    assert {"tokenise", "forward", "fit", "tell"} <= set(stopwatch.clock)
+    assert {"tokenise", "forward", "fit", "finish"} <= set(stopwatch.clock)
     alone, budget = bare_seconds(classifier, asked)
     assert alone.processor > 0
     assert budget in BUDGETS["cpu"]

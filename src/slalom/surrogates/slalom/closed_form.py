@@ -14,24 +14,17 @@ Outside 0 < g < 1, or 1 < κ < 2, there is no answer: such units are marked, sco
 out of the model. With several classes g and κ are least squares over the classes.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from slalom.document import BoolArray, FloatArray
-from slalom.surrogates.base import Fit, Observations
-from slalom.surrogates.slalom.model import Anchor, SlalomModel
+from slalom.surrogates.base import ROUNDING, Fit, Observations
+from slalom.surrogates.slalom.model import SlalomModel
 from slalom.surrogates.slalom.readouts import read_outs
 
-MARGIN = 1e-9
-
-
-@dataclass(frozen=True, eq=False)
-class _Recovered:
-    values: FloatArray  # (m, n_classes)
-    importances: FloatArray  # (m,)
-    identified: BoolArray  # (m,)
-    anchor: tuple[FloatArray, float] | None  # value (n_classes,), importance
+Recovered = tuple[FloatArray, FloatArray, BoolArray]  # values (k, n_classes), importances (k,),
+# the anchor's last, and which of the m features have an answer
 
 
 @dataclass(frozen=True)
@@ -45,30 +38,22 @@ class ClosedForm:
     anchored: bool
 
     def fit(self, observed: Observations) -> Fit:
-        counts, scores, weights = observed.counts, observed.scores, observed.weights
-        document_counts = observed.document_counts
-        columns = scores.reshape(len(scores), -1)
-        used = weights > 0
+        rows, at = observed.fitted(), observed.document_counts
         recover = _with_anchor if self.anchored else _without_anchor
-        found = _centred(recover(counts[used], columns[used]))
-        model = _model(found, one_column=scores.ndim == 1)
-        inside = found.identified
-        part = replace(model, values=model.values[inside], importances=model.importances[inside])
-        read = (
-            read_outs(part, document_counts[inside])
-            if inside.any()
-            else read_outs(model, document_counts)
-        )
-        return Fit(
-            model=model,
-            scores={name: _scatter(score, inside) for name, score in read.items()},
-            identified=inside,
-            notes=_notes(inside),
-            anchor=model.anchor,
-        )
+        values, importances, known = recover(rows.counts, rows.scores)
+        m = len(known)
+        importances -= importances[:m][known].mean() if known.any() else 0.0
+        values[:m][~known], importances[:m][~known] = 0.0, 0.0
+        model = SlalomModel.of(values, importances, m, one=observed.scores.ndim == 1)
+        inside = np.flatnonzero(known).astype(np.int32)
+        read = read_outs(model.expand(inside), at[inside]) if len(inside) else read_outs(model, at)
+        scores = {name: np.zeros((m, *score.shape[1:])) for name, score in read.items()}
+        for name, score in read.items():
+            scores[name][inside] = score[: len(inside)]
+        return Fit(model, scores, identified=known, notes=_notes(known), anchor=model.anchor)
 
 
-def _without_anchor(counts: FloatArray, scores: FloatArray) -> _Recovered:
+def _without_anchor(counts: FloatArray, scores: FloatArray) -> Recovered:
     n_features = counts.shape[1]
     sizes = counts.sum(axis=1)
     values = np.zeros((n_features, scores.shape[1]))
@@ -88,13 +73,13 @@ def _without_anchor(counts: FloatArray, scores: FloatArray) -> _Recovered:
         apart = values[unit] - values[reference]
         distance = float(apart @ apart)
         share = float((score - values[reference]) @ apart) / distance if distance > 0 else 0.0
-        if known[reference] and MARGIN < share < 1 - MARGIN and distance > best[unit]:
+        if known[reference] and ROUNDING < share < 1 - ROUNDING and distance > best[unit]:
             best[unit], known[unit] = distance, True
             importances[unit] = importances[reference] + np.log(share / (1 - share))
-    return _Recovered(values, importances, known, None)
+    return values, importances, known
 
 
-def _with_anchor(counts: FloatArray, scores: FloatArray) -> _Recovered:
+def _with_anchor(counts: FloatArray, scores: FloatArray) -> Recovered:
     n_features = counts.shape[1]
     sizes = counts.sum(axis=1)
     empty = scores[sizes == 0].mean(axis=0)
@@ -103,39 +88,11 @@ def _with_anchor(counts: FloatArray, scores: FloatArray) -> _Recovered:
     twice[counts[sizes == 2].argmax(axis=1)] = scores[sizes == 2] - empty
     power = (once**2).sum(axis=1)
     ratio = (once * twice).sum(axis=1) / np.where(power > 0, power, 1.0)
-    known = (power > 0) & (ratio > 1 + MARGIN) & (ratio < 2 - MARGIN)
+    known = (power > 0) & (ratio > 1 + ROUNDING) & (ratio < 2 - ROUNDING)
     ratio = np.where(known, ratio, 1.5)
     weight = (2 - ratio) / (2 * (ratio - 1))
     values = empty + once * ((1 + weight) / weight)[:, None]
-    return _Recovered(values, np.log(weight), known, (empty, 0.0))
-
-
-def _centred(found: _Recovered) -> _Recovered:
-    inside = found.identified
-    mean = found.importances[inside].mean() if inside.any() else 0.0
-    anchor = found.anchor and (found.anchor[0], found.anchor[1] - float(mean))
-    return _Recovered(
-        values=np.where(inside[:, None], found.values, 0.0),
-        importances=np.where(inside, found.importances - mean, 0.0),
-        identified=inside,
-        anchor=anchor,
-    )
-
-
-def _model(found: _Recovered, *, one_column: bool) -> SlalomModel:
-    anchor = None
-    if found.anchor is not None:
-        value, importance = found.anchor
-        anchor = Anchor(float(value[0]) if one_column else tuple(map(float, value)), importance)
-    return SlalomModel(
-        found.values[:, 0] if one_column else found.values, found.importances, anchor
-    )
-
-
-def _scatter(score: FloatArray, inside: BoolArray) -> FloatArray:
-    whole = np.zeros((len(inside), *score.shape[1:]))
-    whole[inside] = score[: inside.sum()]
-    return whole
+    return np.vstack([values, empty]), np.append(np.log(weight), 0.0), known
 
 
 def _notes(inside: BoolArray) -> tuple[str, ...]:

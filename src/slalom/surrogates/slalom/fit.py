@@ -13,6 +13,7 @@ Answers of an exact SLALOM come back as it is.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from operator import attrgetter
 
 import numpy as np
 
@@ -27,7 +28,7 @@ from slalom.surrogates.base import (
 )
 from slalom.surrogates.quality import loo_quality, sampled_rows
 from slalom.surrogates.rows import Rows
-from slalom.surrogates.slalom.model import Anchor, LengthCurve, Prior, SlalomModel, knots_of, ramps
+from slalom.surrogates.slalom.model import LengthCurve, Prior, SlalomModel, knots_of, ramps
 from slalom.surrogates.slalom.newton import (
     Free,
     Place,
@@ -98,6 +99,11 @@ class FittedRows:
     def classes(self, columns: FloatArray) -> FloatArray:
         return np.asarray(columns @ self.contrasts.T * self.unit)
 
+    def model(self, values: FloatArray, importances: FloatArray) -> SlalomModel:
+        """Of (k, n_classes) values and (k,) importances, the anchor's last."""
+        one, m = self.observed.scores.ndim == 1, len(self.observed.document_counts)
+        return SlalomModel.of(values, importances, m, one=one)
+
     def of_queries(self, rows: IntArray) -> IntArray:
         """(n,) of the rows that are fitted → (n_queries,), −1 elsewhere."""
         placed = np.full(len(self.used), -1, np.int32)
@@ -116,15 +122,17 @@ class SlalomSurrogate:
         frame = FittedRows.of(observed, observed.weights > 0)
         exact = recovered(frame.counts, frame.scores, anchored=True)
         if exact is not None:
-            return _exact_fit(_recovered_model(exact, frame), frame)
+            return _exact_fit(exact, frame)
         frame = FittedRows.of(observed, frame.used & observed.counts.any(axis=1))
         problems = [self._problem(frame, prior) for prior in dict.fromkeys((self.prior, None))]
         fits = [Folded.of(frame, problem) for problem in problems]
-        best = min(fits, key=_missed)
-        if frame.inner.sum() > FEW_ROWS or not best.tells:  # many rows outweigh any strength
-            return best.fit()
-        freer = [Folded.of(frame, _freer(problem), DECIDED * best.missed) for problem in problems]
-        return min(best, *freer, key=_missed).fit()
+        best = min(fits, key=attrgetter("held_out_error"))
+        if frame.inner.sum() > FEW_ROWS or not best.can_be_compared:
+            return best.fit()  # many rows outweigh any strength
+        freer = [
+            Folded.of(frame, _freer(problem), DECIDED * best.held_out_error) for problem in problems
+        ]
+        return min(best, *freer, key=attrgetter("held_out_error")).fit()
 
     def with_follow_up(
         self, asked: AllAsked, seen: Observations, known: Known, unasked: Unasked | None
@@ -185,7 +193,7 @@ class PlainSlalom:
         frame = FittedRows.of(observed, used)
         exact = recovered(frame.counts, frame.scores, anchored=False)
         if exact is not None:
-            return _exact_fit(_recovered_model(exact, frame), frame)
+            return _exact_fit(exact, frame)
         counts, columns = frame.counts, frame.columns(frame.scores)
         k, rows = counts.shape[1], Rows.of(counts)
         centre = np.tile(np.average(columns, axis=0, weights=frame.weights), (k, 1))
@@ -272,12 +280,12 @@ class Folded:
         return cls(frame, place, folds, tuple(without), held_out)
 
     @property
-    def tells(self) -> bool:
-        """Whether held-out rows differ enough to judge by."""
+    def can_be_compared(self) -> bool:
+        """Whether held-out rows differ enough to compare by."""
         return _quality(self.frame, self.frame.classes(self.held_out), 0).r2 is not None
 
     @property
-    def missed(self) -> float:
+    def held_out_error(self) -> float:
         missed = (self.frame.columns(self.frame.scores) - self.held_out) ** 2
         return float(self.frame.weights @ missed.sum(axis=1))
 
@@ -333,9 +341,9 @@ def _fit(
     )
 
 
-def _exact_fit(model: SlalomModel, frame: FittedRows) -> Fit:
-    """Nothing is left to be sure of."""
-    observed = frame.observed
+def _exact_fit(exact: Recovered, frame: FittedRows) -> Fit:
+    """A SLALOM that gives all answers: no error is left."""
+    model, observed = frame.model(exact.values, exact.importances), frame.observed
     quality = HeldOutQuality(1.0, 0.0, 0.0)
     if np.ptp(frame.scores, axis=0).max(initial=0.0) == 0.0:
         quality = UNKNOWN
@@ -367,10 +375,6 @@ def _unit(columns: FloatArray, inner: BoolArray) -> float:
     return 1.0
 
 
-def _missed(fit: Folded) -> float:
-    return fit.missed
-
-
 def _squares(problem: Problem, residuals: FloatArray) -> float:
     return float(problem.weights @ (residuals**2).sum(axis=1))
 
@@ -381,30 +385,11 @@ def _variance(columns: FloatArray, weights: FloatArray) -> float:
     return float((shares @ columns**2 - (shares @ columns) ** 2).sum())
 
 
-def _recovered_model(exact: Recovered, frame: FittedRows) -> SlalomModel:
-    return _of_classes(exact.values, exact.importances, frame, anchored=exact.anchored)
-
-
 def _model(frame: FittedRows, place: Place) -> SlalomModel:
-    m = frame.counts.shape[1]
-    anchored = len(place.importances) > m
-    model = _of_classes(frame.classes(place.values), place.importances, frame, anchored=anchored)
+    model = frame.model(frame.classes(place.values), place.importances)
     if not place.effects.size:
         return model
     heights = frame.classes(place.effects).cumsum(axis=0)
     one = frame.observed.scores.ndim == 1
     curve = LengthCurve(knots_of(frame.n_units), heights[:, 0] if one else heights)
     return replace(model, length=curve)
-
-
-def _of_classes(
-    values: FloatArray, importances: FloatArray, frame: FittedRows, *, anchored: bool
-) -> SlalomModel:
-    """Of (k, n_classes) values, the anchor's last, or of the one class there is."""
-    m, one = frame.counts.shape[1], frame.observed.scores.ndim == 1
-    own = values[:m, 0] if one else values[:m]
-    anchor = None
-    if anchored:
-        value = float(values[m, 0]) if one else tuple(map(float, values[m]))
-        anchor = Anchor(value, float(importances[m]))
-    return SlalomModel(own, importances[:m], anchor)

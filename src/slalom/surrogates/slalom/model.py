@@ -80,6 +80,18 @@ class SlalomModel:
     length: LengthCurve | None = None
     kind: ClassVar[str] = "slalom"
 
+    @classmethod
+    def of(cls, values: FloatArray, importances: FloatArray, m: int, *, one: bool) -> "SlalomModel":
+        """Of m features and, if there are more rows, an anchor: (k, n_classes) and (k,).
+
+        `one`: there is one class, whose scores have no axis of classes.
+        """
+        own, anchor = values[:m, 0] if one else values[:m], None
+        if len(values) > m:
+            value = float(values[m, 0]) if one else tuple(map(float, values[m]))
+            anchor = Anchor(value, float(importances[m]))
+        return cls(own, importances[:m], anchor)
+
     def weights(self) -> tuple[FloatArray, float]:
         """exp(s) of the features and of the anchor, scaled so that the largest is 1."""
         anchor = -np.inf if self.anchor is None else self.anchor.importance

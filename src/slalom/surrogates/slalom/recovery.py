@@ -31,7 +31,6 @@ class Recovered:
 
     values: FloatArray  # (k, n_classes)
     importances: FloatArray  # (k,) those of the words have mean 0
-    anchored: bool
 
 
 def recovered(
@@ -48,7 +47,8 @@ def recovered(
     level = scores.mean(axis=0) if empty is None else empty
     if not _are_enough(design, counts, scores):
         return None
-    some = np.random.default_rng(0).permutation(len(counts))[: _few(counts)]
+    few = ROWS_PER_FEATURE * counts.shape[1] + FEW
+    some = np.random.default_rng(0).permutation(len(counts))[:few]
     if not _depend(_left(design[some], shown[some], scores[some] - level)):
         return None
     total = np.ones(len(counts))
@@ -64,11 +64,7 @@ def recovered(
         return None
     values, importances = checked
     gauge = importances[: counts.shape[1]].mean()
-    return Recovered(values, importances - gauge, anchored)
-
-
-def _few(counts: FloatArray) -> int:
-    return int(ROWS_PER_FEATURE * counts.shape[1] + FEW)
+    return Recovered(values, importances - gauge)
 
 
 def _are_enough(design: FloatArray, counts: FloatArray, scores: FloatArray) -> bool:
