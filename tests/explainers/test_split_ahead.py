@@ -32,7 +32,7 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Small groups; what went to workers: two texts on trial, then all but the first four."""
     monkeypatch.setattr(splitting, "SPLIT_HERE", 2)
     monkeypatch.setattr(splitting, "TEXTS_PER_TASK", 3)
-    monkeypatch.setattr(splitting, "TASKS_AHEAD", 2)
+    monkeypatch.setattr(splitting, "AHEAD", 2)
     monkeypatch.setattr(splitting, "SLOW_SECONDS", 10.0)
     monkeypatch.setattr(pool, "cores", lambda: 2)
     given: list[Any] = []

@@ -27,12 +27,12 @@ from slalom.explainers.base import (
     case_of,
     noted,
 )
+from slalom.explainers.surrogate import LEAST_QUERIES
 from slalom.pairs import joined
 
 PHRASE = "phrase"  # the value of `units` that asks for them
 MIN_SHARE = 0.5  # of what the two add together, and of what each adds without the other
 MIN_EFFECT = 0.25  # of the largest effect of a single word
-MIN_REMAINING = 10  # queries that the explanation itself needs
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def _outcome(n_words: int, n_phrases: int) -> str:
 
 
 def _check_budget(document: Document, n_first: int, n_queries: int | None) -> None:
-    needed = n_first + MIN_REMAINING
+    needed = n_first + LEAST_QUERIES
     if n_queries is not None and n_queries < needed:
         raise BudgetError(
             f"{counted(n_queries, 'query')} are too few for phrases of "

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from itertools import groupby, islice
 from pathlib import Path
 from time import perf_counter
@@ -29,6 +29,7 @@ from slalom.classifiers.text.units import would_have_words
 from slalom.document import Document, Span, Text
 from slalom.errors import InputError
 from slalom.explainers.base import SplitText
+from slalom.explainers.execution.driver import AHEAD
 from slalom.explainers.execution.pool import Ask, submit
 from slalom.temporary import temporary_folder
 
@@ -40,10 +41,8 @@ NO_WORDS = (
 )
 MIN_SENTENCES = 50  # fewer would make a poor explanation of a long text
 
-SPLIT_HERE = 64  # texts: for fewer of them no worker need read a tokenizer
-COMPARED = 8  # of them
 TEXTS_PER_TASK = 32
-TASKS_AHEAD = 8  # they wait their turn among documents that are explained
+SPLIT_HERE = 2 * TEXTS_PER_TASK  # for fewer texts no worker need read a tokenizer
 SLOW_SECONDS = 0.25  # for texts of one task to come: nobody shall wait for more of them
 
 Tasks = deque[tuple[list[Text], "Future[list[SplitText]]"]]
@@ -113,7 +112,7 @@ class Splitting:
         for text in islice(left, 1):
             yield self._here(text)
             if self.shared([found for _, found in first if isinstance(found, Document)]):
-                yield from self._after_trial(first[-COMPARED:], left)
+                yield from self._after_trial(first[-TEXTS_PER_TASK:], left)
         yield from map(self._here, left)
 
     def _here(self, text: object) -> SplitText:
@@ -160,7 +159,7 @@ class Splitting:
         while group:
             self._begin(begun, splitter, group)
             group = _next_group(left) if len(group) == TEXTS_PER_TASK else []
-            if len(begun) > TASKS_AHEAD:
+            if len(begun) > AHEAD:  # they wait their turn among documents that are explained
                 yield from self._of(*begun.popleft())
         while begun:
             yield from self._of(*begun.popleft())
@@ -175,8 +174,7 @@ class Splitting:
 
 def _agreed(known: Sequence[SplitText], trial: "Future[list[SplitText]]") -> bool:
     """Whether a worker found the same; not so where it is still at it, and no text is left."""
-    if not trial.done() or trial.exception() is not None:
-        trial.cancel()
+    if trial.cancel() or not trial.done() or trial.exception() is not None:
         return False
     return all(map(_alike, known, trial.result()))
 
@@ -216,10 +214,7 @@ def _alike(one: Any, other: Any) -> bool:
         return False
     if isinstance(one, np.ndarray):
         return one.dtype == other.dtype and np.array_equal(one, other)
-    if hasattr(one, "__dataclass_fields__"):
-        return all(
-            _alike(getattr(one, name), getattr(other, name)) for name in one.__dataclass_fields__
-        )
-    if isinstance(one, InputError):
-        return str(one) == str(other)
-    return bool(one == other)
+    if is_dataclass(one):
+        names = [field.name for field in fields(one)]
+        return all(_alike(getattr(one, name), getattr(other, name)) for name in names)
+    return bool(str(one) == str(other) if isinstance(one, InputError) else one == other)

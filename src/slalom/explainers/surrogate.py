@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from slalom.document import BoolArray, Document, FloatArray, Queries, queries_from_masks, row_keys
 from slalom.errors import BudgetError, Setting, counted, signed
 from slalom.explainers.base import Ask, Asking, Case, Found, Plan, Request, case_of
-from slalom.samplers.base import Sampler, Samples, TwoStages
+from slalom.samplers.base import BLOCK, Sampler, Samples, TwoStages
 from slalom.surrogates.base import Fit, Observations, Surrogate
 from slalom.surrogates.kernel import variance_of_own
 from slalom.surrogates.shapley_estimates import FITTED_EMPTY
@@ -32,7 +32,6 @@ from slalom.surrogates.slalom.two_scores import Known, Unasked, balanced
 LEAST_QUERIES = 10  # of any method that fits a model
 N_REPEATS = 8  # queries that are asked anew
 SPARING = 16  # of a given number of queries one in so many, at most
-FIRST = 100  # queries among which they are
 MOST_UNASKED, PACE = 3000, 40  # subsets the two scores describe besides; × (rows / features)²
 ALL_ASKED = "all {} subsets were evaluated, so Shapley, removal and alone are exact"
 
@@ -71,7 +70,6 @@ class FollowUpPlan:
     min_removals: int = 25
 
     def reserved(self, document: Document, n_queries: int | None) -> int:
-        """How many of `n_queries` are kept back for what is asked after the fit."""
         if n_queries is None or n_queries >= _n_subsets(document):
             return 0
         n_different = len(np.unique(document.features))  # each is asked alone
@@ -198,9 +196,9 @@ class SurrogateExplainer:
         """The second round; never more than `n_queries` with the first."""
         case, samples, n_queries = sampled.case, sampled.samples, request.n_queries
         document, first = case.document, case.answers
-        n_drawn = len(samples.queries)  # larger designs share the first ones
-        n_again = min(_n_repeats(request), n_drawn)
-        again = samples.queries[np.linspace(0, min(n_drawn, FIRST) - 1, n_again).astype(int)]
+        n_drawn = len(samples.queries)
+        n_again = min(_n_repeats(request), n_drawn)  # of the block that larger designs share
+        again = samples.queries[np.linspace(0, min(n_drawn, BLOCK) - 1, n_again).astype(int)]
         masks = np.zeros((0, document.n_units), dtype=bool)
         if self.follow_up is not None:
             room = None if n_queries is None else n_queries - first.n_queries - n_again

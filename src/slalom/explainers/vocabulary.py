@@ -7,7 +7,7 @@ lets the explanation of a single text start from what is known of its tokens.
 
 import os
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -24,8 +24,6 @@ from slalom.surrogates.slalom.fit import SlalomSurrogate
 from slalom.surrogates.slalom.model import Anchor, Prior
 
 COLUMNS = ("value", "importance", "documents")
-# Two thirds of the budget of 'slalom'; docs/vocabulary.md says what the prior is worth.
-REDUCED_BUDGET = QueryBudget(minimum=200, per_unit=10 / 3, maximum=2000)
 
 
 @dataclass(frozen=True)
@@ -116,7 +114,7 @@ class Vocabulary:
         write_json(path, self.to_json())
 
     def to_json(self) -> dict[str, Any]:
-        record = {field.name: plain(getattr(self, field.name)) for field in fields(self)}
+        record = {each.name: plain(getattr(self, each.name)) for each in fields(self)}
         record["target"] = {"index": record.pop("target_index"), "label": self.target}
         return FILES.stamped(record)
 
@@ -151,12 +149,15 @@ FILES = Format("slalom-vocabulary", 1, "a vocabulary", Vocabulary.from_json)
 
 @dataclass(frozen=True)
 class FromVocabulary:
-    """SLALOM over random subsets, values and importances shrinking towards a vocabulary's."""
+    """SLALOM over random subsets, values and importances shrinking towards a vocabulary's.
+
+    It takes two thirds of the queries of 'slalom' (docs/vocabulary.md).
+    """
 
     vocabulary: Vocabulary
     name: str = "slalom-prior"
     summary: str = "SLALOM whose prior is a vocabulary: for few queries"
-    budget: QueryBudget = REDUCED_BUDGET
+    budget: QueryBudget = field(default=QueryBudget(200, per_unit=10 / 3, maximum=2000))
     looks_inside: ClassVar[bool] = False
     has_shapley_errors: ClassVar[bool] = True
 

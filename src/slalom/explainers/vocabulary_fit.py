@@ -22,6 +22,7 @@ from slalom.classifiers.load import as_classifier
 from slalom.document import Document, FloatArray, Queries, Text
 from slalom.errors import InputError
 from slalom.explainers.base import Answers, Ask, Asking, TargetName, checked_many, checked_whole
+from slalom.explainers.execution.driver import QUERIES_PER_CHUNK
 from slalom.explainers.execution.steps import in_step
 from slalom.explainers.vocabulary import Vocabulary
 from slalom.explanation import Quality, trust_of
@@ -35,10 +36,7 @@ from slalom.surrogates.slalom.recovery import recovered
 from slalom.surrogates.slalom.two_scores import description, grouped_errors, range_of
 
 MAX_ENTRIES = 2000  # tokens with an entry of their own
-QUERIES_PER_DOCUMENT = 20  # few queries of many documents tell more than many of few
 HELD_OUT = 5  # one document in five
-DOCUMENTS_PER_CALL = 500
-TOLERANCE = 1e-5  # relative fall of the objective that ends a fit
 MOST_EXACT = 300  # tokens of which it is looked whether they are exactly a SLALOM
 
 
@@ -46,7 +44,7 @@ def explain_vocabulary(
     classifier: Any,
     texts: Sequence[Text],
     target: TargetName = None,
-    n_queries: int = QUERIES_PER_DOCUMENT,
+    n_queries: int = 20,
     units: str | None = None,
     too_long: str = "error",
     least_documents: int = 2,
@@ -54,14 +52,14 @@ def explain_vocabulary(
 ) -> Vocabulary:
     """What every token of a corpus says to the classifier, as one table.
 
-    `target` is a label or an index, by default the last class. `n_queries` (20) are asked
-    per document; tokens in fewer than `least_documents` documents share one entry.
+    `target` is a label or an index, by default the last class. `n_queries` are asked per document:
+    few queries of many documents tell more than many of few. Tokens in fewer than
+    `least_documents` documents share one entry.
     """
     start = perf_counter()
     wrapped = as_classifier(classifier)
     chosen = one_target(target, wrapped.labels, "a vocabulary")
     documents = _documents(wrapped, texts, units, too_long)
-    _check(len(documents))
     n_queries = checked_whole("n_queries", n_queries, 2)
     least_documents = checked_whole("least_documents", least_documents, 1)
     seed = checked_whole("seed", seed, 0)
@@ -146,7 +144,7 @@ class CorpusAnswers:
             return exact
         values = range_of(scores, sizes <= 1)
         problem = description(rows, scores, np.ones(len(scores)), values, empty)
-        place = descend(problem, problem.start(), TOLERANCE)
+        place = descend(problem, problem.start(), tolerance=1e-5)
         return Fitted(place.values[:, 0], place.importances, (problem, place))
 
     def rows(self, columns: Mapping[Hashable, int], used: NDArray[np.bool_]) -> Rows:
@@ -198,15 +196,12 @@ def _documents(
             documents.append(classifier.split(checked_text(text), units, too_long=too_long))
         except InputError as problem:
             raise InputError(f"text {number}: {problem}") from problem
-    return documents
-
-
-def _check(n_documents: int) -> None:
-    if n_documents < 2:
+    if len(documents) < 2:
         raise InputError(
-            f"a vocabulary takes two texts or more, not {n_documents}: "
+            f"a vocabulary takes two texts or more, not {len(documents)}: "
             "give more, or use slalom.explain"
         )
+    return documents
 
 
 def _collected(
@@ -218,8 +213,9 @@ def _collected(
     known: set[Hashable] = set()
     n_rows = n_tokens = 0
     cached, independent = CachedClassifier(classifier), is_independent(classifier)
-    for begin in range(0, len(documents), DOCUMENTS_PER_CALL):
-        chunk = documents[begin : begin + DOCUMENTS_PER_CALL]
+    together = max(1, QUERIES_PER_CHUNK // n_queries)
+    for begin in range(0, len(documents), together):
+        chunk = documents[begin : begin + together]
         sampler = SubsetSizes(singles=0.2)  # few: a token alone is the same query in every document
         samples = [sampler.sample(d, n_queries, np.random.default_rng(seed)) for d in chunk]
         pairs = [(d, s.queries) for d, s in zip(chunk, samples, strict=True)]

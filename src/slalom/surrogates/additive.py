@@ -36,8 +36,6 @@ from slalom.schema import check_below
 from slalom.surrogates.base import Fit, Observations
 from slalom.surrogates.quality import fit_with_residuals, out_of_fold
 
-RIDGES = tuple(10.0**power for power in range(-6, 5))  # of which leave-one-out error chooses
-
 
 @dataclass(frozen=True, eq=False)
 class LinearModel:
@@ -62,7 +60,7 @@ class LinearModel:
 class LinearSurrogate:
     """Weighted ridge regression; of several ridges the one with the least leave-one-out error."""
 
-    ridges: tuple[float, ...] = RIDGES
+    ridges: tuple[float, ...] = tuple(10.0**power for power in range(-6, 5))
 
     def fit(self, observed: Observations) -> Fit:
         rows, shape = observed.fitted(), observed.scores.shape[1:]
@@ -171,7 +169,8 @@ class GamSurrogate:
         document_counts, rows = observed.document_counts, observed.fitted()
         features, occurrences = _steps(document_counts)
         design = (rows.counts[:, features] >= occurrences).astype(np.float64)
-        found = regress(design, rows.scores, weights=rows.weights, ridges=RIDGES)
+        ridges = LinearSurrogate.ridges
+        found = regress(design, rows.scores, weights=rows.weights, ridges=ridges)
         shape = observed.scores.shape[1:]
         tables = _tables(found.coefficients, document_counts)
         tables = tables.reshape(*tables.shape[:2], *shape)

@@ -32,7 +32,7 @@ from slalom.schema import check_below
 from slalom.surrogates.base import Fit, Observations
 from slalom.surrogates.quality import fit_with_residuals, out_of_fold
 
-NEVER = 2**31 - 1  # occurrences that no text has: a node that sends everything left
+NEVER = np.iinfo(np.int32).max  # occurrences that no text has: a node that sends all to the left
 DEPTH = 3
 Condition = tuple[int, int, int]  # a feature (or the size), at least so often, at most so often
 

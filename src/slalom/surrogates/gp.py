@@ -34,7 +34,7 @@ import numpy as np
 
 from slalom.document import BoolArray, FloatArray, IntArray, row_keys
 from slalom.errors import ClassifierError
-from slalom.schema import Within
+from slalom.schema import LARGEST, Within
 from slalom.surrogates import kernel
 from slalom.surrogates.base import contrasts_of
 from slalom.surrogates.kernel import Scales, Subsets
@@ -47,7 +47,7 @@ from slalom.surrogates.linalg import (
 )
 
 SPREAD_OF_SLOPE = 0.3  # of β; that of m is 1
-LEAST_SPREAD = 1e-50  # of scores: numbers in files reach 1e100, whose squares over this are finite
+LEAST_SPREAD = LARGEST**-0.5  # of scores: squares of numbers in files over this are finite
 LEAST_EFFECT, LEAST_RATE, REACH = 0.3, 0.1, 3.0
 MEANS = np.log([1.0, 1.0, 0.5, 0.03, 0.03, 0.03, 0.1])  # of log B, Λ, c, s, r, v, τ²
 SPREADS = np.array([0.1, 0.5, 1.5, 1.5, 1.5, 1.5, 1.5])  # theirs
@@ -55,9 +55,9 @@ START = np.log([1.0, 1.0, 0.2, 0.03, 0.06, 0.03, 0.1])  # where the search begin
 CURVATURES = np.array([0.003, 0.006, 0.1, 0.03, 0.03, 0.03, 0.13])  # per row, roughly
 MAX_ROWS = 4000  # that are used
 N_SEARCHED = 500  # of them, by which the hyper-parameters are found
-FEW = 250  # searched rows up to which double precision costs next to nothing
+FEW = N_SEARCHED // 2  # searched rows up to which double precision costs next to nothing
 N_STEPS = 4  # of the search
-N_ORDERS, N_FEATURES = 64, 32  # of the response's Shapley values
+N_ORDERS = 64  # of units that join, for the response's Shapley values
 
 
 class Parametric(Protocol):
@@ -585,9 +585,9 @@ class _Paths:
         totals = [np.bincount(places, column, len(self.exact)) for column in left.T]
         return np.asarray(self.exact @ slopes + np.stack(totals, axis=1) / len(self.orders))
 
-    def response(self, rows: Subsets, weights: FloatArray) -> _Response:
+    def response(self, rows: Subsets, weights: FloatArray, n_functions: int = 32) -> _Response:
         """For r = 1; few functions of p and size stand for the kernel, but at both ends."""
-        root, chosen = kernel.features_of(rows, N_FEATURES, 1e-6)
+        root, chosen = kernel.features_of(rows, n_functions, 1e-6)
         m, steps, n_columns = self.levels.shape
         log_sizes = np.log2(1.0 + np.tile(np.arange(float(steps)), m))
         on_way = kernel.placed(self.levels.reshape(m * steps, n_columns), log_sizes)

@@ -14,8 +14,7 @@ from time import perf_counter
 from typing import Any
 
 Progress = Callable[[int, int], None]  # queries done, and in all; raise from it to stop
-Show = Callable[[int, int], None]  # done, and in all
-SECONDS_BETWEEN = 0.2  # two updates of a notebook's output
+Show = Progress
 
 
 @dataclass(frozen=True)
@@ -67,7 +66,7 @@ def _in_terminal(total: int, wait: Wait) -> Iterator[Show]:
         )
 
 
-def _in_notebook(display: Callable[..., Any], wait: Wait) -> Show:
+def _in_notebook(display: Callable[..., Any], wait: Wait, *, seconds_between: float = 0.2) -> Show:
     from IPython.display import HTML
 
     handle: Any = None
@@ -75,7 +74,7 @@ def _in_notebook(display: Callable[..., Any], wait: Wait) -> Show:
 
     def show(done: int, total: int) -> None:
         nonlocal handle, last
-        if done < total and perf_counter() - last < SECONDS_BETWEEN:
+        if done < total and perf_counter() - last < seconds_between:
             return
         last = perf_counter()
         drawn = f'<progress value="{done}" max="{total}"></progress>'

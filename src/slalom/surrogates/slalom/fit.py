@@ -52,7 +52,6 @@ FREER, DECIDED = 0.01, 0.25  # of the importances' strength; of held-out errors,
 N_FOLDS, N_FOLDS_OF_FEW = 4, 8
 FEW = 600  # rows at most: a fit without a quarter of them would be too poor to judge by
 FEW_ROWS = 120  # at most: what is built on the fit is held out by folds of all of it
-TOLERANCE, ROUGHLY = 1e-7, 1e-4  # relative falls of the objective that end a descent; by folds
 
 Optimizer = Callable[[Problem], tuple[Problem, Place]]
 
@@ -261,7 +260,7 @@ class Folded:
     @classmethod
     def of(cls, frame: FittedRows, problem: Problem, most: float = np.inf) -> "Folded":
         """`most` is how much it may miss to be of interest: beyond that it counts as infinite."""
-        place = descend(problem, problem.start(), TOLERANCE)
+        place = descend(problem, problem.start())
         folds, n_inner = np.full(len(frame.inner), -1, np.int32), int(frame.inner.sum())
         folds[frame.inner] = np.arange(n_inner) % (N_FOLDS if n_inner > FEW else N_FOLDS_OF_FEW)
         held_out, without = problem.scores - place.residuals, []
@@ -272,7 +271,7 @@ class Folded:
                 break
             some = problem.rows(folds != fold)
             begun = some.at(place.bent, place.effects, place.importances)
-            there = descend(some, begun, ROUGHLY)
+            there = descend(some, begun, tolerance=1e-4)
             said = problem.at(there.bent, there.effects, there.importances)
             held_out[folds == fold] = (problem.scores - said.residuals)[folds == fold]
             missed = _squares(problem, problem.scores - held_out)

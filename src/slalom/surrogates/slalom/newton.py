@@ -27,7 +27,7 @@ from slalom.errors import ClassifierError
 from slalom.surrogates.linalg import cholesky, diagonal_of, solve_lower, solve_lower_transposed
 from slalom.surrogates.rows import Rows
 
-MAX_STEPS, STEP_BOUND = 100, 2.0
+STEP_BOUND = 2.0  # of any parameter
 NEAR = 0.03  # relative fall of the objective below which second derivatives are true ones
 CENTRED = 0.9  # |tanh u| that a prior mean may have at most
 
@@ -281,7 +281,7 @@ def _ridge_on_centred(ridge: FloatArray, n_features: int) -> FloatArray:
     return matrix
 
 
-def descend(problem: Problem, place: Place, tolerance: float, max_steps: int = MAX_STEPS) -> Place:
+def descend(problem: Problem, place: Place, tolerance: float = 1e-7, max_steps: int = 100) -> Place:
     """Damped steps, downhill only, until the objective falls by less than that share of itself."""
     damping, full = 1e-3, False
     for _ in range(max_steps):

@@ -20,22 +20,25 @@ from slalom.document import FloatArray
 from slalom.surrogates.linalg import inverse_of, solve_lower_transposed
 from slalom.surrogates.slalom.newton import Factors, Place, Problem, Ridges, descend, gauss_newton
 
-FIRST = 1e-3, 1e-1  # ridges of values and importances to begin with
-WEAKEST, STRONGEST = 1e-11, 1e3
+WEAKEST = 1e-11  # ridge
 UNSEEN = 10.0  # p
 MIN_FREEDOM = 0.05  # of the rows
-N_ROUNDS, N_STEPS, TOLERANCE = 15, 2, 1e-13  # no rule ends them: it would hang on last digits
 
 
-def by_evidence(problem: Problem) -> tuple[Problem, Place]:
-    """The problem with its ridges, and its optimum."""
-    problem = _with(problem, *FIRST)
+def by_evidence(
+    problem: Problem, *, n_rounds: int = 15, tolerance: float = 1e-13
+) -> tuple[Problem, Place]:
+    """The problem with its ridges, and its optimum.
+
+    The number of rounds is fixed: a rule that ends them would hang on last digits.
+    """
+    problem = _with(problem, 1e-3, 1e-1)
     place = problem.start()
-    for _ in range(N_ROUNDS):
-        place = descend(problem, place, TOLERANCE, max_steps=N_STEPS)
+    for _ in range(n_rounds):
+        place = descend(problem, place, tolerance, max_steps=2)
         problem = _with(problem, *_evidence(problem, place))
         place = problem.at(place.bent, place.effects, place.importances)
-    return problem, descend(problem, place, TOLERANCE)
+    return problem, descend(problem, place, tolerance)
 
 
 def _with(problem: Problem, value: float, importance: float) -> Problem:
@@ -73,7 +76,7 @@ def _variances(factors: Factors) -> tuple[FloatArray, FloatArray]:
 
 
 def _ratio(noise: float, spread: float) -> float:
-    return float(np.clip(noise / max(spread, 1e-300), WEAKEST, STRONGEST))
+    return max(noise / max(spread, 1e-300), WEAKEST)
 
 
 @dataclass(frozen=True)

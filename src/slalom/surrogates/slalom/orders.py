@@ -17,8 +17,6 @@ from slalom.document import FloatArray
 from slalom.errors import InputError
 from slalom.surrogates.slalom.model import SlalomModel
 
-N_CANDIDATES = 128
-
 
 def removal_order(model: SlalomModel) -> NDArray[np.intp]:
     """Units in the order of removal that makes F small as early as it can."""
@@ -41,8 +39,8 @@ def _candidates(model: SlalomModel) -> NDArray[np.intp]:
     return np.unique(np.vstack([wide, _at_levels(model, _paths(model, wide))]), axis=0)
 
 
-def _at_levels(model: SlalomModel, reach: FloatArray) -> NDArray[np.intp]:
-    levels = np.linspace(reach.min(), reach.max(), N_CANDIDATES)
+def _at_levels(model: SlalomModel, reach: FloatArray, n_levels: int = 128) -> NDArray[np.intp]:
+    levels = np.linspace(reach.min(), reach.max(), n_levels)
     weights, anchor_weight = model.weights()
     pulls = weights * (model.values - levels[:, None])  # (n_candidates, n_units)
     if model.direct is not None:

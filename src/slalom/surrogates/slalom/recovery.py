@@ -15,14 +15,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from slalom.document import FloatArray
+from slalom.surrogates.base import ROUNDING
 
-ROWS_PER_FEATURE, FEW = 3, 20  # that show whether to look at all
-HOPELESS = 1e-3  # of a column, left by all others: no exact SLALOM
 QUIETEST = 1e-7  # of the middle weight: a word that weighs so little only adds
-UNIQUE = 1e-9  # of the largest singular value, that all but one must have
 EXACT = 1e-8  # of the range that answers may be off
 ROUNDINGS = 20 * 2.0**-24  # of the largest answer: 32 bits
-N_WEIGHINGS = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +31,12 @@ class Recovered:
 
 
 def recovered(
-    counts: FloatArray, scores: FloatArray, *, anchored: bool, empty: FloatArray | None = None
+    counts: FloatArray,
+    scores: FloatArray,
+    *,
+    anchored: bool,
+    empty: FloatArray | None = None,
+    n_weighings: int = 3,
 ) -> Recovered | None:
     """The SLALOM that gives these answers, if there is just one; `empty` is F(∅), if known."""
     nothing = ~counts.any(axis=1)
@@ -47,13 +49,9 @@ def recovered(
     level = scores.mean(axis=0) if empty is None else empty
     if not _are_enough(design, counts, scores):
         return None
-    few = ROWS_PER_FEATURE * counts.shape[1] + FEW
-    some = np.random.default_rng(0).permutation(len(counts))[:few]
-    if not _depend(_left(design[some], shown[some], scores[some] - level)):
-        return None
     total = np.ones(len(counts))
     found = None
-    for _ in range(N_WEIGHINGS):  # an equation is off by Z times what its answer is off
+    for _ in range(n_weighings):  # an equation is off by Z times what its answer is off
         found = _solved(design / total[:, None], shown, scores - level, total)
         if found is None:
             return None
@@ -82,19 +80,13 @@ def _left(design: FloatArray, shown: FloatArray, scores: FloatArray) -> FloatArr
     return np.vstack([part - basis @ (basis.T @ part) for part in parts])
 
 
-def _depend(left: FloatArray) -> bool:
-    triangle = np.asarray(np.linalg.qr(left, mode="r"))
-    lengths = np.linalg.norm(triangle, axis=0)
-    return bool((np.abs(triangle.diagonal()) <= HOPELESS * lengths.max()).any())
-
-
 def _solved(
     design: FloatArray, shown: FloatArray, scores: FloatArray, total: FloatArray
 ) -> tuple[FloatArray, FloatArray] | None:
     """Weights (k,), the middle one 1, and effects; None: not one vector, or not all positive."""
-    left = _left(design, shown, scores / total[:, None])
+    left = np.linalg.qr(_left(design, shown, scores / total[:, None]), mode="r")
     _, sizes, turned = np.linalg.svd(left, full_matrices=False)
-    if len(sizes) < max(2, left.shape[1]) or sizes[-2] <= UNIQUE * sizes[0]:
+    if len(sizes) < max(2, left.shape[1]) or sizes[-2] <= ROUNDING * sizes[0]:
         return None
     middle = float(np.median(turned[-1]))
     weights = turned[-1] * np.sign(middle)
