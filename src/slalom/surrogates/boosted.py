@@ -19,15 +19,15 @@ over the sizes s that the leaf admits; the units it does not ask about share the
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import cache, lru_cache, reduce
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
 from slalom.document import BoolArray, FloatArray, IntArray
-from slalom.errors import MissingExtraError
+from slalom.errors import needing
 from slalom.schema import check_below
 from slalom.surrogates.base import Fit, Observations
 from slalom.surrogates.quality import fit_with_residuals, out_of_fold
@@ -52,7 +52,7 @@ class Forest:
 
     def predict(self, counts: FloatArray) -> FloatArray:
         """(k, n_features) → (k,)."""
-        columns = np.hstack([counts, counts.sum(axis=1, keepdims=True)])
+        columns = _with_sizes(counts)
         blocks = np.array_split(columns, 1 + len(columns) // 4096)  # trees × rows fill the memory
         return np.concatenate([self._predict(block) for block in blocks])
 
@@ -139,8 +139,9 @@ def _conditions(
 ) -> tuple[Condition, ...] | None:
     """What leads from the root to a node, by feature; None: no part of this text can."""
     bounds: dict[int, tuple[int, int]] = {}
-    for parent, is_right in _way_up(node):
-        feature, level = splits[parent], at_least[parent]
+    while node:
+        is_right, node = node % 2 == 0, (node - 1) // 2
+        feature, level = splits[node], at_least[node]
         low, high = bounds.get(feature, (0, most[feature]))
         bounds[feature] = (max(low, level), high) if is_right else (low, min(high, level - 1))
         if bounds[feature][0] > bounds[feature][1]:
@@ -150,13 +151,6 @@ def _conditions(
         for feature, (low, high) in sorted(bounds.items())
         if low > 0 or high < most[feature]
     )
-
-
-def _way_up(node: int) -> Iterator[tuple[int, bool]]:
-    while node:
-        parent = (node - 1) // 2
-        yield parent, node == 2 * parent + 2
-        node = parent
 
 
 def _shares(n_units: int, sizes: tuple[int, int], conditions: tuple[Condition, ...]) -> list[float]:
@@ -174,12 +168,13 @@ def _shares(n_units: int, sizes: tuple[int, int], conditions: tuple[Condition, .
 def _weights(conditions: tuple[Condition, ...]) -> FloatArray:
     """(n_conditions + 1, 3 (n' + 1)) what the shares are of A, B and what falls to the rest."""
     ways = [_ways(*condition) for condition in conditions]
-    together = _product(ways)  # W
+    together = reduce(np.convolve, ways, np.ones(1))  # W
     weights = np.zeros((len(conditions) + 1, 3, len(together)))
     weights[-1, 2] = together
     for place, (times, _, _) in enumerate(conditions):
         counted = ways[place] * np.arange(times + 1)
-        present = _product([*ways[:place], counted, *ways[place + 1 :]])  # W_j
+        others = [*ways[:place], counted, *ways[place + 1 :]]
+        present = reduce(np.convolve, others, np.ones(1))  # W_j
         weights[place, 0], weights[place, 1] = present / times, present / times - together
     return weights.reshape(len(weights), -1)
 
@@ -216,13 +211,6 @@ def _ways(times: int, low: int, high: int) -> FloatArray:
     """C(times, x) where low ≤ x ≤ high: in how many ways a feature occurs as often as asked."""
     numbers = np.arange(times + 1)
     return np.where((numbers >= low) & (numbers <= high), np.exp(_log_choose(times)), 0.0)
-
-
-def _product(polynomials: list[FloatArray]) -> FloatArray:
-    found = np.ones(1)
-    for polynomial in polynomials:
-        found = np.convolve(found, polynomial)
-    return found
 
 
 FITTED_EMPTY = "the classifier cannot read an empty text: its score is predicted by the trees"
@@ -271,17 +259,12 @@ class BoostedSurrogate:
 
     def train(self, counts: FloatArray, scores: FloatArray, weights: FloatArray) -> Any:
         """LightGBM's own object."""
-        lightgbm, parameters = _lightgbm(), _parameters(len(scores))
+        with needing("lightgbm", "trees"):
+            import lightgbm
+
+        parameters = _parameters(len(scores))
         rows = lightgbm.Dataset(_with_sizes(counts), scores, weight=weights, params=parameters)
         return lightgbm.train(parameters, rows, self.n_trees, keep_training_booster=True)
-
-
-def _lightgbm() -> Any:
-    try:
-        import lightgbm
-    except ImportError as problem:
-        raise MissingExtraError("lightgbm", "trees") from problem
-    return lightgbm
 
 
 def _parameters(n_rows: int) -> dict[str, Any]:

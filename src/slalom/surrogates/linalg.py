@@ -6,7 +6,7 @@ products of a few hundred rows: spread over all cores each waits for its threads
 computes; on 16 cores a 500-query fit took 4.2 s instead of 0.2 s.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -82,11 +82,6 @@ def legendre(n_nodes: int) -> tuple[FloatArray, FloatArray]:
 def diagonal_of(matrix: FloatArray) -> FloatArray:
     """The diagonal of a square matrix as a view, to be written to."""
     return matrix.reshape(-1)[:: len(matrix) + 1]
-
-
-def stacked(parts: Sequence[FloatArray]) -> FloatArray:
-    """(n_columns, …); most fits have one column, of which nothing is copied."""
-    return parts[0][None] if len(parts) == 1 else np.stack(parts)
 
 
 @cache

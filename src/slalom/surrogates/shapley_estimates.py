@@ -43,18 +43,19 @@ class ShapleyRegression:
         if not has_empty:
             design = np.hstack([design, np.ones((len(design), 1))])
             constraint = np.append(document_counts, 1.0)
-        found = _constrained(design, columns[used] - empty, share, (constraint, full - empty))
-        quality = loo_quality(
-            found.residuals, columns[used], weights=share, n_parameters=len(constraint) - 1
+        found, residuals, errors = _constrained(
+            design, columns[used] - empty, share, (constraint, full - empty)
         )
-        shape = (len(document_counts), *scores.shape[1:])
-        coefficients = found.coefficients[: len(document_counts)].reshape(shape)
-        intercept = empty if has_empty else found.coefficients[-1]
-        exact = has_empty and len(counts) == 2 ** min(
-            len(document_counts), 62
-        )  # nothing left to draw
-        errors = np.zeros(shape) if exact else found.errors[: len(document_counts)].reshape(shape)
-        known = has_empty or len(document_counts) > 1
+        n_units = len(document_counts)
+        quality = loo_quality(
+            residuals, columns[used], weights=share, n_parameters=len(constraint) - 1
+        )
+        shape = (n_units, *scores.shape[1:])
+        coefficients = found[:n_units].reshape(shape)
+        intercept = empty if has_empty else found[-1]
+        exact = has_empty and len(counts) == 2 ** min(n_units, 62)  # nothing left to draw
+        errors = np.zeros(shape) if exact else errors[:n_units].reshape(shape)
+        known = has_empty or n_units > 1
         notes = () if has_empty else (FITTED_EMPTY,)
         if quality.r2 is None and not exact:
             notes = (*notes, no_quality_reason(counts[used], columns[used], document_counts))
@@ -63,7 +64,7 @@ class ShapleyRegression:
             {"score": coefficients},
             {} if quality.r2 is None and not exact else {"score": errors},
             quality,
-            identified=np.full(len(document_counts), known),
+            identified=np.full(n_units, known),
             notes=notes,
             exact=exact,
         )
@@ -84,20 +85,14 @@ def shapley_of_all(present: BoolArray, scores: FloatArray) -> FloatArray:
     return np.array(shares)
 
 
-@dataclass(frozen=True, eq=False)
-class _Constrained:
-    coefficients: FloatArray  # (m, n_classes)
-    residuals: FloatArray  # (n, n_classes) leave-one-out
-    errors: FloatArray  # (m, n_classes)
-
-
 def _constrained(
     design: FloatArray,
     scores: FloatArray,
     weights: FloatArray,
     constraint: tuple[FloatArray, FloatArray],
-) -> _Constrained:
-    """Least squares on the plane uᵀφ = Δ."""
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Least squares on the plane uᵀφ = Δ: φ (m, n_classes), its leave-one-out residuals
+    (n, n_classes) and its errors (m, n_classes)."""
     plane, amount = constraint
     if len(weights):
         weights = weights / weights.mean()
@@ -112,7 +107,7 @@ def _constrained(
     leverage = weights * ((design @ inside) * design).sum(axis=1)
     residuals = left_out(scores - design @ coefficients, leverage)
     errors = standard_errors(design * weights[:, None], residuals, inside)
-    return _Constrained(coefficients, residuals, errors)
+    return coefficients, residuals, errors
 
 
 @dataclass(frozen=True)

@@ -84,7 +84,7 @@ def _solved(
     design: FloatArray, shown: FloatArray, scores: FloatArray, total: FloatArray
 ) -> tuple[FloatArray, FloatArray] | None:
     """Weights (k,), the middle one 1, and effects; None: not one vector, or not all positive."""
-    left = np.linalg.qr(_left(design, shown, scores / total[:, None]), mode="r")
+    left = np.asarray(np.linalg.qr(_left(design, shown, scores / total[:, None]), mode="r"))
     _, sizes, turned = np.linalg.svd(left, full_matrices=False)
     if len(sizes) < max(2, left.shape[1]) or sizes[-2] <= ROUNDING * sizes[0]:
         return None
