@@ -133,15 +133,14 @@ def explain_many(
     `on_error="keep"` puts the error in the place of a text that cannot be explained. `progress`
     is True for a bar where a person is watching, or a function as for `explain`.
     """
-    keep = _keeps(on_error)
     wrapped = with_absent(as_classifier(classifier, labels), absent)
     explainer, units = by_phrases(with_max_error(method, max_error), units, too_long)
-    request = Request(target, n_queries, seed, repeats)
-    order = _checked(wrapped, explainer, request, keep_errors=keep)
-    split = Splitting(wrapped, units, too_long, partial(workers_pay, wrapped, order))
-    documents = list(_documents(split, texts, keep=keep))
+    order = _checked(wrapped, explainer, Request(target, n_queries, seed, repeats), on_error)
+    documents = list(_documents(wrapped, order, texts, units, too_long))
     _warn_of_long_fits(documents, order)
-    in_turn = _longest_first(documents) if runs_elsewhere(wrapped) else range(len(documents))
+    in_turn = list(range(len(documents)))
+    if runs_elsewhere(wrapped):  # what takes long to fit first: nobody waits for it at the end
+        in_turn.sort(key=lambda number: -_n_features(documents[number]))
     found: list[Result] = []
     with _meter(progress, documents, order) as meter:
         ordered = [documents[number] for number in in_turn]
@@ -155,12 +154,11 @@ def explain_many(
                 "explain_each hands each over as it is finished"
             )
             raise
-    results = [result for _, result in sorted(zip(in_turn, found, strict=True), key=itemgetter(0))]
     poor = PoorFits()
-    for result in results:
+    for result in found:
         poor.add(result)
     poor.warn()
-    return results
+    return [result for _, result in sorted(zip(in_turn, found, strict=True), key=itemgetter(0))]
 
 
 def explain_each(
@@ -183,13 +181,10 @@ def explain_each(
 
     `texts` may be an endless iterator; with `progress` all texts are read first, to count them.
     """
-    keep = _keeps(on_error)
     wrapped = with_absent(as_classifier(classifier, labels), absent)
     explainer, units = by_phrases(with_max_error(method, max_error), units, too_long)
-    request = Request(target, n_queries, seed, repeats)
-    order = _checked(wrapped, explainer, request, keep_errors=keep)
-    split = Splitting(wrapped, units, too_long, partial(workers_pay, wrapped, order))
-    return _each(wrapped, order, _documents(split, texts, keep=keep), progress)
+    order = _checked(wrapped, explainer, Request(target, n_queries, seed, repeats), on_error)
+    return _each(wrapped, order, _documents(wrapped, order, texts, units, too_long), progress)
 
 
 def method_named(method: str | Explainer) -> Explainer:
@@ -245,9 +240,11 @@ def checked_repeats(repeats: int, explainer: Explainer) -> int:
 
 
 def _checked(
-    classifier: Classifier, explainer: Explainer, wanted: Request, *, keep_errors: bool = False
+    classifier: Classifier, explainer: Explainer, wanted: Request, on_error: str = "raise"
 ) -> Order:
     """What is wanted of the classifier; wrong arguments raise before anything is asked."""
+    if on_error not in ON_ERROR:
+        raise UnknownNameError("on_error", on_error, ON_ERROR)
     target, n_queries = wanted.target, wanted.n_queries
     allowed = None if n_queries is None else checked_whole("n_queries", n_queries, 1)
     repeats = checked_repeats(wanted.repeats, explainer)
@@ -261,44 +258,36 @@ def _checked(
             target_of(target, labels, np.zeros(len(labels)))
         if isinstance(explainer, FromVocabulary):
             explainer.check(classifier.name, labels)
-    return Order(explainer, request, keep_errors)
+    return Order(explainer, request, keep_errors=on_error == "keep")
 
 
-def _keeps(on_error: str) -> bool:
-    if on_error not in ON_ERROR:
-        raise UnknownNameError("on_error", on_error, ON_ERROR)
-    return on_error == "keep"
-
-
-def _documents(split: Splitting, texts: Iterable[Text], *, keep: bool) -> Iterator[SplitText]:
+def _documents(
+    classifier: Classifier, order: Order, texts: Iterable[Text], units: Units, too_long: str
+) -> Iterator[SplitText]:
     checked_many(texts, "explain_many")
+    split = Splitting(classifier, units, too_long, partial(workers_pay, classifier, order))
     for number, found in enumerate(split.each(texts)):
         if isinstance(found, Document):
             yield found
             continue
         problem = InputError(f"text {number}: ", *found.args)
-        if not keep:
+        if not order.keep_errors:
             raise problem from found
         yield problem
 
 
-def _longest_first(documents: Sequence[SplitText]) -> list[int]:
-    """Numbers of the documents, those that take long to fit first: none of them is waited for alone
-    at the end."""
-    sizes = [one.n_features if isinstance(one, Document) else 0 for one in documents]
-    return sorted(range(len(documents)), key=lambda number: -sizes[number])
+def _n_features(document: SplitText) -> int:
+    return document.n_features if isinstance(document, Document) else 0
 
 
 @contextmanager
 def _meter(
-    progress: bool | Progress | None, documents: Sequence[SplitText], order: Order
+    progress: bool | Progress, documents: Sequence[SplitText], order: Order
 ) -> Iterator[Meter | None]:
     """For a progress function, for a bar if a person is watching, or None."""
     total = planned(order, documents)
-    if callable(progress):
-        yield Meter(progress, total)
-    elif not progress:
-        yield None
+    if not progress or callable(progress):
+        yield Meter(progress, total) if callable(progress) else None
     else:
         with bar(total, Wait("explaining", "queries", after="fitting")) as show:
             yield None if show is None else Meter(show, total)
@@ -307,9 +296,8 @@ def _meter(
 def _warn_of_long_fits(documents: Sequence[SplitText], order: Order) -> None:
     """A fit of SLALOM costs rows × features²: a long one is announced before anything is asked."""
     explainer, request = order.explainer, order.request
-    if not isinstance(explainer, SurrogateExplainer):
-        return
-    if not isinstance(explainer.surrogate, SlalomSurrogate):
+    surrogate = explainer.surrogate if isinstance(explainer, SurrogateExplainer) else None
+    if not isinstance(surrogate, SlalomSurrogate):
         return
     readable = [document for document in documents if isinstance(document, Document)]
     costs = [request.planned(explainer, d) * d.n_features**2 for d in readable]
@@ -353,35 +341,21 @@ class PoorFits:
 
     def warn(self) -> None:
         """At most once per cause, on the line that called the caller."""
-        for message in (self._unread(), self._poor()):
-            if message:
-                warnings.warn(message, SlalomWarning, stacklevel=3)
-
-    def _unread(self) -> str:
-        if not self.n_unread:
-            return ""
-        what = (
-            "most of the text is unknown to the tokenizer: the classifier cannot have read it"
-            if self.n_explanations == 1
-            else f"texts mostly unknown to the tokenizer: {self.n_unread} of "
-            f"{self.n_explanations}; the classifier cannot have read them"
-        )
-        return f"{what}, whatever the fit says"
-
-    def _poor(self) -> str:
-        if not self.n_poor:
-            return ""
-        is_poor = self.lowest_r2 < FAIR_TRUST
-        how = (
-            "poorly"
-            if is_poor
-            else "perhaps less well than R² suggests, as it rests on few queries"
-        )
-        r2 = f"held-out R² {self.lowest_r2:.2f}"
-        what = (
-            f"the explanation describes the classifier {how} ({r2}): treat it"
-            if self.n_explanations == 1
-            else f"{self.n_poor} of {self.n_explanations} explanations describe the classifier "
-            f"{how} (lowest {r2}): treat them"
-        )
-        return f"{what} with caution; more queries or another method may help"
+        one, messages = self.n_explanations == 1, []
+        if self.n_unread:
+            many = (
+                f"texts mostly unknown to the tokenizer: {self.n_unread} of {self.n_explanations}"
+            )
+            what = "most of the text is unknown to the tokenizer" if one else many
+            unread = f"the classifier cannot have read {'it' if one else 'them'}"
+            messages.append(f"{what}; {unread}, whatever the fit says")
+        if self.n_poor:
+            doubt = "perhaps less well than R² suggests, as it rests on few queries"
+            how = "poorly" if self.lowest_r2 < FAIR_TRUST else doubt
+            r2 = f"{'' if one else 'lowest '}held-out R² {self.lowest_r2:.2f}"
+            many = f"{self.n_poor} of {self.n_explanations} explanations describe"
+            what = f"{'the explanation describes' if one else many} the classifier {how} ({r2})"
+            caution = f"treat {'it' if one else 'them'} with caution"
+            messages.append(f"{what}: {caution}; more queries or another method may help")
+        for message in messages:
+            warnings.warn(message, SlalomWarning, stacklevel=3)
