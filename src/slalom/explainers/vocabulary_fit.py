@@ -31,7 +31,7 @@ from slalom.surrogates.base import UNKNOWN, HeldOutQuality
 from slalom.surrogates.quality import held_out_quality
 from slalom.surrogates.rows import SPARSE_BELOW, Cells, Rows
 from slalom.surrogates.slalom.model import Anchor
-from slalom.surrogates.slalom.newton import Place, Problem, attention_of, descend
+from slalom.surrogates.slalom.newton import Point, Problem, attention_of, descend
 from slalom.surrogates.slalom.recovery import recovered
 from slalom.surrogates.slalom.two_scores import description, grouped_errors, range_of
 
@@ -109,7 +109,7 @@ class Fitted:
 
     values: FloatArray  # (k,)
     importances: FloatArray  # (k,)
-    described: tuple[Problem, Place] | None  # None: the answers are exactly these
+    described: tuple[Problem, Point] | None  # None: the answers are exactly these
 
     def predict(self, rows: Rows) -> FloatArray:
         return attention_of(rows, self.importances).apply(self.values)
@@ -144,8 +144,8 @@ class CorpusAnswers:
             return exact
         values = range_of(scores, sizes <= 1)
         problem = description(rows, scores, np.ones(len(scores)), values, empty)
-        place = descend(problem, problem.start(), tolerance=1e-5)
-        return Fitted(place.values[:, 0], place.importances, (problem, place))
+        point = descend(problem, problem.start(), tolerance=1e-5)
+        return Fitted(point.values[:, 0], point.importances, (problem, point))
 
     def rows(self, columns: Mapping[Hashable, int], used: NDArray[np.bool_]) -> Rows:
         """Counts over the columns, then over all other tokens together, then the anchor."""

@@ -50,15 +50,15 @@ KINDS = {
 }
 
 
-def shifted(problem, place, flat):
+def shifted(problem, point, flat):
     """The objective with all parameters moved: u and e class by class, then s."""
-    k, q = len(place.bent), len(place.effects)
+    k, q = len(point.latent), len(point.effects)
     linear, importances = flat[: 2 * (k + q)].reshape(2, k + q).T, flat[2 * (k + q) :]
-    bent = linear[:k].copy()
+    latent = linear[:k].copy()
     if problem.pinned:
-        bent[-1] = 0.0
+        latent[-1] = 0.0
     return problem.at(
-        place.bent + bent, place.effects + linear[k:], place.importances + importances
+        point.latent + latent, point.effects + linear[k:], point.importances + importances
     ).objective
 
 
@@ -66,13 +66,16 @@ def shifted(problem, place, flat):
 def test_slopes_and_second_derivatives_are_those_of_the_objective(problem):
     rng = np.random.default_rng(1)
     start = problem.start()
-    bent, importances = 0.5 * rng.normal(size=start.bent.shape), rng.normal(size=len(start.bent))
-    if problem.pinned:
-        bent[-1] = 0.0
-    place = problem.at(
-        start.bent + bent, rng.normal(size=start.effects.shape), start.importances + importances
+    latent, importances = (
+        0.5 * rng.normal(size=start.latent.shape),
+        rng.normal(size=len(start.latent)),
     )
-    system = system_at(problem, place, full=True)
+    if problem.pinned:
+        latent[-1] = 0.0
+    point = problem.at(
+        start.latent + latent, rng.normal(size=start.effects.shape), start.importances + importances
+    )
+    system = system_at(problem, point, full=True)
     m, width = problem.n_features, len(system.downhill[0])
     size = 2 * width + len(system.pull)
     gradient = np.append(system.downhill.ravel(), system.pull)
@@ -87,7 +90,7 @@ def test_slopes_and_second_derivatives_are_those_of_the_objective(problem):
         if problem.pinned:
             way[[m, width + m]] = 0.0
         way[2 * width :][:m] -= way[2 * width :][:m].mean()  # only differences matter
-        up, here, down = (shifted(problem, place, h * way) for h in (1e-4, 0.0, -1e-4))
+        up, here, down = (shifted(problem, point, h * way) for h in (1e-4, 0.0, -1e-4))
         assert -2 * gradient @ way == pytest.approx((up - down) / 2e-4, rel=1e-5)
         assert 2 * way @ hessian @ way == pytest.approx((up - 2 * here + down) / 1e-8, rel=1e-3)
 
@@ -97,10 +100,10 @@ def test_any_start_leads_to_the_same_optimum(problem):
     rng = np.random.default_rng(2)
     first = descend(problem, problem.start(), 1e-13)
     for _ in range(3):
-        bent = problem.centre + 0.3 * rng.normal(size=problem.centre.shape)
+        latent = problem.centre + 0.3 * rng.normal(size=problem.centre.shape)
         if problem.pinned:
-            bent[-1] = problem.centre[-1]
-        begun = problem.at(bent, first.effects + 1, 0.5 * rng.normal(size=len(bent)))
+            latent[-1] = problem.centre[-1]
+        begun = problem.at(latent, first.effects + 1, 0.5 * rng.normal(size=len(latent)))
         found = descend(problem, begun, 1e-13)
         assert found.objective == pytest.approx(first.objective, rel=1e-9)
         np.testing.assert_allclose(found.importances, first.importances, atol=1e-4)
@@ -109,37 +112,37 @@ def test_any_start_leads_to_the_same_optimum(problem):
 def test_no_parameter_moves_further_than_the_bound_in_one_step():
     problem = KINDS["free"]
     problem = replace(problem, scores=100 * problem.scores)
-    place = problem.start()
-    moved, _ = _moved(problem, place, system_at(problem, place, full=False), 1e-3)
-    assert np.abs(moved.bent - place.bent).max() == STEP_BOUND
+    point = problem.start()
+    moved, _ = _moved(problem, point, system_at(problem, point, full=False), 1e-3)
+    assert np.abs(moved.latent - point.latent).max() == STEP_BOUND
 
 
 @pytest.mark.parametrize("problem", KINDS.values(), ids=KINDS)
 def test_leave_one_out_is_what_leaving_one_out_gives(problem):
-    place = descend(problem, problem.start(), 1e-12)
-    quick = left_out(problem, place, gauss_newton(problem, place))
+    point = descend(problem, problem.start(), 1e-12)
+    quick = left_out(problem, point, gauss_newton(problem, point))
     slow = np.empty_like(quick)
     for row in range(len(quick)):
         kept = np.arange(len(quick)) != row
         some = replace(problem.rows(kept), weights=problem.weights[kept])
-        there = descend(some, some.at(place.bent, place.effects, place.importances), 1e-12)
-        slow[row] = problem.at(there.bent, there.effects, there.importances).residuals[row]
+        there = descend(some, some.at(point.latent, point.effects, point.importances), 1e-12)
+        slow[row] = problem.at(there.latent, there.effects, there.importances).residuals[row]
     assert np.corrcoef(quick.ravel(), slow.ravel())[0, 1] > 0.99
     assert np.mean(quick**2) == pytest.approx(np.mean(slow**2), rel=0.1)
 
 
 def test_a_row_that_is_missed_by_more_moves_the_optimum_as_told():
     problem = problem_of(BOUNDED, noise=0.02)
-    place = descend(problem, problem.start(), 1e-14)
+    point = descend(problem, problem.start(), 1e-14)
     size = 1e-4 * np.ones_like(problem.scores)
-    factors = system_at(problem, place, full=True).factored(0.0)
-    moves = moves_of(problem, place, factors, size)
+    factors = system_at(problem, point, full=True).factored(0.0)
+    moves = moves_of(problem, point, factors, size)
     scores = problem.scores.copy()
     scores[7] += 1e-4
     other = replace(problem, scores=scores)
-    there = descend(other, other.at(place.bent, place.effects, place.importances), 1e-16)
-    np.testing.assert_allclose(there.values - place.values, moves.values[:, :, 7].T, atol=2e-7)
-    shift = there.importances - place.importances
+    there = descend(other, other.at(point.latent, point.effects, point.importances), 1e-16)
+    np.testing.assert_allclose(there.values - point.values, moves.values[:, :, 7].T, atol=2e-7)
+    shift = there.importances - point.importances
     np.testing.assert_allclose(shift, moves.importances[:, 7], atol=2e-7)
 
 

@@ -31,7 +31,7 @@ from slalom.surrogates.rows import Rows
 from slalom.surrogates.slalom.model import LengthCurve, Prior, SlalomModel, knots_of, ramps
 from slalom.surrogates.slalom.newton import (
     Free,
-    Place,
+    Point,
     Problem,
     Ridges,
     attention_of,
@@ -53,7 +53,7 @@ N_FOLDS, N_FOLDS_OF_FEW = 4, 8
 FEW = 600  # rows at most: a fit without a quarter of them would be too poor to judge by
 FEW_ROWS = 120  # at most: what is built on the fit is held out by folds of all of it
 
-Optimizer = Callable[[Problem], tuple[Problem, Place]]
+Optimizer = Callable[[Problem], tuple[Problem, Point]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,7 +198,7 @@ class PlainSlalom:
         centre = np.tile(np.average(columns, axis=0, weights=frame.weights), (k, 1))
         none = Ridges(np.zeros(k), np.zeros(k), np.zeros(0))
         fixed = np.zeros((len(counts), 0))
-        problem, place = self.optimizer(
+        problem, point = self.optimizer(
             Problem(
                 rows,
                 columns,
@@ -211,12 +211,12 @@ class PlainSlalom:
                 anchored=False,
             )
         )
-        factors = gauss_newton(problem, place)
-        left = left_out(problem, place, factors)
+        factors = gauss_newton(problem, point)
+        left = left_out(problem, point, factors)
         quality = _quality(frame, frame.classes(columns - left), 2 * k - 1)
-        model = _model(frame, place)
+        model = _model(frame, point)
         open_share = np.sqrt(unasked(counts, observed.document_counts))
-        moves = moves_of(problem, place, factors, left * open_share[:, None])
+        moves = moves_of(problem, point, factors, left * open_share[:, None])
         moves = moves.of_classes(frame.contrasts * frame.unit)
         held_out = model.predict(observed.counts).reshape(len(used), -1)
         held_out[used] = frame.classes(columns - left)
@@ -252,31 +252,31 @@ class Folded:
     """
 
     frame: FittedRows
-    place: Place
+    point: Point
     folds: IntArray  # (n,) of each row; −1: never left out
-    without: tuple[Place, ...]
+    without: tuple[Point, ...]
     held_out: FloatArray  # (n, n_columns)
 
     @classmethod
     def of(cls, frame: FittedRows, problem: Problem, most: float = np.inf) -> "Folded":
         """`most` is how much it may miss to be of interest: beyond that it counts as infinite."""
-        place = descend(problem, problem.start())
+        point = descend(problem, problem.start())
         folds, n_inner = np.full(len(frame.inner), -1, np.int32), int(frame.inner.sum())
         folds[frame.inner] = np.arange(n_inner) % (N_FOLDS if n_inner > FEW else N_FOLDS_OF_FEW)
-        held_out, without = problem.scores - place.residuals, []
-        missed = _squares(problem, place.residuals)
+        held_out, without = problem.scores - point.residuals, []
+        missed = _squares(problem, point.residuals)
         for fold in range(int(folds.max(initial=-1)) + 1):
             if missed > most:
                 held_out[:] = np.inf
                 break
             some = problem.rows(folds != fold)
-            begun = some.at(place.bent, place.effects, place.importances)
+            begun = some.at(point.latent, point.effects, point.importances)
             there = descend(some, begun, tolerance=1e-4)
-            said = problem.at(there.bent, there.effects, there.importances)
+            said = problem.at(there.latent, there.effects, there.importances)
             held_out[folds == fold] = (problem.scores - said.residuals)[folds == fold]
             missed = _squares(problem, problem.scores - held_out)
             without.append(there)
-        return cls(frame, place, folds, tuple(without), held_out)
+        return cls(frame, point, folds, tuple(without), held_out)
 
     @property
     def can_be_compared(self) -> bool:
@@ -290,7 +290,7 @@ class Folded:
 
     def fit(self) -> Fit:
         frame = self.frame
-        model, m = _model(frame, self.place), len(self.place.importances)
+        model, m = _model(frame, self.point), len(self.point.importances)
         by_folds = frame.classes(self.held_out)
         held_out = model.predict(frame.observed.counts).reshape(len(frame.used), -1)
         held_out[frame.used] = by_folds
@@ -300,7 +300,7 @@ class Folded:
         return replace(
             found,
             folds=frame.of_queries(self.folds),
-            without=tuple(_model(frame, place) for place in few),
+            without=tuple(_model(frame, point) for point in few),
             length_errors=self._length_errors(model),
         )
 
@@ -309,7 +309,7 @@ class Folded:
         if model.length is None or len(self.without) < 2:
             return None
         sizes, n = np.arange(self.frame.n_units + 1.0), len(self.without)
-        curves = [_model(self.frame, place).length for place in self.without]
+        curves = [_model(self.frame, point).length for point in self.without]
         drawn = np.stack([curve(sizes) for curve in curves if curve is not None])
         return np.asarray(np.sqrt((n - 1) * drawn.var(axis=0)))
 
@@ -384,11 +384,11 @@ def _variance(columns: FloatArray, weights: FloatArray) -> float:
     return float((shares @ columns**2 - (shares @ columns) ** 2).sum())
 
 
-def _model(frame: FittedRows, place: Place) -> SlalomModel:
-    model = frame.model(frame.classes(place.values), place.importances)
-    if not place.effects.size:
+def _model(frame: FittedRows, point: Point) -> SlalomModel:
+    model = frame.model(frame.classes(point.values), point.importances)
+    if not point.effects.size:
         return model
-    heights = frame.classes(place.effects).cumsum(axis=0)
+    heights = frame.classes(point.effects).cumsum(axis=0)
     one = frame.observed.scores.ndim == 1
     curve = LengthCurve(knots_of(frame.n_units), heights[:, 0] if one else heights)
     return replace(model, length=curve)

@@ -35,25 +35,25 @@ CENTRED = 0.9  # |tanh u| that a prior mean may have at most
 class Values(Protocol):
     """From parameters to values, elementwise; (k, n_classes)."""
 
-    def of(self, bent: FloatArray) -> FloatArray: ...
+    def of(self, latent: FloatArray) -> FloatArray: ...
 
-    def slopes(self, bent: FloatArray) -> FloatArray: ...
+    def slopes(self, latent: FloatArray) -> FloatArray: ...
 
-    def curvatures(self, bent: FloatArray) -> FloatArray: ...
+    def curvatures(self, latent: FloatArray) -> FloatArray: ...
 
 
 @dataclass(frozen=True)
 class Free:
     """Values may be anything."""
 
-    def of(self, bent: FloatArray) -> FloatArray:
-        return bent
+    def of(self, latent: FloatArray) -> FloatArray:
+        return latent
 
-    def slopes(self, bent: FloatArray) -> FloatArray:
-        return np.ones_like(bent)
+    def slopes(self, latent: FloatArray) -> FloatArray:
+        return np.ones_like(latent)
 
-    def curvatures(self, bent: FloatArray) -> FloatArray:
-        return np.zeros_like(bent)
+    def curvatures(self, latent: FloatArray) -> FloatArray:
+        return np.zeros_like(latent)
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,16 +63,16 @@ class Bounded:
     middle: FloatArray  # (n_classes,)
     reach: FloatArray  # (n_classes,)
 
-    def of(self, bent: FloatArray) -> FloatArray:
-        return np.asarray(self.middle + self.reach * np.tanh(bent))
+    def of(self, latent: FloatArray) -> FloatArray:
+        return np.asarray(self.middle + self.reach * np.tanh(latent))
 
-    def slopes(self, bent: FloatArray) -> FloatArray:
-        return np.asarray(self.reach / np.cosh(bent) ** 2)
+    def slopes(self, latent: FloatArray) -> FloatArray:
+        return np.asarray(self.reach / np.cosh(latent) ** 2)
 
-    def curvatures(self, bent: FloatArray) -> FloatArray:
-        return np.asarray(-2.0 * np.tanh(bent) * self.slopes(bent))
+    def curvatures(self, latent: FloatArray) -> FloatArray:
+        return np.asarray(-2.0 * np.tanh(latent) * self.slopes(latent))
 
-    def bent(self, values: FloatArray) -> FloatArray:
+    def latent(self, values: FloatArray) -> FloatArray:
         """The inverse of `of`."""
         return np.asarray(np.arctanh(((values - self.middle) / self.reach).clip(-CENTRED, CENTRED)))
 
@@ -107,32 +107,34 @@ class Problem:
     def fixed_gram(self) -> FloatArray:
         return np.asarray((self.fixed.T * self.weights) @ self.fixed)
 
-    def slopes(self, place: "Place") -> FloatArray:
+    def slopes(self, point: "Point") -> FloatArray:
         """(k, n_classes) of values by u."""
-        slopes = self.values.slopes(place.bent)
+        slopes = self.values.slopes(point.latent)
         if self.pinned:
             slopes[-1] = 0.0
         return slopes
 
-    def start(self) -> "Place":
+    def start(self) -> "Point":
         """Where the ridges pull to."""
         effects = np.zeros((self.fixed.shape[1], self.scores.shape[1]))
         return self.at(self.centre, effects, self.prior_importances)
 
-    def at(self, bent: FloatArray, effects: FloatArray, importances: FloatArray) -> "Place":
+    def at(self, latent: FloatArray, effects: FloatArray, importances: FloatArray) -> "Point":
         importances = importances - importances[: self.n_features].mean()
-        attention, values = attention_of(self.counts, importances), self.values.of(bent)
+        attention, values = attention_of(self.counts, importances), self.values.of(latent)
         attended, ridges = attention.apply(values), self.ridges
         residuals = self.scores - attended
         if effects.size:
             residuals -= self.fixed @ effects
         objective = (
             float(self.weights @ (residuals**2).sum(axis=1))
-            + float(ridges.values @ ((bent - self.centre) ** 2).sum(axis=1))
+            + float(ridges.values @ ((latent - self.centre) ** 2).sum(axis=1))
             + float(ridges.importances @ (importances - self.prior_importances) ** 2)
             + float(ridges.fixed @ (effects**2).sum(axis=1))
         )
-        return Place(bent, effects, importances, values, attention, attended, residuals, objective)
+        return Point(
+            latent, effects, importances, values, attention, attended, residuals, objective
+        )
 
     def rows(self, kept: BoolArray) -> "Problem":
         """The same of some rows, which weigh together what all do."""
@@ -147,10 +149,10 @@ class Problem:
 
 
 @dataclass(frozen=True, eq=False)
-class Place:
+class Point:
     """Parameters, and what they say of the rows."""
 
-    bent: FloatArray  # (k, n_classes) u
+    latent: FloatArray  # (k, n_classes) u
     effects: FloatArray  # (q, n_classes) e
     importances: FloatArray  # (k,) those of the words have mean 0
     values: FloatArray  # (k, n_classes)
@@ -218,21 +220,21 @@ def _raised(matrix: FloatArray, damping: float) -> FloatArray:
     return raised
 
 
-def system_at(problem: Problem, place: Place, *, full: bool) -> System:
+def system_at(problem: Problem, point: Point, *, full: bool) -> System:
     """Gauss–Newton's, or with `full` the true second derivatives."""
-    attention, ridges, fixed = place.attention, problem.ridges, problem.fixed
-    k, n_classes = place.values.shape
-    slopes = problem.slopes(place)
-    curvatures = problem.values.curvatures(place.bent) * (slopes != 0)
+    attention, ridges, fixed = point.attention, problem.ridges, problem.fixed
+    k, n_classes = point.values.shape
+    slopes = problem.slopes(point)
+    curvatures = problem.values.curvatures(point.latent) * (slopes != 0)
     gram = attention.gram(attention.times(problem.weights, 1.0))
     with_fixed = attention.apply_transposed(problem.weights[:, None] * fixed)  # (k, q)
     linear = np.append(ridges.values, ridges.fixed)
     own, crossed, downhill = [], [], np.empty((n_classes, len(linear)))
     shared, pull = np.zeros((k, k)), np.zeros(k)
     for c in range(n_classes):
-        level = place.values[:, c].mean()  # of which importances know nothing
-        values, attended = place.values[:, c] - level, place.attended[:, c] - level
-        left = problem.weights * place.residuals[:, c]
+        level = point.values[:, c].mean()  # of which importances know nothing
+        values, attended = point.values[:, c] - level, point.attended[:, c] - level
+        left = problem.weights * point.residuals[:, c]
         once = problem.weights * attended
         by_fixed = with_fixed.T * values
         if fixed.size:
@@ -259,12 +261,12 @@ def system_at(problem: Problem, place: Place, *, full: bool) -> System:
         own.append(bend)
         crossed.append(np.vstack([slopes[:, c, None] * cross, by_fixed]))
         downhill[c, :k] = slopes[:, c] * by_value
-        downhill[c, :k] -= ridges.values * (place.bent - problem.centre)[:, c]
-        downhill[c, k:] = fixed.T @ left - ridges.fixed * place.effects[:, c]
+        downhill[c, :k] -= ridges.values * (point.latent - problem.centre)[:, c]
+        downhill[c, k:] = fixed.T @ left - ridges.fixed * point.effects[:, c]
         pull += by_importance
     m, pulled = (
         problem.n_features,
-        ridges.importances * (place.importances - problem.prior_importances),
+        ridges.importances * (point.importances - problem.prior_importances),
     )
     pull -= pulled
     pull[:m] += pulled.sum() / m
@@ -281,46 +283,46 @@ def _ridge_on_centred(ridge: FloatArray, n_features: int) -> FloatArray:
     return matrix
 
 
-def descend(problem: Problem, place: Place, tolerance: float = 1e-7, max_steps: int = 100) -> Place:
+def descend(problem: Problem, point: Point, tolerance: float = 1e-7, max_steps: int = 100) -> Point:
     """Damped steps, downhill only, until the objective falls by less than that share of itself."""
     damping, full = 1e-3, False
     for _ in range(max_steps):
-        system, enough = system_at(problem, place, full=full), tolerance * place.objective
-        moved, hoped = None, np.inf
-        while moved is None and hoped > enough and damping < 1e10:
-            moved, hoped = _moved(problem, place, system, damping)
+        system, enough = system_at(problem, point, full=full), tolerance * point.objective
+        moved, expected = None, np.inf
+        while moved is None and expected > enough and damping < 1e10:
+            moved, expected = _moved(problem, point, system, damping)
             damping = damping * 10 if moved is None else max(damping / 10, 1e-9)
         if moved is None:
             break
-        fall = place.objective - moved.objective
-        place = moved
+        fall = point.objective - moved.objective
+        point = moved
         if fall <= enough:
             break
-        full = full or fall <= NEAR * place.objective
-    return place
+        full = full or fall <= NEAR * point.objective
+    return point
 
 
 def _moved(
-    problem: Problem, place: Place, system: System, damping: float
-) -> tuple[Place | None, float]:
+    problem: Problem, point: Point, system: System, damping: float
+) -> tuple[Point | None, float]:
     """Where a step leads, and how far down it should; None: nowhere, or not down."""
     factors = system.factored(damping)
     if factors is None:
         return None, np.inf
     linear, importances = factors.solve(system.downhill[:, :, None], system.pull[:, None])
-    hoped = float(np.vdot(system.downhill, linear) + np.vdot(system.pull, importances))
-    k, linear = len(place.bent), linear[:, :, 0].T.clip(-STEP_BOUND, STEP_BOUND)
+    expected = float(np.vdot(system.downhill, linear) + np.vdot(system.pull, importances))
+    k, linear = len(point.latent), linear[:, :, 0].T.clip(-STEP_BOUND, STEP_BOUND)
     moved = problem.at(
-        place.bent + linear[:k],
-        place.effects + linear[k:],
-        place.importances + importances[:, 0].clip(-STEP_BOUND, STEP_BOUND),
+        point.latent + linear[:k],
+        point.effects + linear[k:],
+        point.importances + importances[:, 0].clip(-STEP_BOUND, STEP_BOUND),
     )
-    return (moved if moved.objective < place.objective else None), hoped
+    return (moved if moved.objective < point.objective else None), expected
 
 
-def gauss_newton(problem: Problem, place: Place) -> Factors:
+def gauss_newton(problem: Problem, point: Point) -> Factors:
     """Of sums of squares and ridges: positive, but for answers that overflow."""
-    factors = system_at(problem, place, full=False).factored(0.0)
+    factors = system_at(problem, point, full=False).factored(0.0)
     if factors is None:
         raise ClassifierError(
             "the answers are too large or too irregular to fit: look at the classifier's scores"

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from slalom.document import FloatArray
 from slalom.surrogates.linalg import inverse_of, solve_lower_transposed
-from slalom.surrogates.slalom.newton import Factors, Place, Problem, Ridges, descend, gauss_newton
+from slalom.surrogates.slalom.newton import Factors, Point, Problem, Ridges, descend, gauss_newton
 
 WEAKEST = 1e-11  # ridge
 UNSEEN = 10.0  # p
@@ -27,18 +27,18 @@ MIN_FREEDOM = 0.05  # of the rows
 
 def by_evidence(
     problem: Problem, *, n_rounds: int = 15, tolerance: float = 1e-13
-) -> tuple[Problem, Place]:
+) -> tuple[Problem, Point]:
     """The problem with its ridges, and its optimum.
 
     The number of rounds is fixed: a rule that ends them would hang on last digits.
     """
     problem = _with(problem, 1e-3, 1e-1)
-    place = problem.start()
+    point = problem.start()
     for _ in range(n_rounds):
-        place = descend(problem, place, tolerance, max_steps=2)
-        problem = _with(problem, *_evidence(problem, place))
-        place = problem.at(place.bent, place.effects, place.importances)
-    return problem, descend(problem, place, tolerance)
+        point = descend(problem, point, tolerance, max_steps=2)
+        problem = _with(problem, *_evidence(problem, point))
+        point = problem.at(point.latent, point.effects, point.importances)
+    return problem, descend(problem, point, tolerance)
 
 
 def _with(problem: Problem, value: float, importance: float) -> Problem:
@@ -48,19 +48,19 @@ def _with(problem: Problem, value: float, importance: float) -> Problem:
     )
 
 
-def _evidence(problem: Problem, place: Place) -> tuple[float, float]:
+def _evidence(problem: Problem, point: Point) -> tuple[float, float]:
     """What the evidence says of both ridges, where they are these."""
     n_columns, ridges = problem.scores.shape[1], problem.ridges
-    values, importances = _variances(gauss_newton(problem, place))
+    values, importances = _variances(gauss_newton(problem, point))
     spent_values = (1 - ridges.values[:, None] * values).clip(0, 1).sum()
     spent_importances = (1 - ridges.importances * importances).clip(0, 1).sum()
     size = problem.scores.size
     freedom = max(size - spent_values - spent_importances, MIN_FREEDOM * size)
-    noise = float(problem.weights @ (place.residuals**2).sum(axis=1)) / freedom
+    noise = float(problem.weights @ (point.residuals**2).sum(axis=1)) / freedom
     spread = float(((problem.scores - problem.centre[0]) ** 2).mean())
-    moved, unseen = float(((place.bent - problem.centre) ** 2).sum()), UNSEEN * n_columns
+    moved, unseen = float(((point.latent - problem.centre) ** 2).sum()), UNSEEN * n_columns
     of_values = (moved + unseen * spread) / (spent_values + unseen)
-    of_importances = (float(place.importances @ place.importances) + UNSEEN) / (
+    of_importances = (float(point.importances @ point.importances) + UNSEEN) / (
         spent_importances + UNSEEN
     )
     return _ratio(noise, of_values), _ratio(noise, of_importances)
@@ -94,7 +94,7 @@ class Adam:
     moments: bool = True
     seed: int = 0
 
-    def __call__(self, problem: Problem) -> tuple[Problem, Place]:
+    def __call__(self, problem: Problem) -> tuple[Problem, Point]:
         counts = problem.counts.dense()
         parameters = np.zeros((counts.shape[1], problem.scores.shape[1] + 1))  # importances last
         first, second = np.zeros_like(parameters), np.zeros_like(parameters)

@@ -41,7 +41,7 @@ from slalom.surrogates.slalom.model import Anchor, Prior, SlalomModel
 from slalom.surrogates.slalom.newton import (
     Bounded,
     Factors,
-    Place,
+    Point,
     Problem,
     Ridges,
     descend,
@@ -206,17 +206,17 @@ def _described(
     problem = description(shown, described.scores, described.weights, range_of(scores, ends), empty)
     if prior is not None:
         problem = _towards(problem, prior)
-    place = problem.start()
+    point = problem.start()
     if beyond is not None:  # most of the way on fewer rows
         near = problem.rows(np.arange(len(described.scores)) < len(rows.scores))
-        place = descend(near, near.start(), ROUGHLY)
-        place = problem.at(place.bent, place.effects, place.importances)
-    place = descend(problem, place, TOLERANCE)
-    moves, r2 = _judge(problem, place, rows, beyond)
+        point = descend(near, near.start(), ROUGHLY)
+        point = problem.at(point.latent, point.effects, point.importances)
+    point = descend(problem, point, TOLERANCE)
+    moves, r2 = _judge(problem, point, rows, beyond)
     if unasked(rows.counts, rows.document_counts).any():
         for other in _estimated_otherwise(problem, scores, ends, sizes):
-            moves = moves.beside(place, _optimum_near(problem, place, other))
-    return place.values, place.importances, moves, r2
+            moves = moves.beside(point, _optimum_near(problem, point, other))
+    return point.values, point.importances, moves, r2
 
 
 def _sums_to_zero(scores: FloatArray) -> bool:
@@ -249,7 +249,7 @@ def description(
         scores,
         np.zeros(len(scores)) if constant else shares / spread,
         values,
-        np.tile(values.bent(empty), (k, 1)),
+        np.tile(values.latent(empty), (k, 1)),
         np.append(np.zeros(m), ANCHOR_START),
         Ridges(
             np.full(k, VALUE_RIDGE / (m * n_classes)),
@@ -269,7 +269,7 @@ def _towards(problem: Problem, prior: Prior) -> Problem:
         return problem
     assert isinstance(problem.values, Bounded)
     centre, level = problem.centre.copy(), prior.importances[known].mean()
-    centre[:m][known] = problem.values.bent(prior.values[known].reshape(known.sum(), -1))
+    centre[:m][known] = problem.values.latent(prior.values[known].reshape(known.sum(), -1))
     prior_importances = np.append(
         np.where(known, prior.importances - level, 0.0), prior.anchor - level
     )
@@ -292,17 +292,17 @@ def _estimated_otherwise(
         error = (above - below) / 2 * (np.abs(here - bound) <= 1e-9 * values.reach)
         if error.any():
             moved = Bounded(values.middle + error / 2, values.reach + sign * REACH * error / 2)
-            yield replace(problem, values=moved, centre=moved.bent(values.of(problem.centre)))
+            yield replace(problem, values=moved, centre=moved.latent(values.of(problem.centre)))
     if (sizes > 0).all():
         said = _of_shortest(drawn, sizes[~ends])
         error = said.std(axis=0) / np.sqrt(len(said))
-        empty = values.bent(values.of(problem.centre[-1:]) + error)
+        empty = values.latent(values.of(problem.centre[-1:]) + error)
         yield replace(problem, centre=problem.centre + empty - problem.centre[-1:])
 
 
-def _optimum_near(problem: Problem, place: Place, other: Problem) -> Place:
-    bent = place.bent + other.centre[-1:] - problem.centre[-1:]
-    return descend(other, other.at(bent, place.effects, place.importances), ROUGHLY)
+def _optimum_near(problem: Problem, point: Point, other: Problem) -> Point:
+    latent = point.latent + other.centre[-1:] - problem.centre[-1:]
+    return descend(other, other.at(latent, point.effects, point.importances), ROUGHLY)
 
 
 def _of_shortest(scores: FloatArray, sizes: FloatArray) -> FloatArray:
@@ -310,15 +310,15 @@ def _of_shortest(scores: FloatArray, sizes: FloatArray) -> FloatArray:
 
 
 def _judge(
-    problem: Problem, place: Place, rows: Observations, beyond: Predicted | None
+    problem: Problem, point: Point, rows: Observations, beyond: Predicted | None
 ) -> tuple[Moves, float | None]:
     """Standard errors, and how well the description holds for rows it has not seen."""
     unseen = unasked(rows.counts, rows.document_counts)
-    factors = system_at(problem, place, full=True).factored(0.0) or gauss_newton(problem, place)
+    factors = system_at(problem, point, full=True).factored(0.0) or gauss_newton(problem, point)
     if beyond is None:
-        left = left_out(problem, place, gauss_newton(problem, place))
+        left = left_out(problem, point, gauss_newton(problem, point))
         if not unseen.any():
-            left = place.residuals
+            left = point.residuals
         r2 = loo_quality(
             left,
             rows.scores,
@@ -326,19 +326,19 @@ def _judge(
             n_parameters=0,
             by=sampled_rows(rows.counts),
         ).r2
-        moves = moves_of(problem, place, factors, np.sqrt(unseen)[:, None] * left)
+        moves = moves_of(problem, point, factors, np.sqrt(unseen)[:, None] * left)
     else:
-        r2 = _r2_beyond(problem, place, rows, beyond)
-        moves = _moves_beyond(problem, place, factors, rows, beyond)
+        r2 = _r2_beyond(problem, point, rows, beyond)
+        moves = _moves_beyond(problem, point, factors, rows, beyond)
     unknown = 1.0 if r2 is None and unseen.any() else np.sqrt(_open_share(rows.scores, problem))
-    free = unknown * np.eye(len(place.values))  # each parameter one off, as if nothing spoke of it
-    slopes, wider = problem.slopes(place).T[:, :, None], WIDER if beyond is None else WIDER_BEYOND
+    free = unknown * np.eye(len(point.values))  # each parameter one off, as if nothing spoke of it
+    slopes, wider = problem.slopes(point).T[:, :, None], WIDER if beyond is None else WIDER_BEYOND
     values = np.concatenate([wider[0] * moves.values, slopes * free], axis=2)
     return Moves(values, np.hstack([wider[1] * moves.importances, free])), r2
 
 
 def _r2_beyond(
-    problem: Problem, place: Place, rows: Observations, beyond: Predicted
+    problem: Problem, point: Point, rows: Observations, beyond: Predicted
 ) -> float | None:
     """What the description holds of what the whole model holds of the answers."""
     if beyond.r2 is None or beyond.r2 <= 0:
@@ -347,47 +347,47 @@ def _r2_beyond(
     drawn = sampled_rows(described.counts)
     weights, scores = described.weights[drawn], described.scores[drawn]
     spread = weights @ ((scores - np.average(scores, axis=0, weights=weights)) ** 2).sum(axis=1)
-    missed = weights @ (place.residuals[drawn] ** 2).sum(axis=1)
+    missed = weights @ (point.residuals[drawn] ** 2).sum(axis=1)
     return beyond.r2 * float(1.0 - missed / spread) if spread > 0 else None
 
 
 def _moves_beyond(
-    problem: Problem, place: Place, factors: Factors, rows: Observations, beyond: Predicted
+    problem: Problem, point: Point, factors: Factors, rows: Observations, beyond: Predicted
 ) -> Moves:
     """By what the whole model misses, and since other subsets could have been described.
 
     What is missed of one class is not missed of another: signs are those of the residuals.
     """
     n_asked, described = len(rows.scores), beyond.after(rows)
-    alone = unasked(described.counts, rows.document_counts)[:, None] * place.residuals**2
+    alone = unasked(described.counts, rows.document_counts)[:, None] * point.residuals**2
     alone[n_asked:] += beyond.own
-    moves = moves_of(problem, place, factors, np.copysign(np.sqrt(alone), place.residuals))
+    moves = moves_of(problem, point, factors, np.copysign(np.sqrt(alone), point.residuals))
     at = np.arange(len(problem.scores)) - n_asked
     some = problem.rows((at >= 0) & (at < len(beyond.errors)))
-    there = some.at(place.bent, place.effects, place.importances)
+    there = some.at(point.latent, point.effects, point.importances)
     share = beyond.weights.sum() / described.weights.sum()
     return moves.and_of(moves_together(some, there, factors, share * beyond.errors))
 
 
 def grouped_errors(
-    problem: Problem, place: Place, groups: NDArray[np.intp]
+    problem: Problem, point: Point, groups: NDArray[np.intp]
 ) -> tuple[FloatArray, FloatArray]:
     """(k,) of values and of importances, one class, where rows come in groups that err together.
 
     What a description leaves of one query of a document it leaves of its others. Of most tokens
     few documents tell anything, so what the ridges hold in place is as unsure as a residual.
     """
-    noise = problem.weights * place.residuals[:, 0]
-    slopes = problem.slopes(place)
-    differing = place.attention.times_difference(place.values[:, 0], place.attended[:, 0])
-    own = slopes * _summed(place.attention.times(noise, 1.0), groups)
+    noise = problem.weights * point.residuals[:, 0]
+    slopes = problem.slopes(point)
+    differing = point.attention.times_difference(point.values[:, 0], point.attended[:, 0])
+    own = slopes * _summed(point.attention.times(noise, 1.0), groups)
     shared = _summed(differing.times(noise, 1.0), groups)
-    misfit = np.sqrt(float(problem.weights @ place.residuals[:, 0] ** 2) / len(noise))
-    ridges, k = problem.ridges, len(place.values)
+    misfit = np.sqrt(float(problem.weights @ point.residuals[:, 0] ** 2) / len(noise))
+    ridges, k = problem.ridges, len(point.values)
     pulls = misfit * np.sqrt(np.append(ridges.values, ridges.importances))
     beside = np.zeros((2, k, 2 * k))
     beside[0, :, :k], beside[1, :, k:] = np.diag(pulls[:k]), np.diag(pulls[k:])
-    linear, importances = gauss_newton(problem, place).solve(
+    linear, importances = gauss_newton(problem, point).solve(
         np.hstack([own, beside[0]])[None], np.hstack([shared, beside[1]])
     )
     moved = slopes * linear[0], importances - importances[: problem.n_features].mean(axis=0)

@@ -15,7 +15,7 @@ import numpy as np
 
 from slalom.document import FloatArray
 from slalom.surrogates.linalg import solve_lower
-from slalom.surrogates.slalom.newton import Factors, Place, Problem
+from slalom.surrogates.slalom.newton import Factors, Point, Problem
 
 MANY = 10**12  # subsets of one size, of which next to none were asked
 
@@ -32,10 +32,10 @@ class Moves:
         values = np.einsum("cd,dkr->ckr", contrasts, self.values)
         return Moves(values, self.importances)
 
-    def beside(self, place: Place, other: Place) -> "Moves":
+    def beside(self, point: Point, other: Point) -> "Moves":
         """And where the optimum is if something else were a standard error off."""
-        values = (other.values - place.values).T[:, :, None]
-        return self.and_of(Moves(values, (other.importances - place.importances)[:, None]))
+        values = (other.values - point.values).T[:, :, None]
+        return self.and_of(Moves(values, (other.importances - point.importances)[:, None]))
 
     def and_of(self, others: "Moves") -> "Moves":
         return Moves(
@@ -44,24 +44,24 @@ class Moves:
         )
 
 
-def derivatives(problem: Problem, place: Place) -> tuple[FloatArray, FloatArray]:
+def derivatives(problem: Problem, point: Point) -> tuple[FloatArray, FloatArray]:
     """Of predictions by u and e, (n_classes, k + q, n), and by s, (n_classes, k, n)."""
-    slopes, n = problem.slopes(place), len(problem.scores)
+    slopes, n = problem.slopes(point), len(problem.scores)
     own = np.empty((slopes.shape[1], len(slopes) + problem.fixed.shape[1], n))
-    own[:, : len(slopes)] = slopes.T[:, :, None] * place.attention.transposed()
+    own[:, : len(slopes)] = slopes.T[:, :, None] * point.attention.transposed()
     own[:, len(slopes) :] = problem.fixed.T
     shared = np.stack(
         [
-            place.attention.times_difference(values, attended).transposed()
-            for values, attended in zip(place.values.T, place.attended.T, strict=True)
+            point.attention.times_difference(values, attended).transposed()
+            for values, attended in zip(point.values.T, point.attended.T, strict=True)
         ]
     )
     return own, shared
 
 
-def left_out(problem: Problem, place: Place, factors: Factors) -> FloatArray:
+def left_out(problem: Problem, point: Point, factors: Factors) -> FloatArray:
     """(n, n_classes) residuals of rows that were not fitted."""
-    own, shared = derivatives(problem, place)
+    own, shared = derivatives(problem, point)
     by_value = [solve_lower(lower, part) for lower, part in zip(factors.lowers, own, strict=True)]
     rest = zip(factors.halves, by_value, shared, strict=True)
     by_importance = np.stack([solve_lower(factors.root, s - half.T @ v) for half, v, s in rest])
@@ -69,28 +69,28 @@ def left_out(problem: Problem, place: Place, factors: Factors) -> FloatArray:
     one = np.eye(len(own))
     alone = np.stack([(part**2).sum(axis=0) for part in by_value], axis=1)
     leverages = problem.weights[:, None, None] * (across + alone[:, :, None] * one)
-    return np.asarray(np.linalg.solve(one - leverages, place.residuals[:, :, None])[:, :, 0])
+    return np.asarray(np.linalg.solve(one - leverages, point.residuals[:, :, None])[:, :, 0])
 
 
-def moves_of(problem: Problem, place: Place, factors: Factors, residuals: FloatArray) -> Moves:
+def moves_of(problem: Problem, point: Point, factors: Factors, residuals: FloatArray) -> Moves:
     """How each row, missed by so much (n, n_classes), moves the parameters."""
-    own, shared = derivatives(problem, place)
+    own, shared = derivatives(problem, point)
     pulls = problem.weights * residuals.T  # (n_classes, n)
     return _moves(
-        problem, place, factors.solve(own * pulls[:, None], (shared * pulls[:, None]).sum(axis=0))
+        problem, point, factors.solve(own * pulls[:, None], (shared * pulls[:, None]).sum(axis=0))
     )
 
 
-def moves_together(problem: Problem, place: Place, factors: Factors, errors: FloatArray) -> Moves:
+def moves_together(problem: Problem, point: Point, factors: Factors, errors: FloatArray) -> Moves:
     """How errors of several rows at once, (n, n_classes, r), move the parameters."""
-    own, shared = derivatives(problem, place)
+    own, shared = derivatives(problem, point)
     pulls = np.moveaxis(problem.weights[:, None, None] * errors, 1, 0)  # (n_classes, n, r)
-    return _moves(problem, place, factors.solve(own @ pulls, (shared @ pulls).sum(axis=0)))
+    return _moves(problem, point, factors.solve(own @ pulls, (shared @ pulls).sum(axis=0)))
 
 
-def _moves(problem: Problem, place: Place, solved: tuple[FloatArray, FloatArray]) -> Moves:
+def _moves(problem: Problem, point: Point, solved: tuple[FloatArray, FloatArray]) -> Moves:
     linear, importances = solved
-    values = problem.slopes(place).T[:, :, None] * linear[:, : len(place.values)]
+    values = problem.slopes(point).T[:, :, None] * linear[:, : len(point.values)]
     return Moves(values, importances - importances[: problem.n_features].mean(axis=0))
 
 
