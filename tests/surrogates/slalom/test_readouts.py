@@ -11,7 +11,7 @@ from slalom.schema import plain, read_as
 from slalom.surrogates.slalom import shapley
 from slalom.surrogates.slalom.model import Anchor, LengthCurve, SlalomModel
 from slalom.surrogates.slalom.readouts import SHARED, read_outs, standard_errors
-from slalom.surrogates.slalom.uncertainty import Moves
+from slalom.surrogates.slalom.uncertainty import Influence
 
 ANCHORS = [Anchor(0.4, 0.8), None]
 
@@ -121,7 +121,7 @@ def test_errors_follow_a_small_change_of_every_parameter(model, monkeypatch):
         return replace(new, anchor=anchor)
 
     there, back = read_outs(moved(step), at), read_outs(moved(-step), at)
-    errors = standard_errors(model, at, Moves(values[None, :, None], importances[:, None]))
+    errors = standard_errors(model, at, Influence(values[None, :, None], importances[:, None]))
     assert set(errors) == set(there) - ({"alone", "removal", "shapley"} if k > 6 else set())
     for name, error in errors.items():
         change = np.abs(there[name] - back[name]) / (2 * step)

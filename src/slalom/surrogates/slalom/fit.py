@@ -43,7 +43,7 @@ from slalom.surrogates.slalom.process import AllAsked, ProcessFit, fit_process
 from slalom.surrogates.slalom.readouts import read_outs, standard_errors
 from slalom.surrogates.slalom.recovery import Recovered, recovered
 from slalom.surrogates.slalom.two_scores import Known, Unasked, predicted, two_scores
-from slalom.surrogates.slalom.uncertainty import left_out, moves_of, unasked
+from slalom.surrogates.slalom.uncertainty import left_out, influence_of, unasked
 
 VALUE, IMPORTANCE, LENGTH = 0.25, 0.4, 10.0  # strengths
 ANCHOR_VALUE, FIRST_STEP = 0.03, 1e-3  # ridges of what all texts share
@@ -216,11 +216,11 @@ class PlainSlalom:
         quality = _quality(frame, frame.classes(columns - left), 2 * k - 1)
         model = _model(frame, point)
         open_share = np.sqrt(unasked(counts, observed.document_counts))
-        moves = moves_of(problem, point, factors, left * open_share[:, None])
-        moves = moves.of_classes(frame.contrasts * frame.unit)
+        influence = influence_of(problem, point, factors, left * open_share[:, None])
+        influence = influence.of_classes(frame.contrasts * frame.unit)
         held_out = model.predict(observed.counts).reshape(len(used), -1)
         held_out[used] = frame.classes(columns - left)
-        errors = standard_errors(model, observed.document_counts, moves)
+        errors = standard_errors(model, observed.document_counts, influence)
         return _fit(frame, model, quality, held_out, {} if quality.r2 is None else errors)
 
 

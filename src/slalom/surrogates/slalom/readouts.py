@@ -23,7 +23,7 @@ import numpy as np
 from slalom.document import FloatArray
 from slalom.surrogates.slalom.model import SlalomModel
 from slalom.surrogates.slalom.shapley import Game, shapley_jacobian, shapley_values
-from slalom.surrogates.slalom.uncertainty import Moves
+from slalom.surrogates.slalom.uncertainty import Influence
 
 SHARED = ("importance", "share")  # what all classes have in common
 
@@ -39,12 +39,12 @@ def read_outs(model: SlalomModel, document_counts: FloatArray) -> dict[str, Floa
 
 
 def standard_errors(
-    model: SlalomModel, document_counts: FloatArray, moves: Moves
+    model: SlalomModel, document_counts: FloatArray, influence: Influence
 ) -> dict[str, FloatArray]:
     """Of a plain SLALOM, the same shapes as read_outs; an anchor tells no Shapley errors."""
     columns = [
-        _Reading.of(column, document_counts).moved(values, moves.importances)
-        for column, values in zip(_columns(model), moves.values, strict=True)
+        _Reading.of(column, document_counts).moved(values, influence.importances)
+        for column, values in zip(_columns(model), influence.values, strict=True)
     ]
     errors = {
         name: np.stack([np.sqrt((c[name] ** 2).sum(axis=1)) for c in columns], axis=-1)

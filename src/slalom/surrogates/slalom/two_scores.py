@@ -52,10 +52,10 @@ from slalom.surrogates.slalom.process import ProcessFit
 from slalom.surrogates.slalom.readouts import read_outs, standard_errors
 from slalom.surrogates.slalom.recovery import recovered
 from slalom.surrogates.slalom.uncertainty import (
-    Moves,
+    Influence,
     left_out,
-    moves_of,
-    moves_together,
+    influence_of,
+    joint_influence,
     unasked,
 )
 
@@ -164,14 +164,14 @@ def two_scores(
     exact = recovered(counts, scores, anchored=True)
     if exact is not None:
         k, n_classes = exact.values.shape
-        still = Moves(np.zeros((n_classes, k, 1)), np.zeros((k, 1)))
+        still = Influence(np.zeros((n_classes, k, 1)), np.zeros((k, 1)))
         return _read(exact.values, exact.importances, still, seen, 1.0)
     compete = _sums_to_zero(columns)
     mirrored = np.array([[-1.0], [1.0]]) if compete and columns.shape[1] == 2 else None
     used = slice(1, None) if mirrored is not None else slice(None)  # one of two says it all
     if mirrored is not None:
         prior = prior and replace(prior, values=prior.values[:, 1:])
-    values, importances, moves, r2 = _described(
+    values, importances, influence, r2 = _described(
         replace(seen, scores=columns[:, used]),
         counts,
         scores[:, used],
@@ -179,11 +179,11 @@ def two_scores(
         prior,
     )
     if mirrored is not None:
-        values, moves = values @ mirrored.T, moves.of_classes(mirrored)
+        values, influence = values @ mirrored.T, influence.of_classes(mirrored)
     elif compete:
         values = values - values.mean(axis=1, keepdims=True)
-        moves = replace(moves, values=moves.values - moves.values.mean(axis=0))
-    return _read(values, importances, moves, seen, r2)
+        influence = replace(influence, values=influence.values - influence.values.mean(axis=0))
+    return _read(values, importances, influence, seen, r2)
 
 
 def _described(
@@ -192,7 +192,7 @@ def _described(
     scores: FloatArray,
     beyond: Predicted | None,
     prior: Prior | None,
-) -> tuple[FloatArray, FloatArray, Moves, float | None]:
+) -> tuple[FloatArray, FloatArray, Influence, float | None]:
     """Values, importances, their errors, and how well they describe rows they have not seen."""
     fitted = seen.weights > 0
     rows = Observations(
@@ -212,11 +212,11 @@ def _described(
         point = descend(near, near.start(), ROUGHLY)
         point = problem.at(point.latent, point.effects, point.importances)
     point = descend(problem, point, TOLERANCE)
-    moves, r2 = _judge(problem, point, rows, beyond)
+    influence, r2 = _judge(problem, point, rows, beyond)
     if unasked(rows.counts, rows.document_counts).any():
         for other in _estimated_otherwise(problem, scores, ends, sizes):
-            moves = moves.beside(point, _optimum_near(problem, point, other))
-    return point.values, point.importances, moves, r2
+            influence = influence.beside(point, _optimum_near(problem, point, other))
+    return point.values, point.importances, influence, r2
 
 
 def _sums_to_zero(scores: FloatArray) -> bool:
@@ -311,7 +311,7 @@ def _of_shortest(scores: FloatArray, sizes: FloatArray) -> FloatArray:
 
 def _judge(
     problem: Problem, point: Point, rows: Observations, beyond: Predicted | None
-) -> tuple[Moves, float | None]:
+) -> tuple[Influence, float | None]:
     """Standard errors, and how well the description holds for rows it has not seen."""
     unseen = unasked(rows.counts, rows.document_counts)
     factors = system_at(problem, point, full=True).factored(0.0) or gauss_newton(problem, point)
@@ -326,15 +326,15 @@ def _judge(
             n_parameters=0,
             by=sampled_rows(rows.counts),
         ).r2
-        moves = moves_of(problem, point, factors, np.sqrt(unseen)[:, None] * left)
+        influence = influence_of(problem, point, factors, np.sqrt(unseen)[:, None] * left)
     else:
         r2 = _r2_beyond(problem, point, rows, beyond)
-        moves = _moves_beyond(problem, point, factors, rows, beyond)
+        influence = _influence_beyond(problem, point, factors, rows, beyond)
     unknown = 1.0 if r2 is None and unseen.any() else np.sqrt(_open_share(rows.scores, problem))
     free = unknown * np.eye(len(point.values))  # each parameter one off, as if nothing spoke of it
     slopes, wider = problem.slopes(point).T[:, :, None], WIDER if beyond is None else WIDER_BEYOND
-    values = np.concatenate([wider[0] * moves.values, slopes * free], axis=2)
-    return Moves(values, np.hstack([wider[1] * moves.importances, free])), r2
+    values = np.concatenate([wider[0] * influence.values, slopes * free], axis=2)
+    return Influence(values, np.hstack([wider[1] * influence.importances, free])), r2
 
 
 def _r2_beyond(
@@ -351,9 +351,9 @@ def _r2_beyond(
     return beyond.r2 * float(1.0 - missed / spread) if spread > 0 else None
 
 
-def _moves_beyond(
+def _influence_beyond(
     problem: Problem, point: Point, factors: Factors, rows: Observations, beyond: Predicted
-) -> Moves:
+) -> Influence:
     """By what the whole model misses, and since other subsets could have been described.
 
     What is missed of one class is not missed of another: signs are those of the residuals.
@@ -361,12 +361,12 @@ def _moves_beyond(
     n_asked, described = len(rows.scores), beyond.after(rows)
     alone = unasked(described.counts, rows.document_counts)[:, None] * point.residuals**2
     alone[n_asked:] += beyond.own
-    moves = moves_of(problem, point, factors, np.copysign(np.sqrt(alone), point.residuals))
+    influence = influence_of(problem, point, factors, np.copysign(np.sqrt(alone), point.residuals))
     at = np.arange(len(problem.scores)) - n_asked
     some = problem.rows((at >= 0) & (at < len(beyond.errors)))
     there = some.at(point.latent, point.effects, point.importances)
     share = beyond.weights.sum() / described.weights.sum()
-    return moves.and_of(moves_together(some, there, factors, share * beyond.errors))
+    return influence.and_of(joint_influence(some, there, factors, share * beyond.errors))
 
 
 def grouped_errors(
@@ -416,7 +416,7 @@ def _open_share(answers: FloatArray, problem: Problem) -> float:
 def _read(
     values: FloatArray,
     importances: FloatArray,
-    moves: Moves,
+    influence: Influence,
     seen: Observations,
     r2: float | None,
 ) -> TwoScores:
@@ -427,5 +427,5 @@ def _read(
     )
     model = SlalomModel(values[:m, 0] if one else values[:m], importances[:m], anchor)
     scores = read_outs(model, seen.document_counts)
-    errors = standard_errors(model, seen.document_counts, moves)
+    errors = standard_errors(model, seen.document_counts, influence)
     return TwoScores({name: scores[name] for name in TWO_SCORES}, errors, anchor, r2)

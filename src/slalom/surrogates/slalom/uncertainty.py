@@ -21,24 +21,24 @@ MANY = 10**12  # subsets of one size, of which next to none were asked
 
 
 @dataclass(frozen=True, eq=False)
-class Moves:
+class Influence:
     """How far single rows move the parameters; the squares of all add up to a variance."""
 
     values: FloatArray  # (n_classes, k, r)
     importances: FloatArray  # (k, r) less what all words have in common
 
-    def of_classes(self, contrasts: FloatArray) -> "Moves":
+    def of_classes(self, contrasts: FloatArray) -> "Influence":
         """`contrasts` (n_classes, n_columns) take columns to classes."""
         values = np.einsum("cd,dkr->ckr", contrasts, self.values)
-        return Moves(values, self.importances)
+        return Influence(values, self.importances)
 
-    def beside(self, point: Point, other: Point) -> "Moves":
+    def beside(self, point: Point, other: Point) -> "Influence":
         """And where the optimum is if something else were a standard error off."""
         values = (other.values - point.values).T[:, :, None]
-        return self.and_of(Moves(values, (other.importances - point.importances)[:, None]))
+        return self.and_of(Influence(values, (other.importances - point.importances)[:, None]))
 
-    def and_of(self, others: "Moves") -> "Moves":
-        return Moves(
+    def and_of(self, others: "Influence") -> "Influence":
+        return Influence(
             np.concatenate([self.values, others.values], axis=2),
             np.hstack([self.importances, others.importances]),
         )
@@ -72,26 +72,30 @@ def left_out(problem: Problem, point: Point, factors: Factors) -> FloatArray:
     return np.asarray(np.linalg.solve(one - leverages, point.residuals[:, :, None])[:, :, 0])
 
 
-def moves_of(problem: Problem, point: Point, factors: Factors, residuals: FloatArray) -> Moves:
+def influence_of(
+    problem: Problem, point: Point, factors: Factors, residuals: FloatArray
+) -> Influence:
     """How each row, missed by so much (n, n_classes), moves the parameters."""
     own, shared = derivatives(problem, point)
     pulls = problem.weights * residuals.T  # (n_classes, n)
-    return _moves(
+    return _influence(
         problem, point, factors.solve(own * pulls[:, None], (shared * pulls[:, None]).sum(axis=0))
     )
 
 
-def moves_together(problem: Problem, point: Point, factors: Factors, errors: FloatArray) -> Moves:
+def joint_influence(
+    problem: Problem, point: Point, factors: Factors, errors: FloatArray
+) -> Influence:
     """How errors of several rows at once, (n, n_classes, r), move the parameters."""
     own, shared = derivatives(problem, point)
     pulls = np.moveaxis(problem.weights[:, None, None] * errors, 1, 0)  # (n_classes, n, r)
-    return _moves(problem, point, factors.solve(own @ pulls, (shared @ pulls).sum(axis=0)))
+    return _influence(problem, point, factors.solve(own @ pulls, (shared @ pulls).sum(axis=0)))
 
 
-def _moves(problem: Problem, point: Point, solved: tuple[FloatArray, FloatArray]) -> Moves:
+def _influence(problem: Problem, point: Point, solved: tuple[FloatArray, FloatArray]) -> Influence:
     linear, importances = solved
     values = problem.slopes(point).T[:, :, None] * linear[:, : len(point.values)]
-    return Moves(values, importances - importances[: problem.n_features].mean(axis=0))
+    return Influence(values, importances - importances[: problem.n_features].mean(axis=0))
 
 
 def unasked(counts: FloatArray, document_counts: FloatArray) -> FloatArray:
