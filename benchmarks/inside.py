@@ -20,6 +20,7 @@ INNER = {  # module of the package → its names; those that are modules too
     "classifiers.huggingface.writer": "LocalWriter",
     "classifiers.load": "language_model",
     "classifiers.text.units": "sentence_cuts",
+    "cli.main": "main:command",
     "corpus.folder": "RunFolder",
     "document": "BoolArray Document FloatArray Queries queries_from_masks",
     "evaluation.items": "read_items",
