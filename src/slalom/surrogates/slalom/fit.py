@@ -43,7 +43,7 @@ from slalom.surrogates.slalom.process import AllAsked, ProcessFit, fit_process
 from slalom.surrogates.slalom.readouts import read_outs, standard_errors
 from slalom.surrogates.slalom.recovery import Recovered, recovered
 from slalom.surrogates.slalom.two_scores import Known, Unasked, predicted, two_scores
-from slalom.surrogates.slalom.uncertainty import left_out, influence_of, unasked
+from slalom.surrogates.slalom.uncertainty import influence_of, left_out, unasked
 
 VALUE, IMPORTANCE, LENGTH = 0.25, 0.4, 10.0  # strengths
 ANCHOR_VALUE, FIRST_STEP = 0.03, 1e-3  # ridges of what all texts share

@@ -53,9 +53,9 @@ from slalom.surrogates.slalom.readouts import read_outs, standard_errors
 from slalom.surrogates.slalom.recovery import recovered
 from slalom.surrogates.slalom.uncertainty import (
     Influence,
-    left_out,
     influence_of,
     joint_influence,
+    left_out,
     unasked,
 )
 
