@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
-from browser.conftest import AXE, serious_faults
+from browser.conftest import serious_faults
 from language.test_attribute import MANY, either
 from servers import served
 from slalom.language.attribute import attributed
@@ -77,7 +77,6 @@ def test_everything_works_by_keyboard(open_page, file) -> None:
     expect(page.get_by_role("status")).to_contain_text("Without [1]")
 
 
-@pytest.mark.skipif(not AXE.exists(), reason="axe-core is not here")
 @pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_no_fault(open_page, file, width, scheme) -> None:

@@ -43,7 +43,8 @@ def test_a_minus_is_written_whatever_the_encoding(encoding: str, margin: str) ->
 def test_an_interrupt_while_the_command_is_imported_leaves_no_traceback(tmp_path: Path) -> None:
     waits = "import time; print('importing', flush=True); time.sleep(10)\n"
     (tmp_path / "click.py").write_text(waits, encoding="utf-8")
-    script = f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
+    script = f"import signal, sys; sys.path.insert(0, {str(tmp_path)!r})\n"
+    script += "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # also below nohup
     script += "from slalom.__main__ import main; main()"
     line = [sys.executable, "-c", script, "methods"]
     with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
