@@ -25,7 +25,6 @@ How to use it: `Process.of(asked, strengths)`, with |φ_i(A)| as strengths; then
 better than it is; rows of every size are worth it, as A misleads where none was asked.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated, Protocol
@@ -48,11 +47,18 @@ from slalom.surrogates.linalg import (
 
 SPREAD_OF_SLOPE = 0.3  # of β; that of m is 1
 LEAST_SPREAD = LARGEST**-0.5  # of scores: squares of numbers in files over this are finite
-LEAST_EFFECT, LEAST_RATE, REACH = 0.3, 0.1, 3.0
-MEANS = np.log([1.0, 1.0, 0.5, 0.03, 0.03, 0.03, 0.1])  # of log B, Λ, c, s, r, v, τ²
-SPREADS = np.array([0.1, 0.5, 1.5, 1.5, 1.5, 1.5, 1.5])  # theirs
-START = np.log([1.0, 1.0, 0.2, 0.03, 0.06, 0.03, 0.1])  # where the search begins
-CURVATURES = np.array([0.003, 0.006, 0.1, 0.03, 0.03, 0.03, 0.13])  # per row, roughly
+HYPERPARAMETERS = np.array(
+    [  # prior median, spread of the logarithm, start of the search, rough curvature per row
+        (1.0, 0.1, 1.0, 0.003),  # B
+        (1.0, 0.5, 1.0, 0.006),  # Λ
+        (0.5, 1.5, 0.2, 0.1),  # c
+        (0.03, 1.5, 0.03, 0.03),  # s
+        (0.03, 1.5, 0.06, 0.03),  # r
+        (0.03, 1.5, 0.03, 0.03),  # v
+        (0.1, 1.5, 0.1, 0.13),  # τ²
+    ]
+)
+MEDIANS, SPREADS, STARTS, CURVATURES = HYPERPARAMETERS.T
 MAX_ROWS = 4000  # that are used
 N_SEARCHED = 500  # of them, by which the hyper-parameters are found
 FEW = N_SEARCHED // 2  # searched rows up to which double precision costs next to nothing
@@ -158,19 +164,17 @@ class ScalePrior:
         mean, trust = float(strengths.mean()), float(np.clip(r2, 0.0, 1.0)) * freedom
         alike = np.ones_like(strengths)
         relative_strength = alike if mean == 0 else trust * strengths / mean + 1.0 - trust
-        effects = (relative_strength + LEAST_EFFECT) ** 2
-        rates = REACH / len(strengths) * (relative_strength + LEAST_RATE)
+        effects = (relative_strength + 0.3) ** 2
+        rates = 3.0 / len(strengths) * (relative_strength + 0.1)
         return cls(effects / effects.sum(), rates, freedom)
 
     def scales(self, theta: FloatArray) -> Scales:
         n = len(self.effects)
-        common, reach, *strengths = np.exp(MEANS + SPREADS * theta[2 * n :])
+        common, reach, *strengths = np.exp(np.log(MEDIANS) + SPREADS * theta[2 * n :])
         effects = self.effects * (common * np.exp(self.freedom * theta[:n]))
         rates = self.rates * (reach * np.exp(self.freedom * theta[n : 2 * n]))
-        together, size, response, missing, white = strengths
-        return Scales(
-            effects, rates, together, size, response, missing, white + 1e-10
-        )  # S has a root
+        strengths[-1] += 1e-10  # τ²: S has a root
+        return Scales(effects, rates, *strengths)
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,7 +218,7 @@ class Likelihood:
         halves = solve_lower(root, self.columns)
         volume = float(np.log(root.diagonal()).sum()) * self.columns.shape[1]
         value = 0.5 * float((halves**2).sum()) + volume + 0.5 * float(theta @ theta)
-        centred = present - kind(kernel.HALF)
+        centred = kernel.centred(present)
         by_effect = np.einsum("ij,ij->j", centred, pulls @ centred) * effects
         apart = pulls * together
         crossed = np.einsum("ij,ij->j", present, apart @ present)
@@ -257,38 +261,25 @@ def _inverse(root: FloatArray) -> FloatArray:
 def most_likely(likelihood: Likelihood) -> FloatArray:
     """θ after a few steps of L-BFGS, preconditioned by what rows usually say of each entry."""
     n, n_rows = len(likelihood.prior.effects), len(likelihood.columns)
-    theta = np.append(np.zeros(2 * n), (START - MEANS) / SPREADS)
+    theta = np.append(np.zeros(2 * n), (np.log(STARTS) - np.log(MEDIANS)) / SPREADS)
     shape = np.append(np.ones(2 * n), 1.0 / (1.0 + n_rows * CURVATURES))
     value, slope = likelihood(theta)
     steps: list[tuple[FloatArray, FloatArray]] = []
     for _ in range(N_STEPS):
         direction = -_quasi_newton(slope, steps, shape)
         length = min(1.0, 1.0 / float(np.abs(direction).max()))  # a prior spread at most
-        found = _line_search(likelihood, theta, direction, (value, slope, length))
-        if found is None:
-            break
-        moved, value, new_slope = found
+        for _ in range(5):  # ever shorter, until it pays
+            moved = theta + length * direction
+            new_value, new_slope = likelihood(moved)
+            if new_value <= value + 1e-4 * length * float(direction @ slope):
+                break
+            length *= 0.3
+        else:
+            return theta
         if float((moved - theta) @ (new_slope - slope)) > 0:
             steps.append((moved - theta, new_slope - slope))
-        theta, slope = moved, new_slope
+        theta, value, slope = moved, new_value, new_slope
     return theta
-
-
-def _line_search(
-    likelihood: Callable[[FloatArray], tuple[float, FloatArray]],
-    theta: FloatArray,
-    direction: FloatArray,
-    start: tuple[float, FloatArray, float],
-) -> tuple[FloatArray, float, FloatArray] | None:
-    """The first of ever shorter steps that pays; None: none does."""
-    value, slope, length = start
-    for _ in range(5):
-        moved = theta + length * direction
-        new_value, new_slope = likelihood(moved)
-        if new_value <= value + 1e-4 * length * float(direction @ slope):
-            return moved, new_value, new_slope
-        length *= 0.3
-    return None
 
 
 def _quasi_newton(
@@ -364,9 +355,11 @@ class Mean:
     def estimated(self, subsets: Subsets) -> FloatArray:
         """(m, n_classes) as if none of them had been asked."""
         rows, weights = self._that_count
-        blocks = [subsets.some(block) for block in _blocks(len(subsets))]
-        columns = [_covariance(block, rows, self.scales) @ weights for block in blocks]
-        return self.frame.classes(np.concatenate(columns)) + self.frame.centre
+        found = np.zeros((len(subsets), weights.shape[1]))
+        for begin in range(0, len(subsets), 2000):  # covariances of all may not fit in memory
+            block = slice(begin, begin + 2000)
+            found[block] = _covariance(subsets.some(block), rows, self.scales) @ weights
+        return self.frame.classes(found) + self.frame.centre
 
     @cached_property
     def _that_count(self) -> tuple[Subsets, FloatArray]:
@@ -389,12 +382,6 @@ def _root(rows: Subsets, noise: FloatArray, scales: Scales) -> tuple[Scales, Flo
                 "the answers are too irregular to fit: look at the classifier's scores"
             )
         scales = replace(scales, white=10.0 * scales.white)
-
-
-def _blocks(n_rows: int) -> list[IntArray]:
-    """Rows at a time, at least one block: covariances of all at once may not fit in memory."""
-    every = np.arange(n_rows, dtype=np.int32)
-    return [every[at : at + 2000] for at in range(0, max(n_rows, 1), 2000)]
 
 
 def _used(asked: Asked) -> IntArray:
@@ -481,8 +468,7 @@ class Process:
         subsets = self.mean.subsets(both, predicted)
         with_rows = _covariance(subsets, self.rows, scales)
         with_rows += scales.white * (self.mean.located(both)[:, None] == self.used)
-        last = subsets.some(np.array([-1], np.int32))
-        with_base = _covariance(subsets, last, scales)[:, 0]
+        with_base = _covariance(subsets, subsets.some(slice(-1, None)), scales)[:, 0]
         alone = kernel.variances(subsets, scales) + scales.white
         alone += 1.0 + SPREAD_OF_SLOPE**2 * (subsets.level**2).sum(axis=1)
         halves = solve_lower(self.root, (with_rows[:-1] - with_rows[-1]).T)
@@ -536,7 +522,7 @@ class Process:
 
 def _shares(rows: Subsets, ends: Subsets, scales: Scales) -> FloatArray:
     """(n_units, N) covariances of rows with Shapley values, where these have a closed form."""
-    additive = scales.effects[:, None] * (rows.present - kernel.HALF).T
+    additive = scales.effects[:, None] * kernel.centred(rows.present).T
     together = scales.together * kernel.shapley_of_together(rows.present, scales.rates).T
     by_size = scales.size * kernel.size_kernel(ends, rows)
     by_size += scales.missing * kernel.missing_kernel(ends, rows)

@@ -33,10 +33,6 @@ from slalom.document import BoolArray, FloatArray, IntArray
 from slalom.schema import Within
 from slalom.surrogates.linalg import legendre
 
-RESPONSE_SCALE, RESPONSE_SIZE_SCALE = 0.7, 2.5
-MISSING_SCALE = 0.5  # one unit gone is unlike none and unlike three
-HALF = 0.5  # the middle between absent and present: neither end is the origin
-
 
 @dataclass(frozen=True, eq=False)
 class Subsets:
@@ -48,7 +44,7 @@ class Subsets:
     def __len__(self) -> int:
         return len(self.present)
 
-    def some(self, rows: IntArray) -> "Subsets":
+    def some(self, rows: IntArray | slice) -> "Subsets":
         return Subsets(self.present[rows], self.level[rows])
 
     @property
@@ -87,13 +83,18 @@ def covariance(one: Subsets, other: Subsets, scales: Scales) -> FloatArray:
 
 def variances(one: Subsets, scales: Scales) -> FloatArray:
     """(m,) the diagonal of `covariance`."""
-    additive = (one.present - HALF) ** 2 @ scales.effects
+    additive = centred(one.present) ** 2 @ scales.effects
     constant = scales.together + scales.size + scales.response + scales.missing
     return np.asarray(additive + constant)
 
 
+def centred(present: FloatArray) -> FloatArray:
+    """From the middle between absent and present: neither end is the origin."""
+    return np.asarray(present - 0.5, present.dtype)
+
+
 def additive_kernel(present: FloatArray, others: FloatArray, effects: FloatArray) -> FloatArray:
-    return np.asarray(((present - HALF) * effects) @ (others - HALF).T)
+    return np.asarray((centred(present) * effects) @ centred(others).T)
 
 
 def together_kernel(present: FloatArray, others: FloatArray, rates: FloatArray) -> FloatArray:
@@ -111,7 +112,8 @@ def size_kernel(one: Subsets, other: Subsets) -> FloatArray:
 
 
 def missing_kernel(one: Subsets, other: Subsets) -> FloatArray:
-    apart = (one.log_missing[:, None] - other.log_missing) / MISSING_SCALE
+    """Its scale is half of that of size: one unit gone is unlike none and unlike three."""
+    apart = (one.log_missing[:, None] - other.log_missing) / 0.5
     return np.asarray(np.exp(-0.5 * apart**2))
 
 
@@ -121,8 +123,7 @@ def response_kernel(one: Subsets, other: Subsets) -> FloatArray:
 
 def placed(level: FloatArray, log_size: FloatArray) -> FloatArray:
     """(m, n_columns + 1) in units of the response's scales; of several levels the mean counts."""
-    scale = RESPONSE_SCALE * np.sqrt(level.shape[1])
-    return np.column_stack([level / scale, log_size / RESPONSE_SIZE_SCALE])
+    return np.column_stack([level / (0.7 * np.sqrt(level.shape[1])), log_size / 2.5])
 
 
 def gaussian(one: FloatArray, other: FloatArray) -> FloatArray:

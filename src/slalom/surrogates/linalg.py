@@ -17,8 +17,6 @@ import numpy as np
 
 from slalom.document import FloatArray
 
-MOST_DIRECTIONS, N_DRAWN = 600, 300  # of errors: kept one by one; of more, random ones
-
 
 def cholesky(matrix: FloatArray) -> FloatArray | None:
     """L of a symmetric matrix LLᵀ, which is overwritten; None where it is not positive.
@@ -58,16 +56,16 @@ def solved(root: FloatArray, right: FloatArray) -> FloatArray:
     return np.asarray(_lapack(root.dtype.char)[2](root, right, lower=1)[0])
 
 
-def errors_of_classes(root: FloatArray, contrasts: FloatArray) -> FloatArray:
+def errors_of_classes(root: FloatArray, contrasts: FloatArray, n_drawn: int = 300) -> FloatArray:
     """(n, n_classes, q) of LLᵀ in each contrast: squares add up; of many, some are drawn."""
     n, n_columns = len(root), contrasts.shape[1]
-    if n * n_columns <= MOST_DIRECTIONS:
+    if n * n_columns <= 2 * n_drawn:
         errors = root[:, None, :, None] * contrasts[:, None, :]
         return np.asarray(errors.reshape(n, len(contrasts), -1))
-    rng, shape = np.random.default_rng(0), (n, N_DRAWN)
-    errors = np.zeros((n, len(contrasts), N_DRAWN))
+    rng = np.random.default_rng(0)
+    errors = np.zeros((n, len(contrasts), n_drawn))
     for contrast in contrasts.T:
-        drawn = root @ rng.standard_normal(shape) / np.sqrt(N_DRAWN)
+        drawn = root @ rng.standard_normal((n, n_drawn)) / np.sqrt(n_drawn)
         errors += contrast[:, None] * drawn[:, None]
     return errors
 
