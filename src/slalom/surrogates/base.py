@@ -10,7 +10,6 @@ from slalom.errors import counted
 from slalom.surrogates.slalom.model import Anchor
 
 ROUNDING = 1e-9  # relative to the largest score: smaller differences are no variation
-ROWS_PER_FEATURE = 4  # answers from which errors and R² can be estimated
 
 
 class Model(Protocol):
@@ -86,14 +85,19 @@ class Surrogate(Protocol):
     def fit(self, observed: Observations) -> Fit: ...
 
 
+def sums_to_zero(scores: FloatArray) -> bool:
+    """Whether classes compete: all their scores together say one thing less than there are."""
+    total, largest = (np.abs(each).max(initial=0.0) for each in (scores.sum(axis=1), scores))
+    return bool(scores.shape[1] > 1 and total <= 1e-6 * largest)
+
+
 def contrasts_of(scores: FloatArray) -> FloatArray:
     """(n_classes, n_columns) what of the scores to fit, orthonormal.
 
-    Scores of all classes that sum to 0 say one thing less than there are classes; fitted as
-    they are, every answer would count for more than it tells.
+    Were scores that sum to 0 fitted as they are, every answer would count for more than it tells.
     """
     n_classes = scores.shape[1]
-    if n_classes == 1 or np.abs(scores.sum(axis=1)).max() > 1e-9 * np.abs(scores).max():
+    if not sums_to_zero(scores):
         return np.eye(n_classes)
     steps = np.eye(n_classes)[:, 1:] - 1 / n_classes
     return np.asarray(np.linalg.qr(steps)[0])
@@ -106,14 +110,14 @@ def no_quality_reason(counts: FloatArray, scores: FloatArray, document_counts: F
     ):
         return "the classifier's answer is the same whatever is removed: nothing to explain"
     n_rows, n_features = counts.shape
+    n_needed = 4 * n_features  # answers from which errors and R² can be estimated
     if _are_all_parts(counts, document_counts):
         return "every subset of this short text was queried: none is left to judge the fit"
-    if n_rows >= ROWS_PER_FEATURE * n_features:
+    if n_rows >= n_needed:
         return "nearly all variation comes from a few answers: too few to judge the fit"
     return (
         f"{counted(n_rows, 'different answer')} are too few to judge the scores of "
-        f"{counted(n_features, 'different unit')}: about {ROWS_PER_FEATURE * n_features} queries "
-        "are needed"
+        f"{counted(n_features, 'different unit')}: about {n_needed} queries are needed"
     )
 
 

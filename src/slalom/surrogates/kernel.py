@@ -156,7 +156,7 @@ def features_of(rows: Subsets, most: int, negligible: float) -> tuple[FloatArray
 # Shapley values
 
 
-NODES, MASSES = legendre(24)  # of q
+N_NODES = 24  # of q
 
 
 def shapley_of_together(present: FloatArray, rates: FloatArray) -> FloatArray:
@@ -165,7 +165,7 @@ def shapley_of_together(present: FloatArray, rates: FloatArray) -> FloatArray:
     shown, hidden = np.where(present > 0, 1.0, kept), np.where(present > 0, kept, 1.0)
     gained = shown - hidden
     values = np.zeros(present.shape)
-    for node, mass in zip(NODES, MASSES, strict=True):
+    for node, mass in zip(*legendre(N_NODES), strict=True):
         mean = hidden + node * gained
         values += (mass * mean.prod(axis=1, keepdims=True)) / mean
     return np.asarray(values * gained)
@@ -174,10 +174,11 @@ def shapley_of_together(present: FloatArray, rates: FloatArray) -> FloatArray:
 def variances_of_together(rates: FloatArray) -> FloatArray:
     """(n_units,) of the Shapley values of a random function with that covariance."""
     lost = 1.0 - np.exp(-rates)
-    differ = NODES[:, None] * (1 - NODES) + NODES * (1 - NODES[:, None])
+    nodes, masses = legendre(N_NODES)
+    differ = nodes[:, None] * (1 - nodes) + nodes * (1 - nodes[:, None])
     mean = 1.0 - differ[:, :, None] * lost  # (n_nodes, n_nodes, n_units)
     others = mean.prod(axis=2, keepdims=True) / mean
-    return np.asarray(2.0 * lost * np.einsum("p,q,pqi->i", MASSES, MASSES, others))
+    return np.asarray(2.0 * lost * np.einsum("p,q,pqi->i", masses, masses, others))
 
 
 def shapley_of_own(present: BoolArray) -> FloatArray:

@@ -17,7 +17,7 @@ from slalom.surrogates.slalom.newton import (
     gauss_newton,
     system_at,
 )
-from slalom.surrogates.slalom.uncertainty import left_out, moves_of, unasked
+from slalom.surrogates.slalom.uncertainty import influence_of, left_out, unasked
 
 BOUNDED = Bounded(np.array([0.3, -0.1]), np.array([4.0, 5.0]))
 
@@ -136,7 +136,7 @@ def test_a_row_that_is_missed_by_more_moves_the_optimum_as_told():
     point = descend(problem, problem.start(), 1e-14)
     size = 1e-4 * np.ones_like(problem.scores)
     factors = system_at(problem, point, full=True).factored(0.0)
-    moves = moves_of(problem, point, factors, size)
+    moves = influence_of(problem, point, factors, size)
     scores = problem.scores.copy()
     scores[7] += 1e-4
     other = replace(problem, scores=scores)

@@ -103,12 +103,6 @@ class FittedRows:
         one, m = self.observed.scores.ndim == 1, len(self.observed.document_counts)
         return SlalomModel.of(values, importances, m, one=one)
 
-    def of_queries(self, rows: IntArray) -> IntArray:
-        """(n,) of the rows that are fitted → (n_queries,), −1 elsewhere."""
-        placed = np.full(len(self.used), -1, np.int32)
-        placed[self.used] = rows
-        return placed
-
 
 @dataclass(frozen=True)
 class SlalomSurrogate:
@@ -156,11 +150,9 @@ class SlalomSurrogate:
         centre = np.tile(np.average(columns, axis=0, weights=frame.weights), (m + 1, 1))
         if (sizes == 1).any():  # nothing is guessed to say what one unit says
             centre[m] = columns[sizes == 1].mean(axis=0)
-        prior_importances = np.append(np.zeros(m), ANCHOR_PRIOR)
+        means = np.append(np.zeros(m), ANCHOR_PRIOR)  # of importances
         if prior is not None:
-            centre[:m], prior_importances = _prior_means(
-                prior, frame, centre[:m], prior_importances
-            )
+            centre[:m], means = _prior_means(prior, frame, centre[:m], means)
         fixed = ramps(sizes, knots_of(frame.n_units)) if self.length else np.zeros((n, 0))
         fixed[:, :1] = 0.0  # the first step is the anchor's value
         value = VALUE * _variance(attention_of(rows, np.zeros(m + 1)).dense(), frame.weights)
@@ -168,17 +160,8 @@ class SlalomSurrogate:
         curve[:1] = FIRST_STEP
         importances = np.full(m + 1, IMPORTANCE)
         ridges = Ridges(np.append(np.full(m, value), ANCHOR_VALUE), importances, curve)
-        return Problem(
-            rows,
-            columns,
-            frame.weights,
-            Free(),
-            centre,
-            prior_importances,
-            ridges,
-            fixed,
-            anchored=True,
-        )
+        problem = Problem(rows, columns, frame.weights, Free(), centre, means, ridges, fixed)
+        return replace(problem, anchored=True)
 
 
 @dataclass(frozen=True)
@@ -194,34 +177,21 @@ class PlainSlalom:
         if exact is not None:
             return _exact_fit(exact, frame)
         counts, columns = frame.counts, frame.columns(frame.scores)
-        k, rows = counts.shape[1], Rows.of(counts)
-        centre = np.tile(np.average(columns, axis=0, weights=frame.weights), (k, 1))
-        none = Ridges(np.zeros(k), np.zeros(k), np.zeros(0))
-        fixed = np.zeros((len(counts), 0))
+        zeros, rows = np.zeros(counts.shape[1]), Rows.of(counts)
+        centre = np.tile(np.average(columns, axis=0, weights=frame.weights), (len(zeros), 1))
+        none, fixed = Ridges(zeros, zeros, zeros[:0]), np.zeros((len(counts), 0))
         problem, point = self.optimizer(
-            Problem(
-                rows,
-                columns,
-                frame.weights,
-                Free(),
-                centre,
-                np.zeros(k),
-                none,
-                fixed,
-                anchored=False,
-            )
+            Problem(rows, columns, frame.weights, Free(), centre, zeros, none, fixed)
         )
         factors = gauss_newton(problem, point)
         left = left_out(problem, point, factors)
-        quality = _quality(frame, frame.classes(columns - left), 2 * k - 1)
+        quality = _quality(frame, frame.classes(columns - left), 2 * len(zeros) - 1)
         model = _model(frame, point)
         open_share = np.sqrt(unasked(counts, observed.document_counts))
         influence = influence_of(problem, point, factors, left * open_share[:, None])
         influence = influence.of_classes(frame.contrasts * frame.unit)
-        held_out = model.predict(observed.counts).reshape(len(used), -1)
-        held_out[used] = frame.classes(columns - left)
         errors = standard_errors(model, observed.document_counts, influence)
-        return _fit(frame, model, quality, held_out, {} if quality.r2 is None else errors)
+        return _fit(frame, model, quality, {} if quality.r2 is None else errors)
 
 
 def _freer(problem: Problem) -> Problem:
@@ -231,7 +201,7 @@ def _freer(problem: Problem) -> Problem:
 
 
 def _prior_means(
-    prior: Prior, frame: FittedRows, centre: FloatArray, prior_importances: FloatArray
+    prior: Prior, frame: FittedRows, centre: FloatArray, importances: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """The prior's means where it has any; its importances have a level of their own."""
     values = frame.columns(prior.values.reshape(len(centre), -1))
@@ -239,8 +209,8 @@ def _prior_means(
     if known.any():
         level = prior.importances[known].mean()
         relative = np.where(known, prior.importances - level, 0.0)
-        prior_importances = np.append(relative, prior.anchor - level)
-    return np.where(np.isfinite(values), values, centre), prior_importances
+        importances = np.append(relative, prior.anchor - level)
+    return np.where(np.isfinite(values), values, centre), importances
 
 
 @dataclass(frozen=True, eq=False)
@@ -292,14 +262,15 @@ class Folded:
         frame = self.frame
         model, m = _model(frame, self.point), len(self.point.importances)
         by_folds = frame.classes(self.held_out)
-        held_out = model.predict(frame.observed.counts).reshape(len(frame.used), -1)
-        held_out[frame.used] = by_folds
-        quality = _quality(frame, by_folds, 2 * m - 1)
-        found = _fit(frame, model, quality, held_out, {})
+        held_out = model.predict(frame.observed.counts)
+        held_out[frame.used] = by_folds.reshape(held_out[frame.used].shape)
         few = self.without if len(self.folds) <= FEW_ROWS else ()
+        folds = np.full(len(frame.used), -1, np.int32)
+        folds[frame.used] = self.folds
         return replace(
-            found,
-            folds=frame.of_queries(self.folds),
+            _fit(frame, model, _quality(frame, by_folds, 2 * m - 1), {}),
+            held_out=held_out,
+            folds=folds,
             without=tuple(_model(frame, point) for point in few),
             length_errors=self._length_errors(model),
         )
@@ -315,15 +286,12 @@ class Folded:
 
 
 def _fit(
-    frame: FittedRows,
-    model: SlalomModel,
-    quality: HeldOutQuality,
-    held_out: FloatArray,
-    errors: dict[str, FloatArray],
+    frame: FittedRows, model: SlalomModel, quality: HeldOutQuality, errors: dict[str, FloatArray]
 ) -> Fit:
     observed = frame.observed
     columns = observed.scores.reshape(len(frame.used), -1)
-    judging = frame.inner & sampled_rows(frame.counts)
+    eval_mask = frame.used.copy()
+    eval_mask[frame.used] = frame.inner & sampled_rows(frame.counts)
     why_not = no_quality_reason(observed.counts, columns, observed.document_counts)
     return Fit(
         model=model,
@@ -331,22 +299,21 @@ def _fit(
         errors=errors,
         quality=quality,
         notes=(why_not,) if quality.r2 is None else (),
-        held_out=held_out.reshape(observed.scores.shape),
         anchor=model.anchor,
         length_curve=None
         if model.length is None
         else np.asarray(model.length(np.arange(frame.n_units + 1.0))),
-        eval_mask=frame.of_queries(judging.astype(np.int32)) > 0,
+        eval_mask=eval_mask,
     )
 
 
 def _exact_fit(exact: Recovered, frame: FittedRows) -> Fit:
     """A SLALOM that gives all answers: no error is left."""
-    model, observed = frame.model(exact.values, exact.importances), frame.observed
+    model = frame.model(exact.values, exact.importances)
     quality = HeldOutQuality(1.0, 0.0, 0.0)
     if np.ptp(frame.scores, axis=0).max(initial=0.0) == 0.0:
         quality = UNKNOWN
-    found = _fit(frame, model, quality, model.predict(observed.counts), {})
+    found = _fit(frame, model, quality, {})
     return replace(found, errors={name: np.zeros_like(s) for name, s in found.scores.items()})
 
 

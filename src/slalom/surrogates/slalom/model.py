@@ -14,6 +14,7 @@ Values may have one column per class; importances are shared by all classes.
 What is read off a model stands in readouts.py.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
@@ -106,12 +107,7 @@ class SlalomModel:
     def predict(self, counts: FloatArray) -> FloatArray:
         """F(c); without an anchor nothing present scores 0."""
         counts = np.asarray(counts, dtype=np.float64)
-        score = self.attended(counts)
-        if self.direct is not None:
-            score += counts @ self.direct
-        if self.length is not None:
-            score += self.length(counts.sum(axis=1))
-        return score
+        return self._score(lambda each: counts @ each, counts.sum(axis=1))
 
     @property
     def empty_score(self) -> FloatArray | None:
@@ -120,11 +116,23 @@ class SlalomModel:
 
     def attended(self, counts: FloatArray) -> FloatArray:
         """The first term of F: what attention says."""
+        return self._attended(lambda each: counts @ each)
+
+    def _score(self, summed: Callable[[FloatArray], FloatArray], sizes: FloatArray) -> FloatArray:
+        """F, where `summed` adds up a number of each feature over what is shown."""
+        score = self._attended(summed)
+        if self.direct is not None:
+            score += summed(self.direct)
+        if self.length is not None:
+            score += self.length(sizes)
+        return score
+
+    def _attended(self, summed: Callable[[FloatArray], FloatArray]) -> FloatArray:
         weights, anchor_weight = self.weights()
-        total = counts @ weights + anchor_weight
-        weighted = counts @ (weights * self.values.T).T + anchor_weight * self.anchor_values()
+        total = summed(weights) + anchor_weight
+        weighted = summed((weights * self.values.T).T) + anchor_weight * self.anchor_values()
         total = np.where(total > 0, total, 1.0)
-        return np.asarray(weighted / (total if self.values.ndim == 1 else total[:, None]))
+        return np.asarray(weighted / (total if self.values.ndim == 1 else total[..., None]))
 
     def joined(self, orders: NDArray[np.integer[Any]]) -> FloatArray:
         """F of nothing, of the first unit, of the first two: (n_orders, n_units + 1[, n_classes]).
@@ -137,16 +145,7 @@ class SlalomModel:
             np.cumsum(of_features[orders], axis=1, out=sums[:, 1:])
             return sums
 
-        weights, anchor_weight = self.weights()
-        total = summed(weights) + anchor_weight
-        total = np.where(total > 0, total, 1.0)
-        weighted = summed((weights * self.values.T).T) + anchor_weight * self.anchor_values()
-        score = weighted / (total if self.values.ndim == 1 else total[:, :, None])
-        if self.direct is not None:
-            score += summed(self.direct)
-        if self.length is not None:
-            score += self.length(np.arange(orders.shape[1] + 1.0))
-        return np.asarray(score)
+        return self._score(summed, np.arange(orders.shape[1] + 1.0))
 
     def column(self, of_class: int) -> "SlalomModel":
         """The model of one class out of those that share importances."""

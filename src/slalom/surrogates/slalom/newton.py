@@ -28,8 +28,6 @@ from slalom.surrogates.linalg import cholesky, diagonal_of, solve_lower, solve_l
 from slalom.surrogates.rows import Rows
 
 STEP_BOUND = 2.0  # of any parameter
-NEAR = 0.03  # relative fall of the objective below which second derivatives are true ones
-CENTRED = 0.9  # |tanh u| that a prior mean may have at most
 
 
 class Values(Protocol):
@@ -73,8 +71,8 @@ class Bounded:
         return np.asarray(-2.0 * np.tanh(latent) * self.slopes(latent))
 
     def latent(self, values: FloatArray) -> FloatArray:
-        """The inverse of `of`."""
-        return np.asarray(np.arctanh(((values - self.middle) / self.reach).clip(-CENTRED, CENTRED)))
+        """The inverse of `of`, for prior means: at most 0.9 of the reach away."""
+        return np.asarray(np.arctanh(((values - self.middle) / self.reach).clip(-0.9, 0.9)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +94,7 @@ class Problem:
     prior_importances: FloatArray  # (k,) s̄; the anchor's is where it begins
     ridges: Ridges
     fixed: FloatArray  # (n, q) E
-    anchored: bool
+    anchored: bool = False
     pinned: bool = False  # the anchor's value is known: its ū
 
     @property
@@ -264,10 +262,8 @@ def system_at(problem: Problem, point: Point, *, full: bool) -> System:
         downhill[c, :k] -= ridges.values * (point.latent - problem.centre)[:, c]
         downhill[c, k:] = fixed.T @ left - ridges.fixed * point.effects[:, c]
         pull += by_importance
-    m, pulled = (
-        problem.n_features,
-        ridges.importances * (point.importances - problem.prior_importances),
-    )
+    m, moved = problem.n_features, point.importances - problem.prior_importances
+    pulled = ridges.importances * moved
     pull -= pulled
     pull[:m] += pulled.sum() / m
     shared += _ridge_on_centred(ridges.importances, m)
@@ -284,7 +280,10 @@ def _ridge_on_centred(ridge: FloatArray, n_features: int) -> FloatArray:
 
 
 def descend(problem: Problem, point: Point, tolerance: float = 1e-7, max_steps: int = 100) -> Point:
-    """Damped steps, downhill only, until the objective falls by less than that share of itself."""
+    """Damped steps, downhill only, until the objective falls by less than that share of itself.
+
+    Second derivatives are true ones as soon as it falls by less than 3 %.
+    """
     damping, full = 1e-3, False
     for _ in range(max_steps):
         system, enough = system_at(problem, point, full=full), tolerance * point.objective
@@ -298,7 +297,7 @@ def descend(problem: Problem, point: Point, tolerance: float = 1e-7, max_steps: 
         point = moved
         if fall <= enough:
             break
-        full = full or fall <= NEAR * point.objective
+        full = full or fall <= 0.03 * point.objective
     return point
 
 

@@ -22,7 +22,6 @@ from slalom.surrogates.slalom.newton import Factors, Point, Problem, Ridges, des
 
 WEAKEST = 1e-11  # ridge
 UNSEEN = 10.0  # p
-MIN_FREEDOM = 0.05  # of the rows
 
 
 def by_evidence(
@@ -55,7 +54,7 @@ def _evidence(problem: Problem, point: Point) -> tuple[float, float]:
     spent_values = (1 - ridges.values[:, None] * values).clip(0, 1).sum()
     spent_importances = (1 - ridges.importances * importances).clip(0, 1).sum()
     size = problem.scores.size
-    freedom = max(size - spent_values - spent_importances, MIN_FREEDOM * size)
+    freedom = max(size - spent_values - spent_importances, 0.05 * size)
     noise = float(problem.weights @ (point.residuals**2).sum(axis=1)) / freedom
     spread = float(((problem.scores - problem.centre[0]) ** 2).mean())
     moved, unseen = float(((point.latent - problem.centre) ** 2).sum()), UNSEEN * n_columns

@@ -15,9 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from slalom.document import FloatArray
-from slalom.surrogates.base import ROUNDING
+from slalom.surrogates.base import ROUNDING, sums_to_zero
 
-QUIETEST = 1e-7  # of the middle weight: a word that weighs so little only adds
 EXACT = 1e-8  # of the range that answers may be off
 ROUNDINGS = 20 * 2.0**-24  # of the largest answer: 32 bits
 
@@ -66,10 +65,9 @@ def recovered(
 
 
 def _are_enough(design: FloatArray, counts: FloatArray, scores: FloatArray) -> bool:
-    """Classes whose scores sum to 0 say one thing less."""
+    """At least as many different answers as unknowns."""
     n_rows, n_classes = scores.shape
-    if n_classes > 1 and np.abs(scores.sum(axis=1)).max() <= 1e-6 * np.abs(scores).max():
-        n_classes -= 1
+    n_classes -= sums_to_zero(scores)
     return bool(n_rows * n_classes >= design.shape[1] * n_classes + counts.shape[1] > 1)
 
 
@@ -90,7 +88,7 @@ def _solved(
         return None
     middle = float(np.median(turned[-1]))
     weights = turned[-1] * np.sign(middle)
-    if not (weights > QUIETEST * abs(middle)).all():
+    if not (weights > 1e-7 * abs(middle)).all():  # a word that weighs so little only adds
         return None
     weights /= abs(middle)
     answers = (shown @ weights)[:, None] * scores / total[:, None]

@@ -21,8 +21,6 @@ import numpy as np
 from slalom.document import FloatArray, IntArray
 from slalom.surrogates.linalg import legendre
 
-AT_ONCE = 256  # nodes: more do not fit the caches
-
 
 @dataclass(frozen=True)
 class Grid:
@@ -101,7 +99,8 @@ def _of_all(game: Game, nodes: _Nodes) -> FloatArray:
     return np.asarray(game.anchor_weight * game.anchor_value + brought)
 
 
-def _quadrature(game: Game, grid: Grid) -> Iterator[_Nodes]:
+def _quadrature(game: Game, grid: Grid, n_at_once: int = 256) -> Iterator[_Nodes]:
+    """Some of the nodes at once: more do not fit the caches."""
     t, t_weights = _times(game, grid)
     gone = np.expm1(-t[:, None] * game.weights)  # E − 1
     n_gone, by_anchor = -(gone @ game.counts), t * game.anchor_weight
@@ -114,8 +113,8 @@ def _quadrature(game: Game, grid: Grid) -> Iterator[_Nodes]:
     q = upper[place] * np.concatenate([points for points, _ in rules])
     weights = (t_weights * upper * np.exp(-by_anchor))[place]
     weights *= np.concatenate([weights for _, weights in rules])
-    for first in range(0, len(q), AT_ONCE):
-        some = slice(first, first + AT_ONCE)
+    for first in range(0, len(q), n_at_once):
+        some = slice(first, first + n_at_once)
         left = gone[place[some]]
         a = 1.0 + q[some, None] * left
         product = weights[some] * np.exp(np.log(a) @ game.counts)
