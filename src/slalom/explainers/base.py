@@ -26,8 +26,6 @@ from slalom.surrogates.slalom.model import Anchor
 TargetName = str | int | None
 SplitText = Document | SlalomError  # a text as it was split, or why it could not be
 Result = Explanation | SlalomError
-ROUNDING = 1e-3  # of the spread of scores: smaller differences of repeated answers are no noise
-SINGLE_PRECISION = 1e-5  # of a score, after many layers
 UNREAD = "units are unknown to the tokenizer: the classifier cannot have read them"
 
 
@@ -204,7 +202,8 @@ class Case:
     def noise(self) -> FloatArray:
         """() or (n_classes,) variance of a score, were it asked again; 0: it repeats itself.
 
-        Differences far below those between subsets are rounding.
+        Differences a thousandth of those between subsets are rounding, as are those of single
+        precision after many layers.
         """
         repeats = self.answers.repeats
         if repeats is None:
@@ -212,9 +211,8 @@ class Case:
         missed = self.scores_of(repeats.before) - self.scores_of(repeats.after)
         variance = (missed**2).mean(axis=0) / (2 * repeats.n_each)
         largest = 1.0 + np.abs(self.scores).max(axis=0)
-        floor = (ROUNDING * self.scores.std(axis=0)) ** 2 + (SINGLE_PRECISION * largest) ** 2
-        is_rounding = variance <= floor
-        return np.asarray(np.where(is_rounding, 0.0, variance))
+        floor = (1e-3 * self.scores.std(axis=0)) ** 2 + (1e-5 * largest) ** 2
+        return np.asarray(np.where(variance <= floor, 0.0, variance))
 
     @property
     def is_noisy(self) -> bool:

@@ -54,9 +54,7 @@ Scorer = Callable[[Internals, Case], tuple[FloatArray, int]]  # unit scores, tok
 ReadOut = Callable[["Tensor", "Tensor"], "Tensor"]  # gradients, embeddings (T, width) → (T,)
 Pool = Callable[["Tensor", "Tensor"], "Tensor"]  # (layers, heads, T, T), (T,) readers → (T,)
 
-RESOLUTION = 1e-6  # of single precision, for gradients of the order of 1
 ROUNDING = "all scores are rounding errors: before a layer norm the mean of a gradient is 0"
-TOKENS_PER_BATCH = 2**14
 
 
 @dataclass(frozen=True)
@@ -79,7 +77,8 @@ class WhiteBox:
         case = case_of(document.untied(), answers, request.target)
         scores, n_tokens = self.score(inside, case)
         model = case.additive(scores) if self.additive else None
-        notes = (ROUNDING,) if np.abs(scores).max(initial=0.0) < RESOLUTION else ()
+        is_rounding = np.abs(scores).max(initial=0.0) < 1e-6  # of gradients of the order of 1
+        notes = (ROUNDING,) if is_rounding else ()
         found = Found({"score": scores}, model=model, n_tokens=n_tokens, notes=notes)
         return case.explanation(found, method=self.name, seed=request.seed)
 
@@ -111,7 +110,7 @@ def times_input(gradients: "Tensor", embeddings: "Tensor") -> "Tensor":
 
 
 def integrated_gradients(
-    inside: Internals, case: Case, *, n_steps: int = 32
+    inside: Internals, case: Case, *, n_steps: int = 32, tokens_per_batch: int = 2**14
 ) -> tuple[FloatArray, int]:
     """Gauss–Legendre quadrature along the straight line from the masked text to the text."""
     import torch
@@ -122,7 +121,7 @@ def integrated_gradients(
         for numbers in legendre(n_steps)
     )
     path = start + share * (end - start)  # (n_steps, T, width)
-    step = max(1, TOKENS_PER_BATCH // len(end))
+    step = max(1, tokens_per_batch // len(end))
     columns = []
     for outcome in _outcomes(case):
         steps = [

@@ -55,8 +55,6 @@ from slalom.explanation import FAIR_TRUST, Explanation
 from slalom.surrogates.slalom.fit import SlalomSurrogate
 
 ON_ERROR = ("raise", "keep")
-SECONDS_PER_CELL = 8e-9  # of a fit of SLALOM, rows × features², on one core: of 2000 × 600
-LONG_FIT = 60.0  # seconds that nobody should wait for unawares
 
 
 def explain(
@@ -301,8 +299,8 @@ def _warn_of_long_fits(documents: Sequence[SplitText], order: Order) -> None:
         return
     readable = [document for document in documents if isinstance(document, Document)]
     costs = [request.planned(explainer, d) * d.n_features**2 for d in readable]
-    seconds = SECONDS_PER_CELL * max(costs, default=0)
-    if seconds >= LONG_FIT:
+    seconds = 8e-9 * max(costs, default=0)  # on one core: of 2000 × 600
+    if seconds >= 60.0:
         n_features = readable[int(np.argmax(costs))].n_features
         warnings.warn(
             f"a text has {n_features} different units, so its fit alone will take about "

@@ -39,7 +39,6 @@ NO_WORDS = (
     "units are characters or pieces of the tokenizer, since this script puts no spaces between "
     "words: with  pip install 'slalom-xai[words]'  they are words"
 )
-MIN_SENTENCES = 50  # fewer would make a poor explanation of a long text
 
 TEXTS_PER_TASK = 32
 SPLIT_HERE = 2 * TEXTS_PER_TASK  # for fewer texts no worker need read a tokenizer
@@ -77,7 +76,7 @@ def _coarser(
     classifier: Splits, text: Text, document: Document, too_long: str
 ) -> tuple[str, Units]:
     sentences = classifier.split(text, "sentence", too_long=too_long)
-    if MIN_SENTENCES <= sentences.n_units <= MAX_UNITS:
+    if 50 <= sentences.n_units <= MAX_UNITS:  # fewer would make a poor explanation
         return "sentences", "sentence"
     length = -(-document.n_units // N_RUNS)
     return f"runs of {length} words", _runs(document.spans, length)

@@ -12,7 +12,7 @@
                 where equal units share a feature of the fit
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
@@ -30,9 +30,6 @@ from slalom.surrogates.slalom.process import AllAsked, ProcessFit
 from slalom.surrogates.slalom.two_scores import Known, Unasked, balanced
 
 LEAST_QUERIES = 10  # of any method that fits a model
-N_REPEATS = 8  # queries that are asked anew
-SPARING = 16  # of a given number of queries one in so many, at most
-MOST_UNASKED, PACE = 3000, 40  # subsets the two scores describe besides; × (rows / features)²
 ALL_ASKED = "all {} subsets were evaluated, so Shapley, removal and alone are exact"
 
 
@@ -212,14 +209,14 @@ class SurrogateExplainer:
     def _design(
         self, sampled: Sampled, asked: BoolArray, seed: int
     ) -> tuple[Observations, Unasked | None]:
-        """What was drawn, and more that could have been, by what each is to weigh."""
+        """What was drawn, and up to 3000 more that could have been, by what each is to weigh."""
         document, samples, seen = sampled.case.document, sampled.samples, sampled.seen
         queries, n_drawn, rng = samples.queries, len(samples.queries), np.random.default_rng(seed)
         if not _shows_each_once(queries, document.n_units).all():
             return seen, None
-        n_more = min(MOST_UNASKED, int(PACE * (n_drawn / document.n_features) ** 2))
+        n_more = min(3000, int(40 * (n_drawn / document.n_features) ** 2))
         larger, new = samples, np.zeros(0, dtype=np.intp)
-        if n_more > n_drawn:
+        if n_more > n_drawn:  # else too few rows to predict others by
             larger, known = (
                 self.sampler.sample(document, n_drawn + n_more, rng),
                 set(row_keys(asked)),
@@ -240,29 +237,27 @@ class SurrogateExplainer:
         case, document = more.case, more.case.document
         features, n_units = document.features, document.n_units
         if self.follow_up is None or not isinstance(self.surrogate, UsesFollowUp):
-            units = UnitScores.of(fit, features).with_answers(more, np.zeros_like(case.score))
-            if fit.exact and case.is_noisy:
-                error = np.sqrt(case.noise * variance_of_own(n_units))
-                errors = {name: np.zeros_like(each) + error for name, each in units.errors.items()}
-                units = replace(units, errors=errors)
             found = Found(
-                units.scores,
-                units.errors,
+                {name: score[features] for name, score in fit.scores.items()},
+                {name: error[features] for name, error in fit.errors.items()},
                 fit.model.expand(features),
                 anchor=fit.anchor,
                 held_out=fit.quality,
                 exact=fit.exact,
             )
+            found = _with_answers(found, more, np.zeros_like(case.score))
+            if fit.exact and case.is_noisy:
+                error = np.sqrt(case.noise * variance_of_own(n_units))
+                errors = {name: np.zeros_like(each) + error for name, each in found.errors.items()}
+                found = replace(found, errors=errors)
         else:
             asked = _all_asked(sampled, fit, more)
             seen, unasked = self._design(sampled, asked.present, seed)
             beside = Known(document.count(queries_from_masks(more.present)), more.scores)
             final = self.surrogate.with_follow_up(asked, seen, beside, unasked)
-            every = {"shapley": np.ones(n_units, dtype=bool)} if final.exact else {}
-            units = UnitScores(final.scores, final.errors, every).with_answers(more, more.empty)
             found = Found(
-                units.scores,
-                units.errors,
+                final.scores,
+                final.errors,
                 final.model,
                 final.model.fitted,
                 anchor=final.anchor,
@@ -270,10 +265,11 @@ class SurrogateExplainer:
                 held_out=final.quality,
                 parts=final.parts,
                 exact=final.exact,
+                measured={"shapley": np.ones(n_units, dtype=bool)} if final.exact else {},
             )
+            found = _with_answers(found, more, more.empty)
         return replace(
             found,
-            measured=units.measured,
             identified=None if fit.identified is None else fit.identified[features],
             notes=_notes(sampled, fit, more, exact=found.exact),
             primary_score=self.primary_score,
@@ -282,45 +278,32 @@ class SurrogateExplainer:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class UnitScores:
-    """Scores per unit with their errors, and which of them are the classifier's own answers."""
+def _with_answers(found: Found, more: FollowUp, base: FloatArray | None) -> Found:
+    """Measured `removal`, and measured `alone` where the score of the empty text is known."""
+    present, noise, sizes = more.present, more.case.noise, more.present.sum(axis=1)
+    removed, alone = sizes == present.shape[1] - 1, sizes == 1
+    if removed.any():
+        lost = more.case.score - more.scores[removed]
+        found = _measured(found, "removal", ~present[removed], lost, noise)
+    if base is not None and alone.any():
+        found = _measured(found, "alone", present[alone], more.scores[alone] - base, noise)
+    return found
 
-    scores: dict[str, FloatArray]
-    errors: dict[str, FloatArray]
-    measured: dict[str, BoolArray] = field(default_factory=dict)
 
-    @classmethod
-    def of(cls, fit: Fit, features: NDArray[np.int32]) -> "UnitScores":
-        scores = {name: score[features] for name, score in fit.scores.items()}
-        return cls(scores, {name: error[features] for name, error in fit.errors.items()})
-
-    def with_answers(self, more: FollowUp, base: FloatArray | None) -> "UnitScores":
-        """Measured `removal`, and measured `alone` where the score of the empty text is known."""
-        found, sizes = self, more.present.sum(axis=1)
-        removed, alone = sizes == more.present.shape[1] - 1, sizes == 1
-        if removed.any():
-            units = np.argmin(more.present[removed], axis=1)
-            found = found._answered("removal", units, more.case.score - more.scores[removed], more)
-        if base is not None and alone.any():
-            units = np.argmax(more.present[alone], axis=1)
-            found = found._answered("alone", units, more.scores[alone] - base, more)
-        return found
-
-    def _answered(
-        self, name: str, units: NDArray[np.intp], values: FloatArray, more: FollowUp
-    ) -> "UnitScores":
-        """With what was asked for in the places of these units; its error is that of answers."""
-        known = np.zeros(more.present.shape[1], dtype=bool)
-        known[units] = True
-        zeros = np.zeros((len(known), *values.shape[1:]))
-        scores, errors = self.scores.get(name, zeros).copy(), self.errors
-        scores[units] = values
-        if name in errors or known.all():
-            own = errors.get(name, zeros).copy()
-            own[units] = np.sqrt(2.0 * more.case.noise)
-            errors = errors | {name: own}
-        return UnitScores(self.scores | {name: scores}, errors, self.measured | {name: known})
+def _measured(
+    found: Found, name: str, only: BoolArray, values: FloatArray, noise: FloatArray
+) -> Found:
+    """With what was asked about the one unit of each row; its error is that of two answers."""
+    known, units = np.asarray(only.any(axis=0)), only.argmax(axis=1)
+    zeros = np.zeros((len(known), *values.shape[1:]))
+    scores, errors = found.scores.get(name, zeros).copy(), found.errors
+    scores[units] = values
+    if name in errors or known.all():
+        own = errors.get(name, zeros).copy()
+        own[units] = np.sqrt(2.0 * noise)
+        errors = errors | {name: own}
+    measured = found.measured | {name: known}
+    return replace(found, scores=found.scores | {name: scores}, errors=errors, measured=measured)
 
 
 def _all_asked(sampled: Sampled, fit: Fit, more: FollowUp) -> AllAsked:
@@ -375,7 +358,7 @@ def _n_repeats(request: Request) -> int:
     """How many queries are asked anew, unless all are asked more than once anyway."""
     if request.repeats > 1:
         return 0
-    return N_REPEATS if request.n_queries is None else min(N_REPEATS, request.n_queries // SPARING)
+    return 8 if request.n_queries is None else min(8, request.n_queries // 16)
 
 
 def _n_subsets(document: Document) -> int:

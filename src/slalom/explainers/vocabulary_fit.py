@@ -37,7 +37,6 @@ from slalom.surrogates.slalom.two_scores import description, grouped_errors, ran
 
 MAX_ENTRIES = 2000  # tokens with an entry of their own
 HELD_OUT = 5  # one document in five
-MOST_EXACT = 300  # tokens of which it is looked whether they are exactly a SLALOM
 
 
 def explain_vocabulary(
@@ -170,7 +169,7 @@ class CorpusAnswers:
 def _exact(rows: Rows, scores: FloatArray, empty: FloatArray | None) -> Fitted | None:
     """The SLALOM that gives these answers, if the corpus is small and there is one."""
     k = rows.shape[1]
-    if k > MOST_EXACT:
+    if k > 300:
         return None
     counts = rows.dense()[:, :-1]
     there = np.append(counts.any(axis=0), True)  # there may be no other tokens

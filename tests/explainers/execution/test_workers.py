@@ -115,7 +115,7 @@ def test_asking_on_until_sure_goes_there_too_and_the_inside_of_a_model_does_not(
     elsewhere = OnDevice(bundled)
     sure = slalom.explain_many(elsewhere, TEXTS[:2], max_error=0.3, progress=False)
     assert len(by_workers) == 2
-    assert all("standard errors of at most" in e.quality.notes[-1] for e in sure)
+    assert all("a standard error of at most" in e.quality.notes[-1] for e in sure)
     slalom.explain_many(elsewhere, TEXTS[:2], "integrated-gradients", progress=False)
     assert len(by_workers) == 2
 

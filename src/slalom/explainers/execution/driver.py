@@ -27,7 +27,6 @@ QUERIES_PER_STEP = 2_000  # where results are wanted soon, or there are few docu
 LEAST_CHUNKS = 10  # of many documents, beside a device
 AHEAD = 7  # chunks at work beside the one that is waited for, where the classifier has a device
 TOKENS_PER_REPORT = 2**15  # between two calls of a progress function
-ON_DEVICES = 4  # times as many: they like larger batches
 
 
 def explained(
@@ -140,9 +139,12 @@ class CountedClassifier(Delegating):
         return CountedClassifier(anew(self.classifier, number), self.counter)
 
     def logits(self, asked: Sequence[Pair]) -> list[FloatArray]:
-        """In slices of about TOKENS_PER_REPORT, each document's answers put together again."""
+        """In slices of about TOKENS_PER_REPORT, each document's answers put together again.
+
+        Devices like larger batches.
+        """
         answers: list[list[FloatArray]] = [[np.zeros((0, len(self.labels)))] for _ in asked]
-        n_tokens = TOKENS_PER_REPORT * (ON_DEVICES if runs_elsewhere(self.classifier) else 1)
+        n_tokens = TOKENS_PER_REPORT * (4 if runs_elsewhere(self.classifier) else 1)
         for numbers, pairs in _slices(asked, n_tokens):
             for number, logits in zip(numbers, self.classifier.logits(pairs), strict=True):
                 answers[number].append(logits)

@@ -25,11 +25,10 @@ from slalom.errors import SlalomError
 
 IDLE_SECONDS = 30
 PER_CORE = 1.25  # workers: those that wait for answers leave their cores to others
-NICENESS = 3  # of workers: whoever feeds a device or answers them goes first
-ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-LASTING = dict.fromkeys(  # bytes: matrices that are freed are used again, not mapped afresh
-    ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_"), str(2**28)
-)
+ENVIRONMENT = {  # of workers: one thread; matrices that are freed are used again
+    **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"),
+    **dict.fromkeys(("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_"), str(2**28)),
+}
 
 Ask = Callable[[Any], Any]
 Work = Callable[[Any, Ask], Any]  # an item, and how to ask the process that gave it
@@ -147,8 +146,7 @@ class _Worker:
         context = get_context("loky")  # a script needs no main guard
         _block_interrupts()
         ours, theirs = context.Pipe()
-        environment = ONE_THREAD | LASTING
-        process = context.Process(target=_work, args=(theirs,), daemon=True, env=environment)
+        process = context.Process(target=_work, args=(theirs,), daemon=True, env=ENVIRONMENT)
         process.start()
         theirs.close()
         return cls(process, ours)
@@ -195,7 +193,7 @@ def _work(connection: Connection) -> None:
     from loky.backend.reduction import dumps
 
     if hasattr(os, "nice"):
-        os.nice(NICENESS)
+        os.nice(3)  # whoever feeds a device or answers workers goes first
 
     def ask(content: Any) -> Any:
         connection.send_bytes(pickle.dumps(_Asked(content), protocol=-1))
