@@ -97,7 +97,7 @@ class StandIn(Delegating):
         known: set[Hashable] = set()
         n_queries, n_tokens, paid = 0, 0, []
         for number, document, queries in self.bill:
-            said = anew(self.classifier, number) if number else self.classifier
+            asked = anew(self.classifier, number) if number else self.classifier
             if not number:
                 seen = self.classifier.seen(document, queries)
                 new = [at for at in distinct(seen)[0].tolist() if seen[at] not in known]
@@ -105,7 +105,7 @@ class StandIn(Delegating):
                 queries = queries[new]
             n_queries += len(queries)
             n_tokens += int(document.n_tokens(queries).sum())
-            paid.append(unpaid(said, document, queries))
+            paid.append(unpaid(asked, document, queries))
         bills = [bill for bill in paid if bill is not None]
         if not bills:
             return Cost(n_queries, n_tokens)

@@ -85,6 +85,15 @@ class Surrogate(Protocol):
     def fit(self, observed: Observations) -> Fit: ...
 
 
+def spread_of(columns: FloatArray) -> float:
+    """Their standard deviation, all columns together; 0 where it is rounding."""
+    largest = float(np.abs(columns).max(initial=0.0))
+    if largest == 0.0:
+        return 0.0
+    relative = float(np.sqrt((columns / largest).var(axis=0).mean()))
+    return relative * largest if relative > ROUNDING else 0.0
+
+
 def sums_to_zero(scores: FloatArray) -> bool:
     """Whether classes compete: all their scores together say one thing less than there are."""
     total, largest = (np.abs(each).max(initial=0.0) for each in (scores.sum(axis=1), scores))

@@ -35,7 +35,7 @@ from slalom.document import BoolArray, FloatArray, IntArray, row_keys
 from slalom.errors import ClassifierError
 from slalom.schema import LARGEST, Within
 from slalom.surrogates import kernel
-from slalom.surrogates.base import contrasts_of
+from slalom.surrogates.base import contrasts_of, spread_of
 from slalom.surrogates.kernel import Scales, Subsets
 from slalom.surrogates.linalg import (
     cholesky,
@@ -143,10 +143,9 @@ class ScoreUnits:
 
 
 def _spread(columns: FloatArray) -> float:
-    """Their standard deviation, all columns together; 0 where it is rounding."""
-    spread = float(np.sqrt(columns.var(axis=0).mean()))
-    least = max(LEAST_SPREAD, 1e-12 * float(np.abs(columns).max(initial=0.0)))
-    return spread if spread > least else 0.0
+    """Of which files can hold the square."""
+    spread = spread_of(columns)
+    return spread if spread > LEAST_SPREAD else 0.0
 
 
 @dataclass(frozen=True, eq=False)

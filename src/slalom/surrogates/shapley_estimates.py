@@ -44,7 +44,7 @@ class ShapleyRegression:
             design = np.hstack([design, np.ones((len(design), 1))])
             constraint = np.append(document_counts, 1.0)
         found, residuals, errors = _constrained(
-            design, columns[used] - empty, share, (constraint, full - empty)
+            design, columns[used] - empty, share, plane=constraint, amount=full - empty
         )
         n_units = len(document_counts)
         quality = loo_quality(
@@ -89,11 +89,12 @@ def _constrained(
     design: FloatArray,
     scores: FloatArray,
     weights: FloatArray,
-    constraint: tuple[FloatArray, FloatArray],
+    *,
+    plane: FloatArray,
+    amount: FloatArray,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Least squares on the plane uᵀφ = Δ: φ (m, n_classes), its leave-one-out residuals
     (n, n_classes) and its errors (m, n_classes)."""
-    plane, amount = constraint
     if len(weights):
         weights = weights / weights.mean()
     gram = design.T @ (design * weights[:, None])
@@ -124,7 +125,7 @@ class MarginalContributions:
         full = columns[sizes == n_units][0]
         empties = columns[sizes == 0]
         empty = empties[0] if len(empties) else np.zeros_like(full)
-        added = _marginals(counts, columns, (empty, full))  # (n_chains, n_units, n_classes)
+        added = _marginals(counts, columns, empty, full)  # (n_chains, n_units, n_classes)
         shape = (n_units, *scores.shape[1:])
         coefficients = added.mean(axis=0).reshape(shape)
         return Fit(
@@ -136,21 +137,22 @@ class MarginalContributions:
 
 
 def _marginals(
-    counts: FloatArray, scores: FloatArray, ends: tuple[FloatArray, FloatArray]
+    counts: FloatArray, scores: FloatArray, empty: FloatArray, full: FloatArray
 ) -> FloatArray:
     """What each unit added in each chain: (n_chains, n_units, n_classes)."""
     n_units, sizes = counts.shape[1], counts.sum(axis=1)
     if n_units == 1:
-        return np.asarray(ends[1] - ends[0])[None, None, :]
+        return np.asarray(full - empty)[None, None, :]
     inner = (sizes > 0) & (sizes < n_units)
     chains = counts[inner].reshape(-1, n_units - 1, n_units)
     between = scores[inner].reshape(-1, n_units - 1, scores.shape[1])
-    n_chains = len(chains)
-    present = np.concatenate(
-        [np.zeros((n_chains, 1, n_units)), chains, np.ones((n_chains, 1, n_units))], axis=1
-    )
-    outer = [np.broadcast_to(end, (n_chains, 1, len(end))) for end in ends]
-    steps = np.diff(np.concatenate([outer[0], between, outer[1]], axis=1), axis=1)
+
+    def with_ends(first: FloatArray, rows: FloatArray, last: FloatArray) -> FloatArray:
+        ends = [np.broadcast_to(end, (len(rows), 1, len(end))) for end in (first, last)]
+        return np.concatenate([ends[0], rows, ends[1]], axis=1)
+
+    present = with_ends(np.zeros(n_units), chains, np.ones(n_units))
+    steps = np.diff(with_ends(empty, between, full), axis=1)
     joined = np.diff(present, axis=1).argmax(axis=2)  # (n_chains, n_units) who joined when
     added = np.empty_like(steps)
     np.put_along_axis(added, joined[:, :, None], steps, axis=1)

@@ -400,7 +400,7 @@ def test_what_breaks_is_told_where_it_belongs(bundled):
             asked = workers.QueriesAsked([(document, document.full())])
             calls.append(workers.Call(asked, told.append))
         queue._answer(calls)
-        said = [call.said.result(0) for call in calls]
+        said = [call.reply.result(0) for call in calls]
         assert [isinstance(one, ClassifierError) for one in said] == [False, True, False]
         assert told == [1, 1]
 

@@ -157,14 +157,14 @@ class _Worker:
 
         try:
             self.connection.send_bytes(dumps((task.work, task.item)))
-            while isinstance(said := pickle.loads(self.connection.recv_bytes()), _Asked):
-                self.connection.send_bytes(pickle.dumps(task.answer(said.content), protocol=-1))
+            while isinstance(reply := pickle.loads(self.connection.recv_bytes()), _Asked):
+                self.connection.send_bytes(pickle.dumps(task.answer(reply.content), protocol=-1))
         except (EOFError, OSError) as problem:
             raise WorkerDiedError(
                 "a worker process has died: most likely the machine has too little memory; "
                 "OMP_NUM_THREADS=1 does without workers"
             ) from problem
-        return said
+        return reply
 
 
 @dataclass(frozen=True)

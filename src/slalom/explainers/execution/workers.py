@@ -163,10 +163,10 @@ class OverPipe(Delegating):
         return tuple(self._asked(ElseAsked(methodcaller("remarks", document, queries, logits))))
 
     def _asked(self, content: Asked) -> Any:
-        said = self.ask(content)
-        if isinstance(said, SlalomError):
-            raise said
-        return said
+        reply = self.ask(content)
+        if isinstance(reply, SlalomError):
+            raise reply
+        return reply
 
 
 def _without_padding(queries: Queries) -> list[Queries]:
@@ -189,7 +189,7 @@ class Call:
 
     content: Asked
     tell: Callable[[int], object]  # how many queries were answered
-    said: "Future[Any]" = field(default_factory=Future)
+    reply: "Future[Any]" = field(default_factory=Future)
 
 
 @dataclass(eq=False)
@@ -243,7 +243,7 @@ class CallQueue:
             self.closed = True
             left, self.calls = self.calls, []
         for call in left:
-            call.said.set_result(given_up())
+            call.reply.set_result(given_up())
         for future in self.futures:
             future.cancel()
         if self.threads is not None:
@@ -259,7 +259,7 @@ class CallQueue:
             if self.threads is not None:
                 self.threads.submit(self._take_turn)
         self.events.put(call)
-        return call.said.result()
+        return call.reply.result()
 
     def _take_turn(self) -> None:
         """Answer what a turn has room for of the calls that have arrived when it comes."""
@@ -269,8 +269,8 @@ class CallQueue:
         except BaseException as problem:
             self.problem = problem
             for call in calls:
-                if not call.said.done():
-                    call.said.set_result(given_up())
+                if not call.reply.done():
+                    call.reply.set_result(given_up())
             self.events.put(problem)
 
     def _arrived(self) -> list[Call]:
@@ -287,7 +287,7 @@ class CallQueue:
             answers = _answers(self.classifier, [call.content for call in calls])
         except SlalomError as problem:
             if len(calls) == 1:
-                calls[0].said.set_result(portable(problem))
+                calls[0].reply.set_result(portable(problem))
             else:
                 for call in calls:
                     self._answer([call])
@@ -295,26 +295,26 @@ class CallQueue:
         for call, answer in zip(calls, answers, strict=True):
             if call.content.n_queries:
                 call.tell(call.content.n_queries)
-            call.said.set_result(answer)
+            call.reply.set_result(answer)
 
 
 def _answers(classifier: Classifier, asked: Sequence[Asked]) -> list[Any]:
     """One call of the classifier for all of a kind."""
     found: dict[int, Any] = {}
     for number in {one.number for one in asked}:
-        said: Any = anew(classifier, number) if number else classifier
+        able: Any = anew(classifier, number) if number else classifier
         own = [(at, one) for at, one in enumerate(asked) if one.number == number]
         rows = [(at, one.rows) for at, one in own if isinstance(one, RowsAsked)]
         if rows:
-            found |= zip([at for at, _ in rows], said.row_logits([r for _, r in rows]), strict=True)
+            found |= zip([at for at, _ in rows], able.row_logits([r for _, r in rows]), strict=True)
         pairs = [
             (at, pair) for at, one in own if isinstance(one, QueriesAsked) for pair in one.pairs
         ]
         for (at, _), logits in zip(
-            pairs, said.logits([pair for _, pair in pairs]) if pairs else [], strict=True
+            pairs, able.logits([pair for _, pair in pairs]) if pairs else [], strict=True
         ):
             found.setdefault(at, []).append(logits)
-        found |= {at: one.call(said) for at, one in own if isinstance(one, ElseAsked)}
+        found |= {at: one.call(able) for at, one in own if isinstance(one, ElseAsked)}
     return [found[at] for at in range(len(asked))]
 
 

@@ -25,6 +25,7 @@ from slalom.surrogates.base import (
     Observations,
     contrasts_of,
     no_quality_reason,
+    spread_of,
 )
 from slalom.surrogates.quality import loo_quality, sampled_rows
 from slalom.surrogates.rows import Rows
@@ -58,7 +59,10 @@ Optimizer = Callable[[Problem], tuple[Problem, Point]]
 
 @dataclass(frozen=True, eq=False)
 class FittedRows:
-    """The rows that are fitted, in units of the scores' spread."""
+    """The rows that are fitted, in units of the scores' spread.
+
+    So a ridge means the same for log-odds and prices.
+    """
 
     observed: Observations
     used: BoolArray  # (n_queries,) the rows that are fitted
@@ -72,7 +76,9 @@ class FittedRows:
         whole = (counts == observed.document_counts).all(axis=1)
         inner: BoolArray = counts.any(axis=1) & ~whole
         contrasts = contrasts_of(columns)
-        return cls(observed, used, inner, contrasts, _unit(columns @ contrasts, inner))
+        fitted = columns @ contrasts
+        unit = spread_of(fitted[inner]) or spread_of(fitted) or 1.0  # both ends may be unusual
+        return cls(observed, used, inner, contrasts, unit)
 
     @property
     def counts(self) -> FloatArray:
@@ -234,18 +240,13 @@ class Folded:
         folds, n_inner = np.full(len(frame.inner), -1, np.int32), int(frame.inner.sum())
         folds[frame.inner] = np.arange(n_inner) % (N_FOLDS if n_inner > FEW else N_FOLDS_OF_FEW)
         held_out, without = problem.scores - point.residuals, []
-        missed = _squares(problem, point.residuals)
         for fold in range(int(folds.max(initial=-1)) + 1):
-            if missed > most:
+            if _squares(problem, problem.scores - held_out) > most:
                 held_out[:] = np.inf
                 break
-            some = problem.rows(folds != fold)
-            begun = some.at(point.latent, point.effects, point.importances)
-            there = descend(some, begun, tolerance=1e-4)
-            said = problem.at(there.latent, there.effects, there.importances)
-            held_out[folds == fold] = (problem.scores - said.residuals)[folds == fold]
-            missed = _squares(problem, problem.scores - held_out)
-            without.append(there)
+            some, out = problem.rows(folds != fold), folds == fold
+            without.append(descend(some, some.at_point(point), tolerance=1e-4))
+            held_out[out] = (problem.scores - problem.at_point(without[-1]).residuals)[out]
         return cls(frame, point, folds, tuple(without), held_out)
 
     @property
@@ -326,19 +327,6 @@ def _quality(frame: FittedRows, held_out: FloatArray, n_parameters: float) -> He
         n_parameters=n_parameters,
         by=sampled_rows(frame.counts)[inner],
     )
-
-
-def _unit(columns: FloatArray, inner: BoolArray) -> float:
-    """The spread of the scores: fitted in it, a ridge means the same for log-odds and prices.
-
-    An unusual score of the empty text would otherwise be most of the spread there is.
-    """
-    largest = float(np.abs(columns).max(initial=0.0)) or 1.0
-    for rows in (columns[inner] / largest, columns / largest):
-        spread = float(np.sqrt(rows.var(axis=0).mean())) if len(rows) else 0.0
-        if spread > 1e-9:
-            return spread * largest
-    return 1.0
 
 
 def _squares(problem: Problem, residuals: FloatArray) -> float:

@@ -134,6 +134,10 @@ class Problem:
             latent, effects, importances, values, attention, attended, residuals, objective
         )
 
+    def at_point(self, point: "Point") -> "Point":
+        """The parameters of another problem's point, as this one judges them."""
+        return self.at(point.latent, point.effects, point.importances)
+
     def rows(self, kept: BoolArray) -> "Problem":
         """The same of some rows, which weigh together what all do."""
         weights = self.weights[kept]

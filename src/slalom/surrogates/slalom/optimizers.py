@@ -36,7 +36,7 @@ def by_evidence(
     for _ in range(n_rounds):
         point = descend(problem, point, tolerance, max_steps=2)
         problem = _with(problem, *_evidence(problem, point))
-        point = problem.at(point.latent, point.effects, point.importances)
+        point = problem.at_point(point)
     return problem, descend(problem, point, tolerance)
 
 

@@ -6,7 +6,7 @@ paper's model), n the number of its units:
     value       v_j                        what attention takes from a unit
     importance  s_j                        how strongly it outweighs others
     share       α_j                        of the attention in the whole document
-    alone       F({j}) − F(∅)              what is said to the unit by itself
+    alone       F({j}) − F(∅)              what the unit adds by itself
     linearised  w_j v_j                    the paper's single score
     gradient    α_j (v_j − A)              derivative by s_j, attention's part alone
     removal     α_j (v_j − A) / (1 − α_j) + d_j + g(n) − g(n − 1)      exactly F(c) − F(c − e_j)
@@ -41,7 +41,7 @@ def read_outs(model: SlalomModel, document_counts: FloatArray) -> dict[str, Floa
 def standard_errors(
     model: SlalomModel, document_counts: FloatArray, influence: Influence
 ) -> dict[str, FloatArray]:
-    """Of a plain SLALOM, the same shapes as read_outs; an anchor tells no Shapley errors."""
+    """Of a plain SLALOM, the same shapes as read_outs; with an anchor none of Shapley values."""
     columns = [
         _Reading.of(column, document_counts).moved(values, influence.importances)
         for column, values in zip(_columns(model), influence.values, strict=True)

@@ -103,11 +103,11 @@ def _checked(
     scores: FloatArray,
     level: FloatArray,
 ) -> tuple[FloatArray, FloatArray] | None:
-    """Values and importances, if they say what was answered."""
+    """Values and importances, if they predict the answers."""
     known = np.zeros((len(weights) - len(effects), len(level)))  # an anchor that was asked
     values = level + np.vstack([effects, known]) / weights[:, None]
-    said = shown @ (weights[:, None] * values) / (shown @ weights)[:, None]
+    predicted = shown @ (weights[:, None] * values) / (shown @ weights)[:, None]
     allowed = max(EXACT * np.ptp(scores, axis=0).max(), ROUNDINGS * np.abs(scores).max())
-    if np.abs(said - scores).max() > allowed:
+    if np.abs(predicted - scores).max() > allowed:
         return None
     return values, np.log(weights)
