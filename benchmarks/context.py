@@ -50,6 +50,7 @@ from benchmarks.inside import (
     Samples,
     Sources,
     attributed,
+    by_tokens,
     citation_of,
     language_model,
     per_token,
@@ -267,7 +268,7 @@ def _fitted(
     chosen = replace(chosen, sampler=Recorded(queries_from_masks(present)))
     request = Request(n_queries=len(np.unique(present, axis=0)))  # and nothing beside them
     (found,) = run_local(scorer, Order(chosen, request), [document])
-    return replace(found, said=said)
+    return by_tokens(replace(found, said=said))
 
 
 @dataclass(frozen=True, eq=False)

@@ -34,6 +34,7 @@ INNER = {  # module of the package → its names; those that are modules too
     "explanation": "FILES HIGH_TRUST",
     "files": "write_whole",
     "language.attribute": "attributed",
+    "language.by_tokens": "by_tokens",
     "language.citations": "LEAST OF_ALL citation_of per_token sentences_of",
     "language.scoring": "AnswerScorer RecordedScorer recorded_document",
     "language.sources": "Sources sources_of",

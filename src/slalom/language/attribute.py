@@ -11,6 +11,7 @@ from slalom.explainers.execution.progress import Wait, bar
 from slalom.explainers.methods import explain, method_named
 from slalom.explainers.surrogate import LEAST_QUERIES
 from slalom.explanation import Explanation
+from slalom.language.by_tokens import by_tokens
 from slalom.language.citations import per_token
 from slalom.language.scoring import AnswerScorer
 from slalom.language.sources import By, Given, sources_of
@@ -97,7 +98,7 @@ def attributed(
         read = f"shared beginnings are read once, which left {share} % of the tokens to compute"
         notes = (*notes, read)
     said = replace(scorer.recorded(), allowed=n_queries)
-    return replace(found, said=said, quality=replace(found.quality, notes=notes))
+    return by_tokens(replace(found, said=said, quality=replace(found.quality, notes=notes)))
 
 
 def _shown(progress: Progress, planned: int) -> AbstractContextManager[Any]:

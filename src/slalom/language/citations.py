@@ -25,6 +25,7 @@ from slalom.explainers.execution.steps import Order, run_local
 from slalom.explainers.methods import method_named
 from slalom.explainers.surrogate import FollowUps, SurrogateExplainer
 from slalom.explanation import Explanation
+from slalom.language.by_tokens import by_tokens
 from slalom.language.scoring import RecordedScorer, recorded_document
 from slalom.surrogates.additive import LassoSurrogate
 from slalom.surrogates.base import Fit
@@ -97,7 +98,7 @@ def of_part(explanation: Explanation, part: str | Sequence[int]) -> Explanation:
         said, text=said.text[slice(*span)], spans=shifted, log_odds=said.log_odds[:, tokens]
     )
     quality = replace(found.quality, n_tokens=explanation.quality.n_tokens)
-    return replace(found, said=own, quality=quality)
+    return by_tokens(replace(found, said=own, quality=quality))
 
 
 def cite(explanation: Explanation, k: int = 3) -> tuple[Citation, ...]:

@@ -19,6 +19,10 @@ The most likely of these are looked for by a few steps of L-BFGS on some of the 
 give one posterior: predictions, held-out residuals, Shapley values, and how sure they are. Rows
 that chose A, u and z seem to be explained better than others: variances are divided by f for it.
 
+The score of an answer of a language model is −Σ log(1 + exp(−z_t)) over its tokens, and no sum of
+what units do: what is certain can only be lost. There F is the log-odds z_t of each token, scales
+are found by all of them, the strong ones most, and predictions are the score of what is predicted.
+
 How to use it: `Process.of(asked, strengths)`, with |φ_i(A)| as strengths; then
 `mean(present, A(present))`, `held_out()`, `shapley(A, φ(A))`, `variances_of_differences`,
 `errors_together`. Rows that A was fitted to must come with what A says without them, or p looks
@@ -31,6 +35,7 @@ from typing import Annotated, Protocol
 
 import numpy as np
 
+from slalom.answer import scores_of
 from slalom.document import BoolArray, FloatArray, IntArray, row_keys
 from slalom.errors import ClassifierError
 from slalom.schema import LARGEST, Within
@@ -41,8 +46,11 @@ from slalom.surrogates.linalg import (
     cholesky,
     diagonal_of,
     errors_of_classes,
+    inverse_of,
+    quasi_newton,
     solve_lower,
     solve_lower_transposed,
+    solved,
 )
 
 SPREAD_OF_SLOPE = 0.3  # of β; that of m is 1
@@ -62,7 +70,7 @@ MEDIANS, SPREADS, STARTS, CURVATURES = HYPERPARAMETERS.T
 MAX_ROWS = 4000  # that are used
 N_SEARCHED = 500  # of them, by which the hyper-parameters are found
 FEW = N_SEARCHED // 2  # searched rows up to which double precision costs next to nothing
-N_STEPS = 4  # of the search
+N_STEPS, N_STEPS_BY_TOKEN = 4, 15  # of the search
 N_ORDERS = 64  # of units that join, for the response's Shapley values
 
 
@@ -84,6 +92,7 @@ class Asked:
     scores: FloatArray  # (N, n_classes)
     held_out: FloatArray  # (N, n_classes) of rows that were not fitted: what it says
     noise: FloatArray  # (N,) variance of an answer, were it asked again; 0: always the same
+    log_odds: FloatArray | None = None  # (N, n_tokens) of what a language model says, by token
 
     @cached_property
     def inner(self) -> BoolArray:
@@ -238,7 +247,7 @@ class Likelihood:
 
 def _solve_gradient(root: FloatArray, columns: FloatArray) -> FloatArray:
     """½ (αα′ − S⁻¹), summed over columns; α = S⁻¹ y."""
-    inverse = _inverse(root)
+    inverse = inverse_of(root)
     solved = inverse @ columns
     inverse *= -columns.shape[1]
     inverse += solved @ solved.T
@@ -246,26 +255,15 @@ def _solve_gradient(root: FloatArray, columns: FloatArray) -> FloatArray:
     return inverse
 
 
-def _inverse(root: FloatArray) -> FloatArray:
-    """(LLᵀ)⁻¹ whole, by LAPACK's potri."""
-    from scipy.linalg.lapack import dpotri, spotri
-
-    invert = dpotri if root.dtype == np.float64 else spotri
-    lower = np.tril(invert(root, lower=1)[0])
-    inverse = lower + lower.T
-    diagonal_of(inverse)[:] *= 0.5
-    return np.asarray(inverse)
-
-
-def most_likely(likelihood: Likelihood) -> FloatArray:
+def most_likely(likelihood: Likelihood, n_steps: int = N_STEPS) -> FloatArray:
     """θ after a few steps of L-BFGS, preconditioned by what rows usually say of each entry."""
     n, n_rows = len(likelihood.prior.effects), len(likelihood.columns)
     theta = np.append(np.zeros(2 * n), (np.log(STARTS) - np.log(MEDIANS)) / SPREADS)
     shape = np.append(np.ones(2 * n), 1.0 / (1.0 + n_rows * CURVATURES))
     value, slope = likelihood(theta)
     steps: list[tuple[FloatArray, FloatArray]] = []
-    for _ in range(N_STEPS):
-        direction = -_quasi_newton(slope, steps, shape)
+    for _ in range(n_steps):
+        direction = -quasi_newton(slope, steps, shape)
         length = min(1.0, 1.0 / float(np.abs(direction).max()))  # a prior spread at most
         for _ in range(5):  # ever shorter, until it pays
             moved = theta + length * direction
@@ -279,24 +277,6 @@ def most_likely(likelihood: Likelihood) -> FloatArray:
             steps.append((moved - theta, new_slope - slope))
         theta, value, slope = moved, new_value, new_slope
     return theta
-
-
-def _quasi_newton(
-    slope: FloatArray, steps: list[tuple[FloatArray, FloatArray]], shape: FloatArray
-) -> FloatArray:
-    """The inverse Hessian times a gradient, by L-BFGS' two loops over all steps so far."""
-    found, slopes = slope.copy(), []
-    for step, change in steps[::-1]:
-        slopes.append(float(step @ found) / float(change @ step))
-        found = found - slopes[-1] * change
-    scale = 1.0
-    if steps:
-        step, change = steps[-1]
-        scale = float(step @ change) / float(change @ (shape * change))
-    found = scale * shape * found
-    for (step, change), along in zip(steps, slopes[::-1], strict=True):
-        found = found + step * (along - float(change @ found) / float(change @ step))
-    return found
 
 
 def _single(values: FloatArray) -> FloatArray:
@@ -324,6 +304,7 @@ class Mean:
     answers: Annotated[FloatArray, "asked classes"]
     noise: Annotated[FloatArray, "asked", Within(0)]  # their variance, in units of the spread
     weights: Annotated[FloatArray, "asked contrasts"]  # α
+    log_odds: Annotated[FloatArray | None, "asked tokens"] = None  # of an answer's tokens
 
     @cached_property
     def rows(self) -> Subsets:
@@ -352,19 +333,26 @@ class Mean:
         return found
 
     def estimated(self, subsets: Subsets) -> FloatArray:
-        """(m, n_classes) as if none of them had been asked."""
+        """(m, n_classes) as if none of them had been asked; of tokens, if theirs are known."""
         rows, weights = self._that_count
         found = np.zeros((len(subsets), weights.shape[1]))
         for begin in range(0, len(subsets), 2000):  # covariances of all may not fit in memory
             block = slice(begin, begin + 2000)
             found[block] = _covariance(subsets.some(block), rows, self.scales) @ weights
+        if self.log_odds is not None:
+            return scores_of(found + self.log_odds.mean(axis=0))[:, None]
         return self.frame.classes(found) + self.frame.centre
 
     @cached_property
     def _that_count(self) -> tuple[Subsets, FloatArray]:
-        """Rows that are used (α is not 0), and their α."""
+        """Rows that are used (α is not 0), and their α; of tokens, if theirs are known."""
         used = np.flatnonzero(self.weights.any(axis=1)).astype(np.int32)
-        return self.rows.some(used), np.asarray(self.weights[used])
+        rows, weights = self.rows.some(used), np.asarray(self.weights[used])
+        if self.log_odds is not None and len(used):
+            _, root = _root(rows, self.noise[used], self.scales)
+            centred = self.log_odds[used] - self.log_odds.mean(axis=0)
+            weights = solved(root, centred)
+        return rows, weights
 
 
 def _root(rows: Subsets, noise: FloatArray, scales: Scales) -> tuple[Scales, FloatArray]:
@@ -417,14 +405,19 @@ class Process:
         some = used
         if len(used) > N_SEARCHED:
             some = np.random.default_rng(0).permutation(used)[:N_SEARCHED]
-        likelihood = Likelihood(prior, rows.some(some), columns[some], noise[some])
-        scales = prior.scales(most_likely(likelihood if len(some) <= FEW else likelihood.single()))
+        searched, n_steps = columns, N_STEPS
+        if asked.log_odds is not None:
+            centred = asked.log_odds - asked.log_odds.mean(axis=0)
+            searched, n_steps = centred / (_spread(centred) or 1.0), N_STEPS_BY_TOKEN
+        likelihood = Likelihood(prior, rows.some(some), searched[some], noise[some])
+        likelihood = likelihood if len(some) <= FEW else likelihood.single()
+        scales = prior.scales(most_likely(likelihood, n_steps))
         among = rows if len(used) == len(rows) else rows.some(used)
         scales, root = _root(among, noise[used], scales)
         weights = np.zeros_like(columns)
         weights[used] = solve_lower_transposed(root, solve_lower(root, columns[used]))
-        mean = Mean(frame, scales, asked.present, rows.level, asked.scores, noise, weights)
-        return cls(mean, root, used, prior.freedom**2)
+        known = (asked.present, rows.level, asked.scores, noise, weights, asked.log_odds)
+        return cls(Mean(frame, scales, *known), root, used, prior.freedom**2)
 
     @cached_property
     def rows(self) -> Subsets:

@@ -64,11 +64,11 @@ class Scales:
 
     effects: Annotated[FloatArray, "units", Within(0)]  # b
     rates: Annotated[FloatArray, "units", Within(0)]  # λ
-    together: float  # c
-    size: float  # s
-    response: float  # r
-    missing: float  # v
-    white: float  # τ²
+    together: Annotated[float, Within(0)]  # c
+    size: Annotated[float, Within(0)]  # s
+    response: Annotated[float, Within(0)]  # r
+    missing: Annotated[float, Within(0)]  # v
+    white: Annotated[float, Within(0)]  # τ²
 
 
 def covariance(one: Subsets, other: Subsets, scales: Scales) -> FloatArray:

@@ -46,14 +46,36 @@ def _divided(root: FloatArray, right: FloatArray, *, back: bool) -> FloatArray:
 
 
 def inverse_of(root: FloatArray) -> FloatArray:
-    """(LLᵀ)⁻¹."""
-    half = solve_lower(root, np.eye(len(root), dtype=root.dtype))
-    return np.asarray(half.T @ half)
+    """(LLᵀ)⁻¹ whole."""
+    from scipy.linalg import get_lapack_funcs
+
+    lower = np.tril(get_lapack_funcs("potri", dtype=root.dtype)(root, lower=1)[0])
+    inverse = lower + lower.T
+    diagonal_of(inverse)[:] *= 0.5
+    return np.asarray(inverse)
 
 
 def solved(root: FloatArray, right: FloatArray) -> FloatArray:
     """(LLᵀ)⁻¹ times (k,) or (k, n)."""
     return np.asarray(_lapack(root.dtype.char)[2](root, right, lower=1)[0])
+
+
+def quasi_newton(
+    slope: FloatArray, steps: list[tuple[FloatArray, FloatArray]], shape: FloatArray
+) -> FloatArray:
+    """The inverse Hessian times a gradient, by L-BFGS' two loops over all steps so far."""
+    found, slopes = slope.copy(), []
+    for step, change in steps[::-1]:
+        slopes.append(float(step @ found) / float(change @ step))
+        found = found - slopes[-1] * change
+    scale = 1.0
+    if steps:
+        step, change = steps[-1]
+        scale = float(step @ change) / float(change @ (shape * change))
+    found = scale * shape * found
+    for (step, change), along in zip(steps, slopes[::-1], strict=True):
+        found = found + step * (along - float(change @ found) / float(change @ step))
+    return found
 
 
 def errors_of_classes(root: FloatArray, contrasts: FloatArray, n_drawn: int = 300) -> FloatArray:
