@@ -49,7 +49,6 @@ from slalom.surrogates.linalg import (
     inverse_of,
     quasi_newton,
     solve_lower,
-    solve_lower_transposed,
     solved,
 )
 
@@ -415,7 +414,7 @@ class Process:
         among = rows if len(used) == len(rows) else rows.some(used)
         scales, root = _root(among, noise[used], scales)
         weights = np.zeros_like(columns)
-        weights[used] = solve_lower_transposed(root, solve_lower(root, columns[used]))
+        weights[used] = solved(root, columns[used])
         known = (asked.present, rows.level, asked.scores, noise, weights, asked.log_odds)
         return cls(Mean(frame, scales, *known), root, used, prior.freedom**2)
 

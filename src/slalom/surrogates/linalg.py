@@ -23,9 +23,9 @@ def cholesky(matrix: FloatArray) -> FloatArray | None:
 
     Above the diagonal L holds leftovers.
     """
-    lower, failed = _lapack(matrix.dtype.char)[0](
-        matrix.T, lower=1, overwrite_a=1, clean=0
-    )  # LAPACK reads columns first: transposed, nothing is copied
+    factor, _, _ = _routines(matrix.dtype.char)
+    # LAPACK reads columns first: transposed, nothing is copied
+    lower, failed = factor(matrix.T, lower=1, overwrite_a=1, clean=0)
     return None if failed else lower
 
 
@@ -41,23 +41,22 @@ def solve_lower_transposed(root: FloatArray, right: FloatArray) -> FloatArray:
 
 def _divided(root: FloatArray, right: FloatArray, *, back: bool) -> FloatArray:
     """Transposed and from the other side: numpy's rows are BLAS's columns, and it is quicker."""
-    divide = _lapack(root.dtype.char)[1]
+    _, _, divide = _routines(root.dtype.char)
     return np.asarray(divide(1.0, root, right.T, side=1, lower=1, trans_a=not back).T)
 
 
 def inverse_of(root: FloatArray) -> FloatArray:
     """(LLᵀ)⁻¹ whole."""
-    from scipy.linalg import get_lapack_funcs
-
-    lower = np.tril(get_lapack_funcs("potri", dtype=root.dtype)(root, lower=1)[0])
+    _, invert, _ = _routines(root.dtype.char)
+    lower = np.tril(invert(root, lower=1)[0])
     inverse = lower + lower.T
     diagonal_of(inverse)[:] *= 0.5
     return np.asarray(inverse)
 
 
 def solved(root: FloatArray, right: FloatArray) -> FloatArray:
-    """(LLᵀ)⁻¹ times (k,) or (k, n)."""
-    return np.asarray(_lapack(root.dtype.char)[2](root, right, lower=1)[0])
+    """(LLᵀ)⁻¹ times (k, n)."""
+    return solve_lower_transposed(root, solve_lower(root, right))
 
 
 def quasi_newton(
@@ -105,11 +104,12 @@ def diagonal_of(matrix: FloatArray) -> FloatArray:
 
 
 @cache
-def _lapack(kind: str) -> tuple[Any, Any, Any]:
+def _routines(kind: str) -> tuple[Any, Any, Any]:
+    """To factor, to invert by a factor, and to divide by one."""
     from scipy.linalg import get_blas_funcs, get_lapack_funcs
 
-    root, solve = get_lapack_funcs(("potrf", "potrs"), dtype=kind)
-    return root, get_blas_funcs("trsm", dtype=kind), solve
+    factor, invert = get_lapack_funcs(("potrf", "potri"), dtype=kind)
+    return factor, invert, get_blas_funcs("trsm", dtype=kind)
 
 
 @dataclass(eq=False)

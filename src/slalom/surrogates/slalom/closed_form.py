@@ -23,7 +23,7 @@ from slalom.surrogates.base import ROUNDING, Fit, Observations
 from slalom.surrogates.slalom.model import SlalomModel
 from slalom.surrogates.slalom.readouts import read_outs
 
-Recovered = tuple[FloatArray, FloatArray, BoolArray]  # values (k, n_classes), importances (k,),
+Solution = tuple[FloatArray, FloatArray, BoolArray]  # values (k, n_classes), importances (k,),
 # the anchor's last, and which of the m features have an answer
 
 
@@ -39,8 +39,8 @@ class ClosedForm:
 
     def fit(self, observed: Observations) -> Fit:
         rows, at = observed.fitted(), observed.document_counts
-        recover = _with_anchor if self.anchored else _without_anchor
-        values, importances, known = recover(rows.counts, rows.scores)
+        solve = _with_anchor if self.anchored else _without_anchor
+        values, importances, known = solve(rows.counts, rows.scores)
         m = len(known)
         importances -= importances[:m][known].mean() if known.any() else 0.0
         values[:m][~known], importances[:m][~known] = 0.0, 0.0
@@ -53,7 +53,7 @@ class ClosedForm:
         return Fit(model, scores, identified=known, notes=_notes(known), anchor=model.anchor)
 
 
-def _without_anchor(counts: FloatArray, scores: FloatArray) -> Recovered:
+def _without_anchor(counts: FloatArray, scores: FloatArray) -> Solution:
     n_features = counts.shape[1]
     sizes = counts.sum(axis=1)
     values = np.zeros((n_features, scores.shape[1]))
@@ -79,7 +79,7 @@ def _without_anchor(counts: FloatArray, scores: FloatArray) -> Recovered:
     return values, importances, known
 
 
-def _with_anchor(counts: FloatArray, scores: FloatArray) -> Recovered:
+def _with_anchor(counts: FloatArray, scores: FloatArray) -> Solution:
     n_features = counts.shape[1]
     sizes = counts.sum(axis=1)
     empty = scores[sizes == 0].mean(axis=0)
