@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from slalom.corpus.explain import Dataset, Prepared
     from slalom.corpus.run import Summary
     from slalom.corpus.work import Recipe
-    from slalom.explainers.execution.progress import Show
+    from slalom.explainers.execution.progress import Progress
 
 
 class UnnamedContext(click.Context):
@@ -206,7 +206,7 @@ def explain_table(
         )
 
 
-def _bar(prepared: "Prepared") -> "AbstractContextManager[Show | None]":
+def _bar(prepared: "Prepared") -> "AbstractContextManager[Progress | None]":
     """A bar with rows done, their rate and the time left, if a person is watching."""
     from slalom.explainers.execution.progress import Wait, bar
 

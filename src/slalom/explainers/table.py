@@ -7,17 +7,7 @@ from functools import partial
 
 from slalom.explainers import baselines
 from slalom.explainers.base import Explainer
-from slalom.explainers.baselines import (
-    Control,
-    WhiteBox,
-    averaged,
-    l1,
-    l2,
-    largest,
-    mean,
-    rollout,
-    times_input,
-)
+from slalom.explainers.baselines import Control, WhiteBox
 from slalom.explainers.surrogate import FollowUpPlan, QueryBudget, SurrogateExplainer
 from slalom.samplers.rivals import Coalitions, Halves, LimeMasks, Permutations
 from slalom.samplers.sequences import ShortSequences, SingletonsAndDoubles, SingletonsAndPairs
@@ -162,19 +152,26 @@ LISTED: tuple[Explainer, ...] = (
         QueryBudget(minimum=2, per_unit=2, maximum=10**6),
         tied=False,
     ),
-    *(
-        WhiteBox(name, summary, partial(baselines.gradient, read=read), additive)
-        for name, summary, read, additive in (
-            (
-                "gradient-mean",
-                "Mean of the gradient with respect to a token's embedding",
-                mean,
-                False,
-            ),
-            ("gradient-l1", "L1 norm of the gradient: sensitivity without a sign", l1, False),
-            ("gradient-l2", "L2 norm of the gradient: sensitivity without a sign", l2, False),
-            ("gradient-input", "Gradient times embedding", times_input, True),
-        )
+    WhiteBox(
+        "gradient-mean",
+        "Mean of the gradient with respect to a token's embedding",
+        partial(baselines.gradient, read=baselines.mean),
+    ),
+    WhiteBox(
+        "gradient-l1",
+        "L1 norm of the gradient: sensitivity without a sign",
+        partial(baselines.gradient, read=baselines.l1),
+    ),
+    WhiteBox(
+        "gradient-l2",
+        "L2 norm of the gradient: sensitivity without a sign",
+        partial(baselines.gradient, read=baselines.l2),
+    ),
+    WhiteBox(
+        "gradient-input",
+        "Gradient times embedding",
+        partial(baselines.gradient, read=baselines.times_input),
+        additive=True,
     ),
     WhiteBox(
         "integrated-gradients",
@@ -182,17 +179,20 @@ LISTED: tuple[Explainer, ...] = (
         baselines.integrated_gradients,
         additive=True,
     ),
-    *(
-        WhiteBox(name, summary, partial(baselines.attention, pool=pool))
-        for name, summary, pool in (
-            ("attention-mean", "Attention averaged over layers and heads: no sign", averaged),
-            ("attention-max", "Attention, maximum over layers and heads: no sign", largest),
-            (
-                "attention-rollout",
-                "Attention rollout, multiplied through the layers: no sign",
-                rollout,
-            ),
-        )
+    WhiteBox(
+        "attention-mean",
+        "Attention averaged over layers and heads: no sign",
+        partial(baselines.attention, pool=baselines.averaged),
+    ),
+    WhiteBox(
+        "attention-max",
+        "Attention, maximum over layers and heads: no sign",
+        partial(baselines.attention, pool=baselines.largest),
+    ),
+    WhiteBox(
+        "attention-rollout",
+        "Attention rollout, multiplied through the layers: no sign",
+        partial(baselines.attention, pool=baselines.rollout),
     ),
     WhiteBox(
         "attention-lrp",

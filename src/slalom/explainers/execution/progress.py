@@ -14,7 +14,6 @@ from time import perf_counter
 from typing import Any
 
 Progress = Callable[[int, int], None]  # queries done, and in all; raise from it to stop
-Show = Progress
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,7 @@ class Wait:
 
 
 @contextmanager
-def bar(total: int, wait: Wait) -> Iterator[Show | None]:
+def bar(total: int, wait: Wait) -> Iterator[Progress | None]:
     """A function to tell how far it is, or None where nobody watches."""
     display = _notebook_display()
     if display is not None:
@@ -53,12 +52,12 @@ def bar(total: int, wait: Wait) -> Iterator[Show | None]:
 
 
 @contextmanager
-def _in_terminal(total: int, wait: Wait) -> Iterator[Show]:
+def _in_terminal(total: int, wait: Wait) -> Iterator[Progress]:
+    from rich import progress as rich
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn
 
-    columns = (wait.doing, BarColumn(), TextColumn("{task.description}"))
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+    columns = (wait.doing, rich.BarColumn(), rich.TextColumn("{task.description}"))
+    with rich.Progress(*columns, console=Console(stderr=True), transient=True) as bars:
         line = wait.line(wait.before, total)
         task = bars.add_task(line, total=total, completed=wait.before)
         yield lambda done, total: bars.update(
@@ -66,7 +65,9 @@ def _in_terminal(total: int, wait: Wait) -> Iterator[Show]:
         )
 
 
-def _in_notebook(display: Callable[..., Any], wait: Wait, *, seconds_between: float = 0.2) -> Show:
+def _in_notebook(
+    display: Callable[..., Any], wait: Wait, *, seconds_between: float = 0.2
+) -> Progress:
     from IPython.display import HTML
 
     handle: Any = None
