@@ -55,19 +55,22 @@ class Coalitions:
     """
 
     def sample(self, document: Document, n_queries: int, rng: np.random.Generator) -> Samples:
-        n_units = document.n_units
-        ends = [np.ones(n_units, dtype=bool)]
-        if document.has_empty_query:
-            ends.append(np.zeros(n_units, dtype=bool))
+        n_units, ends = document.n_units, _ends(document)
         if n_queries < len(ends):
             raise BudgetError(
                 f"KernelSHAP needs the full and the empty text and was given {n_queries} query: "
                 "allow a few hundred"
             )
         masks, weights = _coalitions(n_units, n_queries - len(ends), rng)
-        rows = np.concatenate([np.array(ends), masks])
         all_weights = np.append(np.zeros(len(ends)), weights)
-        return Samples(queries_from_masks(rows), all_weights)
+        return Samples(queries_from_masks(np.concatenate([ends, masks])), all_weights)
+
+
+def _ends(document: Document) -> BoolArray:
+    """The full text and, where it can be asked, the empty one."""
+    ends = np.ones((1 + document.has_empty_query, document.n_units), dtype=bool)
+    ends[1:] = False
+    return ends
 
 
 def _coalitions(
@@ -153,17 +156,13 @@ class Permutations:
     """
 
     def sample(self, document: Document, n_queries: int, rng: np.random.Generator) -> Samples:
-        n_units = document.n_units
-        ends = [np.ones(n_units, dtype=bool)]
-        if document.has_empty_query:
-            ends.append(np.zeros(n_units, dtype=bool))
-        inner = n_units - 1
+        n_units, ends, inner = document.n_units, _ends(document), document.n_units - 1
         if n_queries < len(ends) + inner:
             raise BudgetError(
                 f"permutation sampling needs {len(ends) + inner} queries for {n_units} units "
                 f"and was given {n_queries}: allow that many, or use 'kernel-shap'"
             )
-        parts = [np.array(ends)]
+        parts = [ends]
         n_chains = (n_queries - len(ends)) // inner if inner else 0
         while len(parts) <= n_chains:
             order = rng.permutation(n_units).argsort()
