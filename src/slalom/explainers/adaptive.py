@@ -14,9 +14,6 @@ from slalom.errors import InputError, Setting
 from slalom.explainers.base import Around, Explainer, Plan, Request, noted
 from slalom.explanation import Explanation
 
-FIRST_ROUND = 0.5  # of the method's own budget; standard errors from fewer answers are unreliable
-GROWTH = 1.2  # factor of one step; a round is one step or several
-MAX_STEPS = 4  # per round
 MAX_QUERIES = 8000  # unless n_queries says otherwise
 
 
@@ -41,19 +38,16 @@ class WithMaxError(Around):
         return MAX_QUERIES
 
     def plan(self, document: Document, request: Request) -> Plan:
+        """Begins with half of the method's own budget: errors from fewer answers are unreliable."""
         limit = request.n_queries or MAX_QUERIES
-        n = min(limit, int(FIRST_ROUND * self.method.budget(document)))
+        n = min(limit, self.method.budget(document) // 2)
         while True:
             found = yield from self.method.plan(document, replace(request, n_queries=n))
             error = _largest_error(found)
             if error <= self.max_error or n >= min(limit, 1 << min(document.n_units, 30)):
                 return noted(found, self._outcome(error))
-            n = min(limit, int(np.ceil(GROWTH ** self._n_steps(error) * n)))
-
-    def _n_steps(self, error: float) -> int:
-        """Standard errors fall as 1/√n or faster; one step less, so as not to overshoot."""
-        steps = 2 * np.log(error / self.max_error) / np.log(GROWTH) - 1
-        return int(np.clip(steps, 1, MAX_STEPS))
+            growth = (error / self.max_error) ** 2 / 1.2  # errors fall as 1/√n or faster
+            n = min(limit, int(np.ceil(np.clip(growth, 1.2, 2.0) * n)))
 
     def _outcome(self, error: float) -> str:
         bound = f"a standard error of at most {self.max_error:g}"

@@ -170,7 +170,7 @@ def test_either_of_two_is_learnt_from_few_answers():
     texts = [[" ".join(np.array(WORDS[:12])[mask]) for mask in each] for each in (masks, fresh)]
     scores, truth = (either(each)[:, 1] - either(each)[:, 0] for each in texts)
     rows, ones = np.arange(len(masks), dtype=np.int32), np.ones(len(masks))
-    fit = SlalomSurrogate(length=False).fit(Observations(masks * 1.0, scores, ones, np.ones(12)))
+    fit = SlalomSurrogate(length=None).fit(Observations(masks * 1.0, scores, ones, np.ones(12)))
     told = fit_process(AllAsked(fit, np.arange(12), masks, scores, rows, ones, exact=False))
     missed = ((told.model.predict(fresh * 1.0) - truth) ** 2).mean()
     assert missed < 0.1 * truth.var()

@@ -24,7 +24,6 @@ from slalom.explainers.execution.workers import CallQueue, call_queue, workers_p
 
 QUERIES_PER_CHUNK = 10_000  # of documents that are asked together
 QUERIES_PER_STEP = 2_000  # where results are wanted soon, or there are few documents for workers
-LEAST_CHUNKS = 10  # of many documents, beside a device
 AHEAD = 7  # chunks at work beside the one that is waited for, where the classifier has a device
 TOKENS_PER_REPORT = 2**15  # between two calls of a progress function
 
@@ -125,7 +124,7 @@ def queries_per_chunk(classifier: Classifier, order: Order, documents: Sequence[
         return QUERIES_PER_CHUNK
     total = planned(order, documents)
     more_than_one = total // max(1, len(documents)) + 1
-    return min(QUERIES_PER_CHUNK, max(QUERIES_PER_STEP, more_than_one, total // LEAST_CHUNKS))
+    return min(QUERIES_PER_CHUNK, max(QUERIES_PER_STEP, more_than_one, total // 10))
 
 
 class CountedClassifier(Delegating):

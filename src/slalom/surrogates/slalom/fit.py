@@ -46,10 +46,8 @@ from slalom.surrogates.slalom.recovery import Recovered, recovered
 from slalom.surrogates.slalom.two_scores import Known, Unasked, predicted, two_scores
 from slalom.surrogates.slalom.uncertainty import influence_of, left_out, unasked
 
-VALUE, IMPORTANCE, LENGTH = 0.25, 0.4, 10.0  # strengths
 ANCHOR_VALUE, FIRST_STEP = 0.03, 1e-3  # ridges of what all texts share
 ANCHOR_PRIOR = 2.0  # what is always present is expected to outweigh seven units
-FREER, DECIDED = 0.01, 0.25  # of the importances' strength; of held-out errors, that it may leave
 N_FOLDS, N_FOLDS_OF_FEW = 4, 8
 FEW = 600  # rows at most: a fit without a quarter of them would be too poor to judge by
 FEW_ROWS = 120  # at most: what is built on the fit is held out by folds of all of it
@@ -114,8 +112,10 @@ class FittedRows:
 class SlalomSurrogate:
     """Held-out rows and R² are those of refits without a fold of the rows."""
 
-    length: bool = True  # False: no length curve
+    length: float | None = 10.0  # strength; None: no length curve
     prior: Prior | None = None  # None: every value shrinks to one score, every importance to 0
+    value: float = 0.25  # strength
+    importance: float = 0.4  # strength
 
     def fit(self, observed: Observations) -> Fit:
         frame = FittedRows.of(observed, observed.weights > 0)
@@ -128,9 +128,8 @@ class SlalomSurrogate:
         best = min(fits, key=attrgetter("held_out_error"))
         if frame.inner.sum() > FEW_ROWS or not best.can_be_compared:
             return best.fit()  # many rows outweigh any strength
-        freer = [
-            Folded.of(frame, _freer(problem), DECIDED * best.held_out_error) for problem in problems
-        ]
+        most = 0.25 * best.held_out_error  # else it decides nothing
+        freer = [Folded.of(frame, _freer(problem), most) for problem in problems]
         return min(best, *freer, key=attrgetter("held_out_error")).fit()
 
     def with_follow_up(
@@ -159,12 +158,14 @@ class SlalomSurrogate:
         means = np.append(np.zeros(m), ANCHOR_PRIOR)  # of importances
         if prior is not None:
             centre[:m], means = _prior_means(prior, frame, centre[:m], means)
-        fixed = ramps(sizes, knots_of(frame.n_units)) if self.length else np.zeros((n, 0))
-        fixed[:, :1] = 0.0  # the first step is the anchor's value
-        value = VALUE * _variance(attention_of(rows, np.zeros(m + 1)).dense(), frame.weights)
-        curve = np.full(fixed.shape[1], LENGTH * _variance(fixed, frame.weights))
-        curve[:1] = FIRST_STEP
-        importances = np.full(m + 1, IMPORTANCE)
+        value = self.value * _variance(attention_of(rows, np.zeros(m + 1)).dense(), frame.weights)
+        fixed, curve = np.zeros((n, 0)), np.zeros(0)
+        if self.length is not None:
+            fixed = ramps(sizes, knots_of(frame.n_units))
+            fixed[:, 0] = 0.0  # the first step is the anchor's value
+            curve = np.full(fixed.shape[1], self.length * _variance(fixed, frame.weights))
+            curve[0] = FIRST_STEP
+        importances = np.full(m + 1, self.importance)
         ridges = Ridges(np.append(np.full(m, value), ANCHOR_VALUE), importances, curve)
         problem = Problem(rows, columns, frame.weights, Free(), centre, means, ridges, fixed)
         return replace(problem, anchored=True)
@@ -203,7 +204,7 @@ class PlainSlalom:
 def _freer(problem: Problem) -> Problem:
     """The same where a few units may outweigh all others: any one of them suffices, say."""
     ridges = problem.ridges
-    return replace(problem, ridges=replace(ridges, importances=FREER * ridges.importances))
+    return replace(problem, ridges=replace(ridges, importances=0.01 * ridges.importances))
 
 
 def _prior_means(

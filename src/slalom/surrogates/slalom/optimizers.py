@@ -21,7 +21,6 @@ from slalom.surrogates.linalg import inverse_of, solve_lower_transposed
 from slalom.surrogates.slalom.newton import Factors, Point, Problem, Ridges, descend, gauss_newton
 
 WEAKEST = 1e-11  # ridge
-UNSEEN = 10.0  # p
 
 
 def by_evidence(
@@ -47,8 +46,8 @@ def _with(problem: Problem, value: float, importance: float) -> Problem:
     )
 
 
-def _evidence(problem: Problem, point: Point) -> tuple[float, float]:
-    """What the evidence says of both ridges, where they are these."""
+def _evidence(problem: Problem, point: Point, n_unseen: float = 10.0) -> tuple[float, float]:
+    """What the evidence says of both ridges, where they are these; `n_unseen` is p."""
     n_columns, ridges = problem.scores.shape[1], problem.ridges
     values, importances = _variances(gauss_newton(problem, point))
     spent_values = (1 - ridges.values[:, None] * values).clip(0, 1).sum()
@@ -57,11 +56,10 @@ def _evidence(problem: Problem, point: Point) -> tuple[float, float]:
     freedom = max(size - spent_values - spent_importances, 0.05 * size)
     noise = float(problem.weights @ (point.residuals**2).sum(axis=1)) / freedom
     spread = float(((problem.scores - problem.centre[0]) ** 2).mean())
-    moved, unseen = float(((point.latent - problem.centre) ** 2).sum()), UNSEEN * n_columns
+    moved, unseen = float(((point.latent - problem.centre) ** 2).sum()), n_unseen * n_columns
     of_values = (moved + unseen * spread) / (spent_values + unseen)
-    of_importances = (float(point.importances @ point.importances) + UNSEEN) / (
-        spent_importances + UNSEEN
-    )
+    moved = float(point.importances @ point.importances)
+    of_importances = (moved + n_unseen) / (spent_importances + n_unseen)
     return _ratio(noise, of_values), _ratio(noise, of_importances)
 
 
