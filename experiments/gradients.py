@@ -167,6 +167,7 @@ def checks(classifier: Any, text: str) -> Record:
         slope = torch.autograd.grad(score, leaf)[0]
     generator = torch.Generator().manual_seed(0)
     way = torch.randn(embeddings.shape, generator=generator, dtype=embeddings.dtype)
+    way = way.to(embeddings.device)
     rise = (largest(embeddings + STEP * way) - largest(embeddings - STEP * way)) / (2 * STEP)
     slope_along = float((slope * way).sum())
     return {
