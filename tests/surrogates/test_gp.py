@@ -74,8 +74,8 @@ def _joint(process: Process, subsets: Subsets) -> tuple[FloatArray, FloatArray]:
 
     def prior(one: Subsets, other: Subsets) -> FloatArray:
         same = (one.present[:, None] == other.present).all(axis=2)
-        mean = 1.0 + 0.09 * one.level @ other.level.T
-        return np.asarray(kernel.covariance(one, other, scales) + mean + scales.white * same)
+        mean, white = 1.0 + 0.09 * one.level @ other.level.T, scales.whites(other.log_ends)
+        return np.asarray(kernel.covariance(one, other, scales) + mean + white * same)
 
     rows = process.mean.rows
     to_rows = prior(subsets, rows)
@@ -92,7 +92,7 @@ def test_the_gradient_is_that_of_the_likelihood() -> None:
         process.mean.frame.columns(asked.scores),
     )
     likelihood = Likelihood(prior, process.mean.rows, columns, np.full(len(columns), 0.01))
-    theta = RNG.normal(size=2 * 6 + 7) * 0.5
+    theta = RNG.normal(size=2 * 6 + 9) * 0.5
     _, slope = likelihood(theta)
     for at in range(len(theta)):
         step = np.zeros_like(theta)
@@ -109,7 +109,7 @@ def test_the_search_makes_the_answers_more_likely() -> None:
         process.mean.frame.columns(asked.scores),
     )
     likelihood = Likelihood(prior, process.mean.rows, columns, process.mean.noise)
-    assert likelihood(most_likely(likelihood))[0] < likelihood(np.zeros(19))[0]
+    assert likelihood(most_likely(likelihood))[0] < likelihood(np.zeros(21))[0]
 
 
 def test_what_was_asked_is_answered() -> None:
@@ -162,7 +162,11 @@ def test_shapley_values_are_those_of_the_posterior() -> None:
     found = fitted.mean
     plain = replace(found.scales, response=0.0)
     covariance = kernel.covariance(found.rows, found.rows, plain)
-    covariance += 1.0 + 0.09 * found.rows.level @ found.rows.level.T + plain.white * np.eye(30)
+    covariance += (
+        1.0
+        + 0.09 * found.rows.level @ found.rows.level.T
+        + np.diag(plain.whites(found.rows.log_ends))
+    )
     root = np.asarray(np.linalg.cholesky(covariance), np.float64)
     weights = np.asarray(
         np.linalg.solve(covariance, found.frame.columns(found.answers)), np.float64
@@ -272,7 +276,9 @@ def test_the_white_part_has_known_shapley_values(n_units: int) -> None:
     every = _every(n_units)
     exact = shapley_of_all(every, np.eye(2**n_units)).T
     assert np.allclose(kernel.shapley_of_own(every), exact)
-    assert kernel.variance_of_own(n_units) == pytest.approx((exact**2).sum(axis=0)[0])
+    by_size = RNG.random(n_units + 1)
+    variances = (exact**2 * by_size[every.sum(axis=1)][:, None]).sum(axis=0)
+    assert kernel.variance_of_own(by_size) == pytest.approx(variances[0])
 
 
 def test_the_kernel_of_units_together_has_known_shapley_values() -> None:
@@ -292,7 +298,7 @@ def test_features_stand_for_the_response_kernel() -> None:
 
 
 def test_the_diagonal_is_that_of_the_covariance() -> None:
-    scales = Scales(RNG.random(5), RNG.random(5), 0.5, 0.1, 0.2, 0.3, 0.1)
+    scales = Scales(RNG.random(5), RNG.random(5), 0.5, 0.1, 0.2, 0.3, 0.1, np.ones(2))
     rows = Subsets(_shown(RNG.random((9, 5)) < 0.5), RNG.normal(size=(9, 2)))
     assert np.allclose(
         kernel.variances(rows, scales), kernel.covariance(rows, rows, scales).diagonal()
@@ -312,7 +318,7 @@ def test_rows_that_are_all_but_equal_have_a_root() -> None:
     """A kernel that tells nothing apart, and hardly any variance of a row's own."""
     shown = np.tile(_shown(_every(5)), (20, 1))
     rows = Subsets(shown, np.zeros((len(shown), 1)))
-    scales = Scales(np.full(5, 1e-14), np.full(5, 1e-14), 1e6, 1e-9, 1e6, 1e-9, 1e-12)
+    scales = Scales(np.full(5, 1e-14), np.full(5, 1e-14), 1e6, 1e-9, 1e6, 1e-9, 1e-12, np.zeros(2))
     padded, root = gp._root(rows, np.zeros(len(shown)), scales)
     assert padded.white > scales.white
     assert np.isfinite(np.tril(root)).all()
@@ -341,13 +347,13 @@ def test_errors_of_several_subsets_are_the_textbook_covariance(
     process, others = _posterior(model, asked), _every(6)
     others = others[process.mean.located(others) < 0]
     predicted, frame = model.predict(_shown(others)), process.mean.frame
-    errors, own = process.errors_together(others, predicted)
+    errors, own = process.errors_together(others, predicted), process.own_variances(others)
     assert errors.shape[2] <= 600
     covariance = _joint(process, process.mean.subsets(others, predicted))[1]
     by_class = (frame.contrasts**2).sum(axis=1) * frame.spread**2 / process.honesty
     alone = (errors**2).sum(axis=2) + own
     np.testing.assert_allclose(alone, np.outer(covariance.diagonal(), by_class), rtol=close)
-    together = (errors.sum(axis=0) ** 2).sum(axis=1) + len(others) * own
+    together = (errors.sum(axis=0) ** 2).sum(axis=1) + own.sum(axis=0)
     np.testing.assert_allclose(together, covariance.sum() * by_class, rtol=close)
 
 

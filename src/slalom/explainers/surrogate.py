@@ -247,7 +247,7 @@ class SurrogateExplainer:
             )
             found = _with_answers(found, more, np.zeros_like(case.score))
             if fit.exact and case.is_noisy:
-                error = np.sqrt(case.noise * variance_of_own(n_units))
+                error = np.sqrt(variance_of_own(np.full(n_units + 1, case.noise)))
                 errors = {name: np.zeros_like(each) + error for name, each in found.errors.items()}
                 found = replace(found, errors=errors)
         else:

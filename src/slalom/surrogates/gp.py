@@ -13,7 +13,7 @@ rows it has not seen (0 where it says nothing, and all units are alike) times �
 
     b_i = B (u_i + .3)² e^{z_i}, Σ b = 1 at z = 0      λ_i = Λ (3/n)(u_i + .1) e^{z′_i}
     log B ~ N(0, .1²)   log Λ ~ N(0, .5²)   z, z′ ~ N(0, f)
-    log c, s, r, v, τ² ~ N(log .5, log .03, log .03, log .03, log .1; 1.5²)
+    log c, s, r, v, τ² ~ N(log .5, log .03, log .03, log .03, log .1; 1.5²)      h, h′ ~ N(0, 1)
 
 The most likely of these are looked for by a few steps of L-BFGS on some of the rows; all rows then
 give one posterior: predictions, held-out residuals, Shapley values, and how sure they are. Rows
@@ -66,10 +66,11 @@ HYPERPARAMETERS = np.array(
     ]
 )
 MEDIANS, SPREADS, STARTS, CURVATURES = HYPERPARAMETERS.T
+N_ENDS = 2  # h, h′: from 0, and each row says as much of them as of τ²
 MAX_ROWS = 4000  # that are used
 N_SEARCHED = 500  # of them, by which the hyper-parameters are found
 FEW = N_SEARCHED // 2  # searched rows up to which double precision costs next to nothing
-N_STEPS, N_STEPS_BY_TOKEN = 4, 15  # of the search
+N_STEPS, N_STEPS_BY_TOKEN = 5, 15  # of the search
 N_ORDERS = 64  # of units that join, for the response's Shapley values
 
 
@@ -177,16 +178,17 @@ class ScalePrior:
 
     def scales(self, theta: FloatArray) -> Scales:
         n = len(self.effects)
-        common, reach, *strengths = np.exp(np.log(MEDIANS) + SPREADS * theta[2 * n :])
+        strengths = np.exp(np.log(MEDIANS) + SPREADS * theta[2 * n : -N_ENDS])
+        common, reach, together, size, response, missing, white = strengths
         effects = self.effects * (common * np.exp(self.freedom * theta[:n]))
         rates = self.rates * (reach * np.exp(self.freedom * theta[n : 2 * n]))
-        strengths[-1] += 1e-10  # τ²: S has a root
-        return Scales(effects, rates, *strengths)
+        fading = theta[-N_ENDS:]
+        return Scales(effects, rates, together, size, response, missing, white, fading)
 
 
 @dataclass(frozen=True, eq=False)
 class Likelihood:
-    """−log p(scores, θ) with its gradient; θ = (z, z′, the seven others), all N(0, 1)."""
+    """−log p(scores, θ) with its gradient; θ = (z, z′, the nine others), all N(0, 1)."""
 
     prior: ScalePrior
     rows: Subsets
@@ -217,7 +219,9 @@ class Likelihood:
         for part in (mean, together, kind(scales.size) * size, kind(scales.response) * response):
             rows += part
         rows += kind(scales.missing) * missing
-        diagonal_of(rows)[:] += kind(scales.white) + self.noise.astype(kind)
+        ends = self.rows.log_ends
+        whites = scales.whites(ends)
+        diagonal_of(rows)[:] += whites.astype(kind) + self.noise.astype(kind)
         root = cholesky(rows)
         if root is None:
             return np.inf, theta
@@ -230,6 +234,7 @@ class Likelihood:
         apart = pulls * together
         crossed = np.einsum("ij,ij->j", present, apart @ present)
         by_rate = 2.0 * rates * (crossed - apart.sum(axis=1) @ present)
+        by_white = whites * diagonal_of(pulls)
         by_scale = [
             by_effect.sum(),
             by_rate.sum(),
@@ -237,11 +242,10 @@ class Likelihood:
             scales.size * np.vdot(pulls, size),
             scales.response * np.vdot(pulls, response),
             scales.missing * np.vdot(pulls, missing),
-            scales.white * diagonal_of(pulls).sum(),
+            by_white.sum(),
         ]
         of_units = self.prior.freedom * np.concatenate([by_effect, by_rate])
-        gained = np.append(of_units, SPREADS * by_scale)
-        return value, theta - gained
+        return value, theta - np.concatenate([of_units, SPREADS * by_scale, by_white @ ends])
 
 
 def _solve_gradient(root: FloatArray, columns: FloatArray) -> FloatArray:
@@ -257,8 +261,10 @@ def _solve_gradient(root: FloatArray, columns: FloatArray) -> FloatArray:
 def most_likely(likelihood: Likelihood, n_steps: int = N_STEPS) -> FloatArray:
     """θ after a few steps of L-BFGS, preconditioned by what rows usually say of each entry."""
     n, n_rows = len(likelihood.prior.effects), len(likelihood.columns)
-    theta = np.append(np.zeros(2 * n), (np.log(STARTS) - np.log(MEDIANS)) / SPREADS)
-    shape = np.append(np.ones(2 * n), 1.0 / (1.0 + n_rows * CURVATURES))
+    starts = (np.log(STARTS) - np.log(MEDIANS)) / SPREADS
+    theta = np.concatenate([np.zeros(2 * n), starts, np.zeros(N_ENDS)])
+    curvatures = np.append(CURVATURES, np.full(N_ENDS, CURVATURES[-1]))
+    shape = np.append(np.ones(2 * n), 1.0 / (1.0 + n_rows * curvatures))
     value, slope = likelihood(theta)
     steps: list[tuple[FloatArray, FloatArray]] = []
     for _ in range(n_steps):
@@ -359,7 +365,7 @@ def _root(rows: Subsets, noise: FloatArray, scales: Scales) -> tuple[Scales, Flo
     covariance = _covariance(rows, rows, scales)
     while True:
         padded = covariance.copy()
-        diagonal_of(padded)[:] += scales.white + noise
+        diagonal_of(padded)[:] += scales.whites(rows.log_ends) + noise
         root = cholesky(padded)
         if root is not None:
             return scales, root
@@ -458,21 +464,20 @@ class Process:
         both, scales = np.vstack([present, base]), self.mean.scales
         subsets = self.mean.subsets(both, predicted)
         with_rows = _covariance(subsets, self.rows, scales)
-        with_rows += scales.white * (self.mean.located(both)[:, None] == self.used)
+        whites = scales.whites(subsets.log_ends)
+        with_rows += whites[:, None] * (self.mean.located(both)[:, None] == self.used)
         with_base = _covariance(subsets, subsets.some(slice(-1, None)), scales)[:, 0]
-        alone = kernel.variances(subsets, scales) + scales.white
+        alone = kernel.variances(subsets, scales) + whites
         alone += 1.0 + SPREAD_OF_SLOPE**2 * (subsets.level**2).sum(axis=1)
         halves = solve_lower(self.root, (with_rows[:-1] - with_rows[-1]).T)
         prior = alone[:-1] + alone[-1] - 2.0 * with_base[:-1]
         left = np.maximum(prior - np.einsum("ij,ij->j", halves, halves), 0.0)
         return np.asarray(left[:, None] * self._class_variances())
 
-    def errors_together(
-        self, present: BoolArray, predicted: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """How far subsets that were not asked may be off, (m, n_classes, q): the squares add up.
+    def errors_together(self, present: BoolArray, predicted: FloatArray) -> FloatArray:
+        """(m, n_classes, q) how far subsets that were not asked may be off: the squares add up.
 
-        And (n_classes,) the variance of what belongs to one subset alone.
+        But for what belongs to each of them alone.
         """
         mean, scales, frame = self.mean, self.mean.scales, self.mean.frame
         subsets = mean.subsets(present, predicted)
@@ -483,7 +488,12 @@ class Process:
         root = cholesky(left)  # None: no more than rounding is left
         root = np.diag(np.sqrt(np.maximum(diagonal_of(left), 0.0))) if root is None else root
         contrasts = frame.contrasts * (frame.spread / np.sqrt(self.honesty))
-        return errors_of_classes(np.tril(root), contrasts), scales.white * self._class_variances()
+        return errors_of_classes(np.tril(root), contrasts)
+
+    def own_variances(self, present: BoolArray) -> FloatArray:
+        """(m, n_classes) of what belongs to each of these subsets alone."""
+        ends = kernel.log_ends(present.sum(axis=1), present.shape[1])
+        return np.asarray(self.mean.scales.whites(ends)[:, None] * self._class_variances())
 
     def _class_variances(self) -> FloatArray:
         """(n_classes,) of one column's variance, in the scores' own unit."""
@@ -497,12 +507,13 @@ class Process:
         paths = _Paths.of(frame, parametric, values)
         response, ends = paths.response(rows, weights), paths.ends
         slope, own = SPREAD_OF_SLOPE**2 * paths.exact, kernel.shapley_of_own(rows.present > 0)
-        shared = _shares(rows, ends, scales) + scales.white * own.T
+        shared = _shares(rows, ends, scales) + scales.whites(rows.log_ends) * own.T
         mean = shared @ weights + slope @ (rows.level.T @ weights)
         with_rows = shared + slope @ rows.level.T + scales.response * response.with_rows
         halves = solve_lower(self.root, with_rows.T)
         prior = (slope * paths.exact).sum(axis=1) + scales.response * response.variances
-        prior += scales.effects + scales.white * kernel.variance_of_own(n_units)
+        sizes = kernel.log_ends(np.arange(n_units + 1.0), n_units)
+        prior += scales.effects + kernel.variance_of_own(scales.whites(sizes))
         prior += scales.together * kernel.variances_of_together(scales.rates)
         prior += scales.size * 2.0 * (1.0 - kernel.size_kernel(ends, ends)[0, 1]) / n_units**2
         prior += scales.missing * 2.0 * (1.0 - kernel.missing_kernel(ends, ends)[0, 1]) / n_units**2

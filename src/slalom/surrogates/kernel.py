@@ -33,6 +33,8 @@ from slalom.document import BoolArray, FloatArray, IntArray
 from slalom.schema import Within
 from slalom.surrogates.linalg import legendre
 
+LEAST_WHITE = 1e-10  # with it covariances of many rows have a root
+
 
 @dataclass(frozen=True, eq=False)
 class Subsets:
@@ -57,6 +59,16 @@ class Subsets:
         """(m,) log₂(1 + n − k)"""
         return np.asarray(np.log2(1.0 + (1.0 - self.present).sum(axis=1)))
 
+    @property
+    def log_ends(self) -> FloatArray:
+        return log_ends(self.present.sum(axis=1), self.present.shape[1])
+
+
+def log_ends(sizes: FloatArray, n_units: int) -> FloatArray:
+    """(m, 2) how far from the whole text and from nothing: 0 half-way."""
+    both = np.column_stack([n_units - sizes, sizes])
+    return np.asarray(np.log((1.0 + both) / (1.0 + n_units / 2)))
+
 
 @dataclass(frozen=True, eq=False)
 class Scales:
@@ -69,6 +81,11 @@ class Scales:
     response: Annotated[float, Within(0)]  # r
     missing: Annotated[float, Within(0)]  # v
     white: Annotated[float, Within(0)]  # τ²
+    fading: Annotated[FloatArray, "ends"]  # h, h′
+
+    def whites(self, ends: FloatArray) -> FloatArray:
+        """(m,) the variance that belongs to each subset alone; there is a little to any."""
+        return np.asarray(self.white * np.exp(ends @ self.fading) + LEAST_WHITE)
 
 
 def covariance(one: Subsets, other: Subsets, scales: Scales) -> FloatArray:
@@ -191,9 +208,10 @@ def shapley_of_own(present: BoolArray) -> FloatArray:
     return np.asarray(np.where(present, joins, -leaves)).reshape(m, n_units)
 
 
-def variance_of_own(n_units: int) -> float:
-    """Of the Shapley values of a game that is white noise of variance 1."""
-    return float(2.0 * _own_shares(n_units).sum() / n_units)
+def variance_of_own(by_size: FloatArray) -> float:
+    """Of the Shapley values of a game that is white noise of these n + 1 variances."""
+    n_units = len(by_size) - 1
+    return float(_own_shares(n_units) @ (by_size[:-1] + by_size[1:]) / n_units)
 
 
 @cache

@@ -56,7 +56,7 @@ def test_classes_that_share_out_a_score_are_as_sure_of_it():
     for parts in ([1.0], [1.0, -0.5, -0.5]):
         scores, others = (np.outer(world(shown), parts) for shown in (counts, more))
         nothing = np.zeros((20, len(parts), 1))
-        beyond = Predicted(more, others, np.ones(len(more)), nothing, 0.0 * np.square(parts), 0.9)
+        beyond = Predicted(more, others, np.ones(len(more)), nothing, 0.0 * others, 0.9)
         seen = Observations(counts, scores, np.ones(len(counts)), np.ones(N_WORDS))
         found = two_scores(seen, Known(counts[:0], scores[:0]), beyond)
         errors.append(found.errors["importance"])

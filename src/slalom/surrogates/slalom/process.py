@@ -121,7 +121,7 @@ def fit_process(given: AllAsked) -> ProcessFit:
     scores, variances = _differences(process, slalom)
     if given.exact:
         own = shapley_of_all(given.present, given.columns)
-        known = given.noise * variance_of_own(n_units)
+        known = variance_of_own(np.full(n_units + 1, given.noise))
         scores["shapley"], variances["shapley"] = own, np.full_like(own, known)
     else:
         scores["shapley"], variances["shapley"] = process.shapley(slalom, shares)

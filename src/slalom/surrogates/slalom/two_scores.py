@@ -97,12 +97,12 @@ class Predicted:
     scores: FloatArray  # (q, n_classes)
     weights: FloatArray  # (q,)
     errors: FloatArray  # (p, n_classes, r) of the first p together: squares add up to a variance
-    own: FloatArray  # (n_classes,) variance of what belongs to each alone
+    own: FloatArray  # (q, n_classes) variance of what belongs to each alone
     r2: float | None  # of the whole model, on rows it has not seen
 
     def of_columns(self, used: slice) -> "Predicted":
         scores, errors = self.scores[:, used], self.errors[:, used]
-        return replace(self, scores=scores, errors=errors, own=self.own[used])
+        return replace(self, scores=scores, errors=errors, own=self.own[:, used])
 
     def after(self, rows: Observations) -> Observations:
         return replace(
@@ -119,7 +119,8 @@ def predicted(unasked: Unasked, fit: ProcessFit) -> Predicted:
     scores = fit.model.predict(shown).reshape(len(shown), -1)
     some = slice(None, N_JUDGED)
     by_slalom = fit.model.fitted.predict(shown[some]).reshape(-1, scores.shape[1])
-    errors, own = fit.process.errors_together(unasked.present[some], by_slalom)
+    errors = fit.process.errors_together(unasked.present[some], by_slalom)
+    own = fit.process.own_variances(unasked.present)
     return Predicted(unasked.counts, scores, unasked.weights, errors, own, fit.quality.r2)
 
 
