@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from slalom.classifiers.base import Classifier, Target, target_of
 from slalom.document import BoolArray, Document, FloatArray, Queries, Span
-from slalom.errors import InputError, Setting, SlalomError, counted
+from slalom.errors import BudgetError, InputError, Setting, SlalomError, counted
 from slalom.explanation import Explanation, Number, Quality, trust_of
 from slalom.surrogates.additive import LinearModel
 from slalom.surrogates.base import UNKNOWN, HeldOutQuality, Model
@@ -43,6 +43,15 @@ def checked_many(texts: object, asked_by: str) -> None:
     is_table = isinstance(texts, Mapping) or hasattr(texts, "columns")
     if is_table or isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
         raise InputError(f"{asked_by} takes a list of texts, not one {type(texts).__name__}")
+
+
+def too_few(n_queries: int, for_what: str, needed: int) -> BudgetError:
+    return BudgetError(
+        f"{counted(n_queries, 'query')} {'is' if n_queries == 1 else 'are'} too few "
+        f"for {for_what}: allow at least {needed}, or leave ",
+        Setting("n_queries"),
+        " out",
+    )
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from slalom.document import Document, FloatArray, Queries, queries_from_masks
-from slalom.errors import BudgetError, Setting, counted
+from slalom.errors import counted
 from slalom.explainers.base import (
     Around,
     Ask,
@@ -26,6 +26,7 @@ from slalom.explainers.base import (
     Split,
     case_of,
     noted,
+    too_few,
 )
 from slalom.explainers.surrogate import LEAST_QUERIES
 from slalom.pairs import joined
@@ -47,7 +48,9 @@ class ByPhrases(Around):
 
     def plan(self, document: Document, request: Request) -> Plan:
         queries, n_queries = _neighbours(document), request.n_queries
-        _check_budget(document, len(queries), n_queries)
+        needed = len(queries) + LEAST_QUERIES
+        if n_queries is not None and n_queries < needed:
+            raise too_few(n_queries, f"phrases of {counted(document.n_units, 'word')}", needed)
         answers = yield Ask(document, queries)
         together = _joined_to_next(case_of(document, answers, request.target))
         phrases = yield Split(document, joined(document.spans, together), self.too_long)
@@ -96,14 +99,3 @@ def _outcome(n_words: int, n_phrases: int) -> str:
         f"neighbouring words that act as one were joined: {counted(n_words, 'word')} "
         f"and signs became {counted(n_phrases, 'unit')}"
     )
-
-
-def _check_budget(document: Document, n_first: int, n_queries: int | None) -> None:
-    needed = n_first + LEAST_QUERIES
-    if n_queries is not None and n_queries < needed:
-        raise BudgetError(
-            f"{counted(n_queries, 'query')} are too few for phrases of "
-            f"{counted(document.n_units, 'word')}: allow at least {needed}, or leave ",
-            Setting("n_queries"),
-            " out",
-        )

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slalom.document import BoolArray, Document, FloatArray, Queries, queries_from_masks, row_keys
-from slalom.errors import BudgetError, Setting, counted, signed
-from slalom.explainers.base import Ask, Asking, Case, Found, Plan, Request, case_of
+from slalom.errors import BudgetError, counted, signed
+from slalom.explainers.base import Ask, Asking, Case, Found, Plan, Request, case_of, too_few
 from slalom.samplers.base import BLOCK, Sampler, Samples, TwoStages
 from slalom.surrogates.base import Fit, Observations, Surrogate
 from slalom.surrogates.kernel import variance_of_own
@@ -371,13 +371,7 @@ def _check_budget(document: Document, n_queries: int | None, minimum: int) -> No
     a design that takes a few by its nature knows itself what it needs."""
     needed = min(LEAST_QUERIES, minimum, _n_subsets(document))
     if n_queries is not None and n_queries < needed:
-        raise BudgetError(
-            f"{counted(n_queries, 'query')} {'is' if n_queries == 1 else 'are'} too few "
-            f"for {counted(document.n_units, 'unit')}: "
-            f"allow at least {needed}, or leave ",
-            Setting("n_queries"),
-            " out",
-        )
+        raise too_few(n_queries, counted(document.n_units, "unit"), needed)
 
 
 def _notes(sampled: Sampled, fit: Fit, more: FollowUp, *, exact: bool) -> tuple[str, ...]:

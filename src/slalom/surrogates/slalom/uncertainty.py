@@ -77,10 +77,8 @@ def influence_of(
 ) -> Influence:
     """How each row, missed by so much (n, n_classes), moves the parameters."""
     own, shared = derivatives(problem, point)
-    pulls = problem.weights * residuals.T  # (n_classes, n)
-    return _influence(
-        problem, point, factors.solve(own * pulls[:, None], (shared * pulls[:, None]).sum(axis=0))
-    )
+    pulls = (problem.weights * residuals.T)[:, None]  # (n_classes, 1, n)
+    return _solved(problem, point, factors, own * pulls, (shared * pulls).sum(axis=0))
 
 
 def joint_influence(
@@ -89,11 +87,13 @@ def joint_influence(
     """How errors of several rows at once, (n, n_classes, r), move the parameters."""
     own, shared = derivatives(problem, point)
     pulls = np.moveaxis(problem.weights[:, None, None] * errors, 1, 0)  # (n_classes, n, r)
-    return _influence(problem, point, factors.solve(own @ pulls, (shared @ pulls).sum(axis=0)))
+    return _solved(problem, point, factors, own @ pulls, (shared @ pulls).sum(axis=0))
 
 
-def _influence(problem: Problem, point: Point, solved: tuple[FloatArray, FloatArray]) -> Influence:
-    linear, importances = solved
+def _solved(
+    problem: Problem, point: Point, factors: Factors, own: FloatArray, shared: FloatArray
+) -> Influence:
+    linear, importances = factors.solve(own, shared)
     values = problem.slopes(point).T[:, :, None] * linear[:, : len(point.values)]
     return Influence(values, importances - importances[: problem.n_features].mean(axis=0))
 
