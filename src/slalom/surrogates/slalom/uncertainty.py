@@ -78,7 +78,8 @@ def influence_of(
     """How each row, missed by so much (n, n_classes), moves the parameters."""
     own, shared = derivatives(problem, point)
     pulls = (problem.weights * residuals.T)[:, None]  # (n_classes, 1, n)
-    return _solved(problem, point, factors, own * pulls, (shared * pulls).sum(axis=0))
+    solved = factors.solve(own * pulls, (shared * pulls).sum(axis=0))
+    return _influence(problem, point, *solved)
 
 
 def joint_influence(
@@ -87,13 +88,12 @@ def joint_influence(
     """How errors of several rows at once, (n, n_classes, r), move the parameters."""
     own, shared = derivatives(problem, point)
     pulls = np.moveaxis(problem.weights[:, None, None] * errors, 1, 0)  # (n_classes, n, r)
-    return _solved(problem, point, factors, own @ pulls, (shared @ pulls).sum(axis=0))
+    return _influence(problem, point, *factors.solve(own @ pulls, (shared @ pulls).sum(axis=0)))
 
 
-def _solved(
-    problem: Problem, point: Point, factors: Factors, own: FloatArray, shared: FloatArray
+def _influence(
+    problem: Problem, point: Point, linear: FloatArray, importances: FloatArray
 ) -> Influence:
-    linear, importances = factors.solve(own, shared)
     values = problem.slopes(point).T[:, :, None] * linear[:, : len(point.values)]
     return Influence(values, importances - importances[: problem.n_features].mean(axis=0))
 
