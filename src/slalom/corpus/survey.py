@@ -251,10 +251,7 @@ def pairs_of(rows: Sequence[dict[str, Any]], effect: str) -> Pairs:
     attentions = np.concatenate([np.zeros(0), *map(_attentions, rows)])
     known = np.array([mark for row in rows for mark in row["identified"]], dtype=bool)
     owners, number, effects, attentions = (
-        owners[known],
-        number[known],
-        effects[known],
-        attentions[known],
+        each[known] for each in (owners, number, effects, attentions)
     )
     code, at = np.unique(owners * max(1, len(words)) + number, return_inverse=True)
     counts = np.bincount(at, minlength=len(code)).astype(np.float64)
@@ -367,10 +364,9 @@ def choose(survey: Survey) -> Findings:
     mean_attention = sums.attention / np.maximum(1, sums.n)
     quiet = sums.size / np.maximum(1, sums.n) <= QUIET * strong.max(initial=0.0)
     candidates = np.flatnonzero(quiet & (mean_attention > 1) & is_common)
-    attended = candidates[np.argsort(-mean_attention[candidates], kind="stable")][
-        :N_OTHERS
-    ].tolist()
-    return Findings([int(word) for word in strongest], agreed, opposed, attended, differing(survey))
+    attended = candidates[np.argsort(-mean_attention[candidates], kind="stable")][:N_OTHERS]
+    strongest = [int(word) for word in strongest]
+    return Findings(strongest, agreed, opposed, attended.tolist(), differing(survey))
 
 
 def differing(survey: Survey) -> list[Difference]:

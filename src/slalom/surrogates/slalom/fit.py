@@ -233,6 +233,7 @@ class Folded:
     folds: IntArray  # (n,) of each row; −1: never left out
     without: tuple[Point, ...]
     held_out: FloatArray  # (n, n_columns)
+    held_out_error: float
 
     @classmethod
     def of(cls, frame: FittedRows, problem: Problem, most: float = np.inf) -> "Folded":
@@ -242,23 +243,18 @@ class Folded:
         folds[frame.inner] = np.arange(n_inner) % (N_FOLDS if n_inner > FEW else N_FOLDS_OF_FEW)
         held_out, without = problem.scores - point.residuals, []
         for fold in range(int(folds.max(initial=-1)) + 1):
-            if _squares(problem, problem.scores - held_out) > most:
+            if _error(problem, held_out) > most:
                 held_out[:] = np.inf
                 break
             some, out = problem.rows(folds != fold), folds == fold
             without.append(descend(some, some.at_point(point), tolerance=1e-4))
             held_out[out] = (problem.scores - problem.at_point(without[-1]).residuals)[out]
-        return cls(frame, point, folds, tuple(without), held_out)
+        return cls(frame, point, folds, tuple(without), held_out, _error(problem, held_out))
 
     @property
     def can_be_compared(self) -> bool:
         """Whether held-out rows differ enough to compare by."""
         return _quality(self.frame, self.frame.classes(self.held_out), 0).r2 is not None
-
-    @property
-    def held_out_error(self) -> float:
-        missed = (self.frame.columns(self.frame.scores) - self.held_out) ** 2
-        return float(self.frame.weights @ missed.sum(axis=1))
 
     def fit(self) -> Fit:
         frame = self.frame
@@ -330,8 +326,8 @@ def _quality(frame: FittedRows, held_out: FloatArray, n_parameters: float) -> He
     )
 
 
-def _squares(problem: Problem, residuals: FloatArray) -> float:
-    return float(problem.weights @ (residuals**2).sum(axis=1))
+def _error(problem: Problem, held_out: FloatArray) -> float:
+    return float(problem.weights @ ((problem.scores - held_out) ** 2).sum(axis=1))
 
 
 def _variance(columns: FloatArray, weights: FloatArray) -> float:

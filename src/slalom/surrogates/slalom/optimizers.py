@@ -105,10 +105,7 @@ class Adam:
                 rate *= np.sqrt(1 - 0.999**step) / (1 - 0.9**step)
                 slope = first / (np.sqrt(second) + 1e-8)
             parameters -= rate * slope
-        k = len(parameters)
-        problem = replace(
-            problem, ridges=Ridges(np.full(k, WEAKEST), np.full(k, WEAKEST), np.zeros(0))
-        )
+        problem = _with(problem, WEAKEST, WEAKEST)
         nothing = np.zeros((0, problem.scores.shape[1]))
         return problem, problem.at(parameters[:, :-1], nothing, parameters[:, -1])
 
