@@ -357,6 +357,20 @@ def test_errors_of_several_subsets_are_the_textbook_covariance(
     np.testing.assert_allclose(together, covariance.sum() * by_class, rtol=close)
 
 
+@pytest.mark.parametrize("n_classes", [1, 3])
+def test_changes_are_those_of_what_is_estimated(n_classes: int) -> None:
+    model, asked = _case(n_classes=n_classes)
+    mean, every = _posterior(model, asked).mean, _every(6)
+    predicted, changes = model.predict(_shown(every)), RNG.normal(size=(2, len(every), n_classes))
+    sides = [
+        [mean.estimated(mean.subsets(every, predicted + step * change)) for change in changes]
+        for step in (1e-5, -1e-5)
+    ]
+    expected = np.subtract(*sides) / 2e-5
+    moved = mean.changes(mean.subsets(every, predicted), changes)
+    np.testing.assert_allclose(moved, expected, atol=1e-7)
+
+
 def test_what_is_missing_has_known_variances() -> None:
     """A game of the number of units alone is shared equally."""
     every = _every(5)

@@ -348,6 +348,16 @@ class Mean:
             return scores_of(found + self.log_odds.mean(axis=0))[:, None]
         return self.frame.classes(found) + self.frame.centre
 
+    def changes(self, subsets: Subsets, changes: FloatArray) -> FloatArray:
+        """(q, m, n_classes) of `estimated`, to first order, as what A says of them changes."""
+        rows, weights = self._that_count
+        changes = changes @ self.frame.to_levels
+        response = kernel.response_changes(subsets, rows, changes)
+        by_slope = SPREAD_OF_SLOPE**2 * changes @ (rows.level.T @ weights)
+        return self.frame.classes(
+            by_slope + self.scales.response * np.stack([each @ weights for each in response])
+        )
+
     @cached_property
     def _that_count(self) -> tuple[Subsets, FloatArray]:
         """Rows that are used (α is not 0), and their α; of tokens, if theirs are known."""

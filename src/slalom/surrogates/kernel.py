@@ -138,9 +138,23 @@ def response_kernel(one: Subsets, other: Subsets) -> FloatArray:
     return gaussian(*(placed(each.level, each.log_size) for each in (one, other)))
 
 
+def response_changes(one: Subsets, other: Subsets, changes: FloatArray) -> list[FloatArray]:
+    """(m, k) each: of `response_kernel`, as the level of one changes, (q, m, n_columns)."""
+    near = response_kernel(one, other) / _level_scale(one.level) ** 2
+    here = [(change * one.level).sum(axis=1) for change in changes]
+    return [
+        near * (change @ other.level.T - at[:, None])
+        for change, at in zip(changes, here, strict=True)
+    ]
+
+
 def placed(level: FloatArray, log_size: FloatArray) -> FloatArray:
     """(m, n_columns + 1) in units of the response's scales; of several levels the mean counts."""
-    return np.column_stack([level / (0.7 * np.sqrt(level.shape[1])), log_size / 2.5])
+    return np.column_stack([level / _level_scale(level), log_size / 2.5])
+
+
+def _level_scale(level: FloatArray) -> np.float64:  # distances are in double precision
+    return np.float64(0.7 * np.sqrt(level.shape[1]))
 
 
 def gaussian(one: FloatArray, other: FloatArray) -> FloatArray:

@@ -5,8 +5,17 @@ import pytest
 
 from slalom.samplers.base import random_subsets
 from slalom.surrogates.base import Observations
+from slalom.surrogates.slalom.fit import SlalomSurrogate
 from slalom.surrogates.slalom.model import Prior
-from slalom.surrogates.slalom.two_scores import REACH, Known, Predicted, two_scores
+from slalom.surrogates.slalom.process import AllAsked, fit_process
+from slalom.surrogates.slalom.two_scores import (
+    REACH,
+    Known,
+    Predicted,
+    Unasked,
+    predicted,
+    two_scores,
+)
 
 N_WORDS = 24
 
@@ -75,6 +84,35 @@ def test_intervals_hold_what_many_queries_say():
             inside[name].append(off <= 1.645 * found.errors[name])
     for name, hits in inside.items():
         assert 0.84 <= np.mean(hits) <= 0.96, name
+
+
+def test_intervals_of_what_the_whole_model_predicts_hold_what_many_queries_say():
+    """Where a SLALOM describes all that can be, the process is as wrong as the fitted SLALOM is."""
+    rng = np.random.default_rng(4)
+    values, weights = 2 * rng.normal(size=N_WORDS), np.exp(rng.normal(size=N_WORDS))
+
+    def scores_at(counts):
+        alone = np.sin(1e4 * counts @ np.arange(1.0, N_WORDS + 1) ** 2)
+        return counts @ (weights * values) / (1 + counts @ weights) + 0.4 * alone
+
+    counts = subsets(20_000, 2)
+    truth = described(counts, scores_at(counts))
+    inside = {name: [] for name in truth.scores}
+    for seed in range(8):
+        counts, more = subsets(300, 10 + seed), subsets(3000, 50 + seed)[2:]
+        seen = Observations(counts, scores_at(counts), np.ones(300), np.ones(N_WORDS))
+        fit = SlalomSurrogate().fit(seen)
+        rows = np.arange(300, dtype=np.int32)
+        asked = AllAsked(
+            fit, np.arange(N_WORDS), counts > 0, seen.scores, rows, seen.weights, exact=False
+        )
+        beyond = predicted(Unasked(more > 0, more, np.ones(len(more))), fit_process(asked))
+        found = two_scores(seen, Known(counts[:0], seen.scores[:0]), beyond)
+        for name, scores in found.scores.items():
+            off = np.abs(scores - truth.scores[name])
+            inside[name].append(off <= 1.645 * found.errors[name])
+    for name in ("value", "importance", "share"):
+        assert 0.84 <= np.mean(inside[name]) <= 0.96, name
 
 
 def test_where_every_subset_was_asked_nothing_is_left_open():

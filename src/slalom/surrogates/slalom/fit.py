@@ -40,7 +40,7 @@ from slalom.surrogates.slalom.newton import (
     gauss_newton,
 )
 from slalom.surrogates.slalom.optimizers import by_evidence
-from slalom.surrogates.slalom.process import AllAsked, ProcessFit, fit_process
+from slalom.surrogates.slalom.process import FEW_ROWS, AllAsked, ProcessFit, fit_process
 from slalom.surrogates.slalom.readouts import read_outs, standard_errors
 from slalom.surrogates.slalom.recovery import Recovered, recovered
 from slalom.surrogates.slalom.two_scores import Known, Unasked, predicted, two_scores
@@ -50,7 +50,6 @@ ANCHOR_VALUE, FIRST_STEP = 0.03, 1e-3  # ridges of what all texts share
 ANCHOR_PRIOR = 2.0  # what is always present is expected to outweigh seven units
 N_FOLDS, N_FOLDS_OF_FEW = 4, 8
 FEW = 600  # rows at most: a fit without a quarter of them would be too poor to judge by
-FEW_ROWS = 120  # at most: what is built on the fit is held out by folds of all of it
 
 Optimizer = Callable[[Problem], tuple[Problem, Point]]
 
@@ -262,14 +261,13 @@ class Folded:
         by_folds = frame.classes(self.held_out)
         held_out = model.predict(frame.observed.counts)
         held_out[frame.used] = by_folds.reshape(held_out[frame.used].shape)
-        few = self.without if len(self.folds) <= FEW_ROWS else ()
         folds = np.full(len(frame.used), -1, np.int32)
         folds[frame.used] = self.folds
         return replace(
             _fit(frame, model, _quality(frame, by_folds, 2 * m - 1), {}),
             held_out=held_out,
             folds=folds,
-            without=tuple(_model(frame, point) for point in few),
+            without=tuple(_model(frame, point) for point in self.without),
             length_errors=self._length_errors(model),
         )
 

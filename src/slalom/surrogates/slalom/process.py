@@ -12,13 +12,15 @@ from typing import ClassVar
 import numpy as np
 
 from slalom.document import BoolArray, FloatArray, IntArray
-from slalom.surrogates.base import UNKNOWN, Fit, HeldOutQuality
+from slalom.surrogates.base import UNKNOWN, Fit, HeldOutQuality, Model
 from slalom.surrogates.gp import Asked, Mean, Process
 from slalom.surrogates.kernel import variance_of_own
 from slalom.surrogates.quality import loo_quality
 from slalom.surrogates.shapley_estimates import shapley_of_all
 from slalom.surrogates.slalom.model import Anchor, SlalomModel
 from slalom.surrogates.slalom.readouts import read_outs
+
+FEW_ROWS = 120  # drawn at most: what is built on a fit is held out by folds of all of it
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,14 +107,14 @@ class ProcessFit:
     parts: dict[str, float]  # share of the variation, by part
     exact: bool  # every subset was asked
     process: Process
+    without: tuple[SlalomModel, ...]  # the SLALOM without each fold of its rows
     anchor: Anchor | None = None
     two_scores: float | None = None  # R² of value and importance alone
 
 
 def fit_process(given: AllAsked) -> ProcessFit:
     fit, n_units, shape = given.fit, len(given.features), given.scores.shape[1:]
-    slalom = fit.model.expand(given.features)
-    assert isinstance(slalom, SlalomModel)
+    slalom, *without = (_over_units(model, given) for model in (fit.model, *fit.without))
     shares = fit.scores["shapley"][given.features].reshape(n_units, -1)
     asked = given.asked(slalom)
     process = Process.of(asked, _strengths(shares))
@@ -138,7 +140,14 @@ def fit_process(given: AllAsked) -> ProcessFit:
         _parts(given, slalom, held_out, r2=quality.r2),
         given.exact,
         process,
+        tuple(without),
     )
+
+
+def _over_units(model: Model, given: AllAsked) -> SlalomModel:
+    expanded = model.expand(given.features)
+    assert isinstance(expanded, SlalomModel)
+    return expanded
 
 
 def held_out_of(given: AllAsked, asked: Asked, process: Process) -> tuple[FloatArray, float]:
@@ -150,13 +159,12 @@ def held_out_of(given: AllAsked, asked: Asked, process: Process) -> tuple[FloatA
     """
     held_out, fit, fold = process.held_out(), given.fit, given.fold
     drawn = np.flatnonzero(fold >= 0)
-    if not fit.without or not len(drawn):
+    if fit.folds is None or (fit.folds >= 0).sum() > FEW_ROWS or not len(drawn):
         return held_out, 1.0
     shown = given.present.astype(np.float64)
-    models = [model.expand(given.features) for model in fit.without]
-    by_all = _columns(fit.model.expand(given.features).predict(shown))
-    for at, model in enumerate(models):
-        assert isinstance(model, SlalomModel)
+    by_all = _columns(_over_units(fit.model, given).predict(shown))
+    for at, each in enumerate(fit.without):
+        model = _over_units(each, given)
         said, kept = _columns(model.predict(shown)), fold != at
         held = asked.held_out + said - by_all
         rows = Asked(asked.present[kept], asked.scores[kept], held[kept], asked.noise[kept])

@@ -21,10 +21,12 @@ Standard errors say how far the same fit with every query asked may be: with H h
 derivatives and r_k residuals, row k moves the parameters by H⁻¹ J_kᵀ π_k r_k, and the squares add
 up, less for sizes of which much was asked: nothing where all subsets of it were. Residuals are
 those of the description on all its rows, since others would have been drawn, and those of the whole
-model on rows it has not seen, since it predicts the rest. With fewer answers than parameters (one
-word; few queries) each may be one off, in u and in s, besides; so it may where a few answers make
-nearly all of the difference. So may, by a standard error, an end of the range or a v_0 that was
-estimated.
+model on rows it has not seen, since it predicts the rest. Its predictions err together: as its
+posterior covariance says, which takes the fitted SLALOM for certain, and as that would be another
+had other queries been drawn (the jackknife over the folds it was held out by). With fewer answers
+than parameters (one word; few queries) each may be one off, in u and in s, besides; so it may where
+a few answers make nearly all of the difference. So may, by a standard error, an end of the range or
+a v_0 that was estimated.
 """
 
 from collections.abc import Iterator
@@ -66,9 +68,8 @@ TAILS = (0.01, 0.99)  # quantiles of the random subsets' answers that make the r
 ANCHOR_START = 1.1  # importance of the anchor to begin with
 TOLERANCE, ROUGHLY = 1e-9, 1e-6  # relative fall of the objective that ends a descent
 TINY = 1e-12
+WIDER = 1.2  # than linear errors: what bends is left out
 N_JUDGED = 300  # predicted rows whose errors stand for those of all
-WIDER = 1.2, 1.2  # than linear errors, of values and importances: what bends is left out
-WIDER_BEYOND = 1.2, 1.5  # so are the scales of the whole model
 TWO_SCORES = ("value", "importance", "share", "linearised", "gradient")
 
 
@@ -120,6 +121,12 @@ def predicted(unasked: Unasked, fit: ProcessFit) -> Predicted:
     some = slice(None, N_JUDGED)
     by_slalom = fit.model.fitted.predict(shown[some]).reshape(-1, scores.shape[1])
     errors = fit.process.errors_together(unasked.present[some], by_slalom)
+    if fit.without:
+        without = [model.predict(shown[some]).reshape(by_slalom.shape) for model in fit.without]
+        strayed = np.sqrt(1.0 - 1.0 / len(without)) * (without - np.mean(without, axis=0))
+        subsets = fit.model.mean.subsets(unasked.present[some], by_slalom)
+        moved = fit.model.mean.changes(subsets, strayed)
+        errors = np.concatenate([errors, np.moveaxis(moved, 0, 2)], axis=2)
     own = fit.process.own_variances(unasked.present)
     return Predicted(unasked.counts, scores, unasked.weights, errors, own, fit.quality.r2)
 
@@ -327,15 +334,14 @@ def _judge(
             n_parameters=0,
             by=sampled_rows(rows.counts),
         ).r2
-        influence = influence_of(problem, point, factors, np.sqrt(unseen)[:, None] * left)
+        influence = influence_of(problem, point, factors, WIDER * np.sqrt(unseen)[:, None] * left)
     else:
         r2 = _r2_beyond(problem, point, rows, beyond)
         influence = _influence_beyond(problem, point, factors, rows, beyond)
     unknown = 1.0 if r2 is None and unseen.any() else np.sqrt(_open_share(rows.scores, problem))
     free = unknown * np.eye(len(point.values))  # each parameter one off, as if nothing spoke of it
-    slopes, wider = problem.slopes(point).T[:, :, None], WIDER if beyond is None else WIDER_BEYOND
-    values = np.concatenate([wider[0] * influence.values, slopes * free], axis=2)
-    return Influence(values, np.hstack([wider[1] * influence.importances, free])), r2
+    slopes = problem.slopes(point).T[:, :, None]
+    return influence.and_of(Influence(slopes * free, free)), r2
 
 
 def _r2_beyond(
