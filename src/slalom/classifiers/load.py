@@ -333,7 +333,10 @@ def _tokenizer(name: str, source: str, *, local: bool, revision: str | None) -> 
         with _quiet():
             found = AutoTokenizer.from_pretrained(source, local_files_only=local, revision=revision)
     except Exception as problem:
-        found, why = None, f" that can be read ({_first_sentence(problem).rstrip('.:')})"
+        told = _first_sentence(problem)
+        found, why = None, f" that can be read ({told.rstrip('.')})"
+        if told.endswith(":"):  # what it could have been, one per line
+            why = " that can be read"
     if found is None or len(found) <= len(found.all_special_tokens):
         raise FileError(
             f"{name!r} holds no tokenizer{why}: save it beside the model with "
@@ -385,6 +388,8 @@ def _why_not(problem: Exception, kind: str) -> str:
     """The message of transformers, unless it is about transformers' own options."""
     if "ignore_mismatched_sizes" in str(problem):
         return f"its weights have other shapes than those of a {kind}"
+    if "Unrecognized configuration class" in str(problem):
+        return f"models of its kind are no {kind}"
     return _first_sentence(problem).rstrip(".")
 
 

@@ -129,7 +129,7 @@ def test_a_model_without_a_tokenizer(loaded, tmp_path) -> None:
     with pytest.raises(InputError, match="without its tokenizer"):
         attribute((loaded[0], None))
     loaded[0].save_pretrained(tmp_path)
-    with pytest.raises(FileError, match="holds no tokenizer that can be read"):
+    with pytest.raises(FileError, match="holds no tokenizer that can be read: save it"):
         attribute(tmp_path)
 
 
@@ -141,6 +141,12 @@ def test_an_encoder_is_refused(tmp_path) -> None:
     hf.BertForMaskedLM(config).save_pretrained(tmp_path)
     wordpiece().save_pretrained(tmp_path)
     with pytest.raises(slalom.SlalomError, match=r"as an encoder does|not a trained"):
+        attribute(tmp_path)
+
+
+def test_a_translator_is_refused(tmp_path) -> None:
+    hf.T5Config().save_pretrained(tmp_path)
+    with pytest.raises(FileError, match="models of its kind are no language model; check"):
         attribute(tmp_path)
 
 
