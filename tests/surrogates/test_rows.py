@@ -25,7 +25,9 @@ def test_sparse_rows_do_what_dense_ones_do(kind, max_pairs, monkeypatch):
     rng = np.random.default_rng(1)
     by_row, by_column = rng.random(40).astype(kind), rng.random(30).astype(kind)
     wide, tall = (rng.random((n, 9)).astype(kind) for n in (30, 40))
-    pairs = [(sparse, dense), (sparse.times(by_row, by_column), dense.times(by_row, by_column))]
+    pairs = [(sparse, dense)]
+    pairs.append(tuple(r.scale_rows(by_row) for r in (sparse, dense)))
+    pairs.append(tuple(r.scale_columns(by_column) for r in (sparse, dense)))
     pairs.append(tuple(r.times_difference(by_column, by_row) for r in (sparse, dense)))
     for few, all_of_them in pairs:
         for told, expected in (

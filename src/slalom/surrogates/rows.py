@@ -61,14 +61,13 @@ class Rows:
         row, column = np.nonzero(matrix)
         return cls(matrix[row, column], (n, k), Cells(row, column, k))
 
-    def times(self, rows: FloatArray | float, columns: FloatArray | float) -> "Rows":
-        """Every entry times its row's and its column's factor."""
-        data = self.data
-        if not _is_one(rows):
-            data = data * self._by_row(rows)
-        if not _is_one(columns):
-            data = data * self._by_column(columns)
-        return Rows(data, self.shape, self.cells)
+    def scale_rows(self, factors: FloatArray) -> "Rows":
+        """Every entry times its row's factor."""
+        return Rows(self.data * self._by_row(factors), self.shape, self.cells)
+
+    def scale_columns(self, factors: FloatArray) -> "Rows":
+        """Every entry times its column's factor."""
+        return Rows(self.data * self._by_column(factors), self.shape, self.cells)
 
     def times_difference(self, columns: FloatArray, rows: FloatArray) -> "Rows":
         """Every entry times (its column's number − its row's)."""
@@ -118,15 +117,11 @@ class Rows:
         matrix[self.cells.column, self.cells.row] = self.data
         return matrix
 
-    def _by_row(self, rows: FloatArray | float) -> Any:
-        if self.cells is None:
-            return np.reshape(rows, (-1, 1))
-        return rows[self.cells.row] if isinstance(rows, np.ndarray) else rows
+    def _by_row(self, rows: FloatArray) -> FloatArray:
+        return rows[:, None] if self.cells is None else rows[self.cells.row]
 
-    def _by_column(self, columns: FloatArray | float) -> Any:
-        if self.cells is None:
-            return columns
-        return columns[self.cells.column] if isinstance(columns, np.ndarray) else columns
+    def _by_column(self, columns: FloatArray) -> FloatArray:
+        return columns if self.cells is None else columns[self.cells.column]
 
     def _product(self, at: NDArray[np.intp], factors: FloatArray, size: int) -> FloatArray:
         """Non-zeros times their factors, (n_nonzero,) or (n_nonzero, c), added up where they go."""
@@ -148,8 +143,3 @@ class Rows:
         ends = np.full(self.shape[0] + 1, len(self.data))
         ends[: len(self.cells.starts)] = self.cells.starts
         return csr_array((self.data, self.cells.column, ends), shape=self.shape)
-
-
-def _is_one(factor: FloatArray | float) -> bool:
-    """Multiplying by it can be spared."""
-    return isinstance(factor, float) and factor == 1.0

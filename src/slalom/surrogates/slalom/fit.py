@@ -155,8 +155,10 @@ class SlalomSurrogate:
         if (sizes == 1).any():  # nothing is guessed to say what one unit says
             centre[m] = columns[sizes == 1].mean(axis=0)
         means = np.append(np.zeros(m), ANCHOR_PRIOR)  # of importances
-        if prior is not None:
-            centre[:m], means = _prior_means(prior, frame, centre[:m], means)
+        if prior is not None and prior.known.any():
+            values = frame.columns(prior.values.reshape(m, -1))
+            centre[:m] = np.where(np.isfinite(values), values, centre[:m])
+            means = prior.relative_importances
         value = self.value * _variance(attention_of(rows, np.zeros(m + 1)).dense(), frame.weights)
         fixed, curve = np.zeros((n, 0)), np.zeros(0)
         if self.length is not None:
@@ -204,19 +206,6 @@ def _freer(problem: Problem) -> Problem:
     """The same where a few units may outweigh all others: any one of them suffices, say."""
     ridges = problem.ridges
     return replace(problem, ridges=replace(ridges, importances=0.01 * ridges.importances))
-
-
-def _prior_means(
-    prior: Prior, frame: FittedRows, centre: FloatArray, importances: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """The prior's means where it has any; its importances have a level of their own."""
-    values = frame.columns(prior.values.reshape(len(centre), -1))
-    known = np.isfinite(prior.importances)
-    if known.any():
-        level = prior.importances[known].mean()
-        relative = np.where(known, prior.importances - level, 0.0)
-        importances = np.append(relative, prior.anchor - level)
-    return np.where(np.isfinite(values), values, centre), importances
 
 
 @dataclass(frozen=True, eq=False)

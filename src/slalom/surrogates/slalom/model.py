@@ -21,7 +21,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from slalom.document import FloatArray, IntArray
+from slalom.document import BoolArray, FloatArray, IntArray
 from slalom.schema import check_ascending
 
 
@@ -68,6 +68,18 @@ class Prior:
     values: FloatArray  # (n_features,)
     importances: FloatArray  # (n_features,)
     anchor: float = 0.0  # its importance beside theirs
+
+    @property
+    def known(self) -> BoolArray:
+        """(n_features,) of which anything is believed."""
+        return np.isfinite(self.importances)
+
+    @property
+    def relative_importances(self) -> FloatArray:
+        """(n_features + 1,) less the level of those that are known, the anchor's last."""
+        level = self.importances[self.known].mean()
+        own = np.where(self.known, self.importances - level, 0.0)
+        return np.append(own, self.anchor - level)
 
 
 @dataclass(frozen=True, eq=False)

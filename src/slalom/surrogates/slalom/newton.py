@@ -166,9 +166,9 @@ class Point:
 
 def attention_of(counts: Rows, importances: FloatArray) -> Rows:
     """Each query's softmax over what it shows."""
-    mass = counts.times(1.0, np.exp(importances - importances.max()))
+    mass = counts.scale_columns(np.exp(importances - importances.max()))
     total = mass.sums()
-    return mass.times(1.0 / np.where(total > 0, total, 1.0), 1.0)
+    return mass.scale_rows(1.0 / np.where(total > 0, total, 1.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,7 +228,7 @@ def system_at(problem: Problem, point: Point, *, full: bool) -> System:
     k, n_classes = point.values.shape
     slopes = problem.slopes(point)
     curvatures = problem.values.curvatures(point.latent) * (slopes != 0)
-    gram = attention.gram(attention.times(problem.weights, 1.0))
+    gram = attention.gram(attention.scale_rows(problem.weights))
     with_fixed = attention.apply_transposed(problem.weights[:, None] * fixed)  # (k, q)
     linear = np.append(ridges.values, ridges.fixed)
     own, crossed, downhill = [], [], np.empty((n_classes, len(linear)))
@@ -244,9 +244,9 @@ def system_at(problem: Problem, point: Point, *, full: bool) -> System:
         twice = once * attended
         if full:
             once, twice = once - left, twice - 2 * left * attended
-        first = attention.gram(attention.times(once, 1.0))
+        first = attention.gram(attention.scale_rows(once))
         cross = gram * values - first
-        shared += attention.gram(attention.times(twice, 1.0))
+        shared += attention.gram(attention.scale_rows(twice))
         shared += values[:, None] * cross - first * values
         by_value = attention.apply_transposed(left)
         by_importance = values * by_value - attention.apply_transposed(left * attended)

@@ -75,12 +75,9 @@ class AllAsked:
     @property
     def fold(self) -> IntArray:
         """(N,) in which fold a row was left out; −1: it never was."""
-        never = np.full(len(self.row), -1, np.int32)
-        return (
-            never
-            if self.fit.folds is None
-            else np.where(self.row < 0, -1, self.fit.folds[self.row])
-        )
+        if self.fit.folds is None:
+            return np.full(len(self.row), -1, np.int32)
+        return np.where(self.row < 0, -1, self.fit.folds[self.row])
 
     def asked(self, slalom: SlalomModel) -> Asked:
         """With what the SLALOM says of each row without having seen it, but for both ends.
@@ -151,7 +148,7 @@ def _over_units(model: Model, given: AllAsked) -> SlalomModel:
 
 
 def held_out_of(given: AllAsked, asked: Asked, process: Process) -> tuple[FloatArray, float]:
-    """Each row as said by what has not seen it, and how much more that misses than it expects to.
+    """Each row as predicted by what has not seen it, and how much more that misses than expected.
 
     Few rows choose so much (A, its strengths and R², the scales) that leave-one-out under these
     is too hopeful: all of it is found again without each fold. What A says of a row without its
@@ -190,8 +187,8 @@ def _differences(
     for name, subsets, base in (("removal", ~single, everything), ("alone", single, ~everything)):
         both = np.vstack([subsets, base])
         predicted = _columns(slalom.predict(both.astype(np.float64)))
-        said = process.mean(both, predicted)
-        values[name] = (said[-1] - said[:-1]) * (1.0 if name == "removal" else -1.0)
+        means = process.mean(both, predicted)
+        values[name] = (means[-1] - means[:-1]) * (1.0 if name == "removal" else -1.0)
         variances[name] = process.variances_of_differences(subsets, base, predicted)
         known = (process.mean.located(both) >= 0) & (process.mean.noise == 0).all()
         variances[name][known[:-1] & known[-1]] = 0.0  # but for rounding
@@ -224,8 +221,7 @@ def _parts(
     parts = {"attention": slalom.attended(counts)}
     if slalom.length is not None:
         parts["length"] = slalom.length(counts.sum(axis=1))
-    said = _columns(slalom.predict(counts))
-    parts["together"] = held_out[rows] - said
+    parts["together"] = held_out[rows] - _columns(slalom.predict(counts))
     truth, weights = given.columns[rows], given.weights[rows]
     centred = truth - np.average(truth, axis=0, weights=weights)
     shares = {

@@ -36,7 +36,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slalom.document import BoolArray, FloatArray, IntArray
-from slalom.surrogates.base import Observations
+from slalom.surrogates.base import Observations, sums_to_zero
 from slalom.surrogates.quality import loo_quality, sampled_rows
 from slalom.surrogates.rows import Rows
 from slalom.surrogates.slalom.model import Anchor, Prior, SlalomModel
@@ -63,13 +63,8 @@ from slalom.surrogates.slalom.uncertainty import (
 
 VALUE_RIDGE, IMPORTANCE_RIDGE = 0.04, 0.02
 REACH = 2.0  # half ranges that a value may lie from the middle
-SHORTEST = 0.1  # share of the queries that stand for the empty text where it cannot be queried
 TAILS = (0.01, 0.99)  # quantiles of the random subsets' answers that make the range
-ANCHOR_START = 1.1  # importance of the anchor to begin with
-TOLERANCE, ROUGHLY = 1e-9, 1e-6  # relative fall of the objective that ends a descent
-TINY = 1e-12
 WIDER = 1.2  # than linear errors: what bends is left out
-N_JUDGED = 300  # predicted rows whose errors stand for those of all
 TWO_SCORES = ("value", "importance", "share", "linearised", "gradient")
 
 
@@ -118,7 +113,7 @@ def predicted(unasked: Unasked, fit: ProcessFit) -> Predicted:
     """What the whole model says of these, and how sure it is of the first ones."""
     shown = unasked.present.astype(np.float64)
     scores = fit.model.predict(shown).reshape(len(shown), -1)
-    some = slice(None, N_JUDGED)
+    some = slice(None, 300)  # their errors stand for those of all
     by_slalom = fit.model.fitted.predict(shown[some]).reshape(-1, scores.shape[1])
     errors = fit.process.errors_together(unasked.present[some], by_slalom)
     if fit.without:
@@ -137,7 +132,7 @@ class TwoScores:
 
     scores: dict[str, FloatArray]  # value, importance, share, linearised, gradient
     errors: dict[str, FloatArray]  # the same shapes
-    anchor: Anchor
+    anchor: Anchor | None
     r2: float | None  # of the description alone, on rows that it has not seen
 
     def expand(self, features: IntArray) -> "TwoScores":
@@ -174,7 +169,7 @@ def two_scores(
         k, n_classes = exact.values.shape
         still = Influence(np.zeros((n_classes, k, 1)), np.zeros((k, 1)))
         return _read(exact.values, exact.importances, still, seen, 1.0)
-    compete = _sums_to_zero(columns)
+    compete = sums_to_zero(columns)  # nor may values say anything together
     mirrored = np.array([[-1.0], [1.0]]) if compete and columns.shape[1] == 2 else None
     used = slice(1, None) if mirrored is not None else slice(None)  # one of two says it all
     if mirrored is not None:
@@ -217,9 +212,8 @@ def _described(
     point = problem.start()
     if beyond is not None:  # most of the way on fewer rows
         near = problem.rows(np.arange(len(described.scores)) < len(rows.scores))
-        point = descend(near, near.start(), ROUGHLY)
-        point = problem.at(point.latent, point.effects, point.importances)
-    point = descend(problem, point, TOLERANCE)
+        point = problem.at_point(descend(near, near.start(), 1e-6))
+    point = descend(problem, point, 1e-9)
     influence, r2 = _judge(problem, point, rows, beyond)
     if unasked(rows.counts, rows.document_counts).any():
         for other in _estimated_otherwise(problem, scores, ends, sizes):
@@ -227,18 +221,12 @@ def _described(
     return point.values, point.importances, influence, r2
 
 
-def _sums_to_zero(scores: FloatArray) -> bool:
-    """Whether classes compete: their centred scores say nothing together, nor may values."""
-    total = np.abs(scores.sum(axis=1)).max()
-    return scores.shape[1] > 1 and bool(total <= 1e-6 * np.abs(scores).max())
-
-
 def range_of(scores: FloatArray, ends: BoolArray) -> Bounded:
     """Quantiles of random subsets, widened to hold single words and both ends."""
     drawn = scores if ends.all() else scores[~ends]
     held = np.vstack([np.quantile(drawn, TAILS, axis=0), scores[ends]])
     low, high = held.min(axis=0), held.max(axis=0)
-    return Bounded((low + high) / 2, REACH * (high - low) / 2 + TINY)
+    return Bounded((low + high) / 2, REACH * (high - low) / 2 + 1e-12)
 
 
 def description(
@@ -258,7 +246,7 @@ def description(
         np.zeros(len(scores)) if constant else shares / spread,
         values,
         np.tile(values.latent(empty), (k, 1)),
-        np.append(np.zeros(m), ANCHOR_START),
+        np.append(np.zeros(m), 1.1),  # where the anchor's importance begins
         Ridges(
             np.full(k, VALUE_RIDGE / (m * n_classes)),
             np.append(np.full(m, IMPORTANCE_RIDGE / m), 0.0),
@@ -272,16 +260,13 @@ def description(
 
 def _towards(problem: Problem, prior: Prior) -> Problem:
     """The same with ridges that pull to the prior, where it says anything."""
-    known, m = np.isfinite(prior.values), problem.n_features
+    known, centre = prior.known, problem.centre.copy()
     if not known.any():
         return problem
     assert isinstance(problem.values, Bounded)
-    centre, level = problem.centre.copy(), prior.importances[known].mean()
-    centre[:m][known] = problem.values.latent(prior.values[known].reshape(known.sum(), -1))
-    prior_importances = np.append(
-        np.where(known, prior.importances - level, 0.0), prior.anchor - level
-    )
-    return replace(problem, centre=centre, prior_importances=prior_importances)
+    values = prior.values[known].reshape(known.sum(), -1)
+    centre[: len(known)][known] = problem.values.latent(values)
+    return replace(problem, centre=centre, prior_importances=prior.relative_importances)
 
 
 def _estimated_otherwise(
@@ -302,19 +287,20 @@ def _estimated_otherwise(
             moved = Bounded(values.middle + error / 2, values.reach + sign * REACH * error / 2)
             yield replace(problem, values=moved, centre=moved.latent(values.of(problem.centre)))
     if (sizes > 0).all():
-        said = _of_shortest(drawn, sizes[~ends])
-        error = said.std(axis=0) / np.sqrt(len(said))
+        shortest = _of_shortest(drawn, sizes[~ends])
+        error = shortest.std(axis=0) / np.sqrt(len(shortest))
         empty = values.latent(values.of(problem.centre[-1:]) + error)
         yield replace(problem, centre=problem.centre + empty - problem.centre[-1:])
 
 
 def _optimum_near(problem: Problem, point: Point, other: Problem) -> Point:
     latent = point.latent + other.centre[-1:] - problem.centre[-1:]
-    return descend(other, other.at(latent, point.effects, point.importances), ROUGHLY)
+    return descend(other, other.at(latent, point.effects, point.importances), 1e-6)
 
 
 def _of_shortest(scores: FloatArray, sizes: FloatArray) -> FloatArray:
-    return np.asarray(scores[sizes <= np.quantile(sizes, SHORTEST)])
+    """Of the tenth of the queries that stands for the empty text where it cannot be queried."""
+    return np.asarray(scores[sizes <= np.quantile(sizes, 0.1)])
 
 
 def _judge(
@@ -371,7 +357,7 @@ def _influence_beyond(
     influence = influence_of(problem, point, factors, np.copysign(np.sqrt(alone), point.residuals))
     at = np.arange(len(problem.scores)) - n_asked
     some = problem.rows((at >= 0) & (at < len(beyond.errors)))
-    there = some.at(point.latent, point.effects, point.importances)
+    there = some.at_point(point)
     share = beyond.weights.sum() / described.weights.sum()
     return influence.and_of(joint_influence(some, there, factors, share * beyond.errors))
 
@@ -387,8 +373,8 @@ def grouped_errors(
     noise = problem.weights * point.residuals[:, 0]
     slopes = problem.slopes(point)
     differing = point.attention.times_difference(point.values[:, 0], point.attended[:, 0])
-    own = slopes * _summed(point.attention.times(noise, 1.0), groups)
-    shared = _summed(differing.times(noise, 1.0), groups)
+    own = slopes * _summed(point.attention.scale_rows(noise), groups)
+    shared = _summed(differing.scale_rows(noise), groups)
     misfit = np.sqrt(float(problem.weights @ point.residuals[:, 0] ** 2) / len(noise))
     ridges, k = problem.ridges, len(point.values)
     pulls = misfit * np.sqrt(np.append(ridges.values, ridges.importances))
@@ -428,11 +414,7 @@ def _read(
     r2: float | None,
 ) -> TwoScores:
     """Scores of a feature's single occurrence, and how they answer to the parameters."""
-    one, m = seen.scores.ndim == 1, len(values) - 1
-    anchor = Anchor(
-        float(values[m, 0]) if one else tuple(map(float, values[m])), float(importances[m])
-    )
-    model = SlalomModel(values[:m, 0] if one else values[:m], importances[:m], anchor)
+    model = SlalomModel.of(values, importances, len(values) - 1, one=seen.scores.ndim == 1)
     scores = read_outs(model, seen.document_counts)
     errors = standard_errors(model, seen.document_counts, influence)
-    return TwoScores({name: scores[name] for name in TWO_SCORES}, errors, anchor, r2)
+    return TwoScores({name: scores[name] for name in TWO_SCORES}, errors, model.anchor, r2)
