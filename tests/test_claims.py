@@ -111,8 +111,11 @@ def test_a_number_on_a_page_is_that_of_the_code(page: str, claim: str) -> None:
     ("constant", "as_told"),
     [
         (batching.OVERLAP, 1 / 4),  # docs/classifiers.md: windows overlap by a quarter or more
-        (phrases.MIN_SHARE, 1 / 2),  # docs/interactions.md: at least half of what they add together
-        (phrases.MIN_EFFECT, 1 / 4),  # and a quarter of the largest effect of any word
+        (
+            phrases.ByPhrases.min_share,
+            1 / 2,
+        ),  # docs/interactions.md: at least half of what they add together
+        (phrases.ByPhrases.min_effect, 1 / 4),  # and a quarter of the largest effect of any word
         (1 / vocabulary_fit.HELD_OUT, 1 / 5),  # docs/vocabulary.md: a fifth of the documents
         (work.SECONDS_PER_PIECE, 10.0),  # docs/corpus.md: pieces of some ten seconds' work
     ],

@@ -32,8 +32,6 @@ from slalom.explainers.surrogate import LEAST_QUERIES
 from slalom.pairs import joined
 
 PHRASE = "phrase"  # the value of `units` that asks for them
-MIN_SHARE = 0.5  # of what the two add together, and of what each adds without the other
-MIN_EFFECT = 0.25  # of the largest effect of a single word
 
 
 @dataclass(frozen=True)
@@ -42,6 +40,8 @@ class ByPhrases(Around):
 
     method: Explainer
     too_long: str = "error"
+    min_share: float = 0.5  # of what the two add together, and of what each adds without the other
+    min_effect: float = 0.25  # of the largest effect of a single word
 
     def budget(self, document: Document) -> int:
         return len(_neighbours(document)) + self.method.budget(document)
@@ -52,11 +52,27 @@ class ByPhrases(Around):
         if n_queries is not None and n_queries < needed:
             raise too_few(n_queries, f"phrases of {counted(document.n_units, 'word')}", needed)
         answers = yield Ask(document, queries)
-        together = _joined_to_next(case_of(document, answers, request.target))
+        together = self._joined_to_next(case_of(document, answers, request.target))
         phrases = yield Split(document, joined(document.spans, together), self.too_long)
         left = None if n_queries is None else n_queries - answers.n_queries
         found = yield from self.method.plan(phrases, replace(request, n_queries=left))
         return noted(found, _outcome(document.n_units, phrases.n_units))
+
+    def _joined_to_next(self, case: Case) -> set[int]:
+        """Units that act as one with the unit after them."""
+        n_units, scores = case.document.n_units, case.scores.reshape(len(case.scores), -1)
+        if len(scores) == 1:
+            return set()
+        full, without, neither = scores[0], scores[1 : 1 + n_units], scores[1 + n_units :]
+        first, second = without[1:] - neither, without[:-1] - neither
+        together = full - neither
+        effect = np.maximum(_size(together), np.maximum(_size(first), _size(second)))
+        interaction = _size(together - first - second)
+        least = self.min_effect * float(_size(full - without).max())
+        as_one = (
+            (interaction >= self.min_share * effect) & (interaction >= least) & (interaction > 0)
+        )
+        return set(np.flatnonzero(as_one).tolist())
 
 
 def _neighbours(document: Document) -> Queries:
@@ -70,21 +86,6 @@ def _neighbours(document: Document) -> Queries:
     first = np.arange(n_units - 1)
     masks[1 + n_units + first, first] = masks[1 + n_units + first, first + 1] = False
     return queries_from_masks(masks)
-
-
-def _joined_to_next(case: Case) -> set[int]:
-    """Units that act as one with the unit after them."""
-    n_units, scores = case.document.n_units, case.scores.reshape(len(case.scores), -1)
-    if len(scores) == 1:
-        return set()
-    full, without, neither = scores[0], scores[1 : 1 + n_units], scores[1 + n_units :]
-    first, second = without[1:] - neither, without[:-1] - neither
-    together = full - neither
-    effect = np.maximum(_size(together), np.maximum(_size(first), _size(second)))
-    interaction = _size(together - first - second)
-    least = MIN_EFFECT * float(_size(full - without).max())
-    as_one = (interaction >= MIN_SHARE * effect) & (interaction >= least) & (interaction > 0)
-    return set(np.flatnonzero(as_one).tolist())
 
 
 def _size(effects: FloatArray) -> FloatArray:

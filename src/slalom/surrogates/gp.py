@@ -66,7 +66,6 @@ HYPERPARAMETERS = np.array(
     ]
 )
 MEDIANS, SPREADS, STARTS, CURVATURES = HYPERPARAMETERS.T
-N_ENDS = 2  # h, h′: from 0, and each row says as much of them as of τ²
 MAX_ROWS = 4000  # that are used
 N_SEARCHED = 500  # of them, by which the hyper-parameters are found
 FEW = N_SEARCHED // 2  # searched rows up to which double precision costs next to nothing
@@ -178,12 +177,11 @@ class ScalePrior:
 
     def scales(self, theta: FloatArray) -> Scales:
         n = len(self.effects)
-        strengths = np.exp(np.log(MEDIANS) + SPREADS * theta[2 * n : -N_ENDS])
+        strengths = np.exp(np.log(MEDIANS) + SPREADS * theta[2 * n : -2])
         common, reach, together, size, response, missing, white = strengths
         effects = self.effects * (common * np.exp(self.freedom * theta[:n]))
         rates = self.rates * (reach * np.exp(self.freedom * theta[n : 2 * n]))
-        fading = theta[-N_ENDS:]
-        return Scales(effects, rates, together, size, response, missing, white, fading)
+        return Scales(effects, rates, together, size, response, missing, white, theta[-2:])
 
 
 @dataclass(frozen=True, eq=False)
@@ -262,8 +260,8 @@ def most_likely(likelihood: Likelihood, n_steps: int = N_STEPS) -> FloatArray:
     """θ after a few steps of L-BFGS, preconditioned by what rows usually say of each entry."""
     n, n_rows = len(likelihood.prior.effects), len(likelihood.columns)
     starts = (np.log(STARTS) - np.log(MEDIANS)) / SPREADS
-    theta = np.concatenate([np.zeros(2 * n), starts, np.zeros(N_ENDS)])
-    curvatures = np.append(CURVATURES, np.full(N_ENDS, CURVATURES[-1]))
+    theta = np.concatenate([np.zeros(2 * n), starts, np.zeros(2)])  # h, h′ begin at 0
+    curvatures = np.append(CURVATURES, CURVATURES[[-1, -1]])  # rows say as much of them as of τ²
     shape = np.append(np.ones(2 * n), 1.0 / (1.0 + n_rows * curvatures))
     value, slope = likelihood(theta)
     steps: list[tuple[FloatArray, FloatArray]] = []

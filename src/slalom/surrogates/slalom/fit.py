@@ -46,8 +46,6 @@ from slalom.surrogates.slalom.recovery import Recovered, recovered
 from slalom.surrogates.slalom.two_scores import Known, Unasked, predicted, two_scores
 from slalom.surrogates.slalom.uncertainty import influence_of, left_out, unasked
 
-ANCHOR_VALUE, FIRST_STEP = 0.03, 1e-3  # ridges of what all texts share
-ANCHOR_PRIOR = 2.0  # what is always present is expected to outweigh seven units
 N_FOLDS, N_FOLDS_OF_FEW = 4, 8
 FEW = 600  # rows at most: a fit without a quarter of them would be too poor to judge by
 
@@ -115,6 +113,7 @@ class SlalomSurrogate:
     prior: Prior | None = None  # None: every value shrinks to one score, every importance to 0
     value: float = 0.25  # strength
     importance: float = 0.4  # strength
+    anchor: float = 2.0  # prior importance: what is always present outweighs seven units
 
     def fit(self, observed: Observations) -> Fit:
         frame = FittedRows.of(observed, observed.weights > 0)
@@ -154,20 +153,21 @@ class SlalomSurrogate:
         centre = np.tile(np.average(columns, axis=0, weights=frame.weights), (m + 1, 1))
         if (sizes == 1).any():  # nothing is guessed to say what one unit says
             centre[m] = columns[sizes == 1].mean(axis=0)
-        means = np.append(np.zeros(m), ANCHOR_PRIOR)  # of importances
+        means = np.append(np.zeros(m), self.anchor)  # of importances
         if prior is not None and prior.known.any():
             values = frame.columns(prior.values.reshape(m, -1))
             centre[:m] = np.where(np.isfinite(values), values, centre[:m])
             means = prior.relative_importances
+        of_anchor, of_first_step = 0.03, 1e-3  # ridges of what all texts share
         value = self.value * _variance(attention_of(rows, np.zeros(m + 1)).dense(), frame.weights)
         fixed, curve = np.zeros((n, 0)), np.zeros(0)
         if self.length is not None:
             fixed = ramps(sizes, knots_of(frame.n_units))
             fixed[:, 0] = 0.0  # the first step is the anchor's value
             curve = np.full(fixed.shape[1], self.length * _variance(fixed, frame.weights))
-            curve[0] = FIRST_STEP
+            curve[0] = of_first_step
         importances = np.full(m + 1, self.importance)
-        ridges = Ridges(np.append(np.full(m, value), ANCHOR_VALUE), importances, curve)
+        ridges = Ridges(np.append(np.full(m, value), of_anchor), importances, curve)
         problem = Problem(rows, columns, frame.weights, Free(), centre, means, ridges, fixed)
         return replace(problem, anchored=True)
 

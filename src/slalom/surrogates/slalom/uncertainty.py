@@ -17,8 +17,6 @@ from slalom.document import FloatArray
 from slalom.surrogates.linalg import solve_lower
 from slalom.surrogates.slalom.newton import Factors, Point, Problem
 
-MANY = 10**12  # subsets of one size, of which next to none were asked
-
 
 @dataclass(frozen=True, eq=False)
 class Influence:
@@ -102,9 +100,10 @@ def unasked(counts: FloatArray, document_counts: FloatArray) -> FloatArray:
     """(n,) share of the subsets of each row's size that were not asked."""
     sizes = counts.sum(axis=1).astype(int)
     n_units, longest = int(document_counts.sum()), int(sizes.max())
-    possible = np.array([min(comb(n_units, size), MANY) for size in range(longest + 1)], float)
+    many = 10**12  # of which next to none were asked
+    possible = np.array([min(comb(n_units, size), many) for size in range(longest + 1)], float)
     possible[1:2] = len(document_counts)
     if (counts > document_counts).any():  # sequences may repeat words
-        possible[2:] = MANY
+        possible[2:] = many
     asked = np.bincount(sizes)
     return np.asarray((1 - asked / possible).clip(0, 1)[sizes])
