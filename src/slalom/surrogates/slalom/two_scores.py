@@ -143,6 +143,29 @@ class TwoScores:
         )
 
 
+@dataclass(frozen=True, eq=False)
+class Description:
+    """The plain SLALOM that describes the answers best, the anchor last."""
+
+    values: FloatArray  # (k, n_classes)
+    importances: FloatArray  # (k,)
+    influence: Influence
+    r2: float | None  # on rows that it has not seen
+
+    def of_classes(self, contrasts: FloatArray) -> "Description":
+        """`contrasts` (n_classes, n_columns) take columns to classes."""
+        influence = self.influence.of_classes(contrasts)
+        return replace(self, values=self.values @ contrasts.T, influence=influence)
+
+    def read(self, seen: Observations) -> TwoScores:
+        """Scores of a feature's single occurrence, and how they answer to the parameters."""
+        one, m = seen.scores.ndim == 1, len(self.values) - 1
+        model = SlalomModel.of(self.values, self.importances, m, one=one)
+        scores = read_outs(model, seen.document_counts)
+        errors = standard_errors(model, seen.document_counts, self.influence)
+        return TwoScores({name: scores[name] for name in TWO_SCORES}, errors, model.anchor, self.r2)
+
+
 def balanced(counts: FloatArray, weights: FloatArray, due: FloatArray) -> FloatArray:
     """Weights by which all rows of a size weigh what they are to weigh together.
 
@@ -162,31 +185,27 @@ def two_scores(
 ) -> TwoScores:
     """The two scores of every feature, and what follows from them; ridges pull to the prior."""
     columns = seen.scores.reshape(len(seen.scores), -1)
-    counts = np.vstack([seen.counts, known.counts])
-    scores = np.vstack([columns, known.scores.reshape(-1, columns.shape[1])])
+    counts, n_classes = np.vstack([seen.counts, known.counts]), columns.shape[1]
+    scores = np.vstack([columns, known.scores.reshape(-1, n_classes)])
     exact = recovered(counts, scores, anchored=True)
     if exact is not None:
-        k, n_classes = exact.values.shape
+        k = len(exact.values)
         still = Influence(np.zeros((n_classes, k, 1)), np.zeros((k, 1)))
-        return _read(exact.values, exact.importances, still, seen, 1.0)
-    compete = sums_to_zero(columns)  # nor may values say anything together
-    mirrored = np.array([[-1.0], [1.0]]) if compete and columns.shape[1] == 2 else None
-    used = slice(1, None) if mirrored is not None else slice(None)  # one of two says it all
-    if mirrored is not None:
-        prior = prior and replace(prior, values=prior.values[:, 1:])
-    values, importances, influence, r2 = _described(
+        return Description(exact.values, exact.importances, still, 1.0).read(seen)
+    used, contrasts = slice(None), np.eye(n_classes)
+    if sums_to_zero(columns):  # nor may values say anything together
+        contrasts = contrasts - 1 / n_classes
+        if n_classes == 2:  # one of two says it all
+            used, contrasts = slice(1, None), np.array([[-1.0], [1.0]])
+            prior = prior and replace(prior, values=prior.values[:, used])
+    found = _described(
         replace(seen, scores=columns[:, used]),
         counts,
         scores[:, used],
         beyond and beyond.of_columns(used),
         prior,
     )
-    if mirrored is not None:
-        values, influence = values @ mirrored.T, influence.of_classes(mirrored)
-    elif compete:
-        values = values - values.mean(axis=1, keepdims=True)
-        influence = replace(influence, values=influence.values - influence.values.mean(axis=0))
-    return _read(values, importances, influence, seen, r2)
+    return found.of_classes(contrasts).read(seen)
 
 
 def _described(
@@ -195,8 +214,7 @@ def _described(
     scores: FloatArray,
     beyond: Predicted | None,
     prior: Prior | None,
-) -> tuple[FloatArray, FloatArray, Influence, float | None]:
-    """Values, importances, their errors, and how well they describe rows they have not seen."""
+) -> Description:
     fitted = seen.weights > 0
     rows = Observations(
         seen.counts[fitted], seen.scores[fitted], seen.weights[fitted], seen.document_counts
@@ -218,7 +236,7 @@ def _described(
     if unasked(rows.counts, rows.document_counts).any():
         for other in _estimated_otherwise(problem, scores, ends, sizes):
             influence = influence.beside(point, _optimum_near(problem, point, other))
-    return point.values, point.importances, influence, r2
+    return Description(point.values, point.importances, influence, r2)
 
 
 def range_of(scores: FloatArray, ends: BoolArray) -> Bounded:
@@ -404,17 +422,3 @@ def _open_share(answers: FloatArray, problem: Problem) -> float:
     free = max(1, n_classes - 1)
     n_known = (n - 1) * free if problem.weights.any() else 0
     return float(max(0.0, 1.0 - n_known / (m * (free + 1))))
-
-
-def _read(
-    values: FloatArray,
-    importances: FloatArray,
-    influence: Influence,
-    seen: Observations,
-    r2: float | None,
-) -> TwoScores:
-    """Scores of a feature's single occurrence, and how they answer to the parameters."""
-    model = SlalomModel.of(values, importances, len(values) - 1, one=seen.scores.ndim == 1)
-    scores = read_outs(model, seen.document_counts)
-    errors = standard_errors(model, seen.document_counts, influence)
-    return TwoScores({name: scores[name] for name in TWO_SCORES}, errors, model.anchor, r2)
