@@ -106,16 +106,16 @@ class Splitting:
         """Each text's document, or what is wrong with the text."""
         left, first = iter(texts), []
         for text in islice(left, SPLIT_HERE):
-            first.append((text, self._here(text)))
+            first.append((text, self._split_local(text)))
             yield first[-1][1]
         for text in islice(left, 1):
-            yield self._here(text)
+            yield self._split_local(text)
             if self.shared([found for _, found in first if isinstance(found, Document)]):
                 yield from self._after_trial(first[-TEXTS_PER_TASK:], left)
-        yield from map(self._here, left)
+        yield from map(self._split_local, left)
 
-    def _here(self, text: object) -> SplitText:
-        return _found(self.classifier, text, self.units, self.too_long)
+    def _split_local(self, text: object) -> SplitText:
+        return _split_or_error(self.classifier, text, self.units, self.too_long)
 
     def _after_trial(
         self, known: Sequence[tuple[Text, SplitText]], left: Iterator[Text]
@@ -131,7 +131,7 @@ class Splitting:
                 return
             self._begin(begun, splitter, [text for text, _ in known])
             for text in left:
-                yield self._here(text)
+                yield self._split_local(text)
                 if begun[0][1].done():
                     break
             if _agreed([found for _, found in known], begun.popleft()[1]):
@@ -148,7 +148,7 @@ class Splitting:
 
     def _begin(self, begun: Tasks, splitter: Splits, group: list[Text]) -> None:
         task = (splitter, group, self.units, self.too_long)
-        begun.append((group, submit(_split_there, task)))
+        begun.append((group, submit(_split_in_worker, task)))
 
     def _by_workers(
         self, splitter: Splits, left: Iterator[Text], begun: Tasks
@@ -168,7 +168,7 @@ class Splitting:
         try:
             return future.result()
         except Exception:
-            return list(map(self._here, group))
+            return list(map(self._split_local, group))
 
 
 def _agreed(known: Sequence[SplitText], trial: "Future[list[SplitText]]") -> bool:
@@ -195,12 +195,12 @@ def _next_group(texts: Iterator[Text]) -> list[Text]:
     return group
 
 
-def _split_there(given: tuple[Splits, Sequence[Text], Units, str], ask: Ask) -> list[SplitText]:
+def _split_in_worker(given: tuple[Splits, Sequence[Text], Units, str], ask: Ask) -> list[SplitText]:
     splitter, texts, units, too_long = given
-    return [_found(splitter, text, units, too_long) for text in texts]
+    return [_split_or_error(splitter, text, units, too_long) for text in texts]
 
 
-def _found(splitter: Splits, text: object, units: Units, too_long: str) -> SplitText:
+def _split_or_error(splitter: Splits, text: object, units: Units, too_long: str) -> SplitText:
     try:
         return document_of(splitter, text, units, too_long=too_long)
     except InputError as problem:
