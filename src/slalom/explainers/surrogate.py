@@ -217,10 +217,8 @@ class SurrogateExplainer:
         n_more = min(3000, int(40 * (n_drawn / document.n_features) ** 2))
         larger, new = samples, np.zeros(0, dtype=np.intp)
         if n_more > n_drawn:  # else too few rows to predict others by
-            larger, known = (
-                self.sampler.sample(document, n_drawn + n_more, rng),
-                set(row_keys(asked)),
-            )
+            larger = self.sampler.sample(document, n_drawn + n_more, rng)
+            known = set(row_keys(asked))
             keys = row_keys(document.untied().count(larger.queries) > 0)
             new = rng.permutation(np.flatnonzero([key not in known for key in keys]))
         counts, weights = document.count(larger.queries[new]), larger.weights[new]
