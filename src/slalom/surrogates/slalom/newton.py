@@ -222,6 +222,14 @@ def _raised(matrix: FloatArray, damping: float) -> FloatArray:
     return raised
 
 
+def descent_of(
+    attention: Rows, values: FloatArray, attended: FloatArray, weighted: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Minus half the gradient of Σ π r² by v and by s; `weighted` is π r, (n,) or (n, n_classes)."""
+    by_value = attention.apply_transposed(weighted)
+    return by_value, values * by_value - attention.apply_transposed(weighted * attended)
+
+
 def system_at(problem: Problem, point: Point, *, full: bool) -> System:
     """Gauss–Newton's, or with `full` the true second derivatives."""
     attention, ridges, fixed = point.attention, problem.ridges, problem.fixed
@@ -248,8 +256,7 @@ def system_at(problem: Problem, point: Point, *, full: bool) -> System:
         cross = gram * values - first
         shared += attention.gram(attention.scale_rows(twice))
         shared += values[:, None] * cross - first * values
-        by_value = attention.apply_transposed(left)
-        by_importance = values * by_value - attention.apply_transposed(left * attended)
+        by_value, by_importance = descent_of(attention, values, attended, left)
         bend = np.empty((len(linear), len(linear)))
         bend[:k, :k] = gram * slopes[:, c] * slopes[:, c, None]
         bend[:k, k:] = slopes[:, c, None] * with_fixed

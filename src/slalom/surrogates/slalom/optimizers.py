@@ -18,7 +18,17 @@ from numpy.typing import NDArray
 
 from slalom.document import FloatArray
 from slalom.surrogates.linalg import inverse_of, solve_lower_transposed
-from slalom.surrogates.slalom.newton import Factors, Point, Problem, Ridges, descend, gauss_newton
+from slalom.surrogates.rows import Rows
+from slalom.surrogates.slalom.newton import (
+    Factors,
+    Point,
+    Problem,
+    Ridges,
+    attention_of,
+    descend,
+    descent_of,
+    gauss_newton,
+)
 
 WEAKEST = 1e-11  # ridge
 
@@ -124,11 +134,8 @@ def _loss_gradient(
 ) -> FloatArray:
     """The gradient of the weighted mean squared error of one batch, by every parameter."""
     values, importances = parameters[:, :-1], parameters[:, -1]
-    mass = counts * np.exp(importances - importances.max())
-    attention = mass / mass.sum(axis=1, keepdims=True)
-    predictions = attention @ values
-    misses = (predictions - problem.scores[batch]) * problem.weights[batch, None]
-    by_value = attention.T @ misses
-    by_importance = (by_value * values).sum(axis=1)
-    by_importance -= attention.T @ (misses * predictions).sum(axis=1)
-    return np.asarray(2 / len(batch) * np.column_stack([by_value, by_importance]))
+    attention = attention_of(Rows(counts, counts.shape, None), importances)
+    attended = attention.apply(values)
+    weighted = problem.weights[batch, None] * (problem.scores[batch] - attended)
+    by_value, by_importance = descent_of(attention, values, attended, weighted)
+    return np.asarray(-2 / len(batch) * np.column_stack([by_value, by_importance.sum(axis=1)]))

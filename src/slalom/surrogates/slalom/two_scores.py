@@ -58,6 +58,7 @@ from slalom.surrogates.slalom.uncertainty import (
     influence_of,
     joint_influence,
     left_out,
+    moved_by,
     unasked,
 )
 
@@ -398,12 +399,12 @@ def grouped_errors(
     pulls = misfit * np.sqrt(np.append(ridges.values, ridges.importances))
     beside = np.zeros((2, k, 2 * k))
     beside[0, :, :k], beside[1, :, k:] = np.diag(pulls[:k]), np.diag(pulls[k:])
-    linear, importances = gauss_newton(problem, point).solve(
+    steps = gauss_newton(problem, point).solve(
         np.hstack([own, beside[0]])[None], np.hstack([shared, beside[1]])
     )
-    moved = slopes * linear[0], importances - importances[: problem.n_features].mean(axis=0)
-    values, loudness = (np.sqrt((part**2).sum(axis=1)) for part in moved)
-    return np.asarray(values), np.asarray(loudness)
+    moved = moved_by(problem, point, *steps)
+    values, importances = (np.linalg.norm(m, axis=1) for m in (moved.values[0], moved.importances))
+    return np.asarray(values), np.asarray(importances)
 
 
 def _summed(rows: Rows, groups: NDArray[np.intp]) -> FloatArray:

@@ -77,7 +77,7 @@ def influence_of(
     own, shared = derivatives(problem, point)
     pulls = (problem.weights * residuals.T)[:, None]  # (n_classes, 1, n)
     solved = factors.solve(own * pulls, (shared * pulls).sum(axis=0))
-    return _influence(problem, point, *solved)
+    return moved_by(problem, point, *solved)
 
 
 def joint_influence(
@@ -86,12 +86,13 @@ def joint_influence(
     """How errors of several rows at once, (n, n_classes, r), move the parameters."""
     own, shared = derivatives(problem, point)
     pulls = np.moveaxis(problem.weights[:, None, None] * errors, 1, 0)  # (n_classes, n, r)
-    return _influence(problem, point, *factors.solve(own @ pulls, (shared @ pulls).sum(axis=0)))
+    return moved_by(problem, point, *factors.solve(own @ pulls, (shared @ pulls).sum(axis=0)))
 
 
-def _influence(
+def moved_by(
     problem: Problem, point: Point, linear: FloatArray, importances: FloatArray
 ) -> Influence:
+    """Steps of u (and e) and of s as steps of values and of importances."""
     values = problem.slopes(point).T[:, :, None] * linear[:, : len(point.values)]
     return Influence(values, importances - importances[: problem.n_features].mean(axis=0))
 
