@@ -58,6 +58,22 @@ def test_what_was_measured_stays(monkeypatch) -> None:
     assert found.quality.r2 == before.quality.r2
 
 
+def test_what_was_measured_of_answers_that_vary_stays(monkeypatch) -> None:
+    def varying():
+        rng = np.random.default_rng(3)
+        return KnownWriter(lambda shown: np.array(adding(shown)) + rng.normal(0.0, 0.2, 7))
+
+    def removal():
+        found = slalom.attribute(varying(), LINES, "Where?", n_queries=80, progress=False)
+        assert found.is_measured("removal").all()
+        assert found.scores["shapley"].shape == (len(LINES),)
+        return found.scores["removal"]
+
+    told = removal()
+    monkeypatch.setattr("slalom.language.attribute.by_tokens", lambda found: found)
+    np.testing.assert_array_equal(told, removal())
+
+
 def test_orders_and_all_subsets_agree(monkeypatch) -> None:
     weights = np.linspace(-1.0, 1.0, 6)
 

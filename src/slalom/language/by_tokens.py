@@ -43,12 +43,12 @@ def by_tokens(explanation: Explanation) -> Explanation:
 
     single = np.eye(n_units)
     shapley, _ = process.shapley(slalom, np.zeros((n_units, 1)))
-    told = {
-        "shapley": shapley[:, 0] + _shapley(changed, n_units),
-        "removal": tokens.predict(np.ones((1, n_units))) - tokens.predict(1.0 - single),
-        "alone": tokens.predict(single) - tokens.empty_score,
-    }
-    return replace(explanation, model=tokens, scores=explanation.scores | told)
+    scores = explanation.scores | {"shapley": shapley[:, 0] + _shapley(changed, n_units)}
+    removal = tokens.predict(np.ones((1, n_units))) - tokens.predict(1.0 - single)
+    alone = tokens.predict(single) - tokens.empty_score
+    for name, estimated in (("removal", removal), ("alone", alone)):
+        scores[name] = np.where(explanation.is_measured(name), scores[name], estimated)
+    return replace(explanation, model=tokens, scores=scores)
 
 
 def _shapley(game: Callable[[BoolArray], FloatArray], n_units: int) -> FloatArray:
