@@ -225,7 +225,7 @@ def _raised(matrix: FloatArray, damping: float) -> FloatArray:
 def descent_of(
     attention: Rows, values: FloatArray, attended: FloatArray, weighted: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Minus half the gradient of Σ π r² by v and by s; `weighted` is π r, (n,) or (n, n_classes)."""
+    """Minus half the gradient of Σ π r² by v and by s, from π r: (n,), or (n, n_classes)."""
     by_value = attention.apply_transposed(weighted)
     return by_value, values * by_value - attention.apply_transposed(weighted * attended)
 
