@@ -121,14 +121,15 @@ class SlalomSurrogate:
         if exact is not None:
             return _exact_fit(exact, frame)
         frame = FittedRows.of(observed, frame.used & observed.counts.any(axis=1))
-        problems = [self._problem(frame, prior) for prior in dict.fromkeys((self.prior, None))]
-        fits = [Folded.of(frame, problem) for problem in problems]
+        priors = dict.fromkeys((self.prior, None))
+        fits = [Folded.of(frame, self._problem(frame, prior)) for prior in priors]
         best = min(fits, key=attrgetter("held_out_error"))
         if frame.inner.sum() > FEW_ROWS or not best.can_be_compared:
             return best.fit()  # many rows outweigh any strength
+        freer = replace(self, importance=0.01 * self.importance)  # one unit of few may suffice
         most = 0.25 * best.held_out_error  # else it decides nothing
-        freer = [Folded.of(frame, _freer(problem), most) for problem in problems]
-        return min(best, *freer, key=attrgetter("held_out_error")).fit()
+        fits = [Folded.of(frame, freer._problem(frame, prior), most) for prior in priors]
+        return min(best, *fits, key=attrgetter("held_out_error")).fit()
 
     def with_follow_up(
         self, asked: AllAsked, seen: Observations, known: Known, unasked: Unasked | None
@@ -168,8 +169,9 @@ class SlalomSurrogate:
             curve[0] = of_first_step
         importances = np.full(m + 1, self.importance)
         ridges = Ridges(np.append(np.full(m, value), of_anchor), importances, curve)
-        problem = Problem(rows, columns, frame.weights, Free(), centre, means, ridges, fixed)
-        return replace(problem, anchored=True)
+        return Problem(
+            rows, columns, frame.weights, Free(), centre, means, ridges, fixed, anchored=True
+        )
 
 
 @dataclass(frozen=True)
@@ -200,12 +202,6 @@ class PlainSlalom:
         influence = influence.of_classes(frame.contrasts * frame.unit)
         errors = standard_errors(model, observed.document_counts, influence)
         return _fit(frame, model, quality, {} if quality.r2 is None else errors)
-
-
-def _freer(problem: Problem) -> Problem:
-    """The same where a few units may outweigh all others: any one of them suffices, say."""
-    ridges = problem.ridges
-    return replace(problem, ridges=replace(ridges, importances=0.01 * ridges.importances))
 
 
 @dataclass(frozen=True, eq=False)
