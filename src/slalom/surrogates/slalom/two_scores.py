@@ -231,7 +231,9 @@ def _described(
     point = problem.start()
     if beyond is not None:  # most of the way on fewer rows
         near = problem.rows(np.arange(len(described.scores)) < len(rows.scores))
-        point = problem.at_point(descend(near, near.start(), 1e-6))
+        point = descend(near, near.start(), 1e-6)
+        point.importances[-1] = max(point.importances[-1], -2.0)  # from none none leads back
+        point = problem.at_point(point)
     point = descend(problem, point, 1e-9)
     influence, r2 = _judge(problem, point, rows, beyond)
     if unasked(rows.counts, rows.document_counts).any():
