@@ -8,7 +8,7 @@ held-out documents, a fifth of all.
 """
 
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
@@ -211,40 +211,46 @@ def _collected(
     rows, columns, counts, scores, owners = [], [], [], [], []
     known: set[Hashable] = set()
     n_rows = n_tokens = 0
-    cached, independent = CachedClassifier(classifier), is_independent(classifier)
-    together = max(1, QUERIES_PER_CHUNK // n_queries)
-    for begin in range(0, len(documents), together):
-        chunk = documents[begin : begin + together]
-        sampler = SubsetSizes(singles=0.2)  # few: a token alone is the same query in every document
-        samples = [sampler.sample(d, n_queries, np.random.default_rng(seed)) for d in chunk]
-        pairs = [(d, s.queries) for d, s in zip(chunk, samples, strict=True)]
-        for owner, ((document, queries), answers) in enumerate(
-            zip(pairs, in_step(cached, [_asking(*pair) for pair in pairs]), strict=True), begin
-        ):
-            seen = classifier.seen(document, queries)
-            new = np.array([at for at in answers.first.tolist() if seen[at] not in known], np.intp)
-            known.update(seen[at] for at in new.tolist())
-            first = np.unique(document.features, return_index=True)[1]
-            numbers = np.array([keys.setdefault(document.keys[u], len(keys)) for u in first])
-            occurrences = document.count(queries[new])
-            at_row, at_feature = np.nonzero(occurrences)
-            rows.append(at_row + n_rows)
-            columns.append(numbers[at_feature])
-            counts.append(occurrences[at_row, at_feature])
-            scores.append(target.scores(answers.logits[new], independent=independent))
-            owners.append(np.full(len(new), owner))
-            n_rows += len(new)
-            n_tokens += int(document.n_tokens(queries[new]).sum())
-    cells = (np.concatenate(rows), np.concatenate(columns))
+    independent = is_independent(classifier)
+    asked = _answered(classifier, documents, n_queries, seed)
+    for owner, (document, queries, answers) in enumerate(asked):
+        seen = classifier.seen(document, queries)
+        new = np.array([at for at in answers.first.tolist() if seen[at] not in known], np.intp)
+        known.update(seen[at] for at in new.tolist())
+        first = np.unique(document.features, return_index=True)[1]
+        numbers = np.array([keys.setdefault(document.keys[u], len(keys)) for u in first])
+        occurrences = document.count(queries[new])
+        at_row, at_feature = np.nonzero(occurrences)
+        rows.append(at_row + n_rows)
+        columns.append(numbers[at_feature])
+        counts.append(occurrences[at_row, at_feature])
+        scores.append(target.scores(answers.logits[new], independent=independent))
+        owners.append(np.full(len(new), owner))
+        n_rows += len(new)
+        n_tokens += int(document.n_tokens(queries[new]).sum())
     return CorpusAnswers(
         keys=tuple(keys),
-        cells=cells,
+        cells=(np.concatenate(rows), np.concatenate(columns)),
         counts=np.concatenate(counts),
         scores=np.concatenate(scores),
         owners=np.concatenate(owners),
         n_asked=n_rows,
         n_tokens=n_tokens,
     )
+
+
+def _answered(
+    classifier: Classifier, documents: Sequence[Document], n_queries: int, seed: int
+) -> Iterator[tuple[Document, Queries, Answers]]:
+    """Random subsets of every document, those of many documents asked together."""
+    cached = CachedClassifier(classifier)
+    sampler = SubsetSizes(singles=0.2)  # few: a token alone is the same query in every document
+    together = max(1, QUERIES_PER_CHUNK // n_queries)
+    for begin in range(0, len(documents), together):
+        chunk = documents[begin : begin + together]
+        queries = [sampler.sample(d, n_queries, np.random.default_rng(seed)).queries for d in chunk]
+        plans = list(map(_asking, chunk, queries))
+        yield from zip(chunk, queries, in_step(cached, plans), strict=True)
 
 
 def _asking(document: Document, queries: Queries) -> Asking[Answers]:
