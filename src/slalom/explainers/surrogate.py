@@ -232,48 +232,57 @@ class SurrogateExplainer:
 
     def found(self, sampled: Sampled, fit: Fit, more: FollowUp, seed: int) -> Found:
         """What the fit says of the text or, after a follow-up, what the process around it says."""
-        case, document = more.case, more.case.document
-        features, n_units = document.features, document.n_units
+        document = more.case.document
         if self.follow_up is None or not isinstance(self.surrogate, UsesFollowUp):
-            found = Found(
-                {name: score[features] for name, score in fit.scores.items()},
-                {name: error[features] for name, error in fit.errors.items()},
-                fit.model.expand(features),
-                anchor=fit.anchor,
-                held_out=fit.quality,
-                exact=fit.exact,
-            )
-            found = _with_answers(found, more, np.zeros_like(case.score))
-            if fit.exact and case.is_noisy:
-                error = np.sqrt(variance_of_own(np.full(n_units + 1, case.noise)))
-                errors = {name: np.zeros_like(each) + error for name, each in found.errors.items()}
-                found = replace(found, errors=errors)
+            found = _of_fit(fit, more)
         else:
             asked = _all_asked(sampled, fit, more)
             seen, unasked = self._design(sampled, asked.present, seed)
             beside = Known(document.count(queries_from_masks(more.present)), more.scores)
-            final = self.surrogate.with_follow_up(asked, seen, beside, unasked)
-            found = Found(
-                final.scores,
-                final.errors,
-                final.model,
-                final.model.fitted,
-                anchor=final.anchor,
-                two_scores=final.two_scores,
-                held_out=final.quality,
-                parts=final.parts,
-                exact=final.exact,
-                measured={"shapley": np.ones(n_units, dtype=bool)} if final.exact else {},
-            )
-            found = _with_answers(found, more, more.empty)
+            found = _of_process(self.surrogate.with_follow_up(asked, seen, beside, unasked), more)
         return replace(
             found,
-            identified=None if fit.identified is None else fit.identified[features],
+            identified=None if fit.identified is None else fit.identified[document.features],
             notes=_notes(sampled, fit, more, exact=found.exact),
             primary_score=self.primary_score,
             length_curve=fit.length_curve,
             length_errors=fit.length_errors,
         )
+
+
+def _of_fit(fit: Fit, more: FollowUp) -> Found:
+    case, features = more.case, more.case.document.features
+    found = Found(
+        {name: score[features] for name, score in fit.scores.items()},
+        {name: error[features] for name, error in fit.errors.items()},
+        fit.model.expand(features),
+        anchor=fit.anchor,
+        held_out=fit.quality,
+        exact=fit.exact,
+    )
+    found = _with_answers(found, more, np.zeros_like(case.score))
+    if not (fit.exact and case.is_noisy):
+        return found
+    error = np.sqrt(variance_of_own(np.full(len(features) + 1, case.noise)))
+    errors = {name: np.zeros_like(each) + error for name, each in found.errors.items()}
+    return replace(found, errors=errors)
+
+
+def _of_process(fit: ProcessFit, more: FollowUp) -> Found:
+    every = np.ones(more.case.document.n_units, dtype=bool)
+    found = Found(
+        fit.scores,
+        fit.errors,
+        fit.model,
+        fit.model.fitted,
+        anchor=fit.anchor,
+        two_scores=fit.two_scores,
+        held_out=fit.quality,
+        parts=fit.parts,
+        exact=fit.exact,
+        measured={"shapley": every} if fit.exact else {},
+    )
+    return _with_answers(found, more, more.empty)
 
 
 def _with_answers(found: Found, more: FollowUp, base: FloatArray | None) -> Found:
