@@ -5,15 +5,21 @@ import pytest
 
 from slalom.samplers.base import random_subsets
 from slalom.surrogates.base import Observations
+from slalom.surrogates.rows import Rows
 from slalom.surrogates.slalom.fit import SlalomSurrogate
 from slalom.surrogates.slalom.model import Prior
+from slalom.surrogates.slalom.newton import descend
 from slalom.surrogates.slalom.process import AllAsked, fit_process
 from slalom.surrogates.slalom.two_scores import (
     REACH,
     Known,
     Predicted,
     Unasked,
+    chance_of,
+    description,
+    optima,
     predicted,
+    range_of,
     two_scores,
 )
 
@@ -38,6 +44,26 @@ def world(counts):
 def described(counts, scores):
     seen = Observations(counts, scores, np.ones(len(counts)), np.ones(counts.shape[1]))
     return two_scores(seen, Known(counts[:0], scores[:0]))
+
+
+@pytest.mark.parametrize(("anchor", "lost"), [(2.0, -20.0), (-20.0, 5.0)])
+def test_the_better_of_two_optima_is_found(anchor, lost):
+    """With an anchor, or with none, where the descent has ended on the other side."""
+    rng, counts = np.random.default_rng(5), subsets(400, 0)[1:]
+    values, weights = rng.normal(size=N_WORDS), np.exp(rng.normal(size=N_WORDS))
+    attended = counts @ (weights * values) / (np.exp(anchor) + counts @ weights)
+    scores = (attended + 0.05 * rng.normal(size=len(counts)))[:, None]
+    shown, ends = np.hstack([counts, np.ones((len(counts), 1))]), counts.sum(axis=1) == N_WORDS
+    bounds, weights = range_of(scores, ends), np.ones(len(counts))
+    problem = description(Rows.of(shown), scores, weights, bounds, np.zeros(1))
+    start = problem.start()
+    importances = np.append(start.importances[:-1], lost)
+    ended = descend(problem, problem.at(start.latent, start.effects, importances), 1e-9)
+    best, *others = optima(problem, ended)
+    assert best.objective <= descend(problem, start, 1e-9).objective * 1.001
+    assert best.objective <= min(other.objective for other in [ended, *others])
+    assert chance_of(problem, best, best, 400) <= 0.5
+    assert all(chance_of(problem, best, other, 400) <= 0.5 for other in others)
 
 
 def test_values_stay_within_twice_the_range():

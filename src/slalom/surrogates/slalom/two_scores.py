@@ -26,11 +26,13 @@ posterior covariance says, which takes the fitted SLALOM for certain, and as tha
 had other queries been drawn (the jackknife over the folds it was held out by). With fewer answers
 than parameters (one word; few queries) each may be one off, in u and in s, besides; so it may where
 a few answers make nearly all of the difference. So may, by a standard error, an end of the range or
-a v_0 that was estimated.
+a v_0 that was estimated; and, by its chance to be the better one, an optimum across a ridge
+(`optima`).
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from math import erfc, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,6 +68,7 @@ VALUE_RIDGE, IMPORTANCE_RIDGE = 0.04, 0.02
 REACH = 2.0  # half ranges that a value may lie from the middle
 TAILS = (0.01, 0.99)  # quantiles of the random subsets' answers that make the range
 WIDER = 1.2  # than linear errors: what bends is left out
+ACROSS = ((2.0, 3.0), (0.5, -8.0))  # how much farther values reach, and the anchor there
 TWO_SCORES = ("value", "importance", "share", "linearised", "gradient")
 
 
@@ -232,14 +235,41 @@ def _described(
     if beyond is not None:  # most of the way on fewer rows
         near = problem.rows(np.arange(len(described.scores)) < len(rows.scores))
         point = descend(near, near.start(), 1e-6)
-        point.importances[-1] = max(point.importances[-1], -2.0)  # from none none leads back
         point = problem.at_point(point)
-    point = descend(problem, point, 1e-9)
+    point, *others = optima(problem, descend(problem, point, 1e-9))
     influence, r2 = _judge(problem, point, rows, beyond)
     if unasked(rows.counts, rows.document_counts).any():
+        for across in others:
+            chance = chance_of(problem, point, across, len(rows.scores))
+            influence = influence.beside(point, across, chance)
         for other in _estimated_otherwise(problem, scores, ends, sizes):
             influence = influence.beside(point, _optimum_near(problem, point, other))
     return Description(point.values, point.importances, influence, r2)
+
+
+def optima(problem: Problem, point: Point) -> list[Point]:
+    """The best, and those across a ridge, if there are any.
+
+    An anchor that counts with values that reach far, and none with values that do not, may say
+    nearly the same: a descent stays on the side where it began.
+    """
+    found = [point]
+    for reach, anchor in ACROSS:
+        latent = problem.centre + reach * (point.latent - problem.centre)
+        start = problem.at(latent, point.effects, np.append(point.importances[:-1], anchor))
+        found.append(descend(problem, start, 1e-3))
+    best = min(found, key=lambda point: point.objective)
+    if best is point:
+        return found
+    return [descend(problem, best, 1e-9), *(other for other in found if other is not best)]
+
+
+def chance_of(problem: Problem, point: Point, other: Point, n_asked: int) -> float:
+    """That of two optima the other were the better one, had as many other queries been drawn."""
+    better = problem.weights * ((other.residuals**2) - point.residuals**2).sum(axis=1)
+    error = float(np.sqrt((better**2).sum() * len(better) / n_asked))
+    gap = other.objective - point.objective
+    return 0.5 * erfc(gap / (error * sqrt(2.0))) if error > 0 else 0.0
 
 
 def range_of(scores: FloatArray, ends: BoolArray) -> Bounded:

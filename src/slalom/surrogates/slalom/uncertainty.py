@@ -30,10 +30,12 @@ class Influence:
         values = np.einsum("cd,dkr->ckr", contrasts, self.values)
         return Influence(values, self.importances)
 
-    def beside(self, point: Point, other: Point) -> "Influence":
-        """And where the optimum is if something else were a standard error off."""
-        values = (other.values - point.values).T[:, :, None]
-        return self.and_of(Influence(values, (other.importances - point.importances)[:, None]))
+    def beside(self, point: Point, other: Point, chance: float = 1.0) -> "Influence":
+        """And where the optimum is if something else were a standard error off, or by chance."""
+        share = np.sqrt(chance)
+        values = share * (other.values - point.values).T[:, :, None]
+        importances = share * (other.importances - point.importances)[:, None]
+        return self.and_of(Influence(values, importances))
 
     def and_of(self, others: "Influence") -> "Influence":
         return Influence(
