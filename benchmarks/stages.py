@@ -13,6 +13,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from time import perf_counter, process_time, thread_time
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -78,9 +79,8 @@ class Stopwatch:
     def running(self) -> Iterator[None]:
         with ExitStack() as stack:
             for owner, name, stage in STAGES:
-                plain = getattr(owner, name)
-                setattr(owner, name, self.around(plain, stage))
-                stack.callback(setattr, owner, name, plain)
+                timed = self.around(getattr(owner, name), stage)
+                stack.enter_context(patch.object(owner, name, timed))
             yield
 
 

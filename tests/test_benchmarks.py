@@ -100,6 +100,7 @@ def test_stages_of_a_run_and_the_forward_passes_alone() -> None:
     with listening(asked), without_shortcuts(), stopwatch.running():
         slalom.explain(classifier, "A slow start.", n_queries=16, units="token")
     assert {"tokenise", "forward", "fit", "finish"} <= set(stopwatch.clock)
+    assert "logits" not in vars(slalom.HuggingFaceClassifier)  # inherited, as before
     alone, budget = bare_seconds(classifier, asked)
     assert alone.processor > 0
     assert budget in BUDGETS["cpu"]
