@@ -8,11 +8,16 @@ from playwright.sync_api import Page, expect
 
 import slalom
 from browser.conftest import serious_faults
+from browser.test_answer import asked_live
 from browser.test_arcs import EXPLANATION, ask_for_arcs, negated
 from explanations import made, with_facts
+from language.test_attribute import MANY, either
 from servers import served
+from slalom.language.attribute import attributed
 from slalom.views import html
+from slalom.web.answers import Language
 from slalom.web.models import Model, Models
+from writers import KnownWriter, scorer
 
 
 @pytest.mark.parametrize("tab", ["bars", "bridge", "plane"])
@@ -69,3 +74,28 @@ def test_the_live_page(open_page: Callable[..., Page]) -> None:
             page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
             assert serious_faults(page) == []
         page.context.close()
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_file_of_an_answer(
+    open_page: Callable[..., Page], tmp_path: Path, width: int, scheme: str
+) -> None:
+    file = tmp_path / "page.html"
+    file.write_text(html.page(attributed(scorer(either, MANY), n_queries=64)), encoding="utf-8")
+    page = open_page(file.as_uri(), width=width, bypass_csp=True)
+    page.wait_for_selector(".slalom.ready")
+    page.emulate_media(color_scheme=scheme)
+    page.locator(".said").nth(0).click()
+    page.get_by_label("Show source 2").uncheck()
+    assert serious_faults(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_live_page_of_an_answer(open_page: Callable[..., Page], scheme: str) -> None:
+    with served(language=Language(KnownWriter(either))) as server:
+        page = asked_live(open_page, server.url)
+        page.get_by_label("Show source 3", exact=True).uncheck()
+        page.emulate_media(color_scheme=scheme)
+        assert serious_faults(page) == []

@@ -23,9 +23,7 @@ from slalom.explainers.execution.steps import Order, Pair, run_local
 from slalom.explainers.execution.workers import CallQueue, call_queue, workers_pay
 
 QUERIES_PER_CHUNK = 10_000  # of documents that are asked together
-QUERIES_PER_STEP = (
-    QUERIES_PER_CHUNK // 5
-)  # where results are wanted soon, or there are few documents for workers
+QUERIES_PER_STEP = QUERIES_PER_CHUNK // 5  # where results are wanted soon, or documents are few
 AHEAD = 7  # chunks at work beside the one that is waited for, where the classifier has a device
 TOKENS_PER_REPORT = 2**15  # between two calls of a progress function
 
