@@ -16,7 +16,7 @@ def noisy(texts):
     for text in texts:
         words = text.lower().split()
         pull = sum((len(word) % 5) - 2 for word in words) / (1 + len(words)) ** 0.5
-        scores.append(pull + 0.5 * np.sin(7.0 * sum(map(len, words)) + 3 * len(words)))
+        scores.append(pull + 0.4 * np.sin(7.0 * sum(map(len, words)) + 3 * len(words)))
     p = 1 / (1 + np.exp(-np.array(scores)))
     return np.stack([1 - p, p], axis=1)
 

@@ -209,18 +209,15 @@ class SurrogateExplainer:
     def _design(
         self, sampled: Sampled, asked: BoolArray, seed: int
     ) -> tuple[Observations, Unasked | None]:
-        """What was drawn, and up to 3000 more that could have been, by what each is to weigh."""
+        """What was drawn, and up to 2000 more that could have been, by what each is to weigh."""
         document, samples, seen = sampled.case.document, sampled.samples, sampled.seen
         queries, n_drawn, rng = samples.queries, len(samples.queries), np.random.default_rng(seed)
         if not _shows_each_once(queries, document.n_units).all():
             return seen, None
-        n_more = min(3000, int(40 * (n_drawn / document.n_features) ** 2))
-        larger, new = samples, np.zeros(0, dtype=np.intp)
-        if n_more > n_drawn:  # else too few rows to predict others by
-            larger = self.sampler.sample(document, n_drawn + n_more, rng)
-            known = set(row_keys(asked))
-            keys = row_keys(document.untied().count(larger.queries) > 0)
-            new = rng.permutation(np.flatnonzero([key not in known for key in keys]))
+        larger = self.sampler.sample(document, n_drawn + 2000, rng)
+        known = set(row_keys(asked))
+        keys = row_keys(document.untied().count(larger.queries) > 0)
+        new = rng.permutation(np.flatnonzero([key not in known for key in keys]))
         counts, weights = document.count(larger.queries[new]), larger.weights[new]
         weights = np.append(samples.weights, weights)
         if samples.due is not None and larger.due is not None:
@@ -329,13 +326,16 @@ def _all_asked(sampled: Sampled, fit: Fit, more: FollowUp) -> AllAsked:
     preferred = np.argsort(~in_order, kind="stable")
     first = np.unique(np.array(row_keys(present[preferred])), return_index=True)[1]
     kept = np.sort(preferred[first])
+    weights = samples.weights  # by which rows judge: those of a size what the design asks of it
+    if samples.due is not None:
+        weights = balanced(document.count(queries), weights, samples.due)
     return AllAsked(
         fit,
         document.features,
         present[kept],
         np.concatenate([more.case.scores[drawn], more.scores])[kept],
         np.append(rows[drawn], beside)[kept].astype(np.int32),
-        np.append(samples.weights[drawn], np.zeros(len(beside)))[kept],
+        np.append(weights[drawn], np.zeros(len(beside)))[kept],
         exact=bool(in_order[kept].sum() == 2 ** min(n_units, 62)),
         noise=float(more.case.noise.mean()),
     )

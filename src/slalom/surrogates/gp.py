@@ -17,7 +17,8 @@ rows it has not seen (0 where it says nothing, and all units are alike) times �
 
 The most likely of these are looked for by a few steps of L-BFGS on some of the rows; all rows then
 give one posterior: predictions, held-out residuals, Shapley values, and how sure they are. Rows
-that chose A, u and z seem to be explained better than others: variances are divided by f for it.
+that chose A, u and z seem to be explained better than others: variances are divided by
+N / (N + 2n) for it, as A has two parameters per unit.
 
 The score of an answer of a language model is −Σ log(1 + exp(−z_t)) over its tokens, and no sum of
 what units do: what is certain can only be lost. There F is the log-odds z_t of each token, scales
@@ -406,7 +407,9 @@ class Process:
     mean: Mean
     root: FloatArray  # (n_used, n_used) L, lower; above the diagonal leftovers
     used: IntArray  # (n_used,) rows
-    honesty: float  # f: by so much the rows that chose A and the scales make it look better
+    honesty: (
+        float  # N / (N + 2n): by so much the rows that chose A and the scales make it look better
+    )
 
     @classmethod
     def of(cls, asked: Asked, strengths: FloatArray) -> "Process":
@@ -430,7 +433,8 @@ class Process:
         weights = np.zeros_like(columns)
         weights[used] = solved(root, columns[used])
         known = (asked.present, rows.level, asked.scores, noise, weights, asked.log_odds)
-        return cls(Mean(frame, scales, *known), root, used, prior.freedom**2)
+        honesty = len(used) / (len(used) + 2.0 * len(strengths))
+        return cls(Mean(frame, scales, *known), root, used, honesty)
 
     @cached_property
     def rows(self) -> Subsets:
