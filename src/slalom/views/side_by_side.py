@@ -34,11 +34,13 @@ class SideBySide:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         first = self.explanations[0]
-        of = f"{reading.explained(first)[0]} of “{reading.label(first.target)}”"
+        measures = [reading.explained(each)[0] for each in self.explanations]
+        measure = next((one for one in measures if one != reading.OWN_SCALE), measures[0])
+        of = f"{measure} of “{reading.label(first.target)}”, Shapley values where a method has them"
+        of = measure if measure == reading.OWN_SCALE else of
         yield Text(verdict(first), style="bold")
-        facts = f"{of}, Shapley values where a method has them · {reading.label(first.classifier)}"
-        yield Text(f"Scores: {facts}", style="dim")
-        for explanation in self.explanations:
+        yield Text(f"Scores: {of} · {reading.label(first.classifier)}", style="dim")
+        for explanation, own in zip(self.explanations, measures, strict=True):
             yield Text()
             yield Text.assemble(
                 (explanation.method, "bold"), "  ", (strongest_words(explanation), "")
@@ -46,7 +48,8 @@ class SideBySide:
             shown = reading.for_class(explanation, reading.shown_class(explanation))
             if console.color_system is not None and not console.no_color:
                 yield painted_text(shown, reading.colouring(shown))
-            for note in explanation.quality.notes:
+            unlike = () if own == measure else (f"scores: {own}",)
+            for note in (*unlike, *explanation.quality.notes):
                 yield Padding(Text(reading.label(note), style="dim"), (0, 0, 0, 2), expand=False)
         yield Text()
         table = comparison_table(self.explanations, self.measured)
