@@ -234,6 +234,7 @@ def test_how_much_two_scores_describe_is_said_beside_the_whole() -> None:
     told = two_scores_sentence(described_by(0.88, 0.92))
     lead = "Value and importance by themselves describe"
     assert told == f"{lead} 88 % of how the classifier reacts; the whole surrogate 92 %."
+    assert "describe 60 % of" in two_scores_sentence(described_by(0.598, 0.82))
     none = two_scores_sentence(described_by(-0.2, 0.84))
     assert none.startswith(
         f"{lead} nothing of how the classifier reacts; the whole surrogate 84 %."

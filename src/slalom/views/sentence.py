@@ -215,7 +215,8 @@ def two_scores_sentence(explanation: Explanation) -> str:
     more = f"; the whole surrogate {r2_percent(whole)}" if beside and whole is not None else ""
     little = describe_little(explanation)
     advice = " Rely on Shapley values and removals instead." if little else ""
-    share = f"{'only ' if little else ''}{r2_percent(two)}" if two >= SOME else "nothing"
+    told = r2_percent(round(two, 2) if two < 0.99 else two)  # no bar of trust is read off it
+    share = f"{'only ' if little else ''}{told}" if two >= SOME else "nothing"
     lead = "Value and importance by themselves describe"
     return f"{lead} {share} of how the classifier reacts{more}.{advice}"
 
