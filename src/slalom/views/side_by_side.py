@@ -17,7 +17,7 @@ from rich.text import Text
 from slalom.explanation import Explanation
 from slalom.views import reading
 from slalom.views.brief import strongest_words
-from slalom.views.comparison import OWN_R2, comparison_table
+from slalom.views.comparison import OWN_R2, comparison_table, remarks, scored_in
 from slalom.views.sentence import verdict
 from slalom.views.terminal import GAP, painted_text
 
@@ -34,13 +34,10 @@ class SideBySide:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         first = self.explanations[0]
-        measures = [reading.explained(each)[0] for each in self.explanations]
-        measure = next((one for one in measures if one != reading.OWN_SCALE), measures[0])
-        of = f"{measure} of “{reading.label(first.target)}”, Shapley values where a method has them"
-        of = measure if measure == reading.OWN_SCALE else of
+        facts = f"{scored_in(self.explanations)} · {reading.label(first.classifier)}"
         yield Text(verdict(first), style="bold")
-        yield Text(f"Scores: {of} · {reading.label(first.classifier)}", style="dim")
-        for explanation, own in zip(self.explanations, measures, strict=True):
+        yield Text(f"Scores: {facts}", style="dim")
+        for explanation in self.explanations:
             yield Text()
             yield Text.assemble(
                 (explanation.method, "bold"), "  ", (strongest_words(explanation), "")
@@ -48,9 +45,8 @@ class SideBySide:
             shown = reading.for_class(explanation, reading.shown_class(explanation))
             if console.color_system is not None and not console.no_color:
                 yield painted_text(shown, reading.colouring(shown))
-            unlike = () if own == measure else (f"scores: {own}",)
-            for note in (*unlike, *explanation.quality.notes):
-                yield Padding(Text(reading.label(note), style="dim"), (0, 0, 0, 2), expand=False)
+            for note in remarks(explanation, self.explanations):
+                yield Padding(Text(note, style="dim"), (0, 0, 0, 2), expand=False)
         yield Text()
         table = comparison_table(self.explanations, self.measured)
         yield fitted_table(*table, options.max_width)
