@@ -128,7 +128,7 @@ def test_bars_without_errors_say_so(show: Opened) -> None:
 def test_the_curve_of_lengths_has_a_scale(show: Opened) -> None:
     explanation = with_facts(made())
     n_units = len(explanation.units)
-    for dip, rise in ((-0.55, 1.45), (-0.05, 0.3), (0.0, 7.0)):
+    for dip, rise in ((-0.7, 1.6), (-0.05, 0.3), (0.0, 7.0)):
         curve = np.interp(np.arange(n_units + 1), [0, n_units / 5, n_units], [0.0, dip, rise])
         page = show(replace(explanation, length_curve=curve, length_errors=None))
         choose(page, "bridge")
