@@ -76,9 +76,11 @@ def sentence(explanation: Explanation, index: int | None = None) -> tuple[Part, 
 
 def _care(explanation: Explanation) -> list[Part]:
     quality = explanation.quality
-    if quality.trust != "low" or (quality.r2 is None and not explanation.errors):
+    unread = any(UNREAD in note for note in quality.notes)
+    fits = unread or quality.r2 is not None or bool(explanation.errors)
+    if quality.trust != "low" or not fits:
         return []  # a method without errors fits nothing
-    if any(UNREAD in note for note in quality.notes):
+    if unread:
         why = "most of the text is unknown to the tokenizer, so the classifier cannot have read it"
     elif quality.r2 is None:
         why = "how well it describes this classifier is unknown"
