@@ -45,6 +45,10 @@ def test_every_public_name_is_there() -> None:
         assert name in dir(slalom)
 
 
+def test_completion_offers_public_names_alone() -> None:
+    assert set(dir(slalom)) == {*slalom.__all__, "corpus"}
+
+
 def test_the_corpus_is_reached_by_its_name_and_loads_nothing_heavy() -> None:
     assert callable(slalom.corpus.explain_dataset)
     assert not loaded_by("import slalom; slalom.corpus.explain_dataset") & set(HEAVY)

@@ -70,7 +70,15 @@ def trust_of(r2: float | None, r2_error: float | None = None) -> str:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation:
-    """The scores of every unit of a text, with their errors and how far to trust them."""
+    """The scores of every unit of a text, with their errors and how far to trust them.
+
+    e.top(5)                     # the strongest words with their scores
+    e["awful"]["removal"]        # one word's scores, by name
+    e.scores["shapley"]          # (n_units,) one score of all units, beside e.units; e.errors
+    e.quality.trust              # and r2, n_queries, seconds, notes
+    e.to_frame(), e.plot(), e.to_html("page.html"), e.save("explanation.json")
+    e.without("awful")           # what would be predicted without it, with no further query
+    """
 
     text: Text  # as it was given: a str, or a pair of them
     units: Annotated[tuple[str, ...], "units"]  # what has a score, in the order of the text
@@ -92,7 +100,7 @@ class Explanation:
     primary_score: str | None = None  # the score to look at first; None: whatever a view prefers
     model: Annotated[Model | None, AnyModel | None] = None  # over units; None: nothing to predict
     measured: dict[str, Annotated[BoolArray, "units"]] = field(default_factory=dict)  # asked?
-    whole: Annotated[Number | None, "labels"] = None  # what the fit says of it; None: no model
+    whole: Annotated[Number | None, "labels"] = None  # by the fit, less any process; None: no model
     base: Annotated[Number | None, "labels"] = None  # the score of the empty text; None: unknown
     base_measured: bool = False  # the empty text was asked, not fitted
     length_curve: Annotated[FloatArray | None, "units+1 labels?"] = None  # of 0 … n; None: no part
@@ -110,7 +118,10 @@ class Explanation:
         return self.measured.get(name, np.zeros(len(self.units), dtype=bool))
 
     def predict(self, present: object) -> FloatArray:
-        """What the surrogate says of subsets: (k, n_units) of 0/1 → (k,) log-odds."""
+        """What the surrogate predicts for subsets: (k, n_units) of 0/1 → (k,) log-odds.
+
+        A subset that `slalom` has queried gets the classifier's own answer.
+        """
         if self.model is None:
             raise NoModelError(
                 f"this explanation by {self.method!r} has no model to predict with: predict needs "
@@ -245,13 +256,13 @@ class Explanation:
         return plot_units(self, score, scale)
 
     def without(self, *which: str | int) -> "WhatIf":
-        """The answer without these words or units, nothing asked: measured, or estimated."""
+        """The prediction without these words or units, with no query: measured, or estimated."""
         from slalom.views.without import without
 
         return without(self, which)
 
     def counterfactual(self, classifier: Any = None) -> "Counterfactual":
-        """The words to remove so that the prediction turns; without a classifier it is a guess."""
+        """Words whose removal changes the prediction; without a classifier, an estimate."""
         from slalom.metrics.counterfactual import counterfactual
 
         return counterfactual(self, classifier)
@@ -259,7 +270,7 @@ class Explanation:
     def interactions(
         self, k: int = 10, classifier: Any = None, n_queries: int = 200
     ) -> Interactions:
-        """The k pairs of words that act together most; asked, if there is a classifier."""
+        """The k pairs of words that act together most; measured, if there is a classifier."""
         from slalom.metrics.interactions import interactions
 
         return interactions(self, k, classifier, n_queries=n_queries)
@@ -274,7 +285,7 @@ class Explanation:
         return None if self.said is None else self.said.text
 
     def of(self, part: "str | Sequence[int]") -> "Explanation":
-        """The same for a part of the answer, words of it or a span: nothing is asked again."""
+        """The same for a part of the answer, words of it or a span, with no further query."""
         from slalom.language.citations import of_part
 
         return of_part(self, part)

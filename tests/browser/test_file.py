@@ -103,6 +103,39 @@ def test_labels_of_the_plane_do_not_cover_each_other(show: Opened) -> None:
             assert apart_x or apart_y
 
 
+def test_equal_words_at_one_place_are_named_once_and_crosses_stay_apart(show: Opened) -> None:
+    explanation = with_facts(made())
+    places = 0.001 * np.arange(len(explanation.units))  # each "great" has a row of its own
+    scores = {**explanation.scores, "shapley": explanation.scores["shapley"] + places}
+    page = show(replace(explanation, scores=scores))
+    choose(page, "plane")
+    names = page.locator(".plane .p.named text").all_text_contents()
+    assert page.locator(".plane .p text").all_text_contents().count("great") == 3
+    assert [name.casefold() for name in names].count("great") == 1
+    crossed = page.locator(".plane .p.crossed .cross")
+    assert crossed.count() >= 2
+    boxes = [cross.bounding_box() for cross in crossed.all()]
+    middles = [(b["x"] + b["width"] / 2, b["y"] + b["height"] / 2) for b in boxes if b]
+    assert len(set(middles)) == len(boxes)
+
+
+def test_bars_without_errors_say_so(show: Opened) -> None:
+    explanation = replace(with_facts(made()), errors={}, measured={})
+    caption = show(explanation).locator(".canvas figcaption")
+    expect(caption).to_have_text("Standard errors of these scores are not known.")
+
+
+def test_the_curve_of_lengths_has_a_scale(show: Opened) -> None:
+    explanation = with_facts(made())
+    n_units = len(explanation.units)
+    for dip, rise in ((-0.7, 1.6), (-0.05, 0.3), (0.0, 7.0)):
+        curve = np.interp(np.arange(n_units + 1), [0, n_units / 5, n_units], [0.0, dip, rise])
+        page = show(replace(explanation, length_curve=curve, length_errors=None))
+        choose(page, "bridge")
+        chart = page.locator("svg[aria-label*='length alone']")
+        assert chart.locator(".zero, .grid").count() >= 2
+
+
 def test_markup_is_told_from_words(show: Opened) -> None:
     odds = slalom.FunctionClassifier(
         lambda texts: [[0.0, len(text)] for text in texts], gives="logits"

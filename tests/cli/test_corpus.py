@@ -49,7 +49,7 @@ def test_it_explains_a_file_and_says_what_it_did(run, data, tmp_path):
 def test_a_dry_run_says_the_cost_and_writes_nothing(run, data, tmp_path):
     status, out, _ = run(data, tmp_path / "out", "--queries", 40, "--dry-run")
     assert status == 0
-    assert "7 texts to explain: about" in out
+    assert out.startswith("6 texts to explain: about")  # not the line that cannot be read
     assert "tokens each), into 1 file" in out
     assert not (tmp_path / "out").exists()
     empty = write_jsonl(tmp_path / "empty.jsonl", [{"text": " "}] * 3)
@@ -157,7 +157,7 @@ def test_explain_takes_a_table_row_by_row(run_any, data, tmp_path):
     out = tmp_path / "scores.parquet"
     line = ("explain", "--file", data, "--out", out, "--queries", 40)
     status, told, err = run_any(*line, "--dry-run")
-    assert (status, "7 texts to explain" in told, out.exists()) == (0, True, False)
+    assert (status, "6 texts to explain" in told, out.exists()) == (0, True, False)
     status, told, err = run_any(*line)
     assert status == 0
     assert "7 texts explained in" in told
@@ -218,7 +218,7 @@ def test_a_table_is_one_in_capitals_too(run_any, data, tmp_path):
 
 def test_a_dry_run_of_a_table_needs_no_place_for_results(run_any, data, tmp_path):
     status, told, _ = run_any("explain", "--file", data, "--queries", 40, "--dry-run")
-    assert (status, "7 texts to explain" in told) == (0, True)
+    assert (status, "6 texts to explain" in told) == (0, True)
     assert {*tmp_path.iterdir()} == {data}
 
 

@@ -236,6 +236,18 @@ def test_wrong_use_is_one_sentence_and_status_2(
     assert err.count("\n") == 1
 
 
+@pytest.mark.parametrize("command", ["explain", "compare"])
+def test_a_text_without_quotes_is_met_with_advice(
+    command: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        cli.main([command, "a", "good", "film"])
+    assert "put quotes around a text of several words" in capfd.readouterr().err
+    with pytest.raises(SystemExit):
+        cli.main(["methods", "all"])
+    assert "quotes" not in capfd.readouterr().err
+
+
 def test_errors_speak_the_words_of_the_command_line(capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         cli.main(["explain", "film " * 3000, "--too-long", "error"])

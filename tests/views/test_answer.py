@@ -70,6 +70,15 @@ def test_the_verdict_reasons_by_the_loss_of_all_it_names() -> None:
     )
 
 
+def test_a_page_says_what_each_sentence_loses_and_what_the_answer_loses() -> None:
+    page = answer_record(attributed(scorer(additive)))
+    assert [one["told"] for one in page["sentences"]] == [
+        "without [3] this sentence is 55 times less likely",
+        "without [5] this sentence is 20 times less likely",
+    ]
+    assert page["sources"][2]["lost"] == "without it the answer is 52 times less likely"
+
+
 def test_what_is_left_without_some_is_told_as_a_factor(found) -> None:
     one, both = str(found.without(2)), str(found.without(2, 10))
     assert one == "Without “[3] Ben lives in Rome.” the answer is as likely (measured)."

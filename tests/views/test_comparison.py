@@ -3,7 +3,7 @@
 import re
 from dataclasses import replace
 
-from explanations import made
+from explanations import made, with_one_score
 from slalom.views import comparison
 
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -29,9 +29,15 @@ def test_labels_names_notes_and_words_are_text() -> None:
     for told in ("&lt;i&gt;yes", "model &lt;img", "note &lt;img", "&lt;u&gt;mine", "&lt;img"):
         assert told in first
     assert "&lt;s&gt;error" in source
-    assert first.count("&lt;i&gt;yes&lt;/i&gt;") == 3  # title, heading and the legend
+    assert first.count("&lt;i&gt;yes&lt;/i&gt;") == 4  # title, heading, scores and legend
 
 
 def test_methods_head_their_rows() -> None:
     page = comparison.page([made(), replace(made(), method="lime")], {})
     assert re.findall(r'<th scope="row">(.*?)</th>', page) == ["slalom", "lime"]
+
+
+def test_only_scores_in_log_odds_are_called_so() -> None:
+    page = comparison.page([made(), with_one_score(made())], {})
+    assert "scores: log-odds of “positive”, Shapley values where a method has them" in page
+    assert page.count("scores: the method’s own scale, not log-odds") == 1

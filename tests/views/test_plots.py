@@ -43,7 +43,8 @@ def test_units_become_bars_with_errors():
     (axes,) = figure.axes
     assert len(axes.patches) == 15  # different units
     assert "great ×3" in [label.get_text() for label in axes.get_yticklabels()]
-    assert made().plot("value").axes[0].get_xlabel()
+    assert made().plot("value").axes[0].get_xlabel().endswith("(log-odds)")
+    assert "log-odds" not in made().plot("importance").axes[0].get_xlabel()
     with pytest.raises(slalom.SlalomError, match="unknown score"):
         made().plot("loudness")
 
@@ -76,6 +77,12 @@ def test_the_plane_names_its_words_without_covering_any():
     assert "value" in figure.axes[0].get_xlabel()
     with pytest.raises(slalom.SlalomError, match="no importances"):
         plots.plot_plane(with_one_score(made()))
+
+
+def test_equal_words_at_one_place_are_named_once():
+    figure = plots.plot_plane(with_facts(made("great Great great, but awful")))
+    named = [text.get_text().casefold() for text in figure.axes[0].texts]
+    assert named.count("great") == 1
 
 
 def test_words_in_context_are_those_measured_both_ways():

@@ -128,7 +128,7 @@ def test_trust_is_told_honestly() -> None:
         return trust_sentence(replace(explanation, quality=replace(explanation.quality, r2=r2)))
 
     assert "93 %" in told(0.93)
-    assert "99.99 %" in told(0.9999)
+    assert "more than 99.9 %" in told(0.9999)
     assert "100 %" in told(1.0)
     assert "no better than a constant" in told(-0.2)
     assert "unknown" in told(None)

@@ -146,10 +146,29 @@ def test_trust_tells_what_was_measured_what_is_open_and_both_answers() -> None:
     assert "windows" in trust_lines(windowed)[-1]
 
 
+def test_what_is_compared_is_the_slalom_without_its_process() -> None:
+    found = slalom.explain(slalom.load(), "A slow start and one awful song, but a great film.")
+    (line,) = (line for line in trust_lines(found) if line.startswith("Full text, "))
+    assert line.startswith("Full text, positive: SLALOM without its Gaussian process ")
+    assert not any("surrogate +" in line for line in trust_lines(found))
+    by_parts = replace(found, model=None)  # as a row of a corpus
+    assert line in trust_lines(by_parts)
+
+
+def test_a_text_that_nobody_read_is_explained_with_a_warning() -> None:
+    for method in ("slalom", "leave-one-out"):
+        with pytest.warns(slalom.SlalomWarning):
+            found = slalom.explain(slalom.load(), "一部精彩的电影，值得一看", method)
+        assert told(found).endswith(
+            "Treat this explanation with caution: most of the text is unknown to the tokenizer, so "
+            "the classifier cannot have read it."
+        )
+
+
 def test_what_is_exact_is_not_called_an_estimate() -> None:
     explanation = with_facts(made())
     exact = replace(explanation, quality=replace(explanation.quality, trust="exact"))
-    assert "so shapley, removal and alone are exact" in trust_lines(exact)[0]
+    assert "so Shapley values, removal and alone are exact" in trust_lines(exact)[0]
     assert not any("surrogate" in line for line in trust_lines(exact))
     assert not any("RMSE" in fact for fact in reading.facts(exact))
     assert any("RMSE" in fact for fact in reading.facts(explanation))
@@ -216,6 +235,7 @@ def test_how_much_two_scores_describe_is_said_beside_the_whole() -> None:
     told = two_scores_sentence(described_by(0.88, 0.92))
     lead = "Value and importance by themselves describe"
     assert told == f"{lead} 88 % of how the classifier reacts; the whole surrogate 92 %."
+    assert "describe 60 % of" in two_scores_sentence(described_by(0.598, 0.82))
     none = two_scores_sentence(described_by(-0.2, 0.84))
     assert none.startswith(
         f"{lead} nothing of how the classifier reacts; the whole surrogate 84 %."

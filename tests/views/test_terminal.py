@@ -242,6 +242,13 @@ def test_one_score_is_enough() -> None:
     out = shown(with_one_score(made()))
     assert "does not report how well" in out
     assert "score" in out
+    assert "Scores: the method’s own scale, not log-odds · method attention" in out
+
+
+def test_a_margin_is_explained_only_where_one_is_shown() -> None:
+    assert "(± one standard error)" in shown(made())
+    classes = shown(with_facts(made(n_classes=3, all_classes=True)), "share", "shapley")
+    assert "±" not in classes
 
 
 def test_pairs_show_both_sides() -> None:
@@ -262,6 +269,20 @@ def test_methods_side_by_side_are_never_cut(width: int, left_out: str) -> None:
     assert "…" not in out
     assert ("In a wider" in out) == bool(left_out)
     assert left_out in " ".join(out.split())
+
+
+def test_side_by_side_only_scores_in_log_odds_are_called_so() -> None:
+    def told(*explanations: Explanation) -> str:
+        console = Console(file=io.StringIO(), width=200, color_system=None, highlight=False)
+        with console.capture() as captured:
+            console.print(SideBySide(explanations))
+        return captured.get()
+
+    one, other = made(), with_one_score(made())
+    for both in (told(one, other), told(other, one)):
+        assert "Scores: log-odds of “positive”, Shapley values where a method has them" in both
+        assert both.count("scores: the method’s own scale, not log-odds") == 1
+    assert "Scores: the method’s own scale, not log-odds · a model" in told(other)
 
 
 def test_a_method_that_says_what_to_look_at_shows_what_it_reaches() -> None:

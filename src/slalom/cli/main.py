@@ -24,6 +24,7 @@ from slalom.cli.typed import complain, write_what_fits
 from slalom.errors import SlalomError
 
 WRONG_USE, INTERRUPTED, TERMINATED, PIPE_CLOSED = 2, 130, 143, 1
+UNQUOTED = "Got unexpected extra argument"
 FULL = (errno.ENOSPC, errno.EDQUOT)  # of standard output: errors of files are caught elsewhere
 
 
@@ -41,8 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         status = commands.main(arguments, prog_name="slalom", standalone_mode=False)
         sys.stdout.flush()
     except click.UsageError as problem:
-        hint = f" (see {problem.ctx.command_path} --help)" if problem.ctx else ""
-        complain(problem.format_message().rstrip(".") + hint)
+        complain(_usage(problem))
         status = WRONG_USE
     except (click.ClickException, SlalomError) as problem:
         complain(problem)
@@ -62,6 +62,17 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
             raise
         status = WRONG_USE
     sys.exit(status)
+
+
+def _usage(problem: click.UsageError) -> str:
+    """What is wrong, what to do about it, and where to read on."""
+    message, context = problem.format_message().rstrip("."), problem.ctx
+    if context is None:
+        return message
+    takes_text = any(parameter.name == "text" for parameter in context.command.params)
+    if takes_text and message.startswith(UNQUOTED):
+        message += ": put quotes around a text of several words"
+    return f"{message} (see {context.command_path} --help)"
 
 
 def _open_what_is_closed() -> None:

@@ -65,7 +65,7 @@ class Diff:
     words: tuple[WordDifference, ...]  # the largest clear difference first
     n_words: int  # that could be compared
     n_documents: int  # that could be compared; 0: the inputs differ
-    n_flipped: int  # on the other side of even odds in B
+    n_flipped: int  # on the other side of 50 % in B
     moved: tuple[Moved, ...]  # the farthest first
     effect: str  # the score that both runs have
 
@@ -77,7 +77,7 @@ class Diff:
             are = "is" if self.n_flipped == 1 else "are"
             lines.append(
                 f"{self.n_flipped} of {counted(self.n_documents, 'document')} {are} on the other "
-                "side of even odds"
+                "side of 50 % in the second run"
             )
         return lines
 

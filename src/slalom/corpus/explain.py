@@ -244,7 +244,8 @@ class RunCost:
     """Mean cost of the rehearsed documents, and the number of rows left."""
 
     n_rows: int
-    n_sampled: int
+    n_tried: int  # rows that were looked at
+    n_sampled: int  # those of them that can be explained
     n_queries: float  # per document
     n_tokens: float
     n_requests: float | None  # None: nothing is sent anywhere
@@ -252,14 +253,17 @@ class RunCost:
     def __str__(self) -> str:
         if not self.n_rows:
             return "nothing is left to explain"
-        rows = counted(self.n_rows, "text")
         if not self.n_sampled:
+            rows = counted(self.n_rows, "text")
             return f"{rows} left; none of those sampled can be explained"
-        queries = f"about {_rounded(self.n_rows * self.n_queries)} queries"
+        n_texts = round(self.n_rows * self.n_sampled / self.n_tried)
+        roughly = "about " if self.n_sampled < self.n_tried < self.n_rows else ""
+        queries = f"about {_rounded(n_texts * self.n_queries)} queries"
         if self.n_requests is not None:
-            queries += f" (at most {_rounded(self.n_rows * self.n_requests)} requests)"
+            queries += f" (at most {_rounded(n_texts * self.n_requests)} requests)"
         return (
-            f"{rows} to explain: {queries} and {_rounded(self.n_rows * self.n_tokens)} tokens, "
+            f"{roughly}{counted(n_texts, 'text')} to explain: "
+            f"{queries} and {_rounded(n_texts * self.n_tokens)} tokens, "
             f"estimated from {self.n_sampled} of them ({self.n_queries:.0f} queries and "
             f"{self.n_tokens:.0f} tokens each)"
         )
@@ -284,7 +288,9 @@ def cost_of(
     """The cost estimated from documents spread over the input."""
     n_rows = sum(shard.n_rows for shard in left)
     costs: list[Cost] = []
+    n_tried = 0
     for record in _spread(left):
+        n_tried += 1
         try:
             text = layout.text(record)
             document = document_of(classifier, text, recipe.units, too_long=recipe.too_long)
@@ -295,6 +301,7 @@ def cost_of(
     requests = [cost.n_requests for cost in costs if cost.n_requests is not None]
     return RunCost(
         n_rows,
+        n_tried,
         len(costs),
         sum(cost.n_queries for cost in costs) / n,
         sum(cost.n_tokens for cost in costs) / n,

@@ -151,7 +151,7 @@ def _effect_in_words(survey: Survey) -> str:
 
 def _words(survey: Survey, found: Findings, words: Sequence[int], cards: Cards) -> str:
     if not words:
-        return "<p>None does so clearly.</p>"
+        return "<p>No word in three or more documents clearly does so.</p>"
     lines = [
         (
             _word(survey, found, word, cards),

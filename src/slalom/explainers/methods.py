@@ -88,10 +88,10 @@ def explain(
     :param seed: of the random queries; the same seed gives the same numbers
     :param progress: True shows a bar; a function is called with the numbers of answered and of
         planned queries, and an error it raises stops the work
-    :param repeats: how often each query is asked, of a classifier that does not repeat itself;
-        answers are means, and all of them count towards `n_queries`
-    :param max_error: ask on until no Shapley value has a larger standard error (in log-odds), up to
-        `n_queries` or 8000 queries
+    :param repeats: how often each query is made, for a classifier whose answers vary; the mean is
+        used, and every repeat counts towards `n_queries`
+    :param max_error: query until no Shapley value has a larger standard error (in log-odds), with
+        at most `n_queries` or 8000 queries
     :param labels: names of the classes of a function, or of a zero-shot pipeline
     :param absent: what becomes of words that a query does not show: "remove", "mask" (the model's
         mask token), or a text that replaces each

@@ -47,12 +47,12 @@ def attribute(
     :param answer: what is to be explained; None: what the model says, the likeliest token each
         time, at most 256 of them
     :param by: "sentence", "paragraph" or "word" cuts every document, a list of spans one text
-    :param n_queries: how many subsets of the sources are asked at most; None: by their number
+    :param n_queries: how many subsets of the sources are queried at most; None: by their number
     :param seed: of the random subsets; the same seed gives the same numbers
     :param prompt: a template with {sources} and {question}; the model's own chat template, where
         it has one, goes around it
     :param method: a name of `slalom.METHODS`, or an explainer of your own
-    :param cache: a file that keeps answers, so that no subset is asked twice
+    :param cache: a file that keeps answers, so that no query is made twice
     :param device: where a model given by name runs; None: a GPU, in half precision, if there is one
     :param revision: a branch, tag or commit of a model of the hub
     :param progress: True shows a bar; a function is called with the numbers of answered and of

@@ -1,6 +1,6 @@
 """What was said of a part of an answer, and which sources carry each of its sentences.
 
-Both read what is stored: nothing is asked. Sources are ranked by their fair share: two that say the
+Both read what is stored: nothing is asked. Sources are ranked by Shapley values: two that say the
 same have half of it each, though the answer bears the loss of one. So that this is no riddle, what
 is told besides is the loss of all cited sources at once, and who stands in for whom. With f what
 the explanation predicts, N all sources, and T two of them, or three:
@@ -55,7 +55,7 @@ class Cited:
     source: int  # its number in the explanation's units
     name: str  # its document's title, or ""
     text: str
-    nats: float  # its Shapley value: its fair share of what all sources bring
+    nats: float  # its Shapley value: its part of what all sources bring
     lost: float  # nats that the sentence loses without it alone
     stand_ins: tuple[int, ...]  # sources that make up for its loss
     side: int  # 1: carries what is said, −1: speaks against it, 0: makes little difference

@@ -22,7 +22,7 @@ from slalom.language.citations import (
     weighed,
 )
 from slalom.views import reading
-from slalom.views.numbers import number, r2_percent
+from slalom.views.numbers import listed, number, r2_percent
 from slalom.views.sentence import Part
 
 ALIKE = 0.05  # nats; a smaller change is called none
@@ -79,6 +79,12 @@ def without_all(citation: Citation) -> str:
     return f"without {all_of.get(n, 'all of them it')} is {likely(citation.lost)}"
 
 
+def without_cited(citation: Citation) -> str:
+    """ "without [3] this sentence is …", "without [3] and [5] this sentence is …"."""
+    cited = listed([f"[{one.source + 1}]" for one in citation.sources])
+    return f"without {cited} this sentence is {likely(citation.lost)}"
+
+
 def without_any(explanation: Explanation) -> float:
     """The nats that the answer loses without any source."""
     (lost,) = lost_without(explanation, [range(len(explanation.units))])
@@ -133,11 +139,11 @@ def trust(explanation: Explanation) -> list[str]:
 def lines(explanation: Explanation, *, room: int = 100) -> list[str]:
     """For a terminal with `room` columns: the verdict, the cited answer, the sources, trust."""
     ranked, _ = weighed(explanation)
-    listed = [one for one in ranked if one.side]
+    shown = [one for one in ranked if one.side]
     others = [one.lost for one in ranked if not one.side]
-    beside = [f"  {number(one.nats):>7}   {answer_left(one)}" for one in listed]
+    beside = [f"  {number(one.nats):>7}   {answer_left(one)}" for one in shown]
     longest = min(LONGEST, max(16, room - max(map(len, beside), default=0) - 2))
-    names = [source_name(explanation, one.source, longest) for one in listed]
+    names = [source_name(explanation, one.source, longest) for one in shown]
     width = max(map(len, names), default=0)
     table = [f"  {name:<{width}}{text}" for name, text in zip(names, beside, strict=True)]
     quality = explanation.quality
@@ -147,7 +153,7 @@ def lines(explanation: Explanation, *, room: int = 100) -> list[str]:
         *(str(citation) for citation in cite(explanation, N_CITED)),
         "",
         *([BY_SHARE, *table] if table else []),
-        *_rest(others, listed=bool(listed)),
+        *_rest(others, listed=bool(shown)),
         f"Without any source the answer is {likely(without_any(explanation))}.",
         "",
         f"Trust: {quality.trust}. {' '.join(trust(explanation))}",

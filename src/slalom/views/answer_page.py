@@ -30,7 +30,7 @@ from slalom.views.answer import (
     source_name,
     trust,
     verdict,
-    without_all,
+    without_cited,
 )
 from slalom.views.numbers import number
 
@@ -66,7 +66,7 @@ def answer_record(explanation: Explanation) -> Record:
                 "title": reading.label(said.names[unit]),
                 "text": reading.visible(explanation.units[unit]),
                 "share": _rounded(told[unit].nats),
-                "lost": f"without it {answer_left(told[unit])}",
+                "lost": f"without it the answer is {answer_left(told[unit])}",
                 "matters": told[unit].side != 0,
                 "measured": bool(measured[unit]),
             }
@@ -105,7 +105,7 @@ def _cited(citation: Citation) -> Record:
     cited = [one.source for one in citation.sources]
     told = "; ".join(map(suffices, citation.either))
     if not told and cited:
-        told = without_all(citation)
+        told = without_cited(citation)
     return {"cited": cited, "told": told}
 
 

@@ -14,14 +14,17 @@ def brief(explanation: Explanation) -> str:
     """What was predicted, how far to trust the explanation, and its strongest words."""
     quality = explanation.quality
     fit = "" if quality.r2 is None else f" (R² {r2(quality.r2)})"
+    of_answer = explanation.said is not None
     facts = (
-        reading.prediction(explanation),
+        *(() if of_answer else (f"predicted {reading.prediction(explanation)}",)),
         f"trust {quality.trust}{fit}",
         counted(len(explanation.units), "unit"),
         counted(quality.n_queries, "query"),
     )
     words = strongest_words(explanation) or "no word matters"
-    lines = f"<{explanation.method} of “{explanation.target}”: {' · '.join(facts)}\n {words}>"
+    what = "all classes" if explanation.target_index is None else f"“{explanation.target}”"
+    what = reading.prediction(explanation) if of_answer else what
+    lines = f"<Explanation of {what} by {explanation.method}: {' · '.join(facts)}\n {words}>"
     return reading.visible(lines)
 
 

@@ -30,22 +30,43 @@ def page(
     """One HTML file; `measured` is method → title → number, measured alike for all methods."""
     first = explanations[0]
     label = reading.label(first.labels[reading.shown_class(first)])
-    methods = "".join(_method(explanation) for explanation in explanations)
+    methods = "".join(_method(explanation, explanations) for explanation in explanations)
     notes = f'<p class="small">{escape(OWN_R2)}</p>'
     heads, rows = comparison_table(explanations, measured)
     return document(
         f"{reading.prediction(first)} · methods side by side",
         f'<main class="slalom">\n<h1 class="sentence">{escape(verdict(first))}</h1>\n'
-        f'<p class="small">{escape(reading.label(first.classifier))} · blue speaks for '
+        f'<p class="small">{escape(reading.label(first.classifier))} · scores: '
+        f"{escape(scored_in(explanations))} · blue speaks for "
         f"“{escape(label)}”, orange against it, violet has no side</p>\n"
         f"{methods}{table(heads, escaped(rows))}{notes}\n</main>",
     )
 
 
-def _method(explanation: Explanation) -> str:
+def scored_in(explanations: Sequence[Explanation]) -> str:
+    """What the scores are, of those methods whose scores have a unit if any have."""
+    measure, label = _scale_of(explanations), reading.label(explanations[0].target)
+    if measure == reading.OWN_SCALE:
+        return measure
+    return f"{measure} of “{label}”, Shapley values where a method has them"
+
+
+def remarks(explanation: Explanation, explanations: Sequence[Explanation]) -> list[str]:
+    """The notes of one of them; before them its scale, if that is another than of the rest."""
+    own = reading.explained(explanation)[0]
+    scale = [] if own == _scale_of(explanations) else [f"scores: {own}"]
+    return [*scale, *map(reading.label, explanation.quality.notes)]
+
+
+def _scale_of(explanations: Sequence[Explanation]) -> str:
+    measures = [reading.explained(each)[0] for each in explanations]
+    return next((one for one in measures if one != reading.OWN_SCALE), measures[0])
+
+
+def _method(explanation: Explanation, explanations: Sequence[Explanation]) -> str:
     shown = reading.for_class(explanation, reading.shown_class(explanation))
     notes = "".join(
-        f'<p class="small">{escape(reading.label(note))}</p>' for note in explanation.quality.notes
+        f'<p class="small">{escape(note)}</p>' for note in remarks(explanation, explanations)
     )
     return (
         f'<figure class="method"><h2>{escape(explanation.method)}</h2>'

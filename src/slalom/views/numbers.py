@@ -10,6 +10,7 @@ from slalom.errors import counted as counted
 from slalom.explanation import FAIR_TRUST, HIGH_TRUST
 from slalom.scales import logistic
 
+NEARLY_ALL = 0.9995  # of the variation; more digits would mean nothing to a reader
 ROUNDING = 1e-7  # log-odds: what 32-bit rounding makes of a difference of 0
 
 
@@ -49,16 +50,22 @@ def probability(log_odds: float) -> float:
 
 def r2(share: float | None) -> str:
     """Rounded to hundredths, or finer where rounding would lift it over a threshold."""
-    return "–" if share is None else f"{share:.{_decimals(share)}f}".replace("-", "−")
+    if share is None:
+        return "–"
+    if NEARLY_ALL <= share < 1.0:
+        return "> 0.999"
+    return f"{share:.{_decimals(share)}f}".replace("-", "−")
 
 
 def r2_percent(share: float) -> str:
     """The same as a percentage."""
+    if NEARLY_ALL <= share < 1.0:
+        return "more than 99.9 %"
     return f"{100 * share:.{_decimals(share) - 2}f} %"
 
 
 def _decimals(share: float) -> int:
-    """0.899 must not be shown as 0.90, which is called high, nor 0.9996 as 1.00."""
+    """0.899 must not be shown as 0.90, which is called high, nor 0.996 as 1.00."""
     for decimals in (2, 3, 4):
         if not any(share < bar <= round(share, decimals) for bar in (FAIR_TRUST, HIGH_TRUST, 1.0)):
             return decimals

@@ -64,7 +64,9 @@ def plot_units(
     axes.invert_yaxis()
     axes.axvline(0, color="#666666", linewidth=0.8)
     meaning = reading.MEANINGS.get(by, by)
-    axes.set_xlabel(_wrapped(meaning if scale == LOG_ODDS else f"{meaning}, as probability"))
+    measure = reading.explained(explanation)[0] if scale == LOG_ODDS else "probability"
+    has_unit = by in reading.LOG_ODDS | {"score"}
+    axes.set_xlabel(_wrapped(f"{meaning} ({measure})" if has_unit else meaning))
     return figure
 
 
@@ -133,7 +135,9 @@ def _scatter(
             alpha=fade * FAINT,
         )
     axes.margins(0.12)
-    _name(figure, axes, [(row.label, *at) for row, at in zip(rows, scores.T, strict=True)])
+    places = [(row.label, *at) for row, at in zip(rows, scores.T.tolist(), strict=True)]
+    once = {(name.casefold(), *at): (name, *at) for name, *at in reversed(places)}  # equal words
+    _name(figure, axes, list(reversed(once.values())))
 
 
 def plot_text(explanation: Explanation, score: str | None = None) -> "Figure":

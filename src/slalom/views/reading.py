@@ -44,6 +44,7 @@ ADVANCED = ("linearised",)  # hidden at first if there are other scores
 FIRST = ("shapley", "removal", "alone", "score", "importance", "share")  # the first one known leads
 LOG_ODDS = {"shapley", "removal", "alone", "gradient", "value"}
 WITHOUT_SIDE = {"importance", "share"}
+OWN_SCALE = "the method’s own scale, not log-odds"
 FAINT = 0.1  # log-odds; a text whose strongest word is weaker is not painted in full colour
 SURE = 1.645  # standard errors; a score within them may be zero, and is left uncoloured
 AROUND = 60  # characters on each side of a strong unit, in excerpts of a long text
@@ -327,6 +328,8 @@ def explained(explanation: Explanation) -> tuple[str, str]:
     """The scale of the scores, and the label they explain; "" for all labels."""
     if explanation.said is not None:
         return "nats", explanation.target
+    if explanation.model is None and explanation.scores.keys() <= {"score"}:
+        return OWN_SCALE, ""  # attention, norms of gradients: they predict nothing
     if explanation.target_index is None:
         each = "all labels, each its own log-odds" if explanation.independent else ""
         return each or "all classes, centred logits", ""

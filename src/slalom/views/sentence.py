@@ -12,8 +12,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from slalom.explainers.base import UNREAD
 from slalom.explanation import FAIR_TRUST, Explanation, trust_of
 from slalom.scales import softmax
+from slalom.surrogates.slalom.process import ProcessModel
 from slalom.views import reading
 from slalom.views.numbers import listed, margin, number, percent, probability, r2_percent
 
@@ -23,6 +25,7 @@ MAX_LENGTH = 40  # characters of a unit within the sentence
 MOSTLY = 0.5  # of a removal: what value and share must explain to account for it
 WORTH_TELLING = 0.1  # log-odds that the length of the text adds, at least
 MEASURABLE = ("shapley", "removal", "alone")
+SEVERAL = {"shapley": "Shapley values"}
 SOME = 0.005  # R² of the two scores alone; less reads as 0 %
 LITTLE, FAR_LESS = 0.5, 0.3  # R² of the two scores alone; less than that of the whole model
 DIFFERENT, NOTICEABLE = 0.5, 0.2  # of the larger of two effects; of the largest of any word
@@ -73,9 +76,13 @@ def sentence(explanation: Explanation, index: int | None = None) -> tuple[Part, 
 
 def _care(explanation: Explanation) -> list[Part]:
     quality = explanation.quality
-    if quality.trust != "low" or (quality.r2 is None and not explanation.errors):
+    unread = any(UNREAD in note for note in quality.notes)
+    fits = unread or quality.r2 is not None or bool(explanation.errors)
+    if quality.trust != "low" or not fits:
         return []  # a method without errors fits nothing
-    if quality.r2 is None:
+    if unread:
+        why = "most of the text is unknown to the tokenizer, so the classifier cannot have read it"
+    elif quality.r2 is None:
         why = "how well it describes this classifier is unknown"
     elif quality.r2 < FAIR_TRUST:
         why = "it describes this classifier poorly"
@@ -183,7 +190,8 @@ def trust_sentence(explanation: Explanation) -> str:
     quality = explanation.quality
     if quality.trust == "exact":
         measured = [name for name in MEASURABLE if name in explanation.scores]
-        these = f"{listed(measured)} are exact" if measured else "these scores are exact"
+        called = [SEVERAL.get(name, name) for name in measured]
+        these = f"{listed(called)} are exact" if called else "these scores are exact"
         return f"Every subset of the text was evaluated, so {these}."
     if quality.r2 is None and explanation.model is None:
         return "This method does not report how well it describes the classifier."
@@ -209,7 +217,8 @@ def two_scores_sentence(explanation: Explanation) -> str:
     more = f"; the whole surrogate {r2_percent(whole)}" if beside and whole is not None else ""
     little = describe_little(explanation)
     advice = " Rely on Shapley values and removals instead." if little else ""
-    share = f"{'only ' if little else ''}{r2_percent(two)}" if two >= SOME else "nothing"
+    told = r2_percent(round(two, 2) if two < 0.99 else two)  # no bar of trust is read off it
+    share = f"{'only ' if little else ''}{told}" if two >= SOME else "nothing"
     lead = "Value and importance by themselves describe"
     return f"{lead} {share} of how the classifier reacts{more}.{advice}"
 
@@ -340,7 +349,11 @@ def _measured(explanation: Explanation) -> list[str]:
 
 
 def _beside_the_classifier(explanation: Explanation) -> list[str]:
-    """The score of the full text by the surrogate and by the classifier."""
+    """The score of the full text by the fit and by the classifier.
+
+    The process returns every answer that it was given, so what is compared is the SLALOM without
+    it; a surrogate without a process predicts the full text itself.
+    """
     fit = reading.fitted(explanation)
     if fit is None or explanation.quality.trust == "exact":
         return []
@@ -349,7 +362,9 @@ def _beside_the_classifier(explanation: Explanation) -> list[str]:
     at = index if len(answer) > 1 else 0
     name = reading.label(explanation.labels[index])
     said, given = (_score(explanation, scores, at) for scores in (fit, answer))
-    return [f"Full text, {name}: surrogate {said}, classifier {given}."]
+    before = isinstance(explanation.model, ProcessModel) or "together" in explanation.quality.parts
+    who = "SLALOM without its Gaussian process" if before else "surrogate"
+    return [f"Full text, {name}: {who} {said}, classifier {given}."]
 
 
 def _score(explanation: Explanation, scores: np.ndarray, at: int) -> str:

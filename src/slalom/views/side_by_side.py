@@ -17,7 +17,7 @@ from rich.text import Text
 from slalom.explanation import Explanation
 from slalom.views import reading
 from slalom.views.brief import strongest_words
-from slalom.views.comparison import OWN_R2, comparison_table
+from slalom.views.comparison import OWN_R2, comparison_table, remarks, scored_in
 from slalom.views.sentence import verdict
 from slalom.views.terminal import GAP, painted_text
 
@@ -34,9 +34,8 @@ class SideBySide:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         first = self.explanations[0]
-        of = f"{reading.explained(first)[0]} of “{reading.label(first.target)}”"
+        facts = f"{scored_in(self.explanations)} · {reading.label(first.classifier)}"
         yield Text(verdict(first), style="bold")
-        facts = f"{of}, Shapley values where a method has them · {reading.label(first.classifier)}"
         yield Text(f"Scores: {facts}", style="dim")
         for explanation in self.explanations:
             yield Text()
@@ -46,8 +45,8 @@ class SideBySide:
             shown = reading.for_class(explanation, reading.shown_class(explanation))
             if console.color_system is not None and not console.no_color:
                 yield painted_text(shown, reading.colouring(shown))
-            for note in explanation.quality.notes:
-                yield Padding(Text(reading.label(note), style="dim"), (0, 0, 0, 2), expand=False)
+            for note in remarks(explanation, self.explanations):
+                yield Padding(Text(note, style="dim"), (0, 0, 0, 2), expand=False)
         yield Text()
         table = comparison_table(self.explanations, self.measured)
         yield fitted_table(*table, options.max_width)

@@ -123,7 +123,8 @@ def _quality(explanation: Explanation, scale: str, columns: Sequence[Column]) ->
     measure, label = reading.explained(explanation)
     measure = measure if scale == LOG_ODDS else "change of the probability"
     what = f"{measure} of “{reading.label(label)}”" if label else measure
-    if any(column.errors is not None and (column.errors > 0).any() for column in columns):
+    shown = [column.errors for column in columns if not column.is_share]
+    if any(errors is not None and (errors > 0).any() for errors in shown):
         what += " (± one standard error)"
     facts = (
         f"Scores: {what}",

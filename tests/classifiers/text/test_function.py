@@ -7,7 +7,9 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.naive_bayes import BernoulliNB
 
+from slalom.classifiers.load import as_classifier
 from slalom.classifiers.text.function import FunctionClassifier
 from slalom.document import END, Document
 from slalom.errors import ClassifierError, InputError, SlalomError, UnknownNameError
@@ -122,8 +124,23 @@ def test_clipped_probabilities_are_remarked() -> None:
     notes = classifier.remarks(document, queries, scores)
     assert notes == ("probabilities of 0 or 1 were clipped at 1e-6",)
     assert classifier.remarks(document, queries[1:], scores[1:]) == ()
+    (of_labels,) = classifier.remarks(document, queries[:1], scores[:1])
+    assert "there are no others; if these are labels, give probabilities instead" in of_labels
     logits = FunctionClassifier(half, gives="logits")
     assert logits.remarks(document, queries, np.full((2, 2), -99.0)) == ()
+
+
+def test_what_people_pass_by_mistake_is_met_with_advice() -> None:
+    words = FunctionClassifier(lambda texts: ["positive"] * len(texts))
+    with pytest.raises(ClassifierError, match=r"if these are labels, .* predict_proba"):
+        words(["a film"])
+    numbers = FunctionClassifier(lambda texts: [None] * len(texts))
+    with pytest.raises(ClassifierError, match=r"NaN|numbers") as caught:
+        numbers(["a film"])
+    assert "labels" not in str(caught.value)
+    model = BernoulliNB().fit([[0, 1], [1, 0]], [0, 1])  # no vectorizer
+    with pytest.raises(ClassifierError, match="a pipeline that begins with a vectorizer"):
+        as_classifier(model)(["a film"])
 
 
 def test_all_documents_are_asked_in_one_call() -> None:

@@ -29,6 +29,8 @@ CLIP = 1e-6
 MAX_LENGTH = 400  # characters of another library's message
 MAX_QUOTED = 80  # characters of a text quoted in ours
 MARGINS = "margins of decision_function are treated as log-odds: percentages are not probabilities"
+LABELS = "if these are labels, give probabilities instead: predict_proba, or the model itself"
+VECTORIZE = "pass a pipeline that begins with a vectorizer"
 
 
 class FunctionClassifier:
@@ -111,7 +113,9 @@ class FunctionClassifier:
         bounds = np.log([CLIP * (1 + 1e-6), 1 - CLIP * (1 - 1e-6)])
         if ((logits > bounds[0]) & (logits < bounds[1])).all():
             return ()
-        return (f"probabilities of 0 or 1 were clipped at {CLIP:.0e}".replace("e-0", "e-"),)
+        note = f"probabilities of 0 or 1 were clipped at {CLIP:.0e}".replace("e-0", "e-")
+        are_all = (logits.max(axis=1) > np.log(1 - 2 * CLIP)).all()
+        return (f"{note}, and there are no others; {LABELS}" if are_all else note,)
 
     def __call__(self, texts: Sequence[Text]) -> FloatArray:
         """(n, n_classes) logits of n full texts."""
@@ -156,6 +160,8 @@ class FunctionClassifier:
         if any(isinstance(text, tuple) for text in texts):
             return " (it was given pairs)"
         if not self._takes(max(texts, key=len)):
+            if _is_bare_model(self.f):
+                return f" (it was given a list of texts: {VECTORIZE})"
             return " (it was given a list of texts)" if "list" in _briefly(problem) else ""
         only_of_nothing = "" in texts and not self._takes("")
         return " (for the empty text, which is queried too: equal odds will do)" * only_of_nothing
@@ -188,6 +194,12 @@ def _gives_margins(f: Callable[[list[Any]], Any]) -> bool:
     return is_decision and not hasattr(getattr(f, "__self__", None), "predict_proba")
 
 
+def _is_bare_model(f: Callable[[list[Any]], Any]) -> bool:
+    """A method of a scikit-learn model that is no pipeline, and so may have no vectorizer."""
+    model = getattr(f, "__self__", None)
+    return hasattr(model, "get_params") and not hasattr(model, "steps")
+
+
 def _briefly(problem: Exception) -> str:
     """Its beginning: some libraries put all given texts into their message."""
     try:
@@ -212,7 +224,7 @@ def _table(answer: Any, *, texts: list[Text], name: str) -> FloatArray:
             raise TypeError(f"these are {table.dtype}")
         table = table.astype(np.float64)
     except Exception as problem:  # whatever the caller's own types raise
-        why = _briefly(problem)
+        why = f"{_briefly(problem)}{f'; {LABELS}' if _are_words(answer) else ''}"
         raise ClassifierError(f"{name} did not return an array of numbers: {why}") from problem
     if table.ndim == 1:
         table = table[:, None]
@@ -228,6 +240,13 @@ def _table(answer: Any, *, texts: list[Text], name: str) -> FloatArray:
             f"{_quoted(texts[missing[0]])}: a classifier must give finite scores for every text"
         )
     return checked_logits(table, n_queries=n_texts, n_classes=table.shape[1], name=name)
+
+
+def _are_words(answer: Any) -> bool:
+    try:
+        return isinstance(next(iter(answer)), str)
+    except (TypeError, StopIteration):
+        return False
 
 
 def _quoted(text: Text) -> str:

@@ -80,6 +80,7 @@
       [
         view.inPoints ? `Changes of the probability of ${view.label}, in percentage points. ` : "",
         view.order.some((row) => view.error(row) > 0) ? "Lines: 90 % intervals; ±: standard errors. " : "",
+        view.order.every((row) => view.error(row) === undefined) && !view.measuredAny ? "Standard errors of these scores are not known. " : "",
         view.measuredAny ? "Full bars without a line were measured on the classifier itself." : "",
       ].join(""),
     bridge: (record, view) =>

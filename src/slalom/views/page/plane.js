@@ -4,7 +4,7 @@
   "use strict";
   const { drawn, number } = slalom;
   const [LEFT, RIGHT, TOP, BOTTOM] = [46, 14, 14, 50];
-  const [N_LABELS, N_STRONGEST, LETTER, ROW, SURE] = [24, 3, 6.8, 13, 1.645];
+  const [N_LABELS, N_STRONGEST, LETTER, ROW, SURE, NEAR] = [24, 3, 6.8, 13, 1.645, 3];
   const SPOTS = [ // where a label may go beside its point: anchor and offset, the best first
     ["", 1, 0], ["end", -1, 0], ["mid", 0, -1], ["mid", 0, 1], ["", 0.7, -0.8], ["end", -0.7, -0.8], ["", 0.7, 0.8], ["end", -0.7, 0.8],
   ];
@@ -25,11 +25,13 @@
   const overlap = (a, b) => a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3];
 
   // Places for labels of points worth naming, so that they cover neither a point nor each other.
+  // Equal words at one place are named once.
   const labels = (points, worth, frame) => {
     const taken = points.map(({ x, y, r }) => [x - r, y - r, x + r, y + r]);
-    const found = new Map();
+    const [found, told] = [new Map(), new Set()];
     for (const { row, x, y, r, name } of points) {
-      if (!worth.has(row) || found.size === N_LABELS) continue;
+      const same = `${name.toLowerCase()} ${x} ${y}`;
+      if (!worth.has(row) || found.size === N_LABELS || told.has(same)) continue;
       const wide = LETTER * name.length;
       for (const [anchor, across, down] of SPOTS) {
         const [dx, dy] = [across * (r + 5), down * (r + 8) + 4];
@@ -39,6 +41,7 @@
         if (inside && !taken.some((other) => overlap(box, other))) {
           taken.push(box);
           found.set(row, [anchor, dx, dy]);
+          told.add(same);
           break;
         }
       }
@@ -51,10 +54,24 @@
     return Math.sqrt(numbers.reduce((sum, x) => sum + (x - mean) ** 2, 0) / numbers.length);
   };
 
+  // Where the 90 % intervals across and up begin and end.
+  const intervals = (axes, { at, errors }) =>
+    errors.map((error, n) => [-1, 1].map((side) => axes[n](at[n] + side * SURE * error)).sort((a, b) => a - b));
+
+  // Rows whose crosses can be told apart: none runs into that of a stronger word.
+  const apart = (points, axes) => {
+    const taken = [];
+    const clear = ({ x, y, ...point }) => {
+      const [[left, right], [top, bottom]] = intervals(axes, point);
+      const arms = [[left, y - NEAR, right, y + NEAR], [x - NEAR, top, x + NEAR, bottom]];
+      return !arms.some((arm) => taken.some((other) => overlap(arm, other))) && taken.push(...arms);
+    };
+    return new Set(points.filter(clear).map(({ row }) => row));
+  };
+
   // 90 % intervals as a cross through the point.
-  const cross = (axes, at, errors) => {
-    const ends = errors.map((error, n) => [axes[n](at[n] - SURE * error), axes[n](at[n] + SURE * error)]);
-    const [x, y] = at.map((score, n) => axes[n](score));
+  const cross = (axes, point) => {
+    const [ends, { x, y }] = [intervals(axes, point), point];
     return drawn("path", { class: "cross", d: `M${(ends[0][0] - x).toFixed(1)} 0H${(ends[0][1] - x).toFixed(1)}M0 ${(ends[1][0] - y).toFixed(1)}V${(ends[1][1] - y).toFixed(1)}` });
   };
 
@@ -90,24 +107,28 @@
       errors: names.map((name) => view.errorOf(name, row) ?? 0),
     }));
     const named = labels(points, worth, frame);
+    const faint = ({ errors }) => errors.some((error, n) => error > spreads[n]);
+    const crossed = apart(points.filter((point) => named.has(point.row) && !faint(point)), axes);
     return drawn(
       "svg",
       { class: "chart plane", width: frame.right + RIGHT, height: frame.bottom + BOTTOM, viewBox: `0 0 ${frame.right + RIGHT} ${frame.bottom + BOTTOM}`, role: "img", "aria-label": told },
       grid(across, up, frame),
       behind,
       sides(frame, titles),
-      [...points].reverse().map(({ row, at, x, y, r, name, errors }) => {
+      [...points].reverse().map((point) => {
+        const { row, at, x, y, r, name, errors } = point;
         const [anchor, dx, dy] = named.get(row) ?? ["", r + 5, 4];
         const kinds = [
           slalom.shade(view.strength(row), view.sided),
           across.holds(at[0]) && up.holds(at[1]) ? "" : "beyond",
-          errors.some((error, n) => error > spreads[n]) ? "faint" : "",
+          faint(point) ? "faint" : "",
           named.has(row) ? "named" : "",
+          crossed.has(row) ? "crossed" : "",
         ];
         return drawn(
           "g",
           { class: `p ${kinds.filter(Boolean).join(" ")}`, "data-row": row, transform: `translate(${x.toFixed(1)} ${y.toFixed(1)})` },
-          errors.some((error) => error > 0) && cross(axes, at, errors),
+          errors.some((error) => error > 0) && cross(axes, point),
           drawn("circle", { r: r.toFixed(1) }),
           drawn("text", { class: anchor, x: dx, y: dy }, name),
         );
