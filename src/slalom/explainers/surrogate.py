@@ -209,12 +209,13 @@ class SurrogateExplainer:
     def _design(
         self, sampled: Sampled, asked: BoolArray, seed: int
     ) -> tuple[Observations, Unasked | None]:
-        """What was drawn, and up to 2000 more that could have been, by what each is to weigh."""
+        """What was drawn, and up to 3000 more that could have been, by what each is to weigh."""
         document, samples, seen = sampled.case.document, sampled.samples, sampled.seen
         queries, n_drawn, rng = samples.queries, len(samples.queries), np.random.default_rng(seed)
         if not _shows_each_once(queries, document.n_units).all():
             return seen, None
-        larger = self.sampler.sample(document, n_drawn + 2000, rng)
+        n_more = min(3000, 150_000 // document.n_features)  # what they take grows with its square
+        larger = self.sampler.sample(document, n_drawn + n_more, rng)
         known = set(row_keys(asked))
         keys = row_keys(document.untied().count(larger.queries) > 0)
         new = rng.permutation(np.flatnonzero([key not in known for key in keys]))
