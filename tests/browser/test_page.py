@@ -47,7 +47,8 @@ def explain(page: Page, text: str = TEXT, *, panel: int = 0, done: bool = True) 
 
 def finished(page: Page, *, panel: int = 0) -> None:
     here = page.locator(".panel").nth(panel)
-    expect(here.locator("progress")).to_be_hidden()
+    # two thousand words take 18 seconds of a core, and other tests use it too
+    expect(here.locator("progress")).to_be_hidden(timeout=180_000)
     expect(here.locator(".slalom.ready .sentence")).to_be_visible()
 
 
