@@ -202,6 +202,16 @@ def test_many_equal_one_by_one(classifier, method, explained):
         assert found.quality.n_queries == alone.quality.n_queries
 
 
+@pytest.mark.parametrize("method", ["slalom", "slalom-local", "slalom-fast"])
+def test_many_equal_one_by_one_with_all_queries(classifier, method):
+    """The seventh digit of an answer depends on its batch: of hundreds, no fit may magnify it."""
+    texts = [f"{REVIEW} {REVIEW}", REVIEW, REVIEW[:60]]
+    many = slalom.explain_many(classifier, texts, method, progress=False)
+    for text, found in zip(texts, many, strict=True):
+        for name, score in slalom.explain(classifier, text, method).scores.items():
+            np.testing.assert_allclose(found.scores[name], score, atol=1e-5, rtol=1e-5)
+
+
 def test_the_users_model_is_left_as_it_was(bundled, method):
     model = bundled.model.train()
     before, state = copy.deepcopy(model.state_dict()), torch.random.get_rng_state()

@@ -69,7 +69,6 @@ HYPERPARAMETERS = np.array(
 MEDIANS, SPREADS, STARTS, CURVATURES = HYPERPARAMETERS.T
 MAX_ROWS = 4000  # that are used
 N_SEARCHED = 500  # of them, by which the hyper-parameters are found
-FEW = N_SEARCHED // 2  # searched rows up to which double precision costs next to nothing
 N_STEPS, N_STEPS_BY_TOKEN = 5, 15  # of the search
 N_ORDERS = 64  # of units that join, for the response's Shapley values
 
@@ -187,7 +186,11 @@ class ScalePrior:
 
 @dataclass(frozen=True, eq=False)
 class Likelihood:
-    """−log p(scores, θ) with its gradient; θ = (z, z′, the nine others), all N(0, 1)."""
+    """−log p(scores, θ) with its gradient; θ = (z, z′, the nine others), all N(0, 1).
+
+    In double precision: single takes half the time, but a search that has not come to its end keeps
+    what is rounded, and the seventh digit of an answer would move values by 1e-4.
+    """
 
     prior: ScalePrior
     rows: Subsets
@@ -197,30 +200,23 @@ class Likelihood:
     @cached_property
     def fixed(self) -> tuple[FloatArray, ...]:
         """(N, N) each: of m and β, of size, of the response, of what is missing."""
-        kind, rows = self.columns.dtype, self.rows
+        rows = self.rows
         size, response = kernel.size_kernel(rows, rows), kernel.response_kernel(rows, rows)
-        missing = kernel.missing_kernel(rows, rows).astype(kind)
-        return _of_mean(rows, rows), size.astype(kind), response.astype(kind), missing
-
-    def single(self) -> "Likelihood":
-        """In single precision, which is enough for a search and takes half the time."""
-        rows = Subsets(_single(self.rows.present), _single(self.rows.level))
-        return Likelihood(self.prior, rows, _single(self.columns), _single(self.noise))
+        return _of_mean(rows, rows), size, response, kernel.missing_kernel(rows, rows)
 
     def __call__(self, theta: FloatArray) -> tuple[float, FloatArray]:
         scales = self.prior.scales(theta)
-        present, kind = self.rows.present, self.columns.dtype.type
-        effects, rates = scales.effects.astype(kind), scales.rates.astype(kind)
+        present, effects, rates = self.rows.present, scales.effects, scales.rates
         mean, size, response, missing = self.fixed
         together = kernel.together_kernel(present, present, rates)
-        together *= kind(scales.together)
+        together *= scales.together
         rows = kernel.additive_kernel(present, present, effects)
-        for part in (mean, together, kind(scales.size) * size, kind(scales.response) * response):
+        for part in (mean, together, scales.size * size, scales.response * response):
             rows += part
-        rows += kind(scales.missing) * missing
+        rows += scales.missing * missing
         ends = self.rows.log_ends
         whites = scales.whites(ends)
-        diagonal_of(rows)[:] += whites.astype(kind) + self.noise.astype(kind)
+        diagonal_of(rows)[:] += whites + self.noise
         root = cholesky(rows)
         if root is None:
             return np.inf, theta
@@ -253,7 +249,7 @@ def _solve_gradient(root: FloatArray, columns: FloatArray) -> FloatArray:
     solved = inverse @ columns
     inverse *= -columns.shape[1]
     inverse += solved @ solved.T
-    inverse *= columns.dtype.type(0.5)
+    inverse *= 0.5
     return inverse
 
 
@@ -283,13 +279,9 @@ def most_likely(likelihood: Likelihood, n_steps: int = N_STEPS) -> FloatArray:
     return theta
 
 
-def _single(values: FloatArray) -> FloatArray:
-    return np.asarray(values, dtype=np.float32)
-
-
 def _of_mean(one: Subsets, other: Subsets) -> FloatArray:
     """(m, k) the covariance that m and β bring."""
-    return np.asarray(1.0 + SPREAD_OF_SLOPE**2 * one.level @ other.level.T, one.level.dtype)
+    return np.asarray(1.0 + SPREAD_OF_SLOPE**2 * one.level @ other.level.T)
 
 
 def _covariance(one: Subsets, other: Subsets, scales: Scales) -> FloatArray:
@@ -426,7 +418,6 @@ class Process:
             centred = asked.log_odds - asked.log_odds.mean(axis=0)
             searched, n_steps = centred / (_spread(centred) or 1.0), N_STEPS_BY_TOKEN
         likelihood = Likelihood(prior, rows.some(some), searched[some], noise[some])
-        likelihood = likelihood if len(some) <= FEW else likelihood.single()
         scales = prior.scales(most_likely(likelihood, n_steps))
         among = rows if len(used) == len(rows) else rows.some(used)
         scales, root = _root(among, noise[used], scales)

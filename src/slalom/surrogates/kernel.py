@@ -107,7 +107,7 @@ def variances(one: Subsets, scales: Scales) -> FloatArray:
 
 def centred(present: FloatArray) -> FloatArray:
     """From the middle between absent and present: neither end is the origin."""
-    return np.asarray(present - 0.5, present.dtype)
+    return present - 0.5
 
 
 def additive_kernel(present: FloatArray, others: FloatArray, effects: FloatArray) -> FloatArray:
@@ -153,8 +153,8 @@ def placed(level: FloatArray, log_size: FloatArray) -> FloatArray:
     return np.column_stack([level / _level_scale(level), log_size / 2.5])
 
 
-def _level_scale(level: FloatArray) -> np.float64:  # distances are in double precision
-    return np.float64(0.7 * np.sqrt(level.shape[1]))
+def _level_scale(level: FloatArray) -> float:
+    return 0.7 * float(np.sqrt(level.shape[1]))
 
 
 def gaussian(one: FloatArray, other: FloatArray) -> FloatArray:

@@ -23,7 +23,7 @@ def cholesky(matrix: FloatArray) -> FloatArray | None:
 
     Above the diagonal L holds leftovers.
     """
-    factor, _, _ = _routines(matrix.dtype.char)
+    factor, _, _ = _routines()
     # LAPACK reads columns first: transposed, nothing is copied
     lower, failed = factor(matrix.T, lower=1, overwrite_a=1, clean=0)
     return None if failed else lower
@@ -41,13 +41,13 @@ def solve_lower_transposed(root: FloatArray, right: FloatArray) -> FloatArray:
 
 def _divided(root: FloatArray, right: FloatArray, *, back: bool) -> FloatArray:
     """Transposed and from the other side: numpy's rows are BLAS's columns, and it is quicker."""
-    _, _, divide = _routines(root.dtype.char)
+    _, _, divide = _routines()
     return np.asarray(divide(1.0, root, right.T, side=1, lower=1, trans_a=not back).T)
 
 
 def inverse_of(root: FloatArray) -> FloatArray:
     """(LLᵀ)⁻¹ whole."""
-    _, invert, _ = _routines(root.dtype.char)
+    _, invert, _ = _routines()
     lower = np.tril(invert(root, lower=1)[0])
     inverse = lower + lower.T
     diagonal_of(inverse)[:] *= 0.5
@@ -104,12 +104,12 @@ def diagonal_of(matrix: FloatArray) -> FloatArray:
 
 
 @cache
-def _routines(kind: str) -> tuple[Any, Any, Any]:
-    """To factor, to invert by a factor, and to divide by one."""
+def _routines() -> tuple[Any, Any, Any]:
+    """To factor, to invert by a factor, and to divide by one; in double precision."""
     from scipy.linalg import get_blas_funcs, get_lapack_funcs
 
-    factor, invert = get_lapack_funcs(("potrf", "potri"), dtype=kind)
-    return factor, invert, get_blas_funcs("trsm", dtype=kind)
+    factor, invert = get_lapack_funcs(("potrf", "potri"))
+    return factor, invert, get_blas_funcs("trsm")
 
 
 @dataclass(eq=False)

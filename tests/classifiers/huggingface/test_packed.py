@@ -111,7 +111,10 @@ def test_weights_on_a_processor_are_asked_otherwise() -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 def test_this_pytorch_has_attention_by_rows(dtype: torch.dtype) -> None:
-    assert attention_by_rows(dtype) is not None
+    """For numbers of 16 bits from 2.10 on; with an older one rows are padded."""
+    release = tuple(map(int, torch.__version__.split(".")[:2]))
+    has = dtype == torch.float32 or release >= (2, 10)
+    assert (attention_by_rows(dtype) is not None) == has
 
 
 def test_what_is_told_to_attention_in_32_bits(monkeypatch: pytest.MonkeyPatch) -> None:
