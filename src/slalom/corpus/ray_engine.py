@@ -20,9 +20,9 @@ from threading import Event, Thread
 from time import perf_counter
 from typing import Any
 
-from slalom.corpus.plan import Indexed, Shard
-from slalom.corpus.run import Identity, Index, Make, ShardWork
-from slalom.corpus.words import WordSums, merged, sums_in
+from slalom.corpus.plan import Indexed, Shard, index_file
+from slalom.corpus.run import Columns, Identity, Make, ShardWork
+from slalom.corpus.words import WordSums, added, sums_in
 from slalom.corpus.work import Advance
 from slalom.errors import FileError, InputError, Setting, SlalomError, needing
 from slalom.records import RowStart
@@ -52,13 +52,13 @@ class RayEngine:
             found: Identity = ray.get(ask.remote(Path.cwd(), make))
         return found
 
-    def each(self, index: Index, paths: Sequence[Path]) -> list[Indexed]:
+    def each(self, columns: Columns, paths: Sequence[Path]) -> list[Indexed]:
         if len(paths) < 2:
-            return [index(path) for path in paths]
+            return [index_file(path, *columns) for path in paths]
         ray = _connected(self.kept)
         read = ray.remote(_indexed).options(num_cpus=0.5)
         with _errors_unwrapped():
-            return list(ray.get([read.remote(Path.cwd(), index, path) for path in paths]))
+            return list(ray.get([read.remote(Path.cwd(), path, columns) for path in paths]))
 
     def run(self, work: ShardWork, shards: Sequence[Shard], advance: Advance) -> None:
         ray = _connected(self.kept)
@@ -143,9 +143,9 @@ def _change_to(here: Path) -> None:
         ) from problem
 
 
-def _indexed(here: Path, index: Index, path: Path) -> Indexed:
+def _indexed(here: Path, path: Path, columns: Columns) -> Indexed:
     _change_to(here)
-    return index(path)
+    return index_file(path, *columns)
 
 
 def _sums_in(here: Path, paths: Sequence[Path]) -> WordSums:
@@ -158,7 +158,7 @@ def _in_groups(terms: Sequence[Any]) -> list[Sequence[Any]]:
 
 
 def _added(*parts: WordSums) -> WordSums:
-    return merged(parts)
+    return added(parts)
 
 
 def _identity(here: Path, make: Make) -> Identity:
