@@ -101,6 +101,15 @@ def forward_accepts(model: nn.Module, name: str) -> bool:
     return name in _parameters(model)[0]
 
 
+def takes_types(model: nn.Module, tokenizer: Any) -> bool:
+    """Whether the tokenizer makes token types, and the model is shown them."""
+    return forward_accepts(model, "token_type_ids") and makes_types(tokenizer)
+
+
+def makes_types(tokenizer: Any) -> bool:
+    return "token_type_ids" in tokenizer.model_input_names
+
+
 def _parameters(model: nn.Module) -> tuple[frozenset[str], bool]:
     """What forward takes, and whether it names any of it: wrappers with **kwargs do not."""
     function = getattr(model.forward, "__func__", model.forward)
@@ -163,11 +172,9 @@ def _positions(model: nn.Module) -> int:
 def answers(model: nn.Module, tokenizer: Any, rows: TokenRows) -> FloatArray:
     """What the model says to each row: (n_rows, n_outputs)."""
     device = device_of(model)
-    pad = _pad_id(model, rows, spare=tokenizer.pad_token_id)
+    pad = pad_id(model, rows, spare=tokenizer.pad_token_id)
     budget = tokens_per_batch(model) if pad is not None else 1
-    typed = (
-        forward_accepts(model, "token_type_ids") and "token_type_ids" in tokenizer.model_input_names
-    )
+    typed = takes_types(model, tokenizer)
 
     def plain(chosen: LongArray) -> Tensor:
         return _scores(model, _inputs(model, there, chosen, pad=pad or 0, typed=typed))
@@ -400,7 +407,7 @@ def _may_pad(model: nn.Module) -> bool:
     )
 
 
-def _pad_id(model: nn.Module, rows: TokenRows, *, spare: int | None) -> int | None:
+def pad_id(model: nn.Module, rows: TokenRows, *, spare: int | None) -> int | None:
     """The model's own pad id. Decoders find the last token by comparing with it, so a model
     without one gets an id that no row holds; None where every id is taken."""
     config = _text_config(model)
