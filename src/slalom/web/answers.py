@@ -16,7 +16,7 @@ from slalom.language.sources import sources_of
 from slalom.schema import Within
 from slalom.views.answer_page import answer_record
 from slalom.web.jobs import Deadline, Emit
-from slalom.web.limits import Limits, Refusal
+from slalom.web.limits import Limits, Refusal, wrong
 from slalom.web.models import Model
 from slalom.web.store import Finished, StoredExplanation
 
@@ -107,7 +107,7 @@ def answer_without(
     model = None if stored.source is None else stored.source[0]
     scorer = None if model is None else model.classifier
     if said is None or model is None or not isinstance(scorer, AnswerScorer):
-        raise Refusal(400, "wrong", "this explains no answer of a language model")
+        raise wrong("this explains no answer of a language model")
     present = np.ones((2, len(explanation.units)), dtype=bool)
     present[1, removed] = False
     check()

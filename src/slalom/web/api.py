@@ -34,7 +34,7 @@ from slalom.web.answers import (
     answer_without,
 )
 from slalom.web.jobs import Cancelled, Deadline, Emit, ExplanationWork, Job, JobQueue, Work
-from slalom.web.limits import Limits, Refusal, busy
+from slalom.web.limits import Limits, Refusal, busy, wrong
 from slalom.web.models import ChunkedClassifier, Models
 from slalom.web.openapi import description
 from slalom.web.store import ExplanationStore, Finished, StoredExplanation
@@ -160,7 +160,7 @@ class Api:
         assert self.language is not None  # without it the endpoint does not exist
         wanted = requests.read(AttributeBody, await self._asked(request))
         if not wanted.sources:
-            raise Refusal(400, "wrong", "there are no sources: give one text, or several documents")
+            raise wrong("there are no sources: give one text, or several documents")
         work = AttributionWork(wanted, self.language, self.limits)
         return await self._explained(work, request)
 
@@ -177,7 +177,7 @@ class Api:
         model = self.models.named(asked.model)
         texts = (asked.text,) if asked.texts is None else asked.texts
         if not 1 <= len(texts) <= self.limits.texts or (asked.text and asked.texts):
-            raise Refusal(400, "wrong", f"give a text, or 1 to {self.limits.texts} texts")
+            raise wrong(f"give a text, or 1 to {self.limits.texts} texts")
         checked = [requests.text_of(text or "", self.limits) for text in texts]
 
         def answers(deadline: Deadline) -> Any:
@@ -197,11 +197,11 @@ class Api:
     async def what_if(self, request: "Request") -> "Response":
         asked = requests.read(requests.WhatIfBody, await self._asked(request))
         if not 1 <= len(asked.explanations) <= 4:
-            raise Refusal(400, "wrong", "explanations must be a list of 1 to 4 names")
+            raise wrong("explanations must be a list of 1 to 4 names")
         kept = [self.store[name] for name in asked.explanations]
         explanations = [one.explanation for one in kept]
         if any(e.spans != explanations[0].spans for e in explanations):
-            raise Refusal(400, "wrong", "these explanations are not about the same units")
+            raise wrong("these explanations are not about the same units")
         removed = requests.positions(asked.removed, "removed", len(explanations[0].units))
         return await self._soon(
             request,
@@ -225,7 +225,7 @@ class Api:
         asked = requests.read(requests.PairsBody, await self._asked(request))
         kept = self.store[asked.explanation]
         if kept.source is None:
-            raise Refusal(400, "wrong", "this server does not have the model of this file")
+            raise wrong("this server does not have the model of this file")
         model, explanation = kept.source[0], kept.explanation
 
         def found(deadline: Deadline, _: Emit) -> Any:

@@ -11,7 +11,7 @@ from slalom.errors import SlalomError
 from slalom.explanation import Explanation
 from slalom.metrics.subject import greedy_order
 from slalom.scales import probabilities
-from slalom.web.limits import Refusal
+from slalom.web.limits import wrong
 from slalom.web.models import ChunkedClassifier, Model, Models
 
 Source = tuple[Model, Document]
@@ -38,7 +38,7 @@ def answers(
     """The classifier's logits for k subsets, and the scores of the target."""
     model, document = source
     if not document.has_empty_query and not present.any(axis=1).all():
-        raise Refusal(400, "wrong", "this model cannot read an empty text: leave a word in")
+        raise wrong("this model cannot read an empty text: leave a word in")
     watched = ChunkedClassifier(model, lambda n_queries: check())
     logits = watched.logits([(document, queries_from_masks(present))])[0]
     target = Target(explanation.target_index, explanation.target)
@@ -83,9 +83,7 @@ def _predicted(explanation: Explanation, present: BoolArray) -> list[float]:
 def removal_order(explanation: Explanation, shown: int, check: Check) -> list[int]:
     """Units in the order in which their removal lowers the predicted score most, greedily."""
     if explanation.model is None:
-        raise Refusal(
-            400,
-            "wrong",
+        raise wrong(
             f"{explanation.method} predicts no subsets: choose slalom or another method that does",
         )
     n_units = len(explanation.units)
