@@ -1,7 +1,8 @@
 """`slalom explain`: one text by one method, in the terminal, as JSON or as a page."""
 
 import sys
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,15 +12,17 @@ import click
 from slalom.cli import typed
 from slalom.cli.corpus import explain_table
 from slalom.cli.model import MODEL, TypedModel, model_options, pass_model
-from slalom.cli.picture import picture_typed
-from slalom.errors import SlalomError, UnknownNameError, counted
+from slalom.errors import InputError, SlalomError, UnknownNameError, counted
+from slalom.files import write_whole
 
 if TYPE_CHECKING:
     from slalom.classifiers.base import Classifier
     from slalom.document import Document
     from slalom.explainers.base import Explainer, Request
+    from slalom.explanation import Explanation
     from slalom.views.terminal import TerminalView
 
+Draw = Callable[["Explanation", Sequence[str]], None]
 TABLES = (".jsonl", ".csv", ".parquet")
 OTHER_FORMATS = (".jsonl", ".csv", ".json", ".tsv", ".txt", ".html", ".gz", ".xlsx")
 MAX_WIDTH = 100  # columns; longer lines are hard to read
@@ -263,3 +266,39 @@ def _status(doing: str) -> Iterator[None]:
 
     with Console(stderr=True).status(f"{doing} …"):
         yield
+
+
+def picture_typed(name: str) -> Draw:
+    """A function that draws bars of the first score into a .png, .svg or .pdf file.
+
+    Before the work it is checked whether the picture can be drawn.
+    """
+    kind = Path(name).suffix.lstrip(".").lower()
+    if kind not in ("png", "svg", "pdf"):
+        raise InputError(f"cannot draw {name}: give a file that ends in .png, .svg or .pdf")
+    typed.check_writable(name)
+
+    def draw(explanation: "Explanation", scores: Sequence[str]) -> None:
+        from slalom.views.plots import picture, plot_units
+
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            figure = plot_units(explanation, scores[0] if scores else None)
+            drawn = picture(figure, kind)
+        write_whole(name, drawn)
+        _say(name, caught)
+
+    return draw
+
+
+def _say(name: str, caught: "Sequence[warnings.WarningMessage]") -> None:
+    """One sentence for all characters that no font has; other warnings as they are."""
+    lacking = {str(one.message) for one in caught if str(one.message).startswith("Glyph ")}
+    if lacking:
+        signs = counted(len(lacking), "character")
+        typed.complain(
+            f"matplotlib has no font for {signs} of the text: {name} shows boxes instead"
+        )
+    for one in caught:
+        if str(one.message) not in lacking:
+            warnings.showwarning(one.message, one.category, one.filename, one.lineno)

@@ -17,8 +17,7 @@ from slalom.schema import Within
 from slalom.views.answer_page import answer_record
 from slalom.web.jobs import Deadline, Emit
 from slalom.web.limits import Limits, Refusal, wrong
-from slalom.web.models import Model
-from slalom.web.store import Finished, StoredExplanation
+from slalom.web.models import Finished, Model, StoredExplanation
 
 
 @dataclass(frozen=True)

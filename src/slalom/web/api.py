@@ -35,9 +35,14 @@ from slalom.web.answers import (
 )
 from slalom.web.jobs import Cancelled, Deadline, Emit, ExplanationWork, Job, JobQueue, Work
 from slalom.web.limits import Limits, Refusal, busy, wrong
-from slalom.web.models import ChunkedClassifier, Models
+from slalom.web.models import (
+    ChunkedClassifier,
+    ExplanationStore,
+    Finished,
+    Models,
+    StoredExplanation,
+)
 from slalom.web.openapi import description
-from slalom.web.store import ExplanationStore, Finished, StoredExplanation
 
 if TYPE_CHECKING:
     from starlette.requests import Request

@@ -25,9 +25,8 @@ from slalom.explainers.surrogate import SurrogateExplainer
 from slalom.explanation import Explanation
 from slalom.views.record import record
 from slalom.web.limits import Limits, Refusal, busy
-from slalom.web.models import ChunkedClassifier, Model
+from slalom.web.models import ChunkedClassifier, Finished, Model, StoredExplanation
 from slalom.web.requests import ExplanationRequest
-from slalom.web.store import Finished, StoredExplanation
 
 LONG = 500  # tokens; the time for longer texts is estimated first
 MIN_PER_UNIT = 2  # queries, however long they take
