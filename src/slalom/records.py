@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from slalom.errors import FileError
+from slalom.files import unless_broken
 from slalom.tables import reading
 
 KINDS = (".jsonl", ".csv", ".parquet")
@@ -76,7 +77,7 @@ def problem_of(record: Record, text_column: str) -> str | None:
 
 def columns_of(path: Path) -> tuple[str, ...]:
     """The columns a table has; those of JSON lines are only known row by row: ()."""
-    try:
+    with unless_broken(f"cannot read {path}"):
         match kind_of(path):
             case ".csv":
                 with _opened(path) as file:
@@ -85,14 +86,12 @@ def columns_of(path: Path) -> tuple[str, ...]:
                 return _distinct(path, parquet_file(path).schema_arrow.names)
             case _:
                 return ()
-    except OSError as problem:
-        raise _unreadable(path, problem) from problem
 
 
 def read_records(path: Path, start: RowStart = RowStart()) -> Iterator[Record]:  # noqa: B008 (frozen)
     """Every row from a place on."""
     kind = kind_of(path)
-    try:
+    with unless_broken(f"cannot read {path}", EOFError, zlib.error):
         if kind == ".parquet":
             yield from _parquet_records(path, start)
             return
@@ -101,12 +100,6 @@ def read_records(path: Path, start: RowStart = RowStart()) -> Iterator[Record]: 
                 yield from _csv_records(path, file, start)
             else:
                 yield from _json_records(file, start)
-    except (OSError, EOFError, zlib.error) as problem:
-        raise _unreadable(path, problem) from problem
-
-
-def _unreadable(path: Path, problem: Exception) -> FileError:
-    return FileError(f"cannot read {path}: {getattr(problem, 'strerror', None) or problem}")
 
 
 def _opened(path: Path) -> IO[bytes]:
@@ -313,7 +306,5 @@ def _rows_of(batch: Any) -> list[dict[str, Any] | None]:
 
 def bytes_of(path: Path) -> io.BufferedReader:
     """The file as it lies on disk."""
-    try:
+    with unless_broken(f"cannot read {path}"):
         return path.open("rb")
-    except OSError as problem:
-        raise _unreadable(path, problem) from problem

@@ -25,7 +25,7 @@ from slalom.errors import (
     SlalomWarning,
     UnknownNameError,
 )
-from slalom.files import is_device, resolved, write_whole
+from slalom.files import is_device, resolved, unless_broken, write_whole
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -199,11 +199,8 @@ def _decoded(content: bytes, name: str = "the text") -> str:
 
 
 def _file_bytes(path: Path) -> bytes:
-    try:
-        with path.open("rb") as file:
-            return _bytes_of_text(file)
-    except OSError as problem:
-        raise FileError(f"cannot read {path}: {problem.strerror or problem}") from problem
+    with unless_broken(f"cannot read {path}"), path.open("rb") as file:
+        return _bytes_of_text(file)
 
 
 def _bytes_of_text(file: IO[bytes]) -> bytes:
@@ -257,10 +254,8 @@ def check_writable(name: str) -> None:
         return
     if path.is_dir():
         raise FileError(f"cannot write {path}: it is a folder, name a file in it")
-    try:
+    with unless_broken(f"cannot write {path}"):
         tempfile.TemporaryFile(dir=resolved(path).parent).close()
-    except OSError as problem:
-        raise FileError(f"cannot write {path}: {problem.strerror or problem}") from problem
 
 
 def write(name: str, content: str) -> None:

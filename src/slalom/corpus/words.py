@@ -55,7 +55,7 @@ def sums_of(explanation: Explanation, document: Document) -> WordSums:
     return arrow().table({**counted, **columns}, schema=_schema())
 
 
-def added(parts: Iterable[WordSums]) -> WordSums:
+def added(*parts: WordSums) -> WordSums:
     """The sums of documents, pieces or shards; words in the order in which they first come."""
     together = arrow().concat_tables([_schema().empty_table(), *parts])
     steps = [("token", "first"), *((name, "sum") for name in ("documents", *SUMS))]
@@ -66,7 +66,7 @@ def added(parts: Iterable[WordSums]) -> WordSums:
 
 def sums_in(paths: Iterable[Path]) -> WordSums:
     """The sums of shards, read from their files and added up."""
-    return added(map(_sums_in, paths))
+    return added(*map(_sums_in, paths))
 
 
 def _sums_in(path: Path) -> WordSums:

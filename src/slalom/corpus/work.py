@@ -101,16 +101,16 @@ class Worker:
             for record, (result, _) in zip(chunk, found, strict=True)
         ]
         together = self.recipe.target is not None  # scores of different targets do not add up
-        words = added(
+        words = [
             sums_of(result, document)
             for result, document in found
             if together and isinstance(result, Explanation) and document is not None
-        )
+        ]
         pa = arrow()
         table = pa.Table.from_pylist(rows, schema=self.layout.schema())
         piece = self.folder.pieces(shard.name) / f"{first}-{len(chunk)}.arrow"
         beside = piece.with_suffix(".words")
-        self.folder.write(beside, lambda file: _write_ipc(file, words))
+        self.folder.write(beside, lambda file: _write_ipc(file, added(*words)))
         self.folder.write(piece, lambda file: _write_ipc(file, table))
 
     def results(
@@ -148,7 +148,7 @@ class Worker:
     def _commit(self, shard: Shard) -> Receipt:
         """Write the words first and the rows last: if the rows exist, so does everything."""
         pieces = [path for path, _ in self.folder.finished_pieces(shard.name)]
-        words = added(_read_ipc(path.with_suffix(".words")) for path in pieces)
+        words = added(*(_read_ipc(path.with_suffix(".words")) for path in pieces))
         self.folder.write(self.folder.words(shard.name), lambda file: _write_parquet(file, [words]))
         receipt = _receipt(_read_ipc(path) for path in pieces)
         rows = (_read_ipc(path) for path in pieces)

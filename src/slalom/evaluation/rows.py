@@ -20,7 +20,7 @@ import numpy as np
 
 from slalom.document import FloatArray
 from slalom.errors import FileError, needing
-from slalom.files import write_whole
+from slalom.files import unless_broken, write_whole
 from slalom.metrics.table import METRICS
 
 N_RESAMPLES = 2000
@@ -147,12 +147,10 @@ class Store:
 
     def __init__(self, folder: Path, settings: dict[str, Any]) -> None:
         self.folder = folder
-        try:
+        with unless_broken(f"cannot write to {folder}"):
             folder.mkdir(parents=True, exist_ok=True)
             self._check_settings(settings)
             self._rows = {row.key: row for row in self._finished()}
-        except OSError as problem:
-            raise FileError(f"cannot write to {folder}: {problem.strerror or problem}") from problem
 
     @property
     def rows(self) -> list[Row]:
@@ -161,16 +159,14 @@ class Store:
 
     def add(self, row: Row) -> None:
         """Store a row, which is on disk when this returns."""
-        try:
-            with (self.folder / "rows.jsonl").open("a", encoding="utf-8") as lines:
-                lines.write(json.dumps(row.to_json(), allow_nan=False) + "\n")
-                lines.flush()
-                os.fsync(lines.fileno())
-        except OSError as problem:
-            raise FileError(
-                f"cannot write to {self.folder}: {problem.strerror or problem}; the "
-                f"{len(self._rows)} finished rows are kept: repeat the command to continue"
-            ) from problem
+        kept = f"; the {len(self._rows)} finished rows are kept: repeat the command to continue"
+        with (
+            unless_broken(f"cannot write to {self.folder}", more=kept),
+            (self.folder / "rows.jsonl").open("a", encoding="utf-8") as lines,
+        ):
+            lines.write(json.dumps(row.to_json(), allow_nan=False) + "\n")
+            lines.flush()
+            os.fsync(lines.fileno())
         self._rows[row.key] = row
 
     def write(self, name: str, content: str | bytes) -> Path:
