@@ -10,6 +10,7 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import PurePath
 from threading import Lock, RLock
 from typing import Any
@@ -36,7 +37,7 @@ from slalom.classifiers.huggingface.devices import (
     small_share,
     tokens_liked,
 )
-from slalom.classifiers.huggingface.encoder import end_to_end, modules_of, n_weights_of, quickest
+from slalom.classifiers.huggingface.encoder import modules_of, n_weights_of, quickest
 from slalom.document import FloatArray
 from slalom.errors import ClassifierError, InputError, SlalomWarning, UnknownNameError, counted
 
@@ -198,14 +199,16 @@ def answers(model: nn.Module, tokenizer: Any, rows: TokenRows) -> FloatArray:
             scores = plain(shown)  # what cannot be answered gets the model's own word on it
         return scores[: len(chosen)]
 
+    if not typed:
+        rows = replace(rows, types=np.zeros_like(rows.types))
     with borrowed(model, pad):
         there = on_device(rows, device)
-        waiting = in_row_order(rows.lengths, budget=budget)
-        found = end_to_end(model, there, plain, typed=typed)
-        if found is None:
-            waiting = _padded_batches(model, rows, budget=budget)
-            found = quickest(model, there, plain, typed=typed, multiple=_step_of(model, rows))
-        quick = found
+        quick, any_lengths = quickest(model, there, plain, multiple=_step_of(model, rows))
+        waiting = (
+            in_row_order(rows.lengths, budget=budget)
+            if any_lengths
+            else _padded_batches(model, rows, budget=budget)
+        )
         begun = in_turn(model, waiting, ask)
     return begun.answers()  # a GPU may be told of the next batch while it is at work on this one
 
