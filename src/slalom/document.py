@@ -85,6 +85,14 @@ def features_of(keys: Sequence[Hashable]) -> IntArray:
     return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int32)
 
 
+def masks_without(sets: Sequence[Sequence[int]], n_units: int) -> BoolArray:
+    """(k, n_units): every unit shown but those of each set."""
+    kept = np.ones((len(sets), n_units), dtype=bool)
+    for row, removed in enumerate(sets):
+        kept[row, list(removed)] = False
+    return kept
+
+
 def queries_from_masks(masks: BoolArray) -> Queries:
     """Keep the marked units in their order and close the gaps: (k, n_units) → (k, width)."""
     masks = np.asarray(masks, dtype=bool)

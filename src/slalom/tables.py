@@ -134,8 +134,6 @@ def document_row(result: Explanation | Failed) -> dict[str, Any]:
     if isinstance(result, Failed):
         return row | {"problem": result.problem}
     _check_one_target(result)
-    target = Target(result.target_index, result.target)
-    log_odds = target.scores(result.logits[None, :], independent=result.independent)[0]
     row |= {name: getattr(result, name) for name in AS_THEY_ARE}
     return row | {
         "spans": [
@@ -146,7 +144,7 @@ def document_row(result: Explanation | Failed) -> dict[str, Any]:
         "errors": _by_name(result.errors),
         "measured": _by_name(result.measured),
         "anchor": result.anchor and vars(result.anchor),
-        "log_odds": float(log_odds),
+        "log_odds": float(result.target_scores(result.logits[None])[0]),
         "quality": vars(result.quality),
     }
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 
 from slalom.answer import scores_of
+from slalom.document import masks_without
 from slalom.language.attribute import attributed
 from slalom.language.citations import lost_without, sentences_of
 from slalom.language.scoring import AnswerScorer, Writer
@@ -107,8 +108,7 @@ def answer_without(
     scorer = None if model is None else model.classifier
     if said is None or model is None or not isinstance(scorer, AnswerScorer):
         raise wrong("this explains no answer of a language model")
-    present = np.ones((2, len(explanation.units)), dtype=bool)
-    present[1, removed] = False
+    present = masks_without([[], removed], len(explanation.units))
     check()
     with model.lock:
         log_odds = scorer.log_odds(present)

@@ -5,8 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from slalom.classifiers.base import Target
-from slalom.document import BoolArray, Document, FloatArray, queries_from_masks
+from slalom.document import BoolArray, Document, FloatArray, masks_without, queries_from_masks
 from slalom.errors import SlalomError
 from slalom.explanation import Explanation
 from slalom.metrics.subject import greedy_order
@@ -41,8 +40,7 @@ def answers(
         raise wrong("this model cannot read an empty text: leave a word in")
     watched = ChunkedClassifier(model, lambda n_queries: check())
     logits = watched.logits([(document, queries_from_masks(present))])[0]
-    target = Target(explanation.target_index, explanation.target)
-    return logits, target.scores(logits, independent=explanation.independent)
+    return logits, explanation.target_scores(logits)
 
 
 def without(
@@ -53,8 +51,7 @@ def without(
 ) -> dict[str, Any]:
     """One subset: the classifier's answer, if it is here, and each explanation's prediction."""
     first = explanations[0]
-    present = np.ones((1, len(first.units)), dtype=bool)
-    present[0, list(removed)] = False
+    present = masks_without([removed], len(first.units))
     answer = chances = None
     if source is not None:
         logits, scores = answers(first, source, present, check)
