@@ -141,13 +141,11 @@ def _explained(
 ) -> "list[Explanation]":
     """Explanations by every method that can give one; errors of the others are printed."""
     from slalom.explainers.execution.driver import explained
-    from slalom.explainers.execution.progress import Meter
+    from slalom.explainers.execution.progress import Meter, Wait, bar
     from slalom.explainers.execution.steps import Order
 
     total = sum(request.planned(method, document) for method in methods)
     found: list[Explanation] = []
-    from slalom.explainers.execution.progress import Wait, bar
-
     with bar(total, Wait("explaining", "queries", after="fitting")) as show:
         meter = Meter(show or (lambda done, total: None), total)
         for method in methods:

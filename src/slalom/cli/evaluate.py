@@ -171,13 +171,17 @@ def _settings(work: Measurement, data: Path, plan: "Plan") -> dict[str, Any]:
 
 
 def _done(work: Measurement, plan: "Plan", store: "Store") -> None:
+    from slalom.explainers.execution.progress import Wait, bar
+
     done = {row.key for row in store.rows if row.problem is None}  # what failed is tried again
     keys = {(n, m.name, b) for n in work.numbers for m in plan.methods for b in plan.budgets}
+    n_done = len(keys & done)
     try:
-        with typed.progress_bar(len(keys), len(keys & done)) as advance:
-            for row in work.rows(done):
+        with bar(len(keys), Wait("measuring", "explanations", before=n_done)) as show:
+            for number, row in enumerate(work.rows(done), n_done + 1):
                 store.add(row)
-                advance()
+                if show is not None:
+                    show(number, len(keys))
     except KeyboardInterrupt:
         kept = "1 row is" if len(store.rows) == 1 else f"{len(store.rows)} rows are"
         typed.complain(f"{kept} kept: repeat the command to continue")

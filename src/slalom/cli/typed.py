@@ -10,7 +10,7 @@ import re
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -344,22 +344,6 @@ def one_class(typed: str | None, labels: Sequence[str]) -> str | int | None:
             f"--target all is for explain: give one label ({', '.join(labels)}) or its number"
         )
     return target(typed, labels)
-
-
-@contextmanager
-def progress_bar(total: int, done: int) -> Iterator[Callable[[], None]]:
-    """A bar, if a person is watching; call what it yields once for each explanation finished."""
-    from slalom.explainers.execution.progress import Wait, bar
-
-    with bar(total, Wait("measuring", "explanations", before=done)) as show:
-
-        def advance() -> None:
-            nonlocal done
-            done += 1
-            if show is not None:
-                show(done, total)
-
-        yield advance
 
 
 @contextmanager

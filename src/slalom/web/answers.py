@@ -1,7 +1,6 @@
 """Answers of a language model on the live page: their sources, and how likely they are without
 some of them."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Annotated, Any, Literal
@@ -15,10 +14,9 @@ from slalom.language.citations import lost_without, sentences_of
 from slalom.language.scoring import AnswerScorer, Writer
 from slalom.language.sources import sources_of
 from slalom.schema import Within
-from slalom.views.answer_page import answer_record
-from slalom.web.jobs import Deadline, Emit
+from slalom.web.jobs import Check, Emit
 from slalom.web.limits import Limits, Refusal, wrong
-from slalom.web.models import Finished, Model, StoredExplanation
+from slalom.web.models import Model, StoredExplanation
 
 
 @dataclass(frozen=True)
@@ -63,7 +61,7 @@ class AttributionWork:
     language: Language
     limits: Limits
 
-    def __call__(self, deadline: Deadline, emit: Emit) -> Finished:
+    def __call__(self, check: Check, emit: Emit) -> StoredExplanation:
         wanted = self.wanted
         documents: list[Any] = [(one.title, one.text) for one in wanted.sources]
         shown = (wanted.question, wanted.answer or "", *(part for one in documents for part in one))
@@ -79,11 +77,11 @@ class AttributionWork:
             raise Refusal(413, "too-long", sentence)
 
         def progress(done: int, total: int) -> None:
-            deadline.check()
+            check()
             emit("progress", {"done": done, "total": total})
 
         while not self.language.lock.acquire(timeout=1.0):
-            deadline.check()
+            check()
         try:
             progress(0, 1)
             scorer = AnswerScorer(
@@ -95,13 +93,10 @@ class AttributionWork:
         finally:
             self.language.lock.release()
         model = Model(scorer.name, scorer, self.language.lock)
-        stored = StoredExplanation(found, (model, scorer.split(scorer.text)))
-        return Finished(stored, answer_record)
+        return StoredExplanation(found, (model, scorer.split(scorer.text)))
 
 
-def answer_without(
-    stored: StoredExplanation, removed: list[int], check: Callable[[], None]
-) -> dict[str, Any]:
+def answer_without(stored: StoredExplanation, removed: list[int], check: Check) -> dict[str, Any]:
     """Nats that the answer and each of its sentences lose, measured, beside the prediction."""
     explanation, said = stored.explanation, stored.explanation.said
     model = None if stored.source is None else stored.source[0]

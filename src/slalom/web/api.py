@@ -24,6 +24,7 @@ from slalom.classifiers.base import is_independent
 from slalom.errors import FileError, SlalomError
 from slalom.explainers.table import METHODS
 from slalom.explanation import FILES
+from slalom.views.answer_page import answer_record
 from slalom.views.record import record as record_of
 from slalom.web import requests, what_if
 from slalom.web.answers import (
@@ -33,15 +34,9 @@ from slalom.web.answers import (
     Language,
     answer_without,
 )
-from slalom.web.jobs import Cancelled, Deadline, Emit, ExplanationWork, Job, JobQueue, Work
+from slalom.web.jobs import Cancelled, Check, Emit, ExplanationWork, Job, JobQueue, Work
 from slalom.web.limits import Limits, Refusal, busy, wrong
-from slalom.web.models import (
-    ChunkedClassifier,
-    ExplanationStore,
-    Finished,
-    Models,
-    StoredExplanation,
-)
+from slalom.web.models import ChunkedClassifier, ExplanationStore, Models, StoredExplanation
 from slalom.web.openapi import description
 
 if TYPE_CHECKING:
@@ -98,14 +93,14 @@ class Api:
 
     async def _explained(self, work: Work, request: "Request") -> "Response":
         """Progress as events, or the finished explanation."""
-        job = Job(work, Deadline(self.limits.seconds))
+        job = Job(work, self.limits.seconds)
         self.queue.check_room()
         if _is_streamed(request):
             from starlette.responses import StreamingResponse
 
             return StreamingResponse(self._events(job), media_type="text/event-stream")
-        made: Finished = await self._result(job, request, self.queue)
-        return await self._answer(made.stored.explanation.to_json)
+        made: StoredExplanation = await self._result(job, request, self.queue)
+        return await self._answer(made.explanation.to_json)
 
     async def _asked(self, request: "Request") -> dict[str, Any]:
         """The JSON of a request, parsed in a thread so that others need not wait."""
@@ -137,27 +132,27 @@ class Api:
                 job.cancel()
         return work.result()
 
-    async def _soon(self, request: "Request", work: Callable[[Deadline], Any]) -> "Response":
+    async def _soon(self, request: "Request", work: Callable[[Check], Any]) -> "Response":
         """The answer of a short job, which has a deadline and can be cancelled like any other."""
-        deadline = Deadline(self.limits.soon_seconds)
-        job = Job(lambda deadline, emit: _encoded(work(deadline)), deadline)
+        job = Job(lambda check, _: _encoded(work(check)), self.limits.soon_seconds)
         return _response(await self._result(job, request, self.short))
 
     async def _events(self, job: Job) -> AsyncIterator[str]:
         try:
             async for kind, content in self.queue.run(job):
-                if isinstance(content, Finished):
+                if isinstance(content, StoredExplanation):
                     content = await self._beside(partial(self._shown, content))
                 yield _event(kind, content)
         except Exception as problem:
             status, kind, sentence = _refusal_of(problem)
             yield _event("failed", {"status": status, "kind": kind, "error": sentence})
 
-    def _shown(self, made: Finished) -> dict[str, Any]:
-        explanation = made.stored.explanation
+    def _shown(self, made: StoredExplanation) -> dict[str, Any]:
+        explanation = made.explanation
+        draw = record_of if explanation.said is None else answer_record
         return {
-            "id": self.store.keep(made.stored),
-            "record": made.draw(explanation),
+            "id": self.store.keep(made),
+            "record": draw(explanation),
             "explanation": explanation.to_json(),
         }
 
@@ -173,9 +168,7 @@ class Api:
         asked = requests.read(AnswerWithoutBody, await self._asked(request))
         kept = self.store[asked.explanation]
         removed = requests.positions(asked.removed, "removed", len(kept.explanation.units))
-        return await self._soon(
-            request, lambda deadline: answer_without(kept, removed, deadline.check)
-        )
+        return await self._soon(request, lambda check: answer_without(kept, removed, check))
 
     async def predict(self, request: "Request") -> "Response":
         asked = requests.read(requests.PredictBody, await self._asked(request))
@@ -185,8 +178,8 @@ class Api:
             raise wrong(f"give a text, or 1 to {self.limits.texts} texts")
         checked = [requests.text_of(text or "", self.limits) for text in texts]
 
-        def answers(deadline: Deadline) -> Any:
-            watched = ChunkedClassifier(model, lambda n_queries: deadline.check())
+        def answers(check: Check) -> Any:
+            watched = ChunkedClassifier(model, lambda n_queries: check())
             documents = (watched.split(text, too_long="windows") for text in checked)
             logits = [watched.logits([(d, d.full())])[0][0] for d in documents]
             independent = is_independent(model.classifier)
@@ -210,7 +203,7 @@ class Api:
         removed = requests.positions(asked.removed, "removed", len(explanations[0].units))
         return await self._soon(
             request,
-            lambda deadline: what_if.without(explanations, removed, kept[0].source, deadline.check),
+            lambda check: what_if.without(explanations, removed, kept[0].source, check),
         )
 
     async def order(self, request: "Request") -> "Response":
@@ -221,9 +214,7 @@ class Api:
         (shown,) = requests.positions((asked.of_class,), "class", len(kept.explanation.labels))
         return await self._soon(
             request,
-            lambda deadline: what_if.removal_path(
-                kept.explanation, shown, kept.source, deadline.check
-            ),
+            lambda check: what_if.removal_path(kept.explanation, shown, kept.source, check),
         )
 
     async def pairs(self, request: "Request") -> "Response":
@@ -233,11 +224,11 @@ class Api:
             raise wrong("this server does not have the model of this file")
         model, explanation = kept.source[0], kept.explanation
 
-        def found(deadline: Deadline, _: Emit) -> Any:
-            watched = ChunkedClassifier(model, lambda n_queries: deadline.check())
+        def found(check: Check, _: Emit) -> Any:
+            watched = ChunkedClassifier(model, lambda n_queries: check())
             return explanation.interactions(asked.k, watched).to_json()
 
-        job = Job(found, Deadline(self.limits.seconds))
+        job = Job(found, self.limits.seconds)
         content = await self._result(job, request, self.queue)
         return await self._answer(lambda: content)
 
@@ -246,12 +237,12 @@ class Api:
             raise busy()
         async with self._opening:
             body = await _body(request, self.limits.file, self.limits.slow)
-            return await self._soon(request, lambda deadline: self._opened(body, deadline))
+            return await self._soon(request, lambda check: self._opened(body, check))
 
-    def _opened(self, body: bytes, deadline: Deadline) -> dict[str, Any]:
+    def _opened(self, body: bytes, check: Check) -> dict[str, Any]:
         """Open a file, within the same limits as for texts that are explained here."""
         explanation = FILES.parsed(requests.parsed(body, self.limits.file_entries), "this")
-        deadline.check()
+        check()
         requests.text_of(explanation.text, self.limits)
         n_units, n_classes = len(explanation.units), len(explanation.labels)
         if n_units > self.limits.units or n_units * n_classes > self.limits.cells:
@@ -262,7 +253,7 @@ class Api:
                 f"at most {self.limits.units} units are shown here",
             )
         shown = {"record": record_of(explanation), "explanation": explanation.to_json()}
-        deadline.check()
+        check()
         source = what_if.document_of(explanation, self.models)
         return {"id": self.store.keep(StoredExplanation(explanation, source)), **shown}
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from secrets import token_urlsafe
 from threading import Lock
-from typing import Any
 
 import numpy as np
 
@@ -82,14 +81,6 @@ class StoredExplanation:
 
     explanation: Explanation
     source: tuple[Model, Document] | None  # None: a file whose model is not here
-
-
-@dataclass(frozen=True)
-class Finished:
-    """An explanation made here, and the function that turns it into the page's record."""
-
-    stored: StoredExplanation
-    draw: Callable[[Explanation], Any]
 
 
 class ExplanationStore:

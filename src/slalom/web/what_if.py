@@ -1,6 +1,6 @@
 """What happens without some words: the classifier's new answer beside the predicted ones."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,11 +10,11 @@ from slalom.errors import SlalomError
 from slalom.explanation import Explanation
 from slalom.metrics.subject import greedy_order
 from slalom.scales import probabilities
+from slalom.web.jobs import Check
 from slalom.web.limits import wrong
 from slalom.web.models import ChunkedClassifier, Model, Models
 
 Source = tuple[Model, Document]
-Check = Callable[[], None]  # called now and then; raises if nobody waits any more
 N_STEPS = 60  # words in an order of removal
 N_CANDIDATES = 400  # units that each step chooses from
 
