@@ -93,7 +93,8 @@ def read_records(path: Path, start: RowStart = RowStart()) -> Iterator[Record]: 
     kind = kind_of(path)
     with unless_broken(f"cannot read {path}", EOFError, zlib.error):
         if kind == ".parquet":
-            yield from _parquet_records(path, start)
+            with reading(path):
+                yield from _parquet_rows(parquet_file(path), start)
             return
         with _opened(path) as file:
             if kind == ".csv":
@@ -271,11 +272,6 @@ def parquet_file(path: Path) -> Any:
         from pyarrow.parquet import ParquetFile
 
         return ParquetFile(path)
-
-
-def _parquet_records(path: Path, start: RowStart) -> Iterator[Record]:
-    with reading(path):
-        yield from _parquet_rows(parquet_file(path), start)
 
 
 def _parquet_rows(file: Any, start: RowStart) -> Iterator[Record]:

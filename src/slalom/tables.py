@@ -133,7 +133,11 @@ def document_row(result: Explanation | Failed) -> dict[str, Any]:
     row: dict[str, Any] = {"text": first, "second_text": second, "schema_version": SCHEMA_VERSION}
     if isinstance(result, Failed):
         return row | {"problem": result.problem}
-    _check_one_target(result)
+    if result.target_index is None:
+        raise InputError(
+            "rows of documents have one target: explain with a label or its number instead of "
+            f"'all' ({', '.join(result.labels)})"
+        )
     row |= {name: getattr(result, name) for name in AS_THEY_ARE}
     return row | {
         "spans": [
@@ -318,14 +322,6 @@ def _by_name(arrays: Mapping[str, Any]) -> dict[str, Any]:
             f"its scores are {', '.join(SCORES)}"
         )
     return {name: arrays.get(name) for name in SCORES}
-
-
-def _check_one_target(explanation: Explanation) -> None:
-    if explanation.target_index is None:
-        raise InputError(
-            "rows of documents have one target: explain with a label or its number instead of "
-            f"'all' ({', '.join(explanation.labels)})"
-        )
 
 
 def _sides(text: Text | None) -> tuple[str | None, str | None]:

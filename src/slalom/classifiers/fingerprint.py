@@ -108,7 +108,10 @@ class _LookedAt:
             yield ascii((code.co_names, code.co_freevars))
             yield ascii([_plain(one) for one in code.co_consts if not isinstance(one, CodeType)])
         yield from self._value((f.__defaults__, *sorted((f.__kwdefaults__ or {}).items())))
-        around = {**_globals_of(f, codes), **_enclosed(f)}
+        known = {
+            name: f.__globals__[name] for name in _names(codes, READS) if name in f.__globals__
+        }
+        around = known | _enclosed(f)
         changed = set(_names(codes, CHANGES))
         for name in sorted(around.keys() - changed):
             yield name
@@ -167,10 +170,6 @@ def _names(codes: list[CodeType], operations: set[str]) -> Iterator[str]:
         for step in dis.get_instructions(code):
             if step.opname in operations:
                 yield str(step.argval)
-
-
-def _globals_of(f: FunctionType, codes: list[CodeType]) -> dict[str, Any]:
-    return {name: f.__globals__[name] for name in _names(codes, READS) if name in f.__globals__}
 
 
 def _enclosed(f: FunctionType) -> dict[str, Any]:

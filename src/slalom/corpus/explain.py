@@ -26,6 +26,7 @@ from slalom.explainers.base import Explainer, TargetName
 from slalom.explainers.dry_run import Cost, dry_run
 from slalom.explainers.methods import checked_repeats, with_max_error
 from slalom.explainers.splitting import document_of
+from slalom.files import write_json
 from slalom.records import Record, parquet_file
 from slalom.tables import arrow, reading
 
@@ -167,7 +168,7 @@ def finish(
     folder.open()
     with folder.alone():
         run.begin(folder, prepared.settings, prepared.rows_per_file)
-        run.keep_plan(folder, prepared.plan)
+        write_json(folder.hidden / run.PLAN, prepared.plan)
         done = prepared.n_done
 
         def advance(n_rows: int) -> None:
@@ -278,7 +279,7 @@ def prepare_file(
         raise FileError(f"cannot write {out}: it is a folder, name a file in it")
     if not out.parent.is_dir():
         raise FileError(f"cannot write {out}: there is no folder {out.parent}")
-    inner = replace(dataset, output=_folder(out))
+    inner = replace(dataset, output=out.parent / f".{out.name}.run")
     prepared = prepare(make, inner, recipe, target=target, engine=engine, each_its_own=True)
     if out.exists() and _settings(out) != prepared.settings:
         raise FileError(f"{out} exists, and holds other results: name another file, or delete it")
@@ -297,10 +298,6 @@ def finish_file(
     _join(folder, out, prepared.settings)
     shutil.rmtree(folder.path)
     return replace(summary, folder=out)
-
-
-def _folder(out: Path) -> Path:
-    return out.parent / f".{out.name}.run"
 
 
 def _settings(out: Path) -> Any:

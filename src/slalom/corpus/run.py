@@ -27,7 +27,6 @@ from slalom.explainers.adaptive import WithMaxError
 from slalom.explainers.base import Explainer, TargetName
 from slalom.explainers.table import METHODS
 from slalom.explanation import Quality
-from slalom.files import write_json
 from slalom.records import bytes_of
 from slalom.schema import plain, read_as
 from slalom.tables import SCHEMA_VERSION
@@ -171,10 +170,6 @@ def _stamp(path: Path, columns: Columns) -> list[Any]:
     with bytes_of(path) as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     return [*columns, digest]
-
-
-def keep_plan(folder: RunFolder, plan: dict[str, Any]) -> None:
-    write_json(folder.hidden / PLAN, plan)
 
 
 def _known_plan(folder: RunFolder) -> dict[str, Any]:

@@ -64,7 +64,8 @@ def plot_units(
     axes.invert_yaxis()
     axes.axvline(0, color="#666666", linewidth=0.8)
     meaning = reading.MEANINGS.get(by, by)
-    axes.set_xlabel(_wrapped(meaning if scale == LOG_ODDS else f"{meaning}, as probability"))
+    meaning = meaning if scale == LOG_ODDS else f"{meaning}, as probability"
+    axes.set_xlabel("\n".join(wrap(meaning, 44)))  # matplotlib cuts off what is longer
     return figure
 
 
@@ -310,11 +311,6 @@ def _named(label: str, more: str = "") -> str:
 def _literal(text: str) -> str:
     """Escape dollar signs, which would start a formula."""
     return text.replace("$", r"\$")
-
-
-def _wrapped(meaning: str) -> str:
-    """Wrapped for the narrowest figure, because matplotlib cuts off longer lines."""
-    return "\n".join(wrap(meaning, 44))
 
 
 def _figure(title: str, *, size: tuple[float, float] = (5.0, 3.2)) -> tuple["Figure", Any]:

@@ -40,9 +40,6 @@ class QueryPlan:
     expected: int
     seconds: float | None = None  # None: the text is short
 
-    def as_event(self) -> dict[str, int]:
-        return {"done": 0, "total": self.expected, "seconds": round(self.seconds or 0)}
-
 
 def plan_of(wanted: ExplanationRequest, document: Document, limits: Limits) -> QueryPlan:
     asked = wanted.asked.n_queries
@@ -150,7 +147,7 @@ class ExplanationWork:
         plan = plan_of(wanted, document, self.limits)
         document, expected = plan.document, plan.expected
         if plan.seconds is not None:
-            emit("progress", plan.as_event())
+            emit("progress", {"done": 0, "total": expected, "seconds": round(plan.seconds)})
 
         def explained(n_queries: int | None) -> StoredExplanation:
             n_done = 0

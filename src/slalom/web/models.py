@@ -41,10 +41,6 @@ class Models:
         known = ", ".join(model.name for model in self.every) or "none"
         raise Refusal(404, "unknown-model", f"unknown model {name!r}: this server has {known}")
 
-    def with_classifier(self, name: str) -> Model | None:
-        """The model whose classifier has this name."""
-        return next((model for model in self.every if model.classifier.name == name), None)
-
 
 class ChunkedClassifier(Delegating):
     """A classifier that is queried in small chunks; `answered` is called with their size.

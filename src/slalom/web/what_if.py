@@ -21,8 +21,8 @@ N_CANDIDATES = 400  # units that each step chooses from
 
 def document_of(explanation: Explanation, models: Models) -> Source | None:
     """The model of an opened explanation, if it is here and cuts the text in the same way."""
-    model = models.with_classifier(explanation.classifier)
-    if model is None:
+    named = (one for one in models.every if one.classifier.name == explanation.classifier)
+    if (model := next(named, None)) is None:
         return None
     try:
         document = model.classifier.split(explanation.text, explanation.spans, too_long="windows")

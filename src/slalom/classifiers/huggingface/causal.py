@@ -62,17 +62,13 @@ class CausalClassifier(TokenClassifier):
         return fingerprint(self.model, str(self.precision), self.prompt, str(self.answers))
 
     def _encoded(self, text: Text) -> Encoded:
+        """The text in its prompt; tokens of the prompt, the border included, are of no side."""
         checked = text if text == "" else checked_text(text)
         if not isinstance(checked, str):
             raise InputError("the prompt has a place for one text, not for a pair: join the two")
-        return self._prompted(checked)
-
-    def _prompted(self, text: str) -> Encoded:
-        """The text in its prompt; tokens of the prompt, the border included, are of no side."""
         before, _, after = self.prompt.partition(PLACE)
-        encoded = encode(self.tokenizer, before + text + after).open_ended()
-        start, end = len(before), len(before) + len(text)
-        whole = before + text + after
+        whole, start, end = before + checked + after, len(before), len(before) + len(checked)
+        encoded = encode(self.tokenizer, whole).open_ended()
         sides = [
             0 if side == 0 and _inside(stripped(whole, *offset), offset, start, end) else None
             for side, offset in zip(encoded.sides, encoded.offsets, strict=True)

@@ -169,7 +169,8 @@ def _at_the_end(
     def ask(chosen: LongArray) -> Tensor:
         return read(_last_scores(model, there, chosen, prefix, n_last))
 
-    most = max(1, NUMBERS // (n_last * _n_tokens_known(model))) * int(rest.lengths.max())
+    n_vocabulary = int(getattr(getattr(model, "config", None), "vocab_size", 0) or 2**17)
+    most = max(1, NUMBERS // (n_last * n_vocabulary)) * int(rest.lengths.max())
     budget = min(most, tokens_per_batch(model))
     weights = rest.lengths + -(-prefix.length // REMEMBERED)
     begun = in_turn(model, batches(weights, budget=budget, padding=True), ask)
@@ -242,10 +243,6 @@ def _last_scores(
     scores = _vocabulary_scores(model, forward(model, inputs))
     at = torch.from_numpy(which.reshape(wanted.shape) if kept else wanted).to(ids.device)
     return scores[torch.arange(len(chosen), device=ids.device)[:, None], at]
-
-
-def _n_tokens_known(model: Any) -> int:
-    return int(getattr(getattr(model, "config", None), "vocab_size", 0) or 2**17)
 
 
 def _log_odds(scores: Tensor, answer: Ids) -> Tensor:

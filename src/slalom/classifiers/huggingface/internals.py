@@ -288,7 +288,7 @@ def relevance_rules(model: nn.Module) -> Iterator[None]:
         for module in model.modules():
             # an activation written as a formula: its outcome, not its parts, follows the rule
             if type(module).__module__ == "transformers.activations":
-                handle = module.register_forward_hook(_as_ratio)
+                handle = module.register_forward_hook(lambda _, given, out: _ratio(given[0], out))
                 stack.callback(handle.remove)
         stack.enter_context(_Rules())
         yield
@@ -329,10 +329,6 @@ def _layer_norm(
     normed = centred * scale
     normed = normed if weight is None else normed * weight
     return normed if bias is None else normed + bias
-
-
-def _as_ratio(module: nn.Module, given: tuple[Any, ...], outcome: Tensor) -> Tensor:
-    return _ratio(given[0], outcome)
 
 
 def _ratio(x: Tensor, outcome: Tensor) -> Tensor:
