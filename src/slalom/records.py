@@ -6,7 +6,7 @@ says why. Memory holds one row, or one small batch of a Parquet file, at a time.
 
 import csv
 import gzip
-import io
+import hashlib
 import json
 import zlib
 from collections import deque
@@ -300,7 +300,7 @@ def _rows_of(batch: Any) -> list[dict[str, Any] | None]:
         return [row for at in range(batch.num_rows) for row in _rows_of(batch.slice(at, 1))]
 
 
-def bytes_of(path: Path) -> io.BufferedReader:
-    """The file as it lies on disk."""
-    with unless_broken(f"cannot read {path}"):
-        return path.open("rb")
+def digest_of(path: Path) -> str:
+    """Of the file as it lies on disk."""
+    with unless_broken(f"cannot read {path}"), path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

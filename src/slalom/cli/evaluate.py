@@ -1,6 +1,5 @@
 """`slalom evaluate`: tables of the quality and cost of methods on many texts or answers."""
 
-import hashlib
 import os
 import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -157,11 +156,11 @@ def _of_answers(writer: "Writer", path: Path, plan: "Plan", documents: int | Non
 
 def _settings(work: Measurement, data: Path, plan: "Plan") -> dict[str, Any]:
     """What all rows of a table must share; methods and documents can be added later."""
-    with data.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    from slalom.records import digest_of
+
     return {
         "model": [work.model.name, getattr(work.model, "fingerprint", None)],
-        "data": digest,
+        "data": digest_of(data),
         "metrics": [metric.name for metric in plan.metrics],
         "target": plan.target,
         "units": plan.units,

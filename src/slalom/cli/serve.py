@@ -79,18 +79,18 @@ def serve(
         click.echo(f"Port {port} is busy, using {address.port}.")
     with taken:
         click.echo("Loading the model …")
+        held, language = Models(()), None
         if model.language_model is None:
-            application = app(_loaded(models, model), address=address)
+            held = _loaded(models, model)
         else:
             language = Language(model.writer())
-            application = app(Models(()), address=address, language=language)
 
         def started() -> None:
             click.echo(f"SLALOM is at {address.url}  (Ctrl-C stops it)")
             if not no_browser:
                 webbrowser.open(address.url)
 
-        run(application, taken, started=started)
+        run(app(held, address=address, language=language, started=started), taken)
     click.echo("Stopped.")
 
 

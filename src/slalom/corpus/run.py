@@ -4,7 +4,6 @@ Knows the order of the steps; an engine knows where they happen. Another run in 
 refused, with the differences. The shards' sums per word, added up, become a `slalom.Vocabulary`.
 """
 
-import hashlib
 import json
 import re
 from collections.abc import Callable, Sequence
@@ -27,7 +26,7 @@ from slalom.explainers.adaptive import WithMaxError
 from slalom.explainers.base import Explainer, TargetName
 from slalom.explainers.table import METHODS
 from slalom.explanation import Quality
-from slalom.records import bytes_of
+from slalom.records import digest_of
 from slalom.schema import plain, read_as
 from slalom.tables import SCHEMA_VERSION
 
@@ -167,9 +166,7 @@ def index_input(
 
 def _stamp(path: Path, columns: Columns) -> list[Any]:
     """Includes a digest, because size and time can stay the same when the content changes."""
-    with bytes_of(path) as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return [*columns, digest]
+    return [*columns, digest_of(path)]
 
 
 def _known_plan(folder: RunFolder) -> dict[str, Any]:

@@ -5,9 +5,9 @@ loses no more than that, and its successor repeats no query.
 """
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from itertools import islice
+from itertools import chain, islice
 from time import perf_counter
 from typing import IO, Any
 
@@ -202,16 +202,12 @@ def _read_ipc(path: Any) -> Any:
         return arrow().ipc.open_file(path.read_bytes()).read_all()
 
 
-def _write_parquet(file: IO[bytes], tables: Any, receipt: Receipt | None = None) -> None:
+def _write_parquet(file: IO[bytes], tables: Iterable[Any], receipt: Receipt | None = None) -> None:
     from pyarrow.parquet import ParquetWriter
 
-    writer = None
-    for table in tables:
-        if writer is None:
-            schema = table.schema
-            if receipt is not None:
-                schema = schema.with_metadata({KEPT: json.dumps(asdict(receipt))})
-            writer = ParquetWriter(file, schema, compression="zstd")
-        writer.write_table(table.replace_schema_metadata(schema.metadata))
-    if writer is not None:
-        writer.close()
+    remaining = iter(tables)  # one in memory at a time
+    first = next(remaining)
+    kept = {} if receipt is None else {KEPT: json.dumps(asdict(receipt))}
+    with ParquetWriter(file, first.schema.with_metadata(kept), compression="zstd") as writer:
+        for table in chain([first], remaining):
+            writer.write_table(table.replace_schema_metadata(kept))
