@@ -221,15 +221,6 @@ NO_MASK = 0
 Attend = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor, int, int], Tensor]
 
 
-@dataclass(frozen=True, eq=False)
-class Tokens:
-    """Rows of vectors end to end."""
-
-    hidden: Tensor  # (n_tokens, size)
-    bounds: Tensor  # (n_rows + 1,) where rows begin, and where the last ends
-    longest: int
-
-
 def attention_by_rows(dtype: torch.dtype) -> Attend | None:
     """For numbers of this kind; None where PyTorch has none, or is too old to have it."""
     if dtype == torch.float32:
@@ -252,24 +243,22 @@ def _attention_in_32_bits(
 
 def packed_scores(encoder: Encoder, rows: Packed, attend: Attend) -> Tensor:
     """(n_rows, n_outputs); the last layer is computed for first tokens alone."""
+
+    def after(layer: Layer, hidden: Tensor, asking: Tensor, bounds: Tensor, longest: int) -> Tensor:
+        """What a layer makes of tokens that ask, each of the row that it belongs to."""
+        query = layer.heads(layer.query(asking))
+        key, value = (layer.heads(part(hidden)) for part in (layer.key, layer.value))
+        found = attend(query, key, value, bounds, rows.bounds, longest, rows.longest)
+        return layer.feed(layer.add(found.flatten(1), asking))
+
     hidden = encoder.embed(rows.ids[None], rows.places[None], rows.types[None])[0]
     for layer in encoder.layers[:-1]:
-        tokens = Tokens(hidden, rows.bounds, rows.longest)
-        hidden = _after(layer, tokens, tokens, attend)
+        hidden = after(layer, hidden, hidden, rows.bounds, rows.longest)
     n_rows = len(rows.bounds) - 1
     begins = functional.pad(rows.bounds[:-1], (0, rounded_up(n_rows) - n_rows))
     alone = torch.arange(n_rows + 1, dtype=torch.int32, device=hidden.device)
-    first = Tokens(hidden[begins], alone, 1)
-    every = Tokens(hidden, rows.bounds, rows.longest)
-    return encoder.head(_after(encoder.layers[-1], first, every, attend)[:, None])[:n_rows]
-
-
-def _after(layer: Layer, asking: Tokens, read: Tokens, attend: Attend) -> Tensor:
-    """What a layer makes of tokens that ask, each of the row that it belongs to."""
-    query = layer.heads(layer.query(asking.hidden))
-    key, value = (layer.heads(part(read.hidden)) for part in (layer.key, layer.value))
-    found = attend(query, key, value, asking.bounds, read.bounds, asking.longest, read.longest)
-    return layer.feed(layer.add(found.flatten(1), asking.hidden))
+    first = after(encoder.layers[-1], hidden, hidden[begins], alone, 1)
+    return encoder.head(first[:, None])[:n_rows]
 
 
 ENOUGH = 3  # rows that are compared once for all
