@@ -12,16 +12,17 @@ import json
 import os
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from slalom.document import FloatArray
-from slalom.errors import FileError, needing
+from slalom.errors import DamageError, FileError, needing
 from slalom.files import unless_broken, write_whole
 from slalom.metrics.table import METRICS
+from slalom.schema import plain, read_as
 
 N_RESAMPLES = 2000
 COVERAGE = 0.95
@@ -51,14 +52,6 @@ class Row:
     @property
     def key(self) -> Key:
         return self.document, self.method, self.budget
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, record: dict[str, Any]) -> "Row":
-        curves = {name: tuple(curve) for name, curve in record["curves"].items()}
-        return cls(**{**record, "curves": curves})
 
 
 @dataclass(frozen=True)
@@ -164,7 +157,7 @@ class Store:
             unless_broken(f"cannot write to {self.folder}", more=kept),
             (self.folder / "rows.jsonl").open("a", encoding="utf-8") as lines,
         ):
-            lines.write(json.dumps(row.to_json(), allow_nan=False) + "\n")
+            lines.write(json.dumps(plain(row), allow_nan=False) + "\n")
             lines.flush()
             os.fsync(lines.fileno())
         self._rows[row.key] = row
@@ -205,8 +198,8 @@ class Store:
                 file.truncate(path.stat().st_size - len(cut_off))
         rows = []
         for line in lines:
-            with suppress(ValueError, KeyError, TypeError):
-                rows.append(Row.from_json(json.loads(line)))
+            with suppress(ValueError, DamageError):
+                rows.append(read_as(Row, json.loads(line)))
         return rows
 
 
