@@ -53,47 +53,35 @@ class Language:
     lock: Lock = field(default_factory=Lock, compare=False)
 
 
-@dataclass(frozen=True)
-class AttributionWork:
-    """One answer to explain; stops between two queries if nobody waits for it any more."""
+def attributed_answer(
+    wanted: AttributeBody, language: Language, limits: Limits, check: Check, emit: Emit
+) -> StoredExplanation:
+    """One answer explained; stops between two queries if nobody waits for it any more."""
+    documents: list[Any] = [(one.title, one.text) for one in wanted.sources]
+    shown = (wanted.question, wanted.answer or "", *(part for one in documents for part in one))
+    if (length := sum(map(len, shown))) > (most := limits.sources):
+        sentence = f"sources, question and answer have {length} characters: at most {most} are read"
+        raise Refusal(413, "too-long", sentence)
+    given = wanted.sources[0].text if len(documents) == 1 else documents
+    sources = sources_of(given, wanted.by)
+    if len(sources.spans) > (most := limits.answer_units):
+        sentence = f"there are {len(sources.spans)} sources: at most {most} are allowed here"
+        raise Refusal(413, "too-long", sentence)
 
-    wanted: AttributeBody
-    language: Language
-    limits: Limits
+    def progress(done: int, total: int) -> None:
+        check()
+        emit("progress", {"done": done, "total": total})
 
-    def __call__(self, check: Check, emit: Emit) -> StoredExplanation:
-        wanted = self.wanted
-        documents: list[Any] = [(one.title, one.text) for one in wanted.sources]
-        shown = (wanted.question, wanted.answer or "", *(part for one in documents for part in one))
-        if (length := sum(map(len, shown))) > (most := self.limits.sources):
-            sentence = (
-                f"sources, question and answer have {length} characters: at most {most} are read"
-            )
-            raise Refusal(413, "too-long", sentence)
-        given = wanted.sources[0].text if len(documents) == 1 else documents
-        sources = sources_of(given, wanted.by)
-        if len(sources.spans) > (most := self.limits.answer_units):
-            sentence = f"there are {len(sources.spans)} sources: at most {most} are allowed here"
-            raise Refusal(413, "too-long", sentence)
-
-        def progress(done: int, total: int) -> None:
-            check()
-            emit("progress", {"done": done, "total": total})
-
-        while not self.language.lock.acquire(timeout=1.0):
-            check()
-        try:
-            progress(0, 1)
-            scorer = AnswerScorer(
-                self.language.writer, sources, wanted.question, wanted.answer or None
-            )
-            found = attributed(
-                scorer, n_queries=wanted.n_queries, seed=wanted.seed, progress=progress
-            )
-        finally:
-            self.language.lock.release()
-        model = Model(scorer.name, scorer, self.language.lock)
-        return StoredExplanation(found, (model, scorer.split(scorer.text)))
+    while not language.lock.acquire(timeout=1.0):
+        check()
+    try:
+        progress(0, 1)
+        scorer = AnswerScorer(language.writer, sources, wanted.question, wanted.answer or None)
+        found = attributed(scorer, n_queries=wanted.n_queries, seed=wanted.seed, progress=progress)
+    finally:
+        language.lock.release()
+    model = Model(scorer.name, scorer, language.lock)
+    return StoredExplanation(found, (model, scorer.split(scorer.text)))
 
 
 def answer_without(stored: StoredExplanation, removed: list[int], check: Check) -> dict[str, Any]:

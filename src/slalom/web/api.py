@@ -30,9 +30,9 @@ from slalom.web import requests, what_if
 from slalom.web.answers import (
     AnswerWithoutBody,
     AttributeBody,
-    AttributionWork,
     Language,
     answer_without,
+    attributed_answer,
 )
 from slalom.web.jobs import Cancelled, Check, Emit, ExplanationWork, Job, JobQueue, Work
 from slalom.web.limits import Limits, Refusal, busy, wrong
@@ -161,7 +161,7 @@ class Api:
         wanted = requests.read(AttributeBody, await self._asked(request))
         if not wanted.sources:
             raise wrong("there are no sources: give one text, or several documents")
-        work = AttributionWork(wanted, self.language, self.limits)
+        work = partial(attributed_answer, wanted, self.language, self.limits)
         return await self._explained(work, request)
 
     async def said(self, request: "Request") -> "Response":
