@@ -17,7 +17,7 @@ from unittest.mock import patch
 import numpy as np
 import torch
 
-from benchmarks.inside import FloatArray, SubsetSizes, next_token
+from benchmarks.inside import FloatArray, SubsetSizes, continuations
 from slalom import CausalClassifier
 
 TEXT = (
@@ -53,7 +53,7 @@ def main() -> None:
 
         classifier.logits([(document, queries[:4])])  # warm up
         with_memory, one = _timed(ask)
-        with patch.object(next_token, "common_start", lambda rows: 0):
+        with patch.object(continuations, "common_start", lambda rows, n_last: 0):
             without, other = _timed(ask)
         print(
             f"{classifier.name}, prompt of {name}: {document.overhead} tokens around "

@@ -14,7 +14,7 @@ INNER = {  # module of the package → its names; those that are modules too
     "classifiers.base": "Classifier Delegating Target",
     "classifiers.cached": "CachedClassifier",
     "classifiers.disk_cache": "DiskCache",
-    "classifiers.huggingface": "calls devices encoder next_token",
+    "classifiers.huggingface": "calls continuations devices encoder",
     "classifiers.huggingface.batching": "TokenRows batches joined",
     "classifiers.huggingface.devices": "DeviceRows PendingScores on_device",
     "classifiers.huggingface.writer": "LocalWriter",

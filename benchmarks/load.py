@@ -51,8 +51,8 @@ def child() -> None:
 
     classifier = slalom.FunctionClassifier(bag_of_words, ["bad", "good"], gives="logits")
     taken, address = listening(Address("127.0.0.1", 0, "token-of-the-load-run"))
-    application = app(Models((Model("words", classifier),)), address=address)
-    run(application, taken, started=lambda: print(address.url, flush=True))
+    held = Models((Model("words", classifier),))
+    run(app(held, address=address, started=lambda: print(address.url, flush=True)), taken)
 
 
 @dataclass

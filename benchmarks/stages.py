@@ -103,13 +103,12 @@ def listening(found: list[TokenRows]) -> Iterator[None]:
 @contextmanager
 def without_shortcuts() -> Iterator[None]:
     """Models are asked by their own forward pass, as any other package asks them."""
-    quickest, end_to_end = calls.quickest, calls.end_to_end
-    calls.quickest = lambda model, there, plain, *, typed, multiple: plain
-    calls.end_to_end = lambda model, there, plain, *, typed: None
+    quickest = calls.quickest
+    calls.quickest = lambda model, there, plain, *, multiple: (plain, False)
     try:
         yield
     finally:
-        calls.quickest, calls.end_to_end = quickest, end_to_end
+        calls.quickest = quickest
 
 
 @dataclass(frozen=True)

@@ -80,7 +80,6 @@ MANY_PARAMETERS = {  # the public edge: what people type
     ("classifiers/chat/classifier.py", "__init__"),
     ("classifiers/chat/completions.py", "__init__"),
     ("cli/attribute.py", "attribute"),
-    ("cli/serve.py", "serve"),
     ("cli/explain.py", "explain"),
     ("cli/compare.py", "compare"),
     ("cli/corpus.py", "explain_corpus"),

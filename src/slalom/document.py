@@ -85,6 +85,14 @@ def features_of(keys: Sequence[Hashable]) -> IntArray:
     return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int32)
 
 
+def masks_without(sets: Sequence[Sequence[int]], n_units: int) -> BoolArray:
+    """(k, n_units): every unit shown but those of each set."""
+    kept = np.ones((len(sets), n_units), dtype=bool)
+    for row, removed in enumerate(sets):
+        kept[row, list(removed)] = False
+    return kept
+
+
 def queries_from_masks(masks: BoolArray) -> Queries:
     """Keep the marked units in their order and close the gaps: (k, n_units) → (k, width)."""
     masks = np.asarray(masks, dtype=bool)
@@ -125,13 +133,6 @@ def distinct(seen: Sequence[Hashable]) -> tuple[NDArray[np.intp], NDArray[np.int
     return first, inverse
 
 
-def check_units(units: NDArray[Any], n_units: int) -> None:
-    """An error where a query shows a unit that the document does not have."""
-    unknown = (units < 0) | (units >= n_units)
-    if unknown.any():
-        raise InputError(f"a query shows unit {units[unknown][0]} of a document with {n_units}")
-
-
 def with_fixed_parts(slots: IntArray, n_fixed: int, queries: Queries) -> NDArray[np.int64]:
     """Queries with the fixed parts put between the slots: (n_queries, width + n_fixed).
 
@@ -142,7 +143,10 @@ def with_fixed_parts(slots: IntArray, n_fixed: int, queries: Queries) -> NDArray
     is token ids or characters is not known here.
     """
     n_units = len(slots)
-    check_units(queries[queries != END], n_units)
+    units = queries[queries != END]
+    unknown = (units < 0) | (units >= n_units)
+    if unknown.any():
+        raise InputError(f"a query shows unit {units[unknown][0]} of a document with {n_units}")
     absent = n_units + n_fixed
     shown = queries.astype(np.int64)
     shown[queries == END] = absent

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 
 from slalom.answer import Answer
+from slalom.classifiers.base import Target
 from slalom.document import BoolArray, FloatArray, IntArray, Span, Text
 from slalom.errors import DamageError, InputError, NoModelError, UnknownNameError
 from slalom.files import Format, write_json, write_whole
@@ -112,6 +113,11 @@ class Explanation:
     def check(self) -> None:
         """What a file may say beyond types and sizes; ValueError where nothing could be shown."""
         check_explanation(self)
+
+    def target_scores(self, logits: FloatArray) -> FloatArray:
+        """(k, n_classes) logits on the scale of the scores: (k,), or (k, n_classes) of all."""
+        target = Target(self.target_index, self.target)
+        return target.scores(logits, independent=self.independent)
 
     def is_measured(self, name: str) -> BoolArray:
         """(n_units,) where a score is the classifier's own answer; a name not there: nowhere."""

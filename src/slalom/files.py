@@ -5,7 +5,8 @@ Knows versioned JSON records, not what is in them.
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Generic, TypeVar
@@ -31,13 +32,11 @@ class Format(Generic[Kept]):
 
     def read(self, path: str | os.PathLike[str]) -> Kept:
         try:
-            with Path(path).open("rb") as file:
+            with unless_broken(f"cannot read {path}"), Path(path).open("rb") as file:
                 content = file.read(MAX_FILE + 1)
             if len(content) > MAX_FILE:
                 raise FileError(f"{path} is not {self.kind} file: it is larger than 1 GB")
             record = json.loads(content)  # also as Windows may write it: UTF-16, byte order marks
-        except OSError as problem:
-            raise FileError(f"cannot read {path}: {problem.strerror or problem}") from problem
         except TypeError as problem:
             raise FileError(f"cannot read {path!r}: {problem}") from problem
         except (ValueError, RecursionError) as problem:  # also a name that no file can have
@@ -62,33 +61,38 @@ class Format(Generic[Kept]):
             raise FileError(f"{path} is {self.kind} file, but damaged: {problem}") from problem
 
 
+@contextmanager
+def unless_broken(what: str, *others: type[Exception], more: str = "") -> Iterator[None]:
+    """What the system, or one of these errors, says of a file: a FileError that begins so."""
+    errors: tuple[type[Exception], ...] = (OSError, *others)
+    try:
+        yield
+    except errors as problem:
+        why = getattr(problem, "strerror", None) or problem
+        raise FileError(f"{what}: {why}{more}") from problem
+
+
 def write_json(path: str | os.PathLike[str], record: dict[str, Any]) -> None:
     write_whole(path, json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n")
 
 
 def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
     """Replace a file by this content in one step; a device or a pipe is written to as it is."""
-    try:
+    with unless_broken(f"cannot write {path}", TypeError, ValueError):  # no file has such a name
         data = content.encode() if isinstance(content, str) else content
         place = resolved(path)
         if is_device(place):
             place.write_bytes(data)
         else:
             _replace(place, lambda file: _all(file, data))
-    except (OSError, TypeError, ValueError) as problem:  # a name that no file can have
-        why = getattr(problem, "strerror", None) or problem
-        raise FileError(f"cannot write {path}: {why}") from problem
 
 
 def write_by(
     path: Path, fill: Callable[[IO[bytes]], None], *, temporary: Path | None = None
 ) -> None:
     """As `write_whole`, piece by piece; until it is complete it lies in the folder `temporary`."""
-    try:
+    with unless_broken(f"cannot write {path}", ValueError):
         _replace(resolved(path), fill, temporary)
-    except (OSError, ValueError) as problem:
-        why = getattr(problem, "strerror", None) or problem
-        raise FileError(f"cannot write {path}: {why}") from problem
 
 
 def resolved(path: str | os.PathLike[str]) -> Path:

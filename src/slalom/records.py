@@ -6,7 +6,7 @@ says why. Memory holds one row, or one small batch of a Parquet file, at a time.
 
 import csv
 import gzip
-import io
+import hashlib
 import json
 import zlib
 from collections import deque
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from slalom.errors import FileError
+from slalom.files import unless_broken
 from slalom.tables import reading
 
 KINDS = (".jsonl", ".csv", ".parquet")
@@ -76,7 +77,7 @@ def problem_of(record: Record, text_column: str) -> str | None:
 
 def columns_of(path: Path) -> tuple[str, ...]:
     """The columns a table has; those of JSON lines are only known row by row: ()."""
-    try:
+    with unless_broken(f"cannot read {path}"):
         match kind_of(path):
             case ".csv":
                 with _opened(path) as file:
@@ -85,28 +86,21 @@ def columns_of(path: Path) -> tuple[str, ...]:
                 return _distinct(path, parquet_file(path).schema_arrow.names)
             case _:
                 return ()
-    except OSError as problem:
-        raise _unreadable(path, problem) from problem
 
 
 def read_records(path: Path, start: RowStart = RowStart()) -> Iterator[Record]:  # noqa: B008 (frozen)
     """Every row from a place on."""
     kind = kind_of(path)
-    try:
+    with unless_broken(f"cannot read {path}", EOFError, zlib.error):
         if kind == ".parquet":
-            yield from _parquet_records(path, start)
+            with reading(path):
+                yield from _parquet_rows(parquet_file(path), start)
             return
         with _opened(path) as file:
             if kind == ".csv":
                 yield from _csv_records(path, file, start)
             else:
                 yield from _json_records(file, start)
-    except (OSError, EOFError, zlib.error) as problem:
-        raise _unreadable(path, problem) from problem
-
-
-def _unreadable(path: Path, problem: Exception) -> FileError:
-    return FileError(f"cannot read {path}: {getattr(problem, 'strerror', None) or problem}")
 
 
 def _opened(path: Path) -> IO[bytes]:
@@ -280,11 +274,6 @@ def parquet_file(path: Path) -> Any:
         return ParquetFile(path)
 
 
-def _parquet_records(path: Path, start: RowStart) -> Iterator[Record]:
-    with reading(path):
-        yield from _parquet_rows(parquet_file(path), start)
-
-
 def _parquet_rows(file: Any, start: RowStart) -> Iterator[Record]:
     before = 0
     for group in range(file.num_row_groups):
@@ -311,9 +300,7 @@ def _rows_of(batch: Any) -> list[dict[str, Any] | None]:
         return [row for at in range(batch.num_rows) for row in _rows_of(batch.slice(at, 1))]
 
 
-def bytes_of(path: Path) -> io.BufferedReader:
-    """The file as it lies on disk."""
-    try:
-        return path.open("rb")
-    except OSError as problem:
-        raise _unreadable(path, problem) from problem
+def digest_of(path: Path) -> str:
+    """Of the file as it lies on disk."""
+    with unless_broken(f"cannot read {path}"), path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

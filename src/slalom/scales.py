@@ -19,7 +19,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from slalom.classifiers.base import Target
 from slalom.document import FloatArray
 from slalom.errors import InputError, UnknownNameError
 from slalom.explanation import Explanation
@@ -53,10 +52,7 @@ def _in_probability(explanation: Explanation) -> Explanation:
             "probabilities: they are no log-odds"
         )
     link = logistic if explanation.target_index is not None or explanation.independent else softmax
-    target = Target(explanation.target_index, explanation.target)
-    full = np.atleast_1d(
-        target.scores(explanation.logits[None], independent=explanation.independent)[0]
-    )
+    full = np.atleast_1d(explanation.target_scores(explanation.logits[None])[0])
     scores: dict[str, FloatArray] = {}
     errors: dict[str, FloatArray] = {}
     for name, given in explanation.scores.items():

@@ -41,6 +41,10 @@ SCORES = (  # a fixed list: every file of a corpus has the same columns
     "linearised",
     "score",
 )
+AS_THEY_ARE = (  # columns that are fields of an Explanation
+    *("units", "features", "identified", "whole", "base", "logits", "labels", "target"),
+    *("target_index", "method", "seed", "classifier"),
+)
 
 
 @dataclass(frozen=True)
@@ -126,50 +130,26 @@ def document_table(results: Sequence[Explanation | Failed]) -> "pyarrow.Table":
 def document_row(result: Explanation | Failed) -> dict[str, Any]:
     """The cells of one document; those left out are null."""
     first, second = _sides(result.text)
-    row: dict[str, Any] = {
-        "text": first,
-        "second_text": second,
-        "schema_version": SCHEMA_VERSION,
-    }
+    row: dict[str, Any] = {"text": first, "second_text": second, "schema_version": SCHEMA_VERSION}
     if isinstance(result, Failed):
         return row | {"problem": result.problem}
-    _check_one_target(result)
-    target = Target(result.target_index, result.target)
-    log_odds = target.scores(result.logits[None, :], independent=result.independent)[0]
-    quality = result.quality
+    if result.target_index is None:
+        raise InputError(
+            "rows of documents have one target: explain with a label or its number instead of "
+            f"'all' ({', '.join(result.labels)})"
+        )
+    row |= {name: getattr(result, name) for name in AS_THEY_ARE}
     return row | {
-        "units": list(result.units),
         "spans": [
             dict(zip(("side", "start", "end"), (0, *span)[-3:], strict=True))
             for span in result.spans
         ],
-        "features": result.features,
-        "identified": result.identified,
         "scores": _by_name(result.scores),
         "errors": _by_name(result.errors),
         "measured": _by_name(result.measured),
-        "anchor": result.anchor
-        and {"value": result.anchor.value, "importance": result.anchor.importance},
-        "log_odds": float(log_odds),
-        "whole": _number(result.whole),
-        "base": _number(result.base),
-        "logits": result.logits,
-        "labels": list(result.labels),
-        "target": result.target,
-        "target_index": result.target_index,
-        "quality": {
-            "r2": quality.r2,
-            "rmse": quality.rmse,
-            "two_scores": quality.two_scores,
-            "trust": quality.trust,
-            "n_queries": quality.n_queries,
-            "n_tokens": quality.n_tokens,
-            "seconds": quality.seconds,
-            "notes": list(quality.notes),
-        },
-        "method": result.method,
-        "seed": result.seed,
-        "classifier": result.classifier,
+        "anchor": result.anchor and vars(result.anchor),
+        "log_odds": float(result.target_scores(result.logits[None])[0]),
+        "quality": vars(result.quality),
     }
 
 
@@ -230,18 +210,8 @@ def write_words(documents: str | os.PathLike[str], path: Path) -> None:
                 if not batch:
                     break
                 for columns in _columns_by_document(batch, first):
-                    rows = pa.table(columns)
-                    writer.write_table(
-                        pa.table(
-                            {
-                                field.name: rows[field.name].cast(field.type)
-                                if field.name in rows.column_names
-                                else pa.nulls(len(rows), field.type)
-                                for field in schema
-                            },
-                            schema=schema,
-                        )
-                    )
+                    parts = [schema.empty_table(), pa.table(columns)]
+                    writer.write_table(pa.concat_tables(parts, promote_options="default"))
 
     write_by(path, fill)
 
@@ -354,19 +324,7 @@ def _by_name(arrays: Mapping[str, Any]) -> dict[str, Any]:
     return {name: arrays.get(name) for name in SCORES}
 
 
-def _check_one_target(explanation: Explanation) -> None:
-    if explanation.target_index is None:
-        raise InputError(
-            "rows of documents have one target: explain with a label or its number instead of "
-            f"'all' ({', '.join(explanation.labels)})"
-        )
-
-
 def _sides(text: Text | None) -> tuple[str | None, str | None]:
     if text is None or isinstance(text, str):
         return text, None
     return text
-
-
-def _number(value: Any) -> float | None:
-    return None if value is None else float(value)

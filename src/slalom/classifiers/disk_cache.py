@@ -5,6 +5,7 @@ This part knows keys and texts, nothing of classifiers. Every entry is committed
 and processes may share one file.
 """
 
+import json
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator
@@ -18,7 +19,6 @@ from slalom.errors import FileError
 
 TABLE = "CREATE TABLE IF NOT EXISTS answers (key TEXT PRIMARY KEY, answer TEXT) WITHOUT ROWID"
 WAIT_FOR_OTHERS = 30.0  # seconds another process may hold the file
-KEYS_PER_READ = 500
 
 
 def key_of(*parts: str) -> str:
@@ -49,13 +49,10 @@ class DiskCache:
 
     def read(self, keys: Iterable[str]) -> dict[str, str]:
         """The stored answers for these keys."""
-        found: dict[str, str] = {}
+        wanted = "SELECT value FROM json_each(?)"  # values of a statement are limited in number
         with self._open() as connection:
-            for some in _batches(keys):
-                marks = ",".join("?" * len(some))
-                sql = f"SELECT key, answer FROM answers WHERE key IN ({marks})"
-                found.update(connection.execute(sql, some))
-        return found
+            sql = f"SELECT key, answer FROM answers WHERE key IN ({wanted})"
+            return dict(connection.execute(sql, (json.dumps(list(keys)),)))
 
     def write(self, key: str, answer: str) -> None:
         """Store one entry, which is in the file when this returns."""
@@ -107,10 +104,3 @@ class DiskCache:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(state["path"])  # type: ignore[misc]
-
-
-def _batches(keys: Iterable[str]) -> Iterator[list[str]]:
-    """SQLite takes a limited number of values in one statement."""
-    known = list(dict.fromkeys(keys))
-    for at in range(0, len(known), KEYS_PER_READ):
-        yield known[at : at + KEYS_PER_READ]

@@ -40,7 +40,7 @@ def load(
     """
     with needing(None, "hf"):
         import torch  # noqa: F401
-        import transformers  # noqa: F401
+        import transformers
     if (labels is None) != (prompt is None):
         raise InputError(
             Setting("labels"),
@@ -51,18 +51,28 @@ def load(
         )
     chosen = Chosen(name_or_folder, revision)
     if labels is not None and prompt is not None:
-        return _causal(chosen, labels, prompt, device=device, precision=precision)
+        if chosen.name is None:
+            raise InputError(
+                "the bundled model has its own labels and reads no prompt: "
+                "name a causal language model, or leave out ",
+                Setting("labels"),
+                " and ",
+                Setting("prompt"),
+            )
+        from slalom.classifiers.huggingface.causal import CausalClassifier
+
+        model, tokenizer = pretrained(chosen, transformers.AutoModelForCausalLM, LANGUAGE_MODEL)
+        model = moved(model, device)
+        return CausalClassifier(model, tokenizer, labels, prompt, precision=precision)
     from slalom.classifiers.huggingface.classifier import HuggingFaceClassifier
 
     if chosen.name is None:
-        from slalom.classifiers.huggingface.bundled import bundled_model
+        from slalom.classifiers.huggingface.bundled import read_packed
 
-        model, tokenizer = bundled_model()
+        model, tokenizer = read_packed()
         name = "the bundled sentiment model"
     else:
-        from transformers import AutoModelForSequenceClassification
-
-        auto = AutoModelForSequenceClassification
+        auto = transformers.AutoModelForSequenceClassification
         model, tokenizer = pretrained(chosen, auto, "classifier")
         name = None
     return HuggingFaceClassifier(moved(model, device), tokenizer, precision=precision, name=name)
@@ -94,30 +104,6 @@ class Chosen:
             return self.folder.is_dir()
         except OSError:  # a name that no folder can have
             return False
-
-
-def _causal(
-    chosen: Chosen,
-    labels: Mapping[str, str],
-    prompt: str,
-    *,
-    device: str | None,
-    precision: str | None,
-) -> Classifier:
-    from transformers import AutoModelForCausalLM
-
-    from slalom.classifiers.huggingface.causal import CausalClassifier
-
-    if chosen.name is None:
-        raise InputError(
-            "the bundled model has its own labels and reads no prompt: "
-            "name a causal language model, or leave out ",
-            Setting("labels"),
-            " and ",
-            Setting("prompt"),
-        )
-    model, tokenizer = pretrained(chosen, AutoModelForCausalLM, LANGUAGE_MODEL)
-    return CausalClassifier(moved(model, device), tokenizer, labels, prompt, precision=precision)
 
 
 def language_model(
@@ -399,26 +385,21 @@ def _first_sentence(problem: Exception) -> str:
 
 
 def moved(model: Any, device: str | None) -> Any:
+    """On this device; in 32 bits on a CPU, where 16 bits are many times slower."""
+    import torch
+
     try:
         there = model if device is None else model.to(device)
     except (RuntimeError, AssertionError, ValueError) as problem:
         raise InputError(
             f"cannot use the device {device!r}: {_first_sentence(problem)}"
         ) from problem
-    return _full_precision_on_cpu(there)
-
-
-def _full_precision_on_cpu(model: Any) -> Any:
-    """Convert to 32 bits on a CPU, where 16 bits are many times slower."""
-    import torch
-
+    if getattr(there, "is_quantized", False):  # transformers refuses to convert these
+        return there
     half = (torch.float16, torch.bfloat16)
-    if getattr(model, "is_quantized", False):  # transformers refuses to convert these
-        return model
-    on_cpu = all(weight.device.type == "cpu" for weight in model.parameters())
-    if on_cpu and any(weight.dtype in half for weight in model.parameters()):
-        return model.float()
-    return model
+    on_cpu = all(weight.device.type == "cpu" for weight in there.parameters())
+    is_half = any(weight.dtype in half for weight in there.parameters())
+    return there.float() if on_cpu and is_half else there
 
 
 @contextmanager

@@ -7,36 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from slalom.cli.typed import (
-    ABSENT,
-    ANSWER,
-    ANSWERS_BY,
-    ANSWERS_MEASURED,
-    BY,
-    COUNT,
-    DEVICE,
-    HTML,
-    LANGUAGE_MODEL,
-    MODEL,
-    QUESTION,
-    REVISION,
-    SEED,
-    SOURCE,
-    STANDARD,
-    TARGET,
-    TOO_LONG_ALONE,
-    UNITS,
-    check_language_model,
-    complain,
-    console_for_results,
-    files_typed,
-    methods_typed,
-    names_typed,
-    one_class_typed,
-    sources_typed,
-    text_typed,
-    write,
-)
+from slalom.cli import typed
+from slalom.cli.model import ABSENT, DEVICE, MODEL, REVISION, WRITER, TypedModel, pass_model
 from slalom.errors import InputError, NoModelError, SlalomError
 
 if TYPE_CHECKING:
@@ -55,34 +27,36 @@ COMPARED = "slalom,slalom-fast,lime,kernel-shap,leave-one-out,integrated-gradien
 @click.argument("text", required=False)
 @click.option("--file", metavar="FILE", help="Read the text from a file.")
 @MODEL
-@LANGUAGE_MODEL
-@SOURCE
-@BY
-@QUESTION
-@ANSWER
-@click.option("--methods", help=f"Names, or all.  [default: {COMPARED}; for answers {ANSWERS_BY}]")
-@click.option("--queries", type=COUNT, metavar="N", help="Use at most N queries per method.")
+@WRITER
+@typed.SOURCE
+@typed.BY
+@typed.QUESTION
+@typed.ANSWER
+@click.option(
+    "--methods", help=f"Names, or all.  [default: {COMPARED}; for answers {typed.ANSWERS_BY}]"
+)
+@click.option("--queries", type=typed.COUNT, metavar="N", help="Use at most N queries per method.")
 @click.option(
     "--metrics",
     help="Metrics to compare them by: names, all or none.  "
-    f"[default: {MEASURED}; for answers {ANSWERS_MEASURED}]",
+    f"[default: {MEASURED}; for answers {typed.ANSWERS_MEASURED}]",
 )
-@TARGET
-@UNITS
-@TOO_LONG_ALONE
-@SEED
+@typed.TARGET
+@typed.UNITS
+@typed.TOO_LONG_ALONE
+@typed.SEED
 @DEVICE
 @REVISION
 @ABSENT
 @click.option(
     "--json", "json_file", metavar="FILE", help="Write explanations with metrics, one per line."
 )
-@HTML
+@typed.HTML
+@pass_model
 def compare(
+    model: TypedModel,
     text: str | None,
     file: str | None,
-    model: str | None,
-    language_model: str | None,
     sources: tuple[str, ...],
     by: str | None,
     question: str,
@@ -94,59 +68,53 @@ def compare(
     units: str | None,
     too_long: str,
     seed: int,
-    device: str | None,
-    revision: str | None,
-    absent: str,
     json_file: str | None,
     html_file: str | None,
 ) -> None:
     """Compare several methods on TEXT (if omitted, the text is read from a pipe)."""
-    from slalom.classifiers.load import language_model as loaded_writer
-    from slalom.classifiers.load import load, with_absent
     from slalom.explainers.base import Request
     from slalom.explainers.splitting import document_of
     from slalom.language.scoring import AnswerScorer
     from slalom.language.sources import sources_of
     from slalom.metrics.table import METRICS
 
-    check_language_model(
-        language_model,
+    typed.check_language_model(
+        model.language_model,
         {"--source": sources, "--by": by, "--question": question, "--answer": answer},
-        {"TEXT": text, "--file": file, "--model": model, "--target": target, "--units": units},
+        {"TEXT": text, "--file": file, "--model": model.name, "--target": target, "--units": units},
     )
-    files = files_typed(json_file, html_file)
-    of_text = language_model is None
+    files = typed.files(json_file, html_file)
+    of_text = model.language_model is None
     if methods is None:
-        methods = COMPARED if of_text else ANSWERS_BY
+        methods = COMPARED if of_text else typed.ANSWERS_BY
     if metrics is None:
-        metrics = MEASURED if of_text else ANSWERS_MEASURED
-    chosen = methods_typed(methods)
-    wanted = names_typed(None if metrics == "none" else metrics, METRICS, "metric")
+        metrics = MEASURED if of_text else typed.ANSWERS_MEASURED
+    chosen = typed.methods(methods)
+    wanted = typed.names(None if metrics == "none" else metrics, METRICS, "metric")
     classifier: Classifier
-    if language_model is not None:
-        given = sources_typed(sources)
-        writer = loaded_writer(language_model, device=device, revision=revision)
-        scorer = AnswerScorer(writer, sources_of(given, by), question, answer)
+    if not of_text:
+        given = sources_of(typed.sources(sources), by)
+        scorer = AnswerScorer(model.writer(), given, question, answer)
         classifier, explanations = scorer, _attributed(scorer, chosen, queries, seed)
     else:
-        content = text_typed(text, file)
-        classifier = with_absent(load(model, device=device, revision=revision), absent)
-        request = Request(one_class_typed(target, classifier.labels), queries, seed)
+        content = typed.text(text, file)
+        classifier = model.classifier()
+        request = Request(typed.one_class(target, classifier.labels), queries, seed)
         document = document_of(classifier, content, units, too_long=too_long)
         explanations = _explained(classifier, document, chosen, request)
     if not explanations:
         raise InputError("none of these methods can explain this")
     measured = _measured(classifier, explanations, wanted)
     if json_file is not None:
-        write(json_file, _json(explanations, measured))
+        typed.write(json_file, _json(explanations, measured))
     if html_file is not None:
         from slalom.views.comparison import page
 
-        write(html_file, page(explanations, _by_title(measured)))
-    if STANDARD not in files:
+        typed.write(html_file, page(explanations, _by_title(measured)))
+    if typed.STANDARD not in files:
         from slalom.views.side_by_side import SideBySide
 
-        console_for_results().print(SideBySide(explanations, _by_title(measured)))
+        typed.console_for_results().print(SideBySide(explanations, _by_title(measured)))
 
 
 def _attributed(
@@ -161,7 +129,7 @@ def _attributed(
             alone = scorer.unrecorded(cached=False)
             found.append(attributed(alone, method, n_queries=n_queries, seed=seed, progress=True))
         except SlalomError as problem:
-            complain(SlalomError(f"{method.name}: ", *problem.args))
+            typed.complain(SlalomError(f"{method.name}: ", *problem.args))
     return found
 
 
@@ -173,20 +141,18 @@ def _explained(
 ) -> "list[Explanation]":
     """Explanations by every method that can give one; errors of the others are printed."""
     from slalom.explainers.execution.driver import explained
-    from slalom.explainers.execution.progress import Meter
+    from slalom.explainers.execution.progress import Meter, Wait, bar
     from slalom.explainers.execution.steps import Order
 
     total = sum(request.planned(method, document) for method in methods)
     found: list[Explanation] = []
-    from slalom.explainers.execution.progress import Wait, bar
-
     with bar(total, Wait("explaining", "queries", after="fitting")) as show:
         meter = Meter(show or (lambda done, total: None), total)
         for method in methods:
             order = Order(method, request, keep_errors=True)
             for result in explained(classifier, order, [document], meter=meter):
                 if isinstance(result, SlalomError):
-                    complain(SlalomError(f"{method.name}: ", *result.args))
+                    typed.complain(SlalomError(f"{method.name}: ", *result.args))
                 else:
                     found.append(result)
     return found

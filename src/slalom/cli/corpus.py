@@ -7,25 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from slalom.cli.model import TypedModel, labels_typed, model_options
-from slalom.cli.typed import (
-    COUNT,
-    DRY_RUN,
-    MAX_ERROR,
-    METHOD,
-    MODEL,
-    REPEATS,
-    SEED,
-    STANDARD,
-    TEXT_COLUMN,
-    TOO_LONG,
-    UNITS,
-    check_foretold,
-    complain,
-    console_for_results,
-    in_typed_words,
-    write,
-)
+from slalom.cli import typed
+from slalom.cli.model import MODEL, TypedModel, model_options, pass_model
 from slalom.errors import InputError, SlalomError, counted
 
 if TYPE_CHECKING:
@@ -71,21 +54,21 @@ def corpus() -> None:
 @click.argument("input")
 @click.argument("output")
 @click.argument("more", nargs=-1, metavar="")
-@TEXT_COLUMN
+@typed.TEXT_COLUMN
 @click.option(
     "--id-column",
     metavar="NAME",
     help="Column that identifies rows.  [default: id, else the line number]",
 )
 @MODEL
-@METHOD
+@typed.METHOD
 @click.option("--target", help="A label or its number.  [default: the last class]")
-@UNITS
-@click.option("--queries", type=COUNT, metavar="N", help="Use at most N queries per text.")
-@MAX_ERROR
-@REPEATS
-@SEED
-@TOO_LONG
+@typed.UNITS
+@click.option("--queries", type=typed.COUNT, metavar="N", help="Use at most N queries per text.")
+@typed.MAX_ERROR
+@typed.REPEATS
+@typed.SEED
+@typed.TOO_LONG
 @model_options
 @click.option(
     "--engine",
@@ -95,22 +78,27 @@ def corpus() -> None:
     help="Run in this process or on a Ray cluster.",
 )
 @click.option(
-    "--workers", type=COUNT, metavar="N", default=1, help="Number of model copies (engine ray)."
+    "--workers",
+    type=typed.COUNT,
+    metavar="N",
+    default=1,
+    help="Number of model copies (engine ray).",
 )
 @click.option(
     "--rows-per-file",
-    type=COUNT,
+    type=typed.COUNT,
     metavar="N",
     help="Approximate rows per Parquet file.  [default: at most 1000]",
 )
-@DRY_RUN
+@typed.DRY_RUN
+@pass_model
 def explain_corpus(
+    model: TypedModel,
     input: str,
     output: str,
     more: tuple[str, ...],
     text_column: str,
     id_column: str | None,
-    model: str | None,
     method: str,
     target: str | None,
     units: str | None,
@@ -119,14 +107,6 @@ def explain_corpus(
     repeats: int,
     seed: int,
     too_long: str,
-    device: str | None,
-    revision: str | None,
-    base_url: str | None,
-    labels: str | None,
-    prompt: str | None,
-    samples: int | None,
-    cache: str | None,
-    absent: str,
     engine: str,
     workers: int,
     rows_per_file: int | None,
@@ -146,36 +126,33 @@ def explain_corpus(
             f"give one INPUT and one OUTPUT, not {2 + len(more)} names: for several files give "
             "their folder, or a pattern in quotes, such as 'data/*.csv'"
         )
-    check_foretold(max_error, dry_run=dry_run)
+    typed.check_foretold(max_error, dry_run=dry_run)
     chosen_method = with_max_error(method, max_error)
     recipe = Recipe(chosen_method, 0, queries, units, too_long, seed, repeats)
-    typed = TypedModel(
-        model, device, revision, labels_typed(labels), prompt, base_url, samples, cache, absent
-    )
-    chosen = engine_named(engine, typed.classifier, workers, on_gpu=is_gpu(device))
+    chosen = engine_named(engine, model.classifier, workers, on_gpu=is_gpu(model.device))
     dataset = Dataset(input, Path(output), text_column, id_column, rows_per_file)
     with closing(chosen):
-        prepared = prepare(typed.classifier, dataset, recipe, target=target, engine=chosen)
+        prepared = prepare(model.classifier, dataset, recipe, target=target, engine=chosen)
         for sentence in broken_lines(prepared.files):
-            complain(sentence)
+            typed.complain(sentence)
         if dry_run:
-            click.echo(_cost(prepared, typed))
+            click.echo(_cost(prepared, model))
         else:
             with _going_on(prepared), _bar(prepared) as show:
                 summary = finish(prepared, chosen, show)
             _say(summary, prepared)
 
 
-def _cost(prepared: "Prepared", typed: TypedModel) -> str:
+def _cost(prepared: "Prepared", model: TypedModel) -> str:
     from slalom.corpus.explain import cost_of
 
     work = prepared.work
-    cost = cost_of(typed.classifier(), work.recipe, work.layout, left=prepared.left)
+    cost = cost_of(model.classifier(), work.recipe, work.layout, left=prepared.left)
     return f"{cost}, into {counted(len(prepared.left), 'file')}" if cost.n_sampled else str(cost)
 
 
 def explain_table(
-    dataset: "Dataset", recipe: "Recipe", typed: TypedModel, *, target: str | None, dry_run: bool
+    dataset: "Dataset", recipe: "Recipe", model: TypedModel, *, target: str | None, dry_run: bool
 ) -> None:
     """One table into one Parquet file: `slalom explain --file x.csv --out scores.parquet`."""
     from slalom.classifiers.base import PREDICTED, names
@@ -183,12 +160,12 @@ def explain_table(
     from slalom.corpus.plan import broken_lines
     from slalom.corpus.run import LocalEngine
 
-    engine = LocalEngine(typed.classifier)
-    prepared = prepare_file(typed.classifier, dataset, recipe, target=target, engine=engine)
+    engine = LocalEngine(model.classifier)
+    prepared = prepare_file(model.classifier, dataset, recipe, target=target, engine=engine)
     for sentence in broken_lines(prepared.files):
-        complain(sentence)
+        typed.complain(sentence)
     if dry_run:
-        click.echo(_cost(prepared, typed))
+        click.echo(_cost(prepared, model))
         return
     with _going_on(prepared), _bar(prepared) as show:
         summary = finish_file(prepared, dataset.output, engine, show)
@@ -221,13 +198,15 @@ def _going_on(prepared: "Prepared") -> Iterator[None]:
     except (KeyboardInterrupt, SlalomError):
         if done := prepared.n_done:
             texts, are = counted(prepared.n_rows, "text"), "is" if done == 1 else "are"
-            complain(f"{done} of {texts} {are} explained and kept: repeat the command to continue")
+            typed.complain(
+                f"{done} of {texts} {are} explained and kept: repeat the command to continue"
+            )
         raise
 
 
 def _say(summary: "Summary", prepared: "Prepared") -> None:
     """One line about what is in the folder now; broken lines were named before."""
-    first = in_typed_words(summary.first_problem or "")
+    first = typed.in_typed_words(summary.first_problem or "")
     if summary.n_failed == summary.n_rows:
         raise InputError(
             f"none of {counted(summary.n_rows, 'text')} could be explained; the first: {first}"
@@ -236,7 +215,7 @@ def _say(summary: "Summary", prepared: "Prepared") -> None:
     if summary.n_failed > n_broken:
         failed = counted(summary.n_failed - n_broken, "more text" if n_broken else "text")
         why = "the rows say why" if n_broken else f"the first: {first}"
-        complain(f"{failed} could not be explained; {why}")
+        typed.complain(f"{failed} could not be explained; {why}")
     rows = counted(summary.n_rows, "text")
     explained = f"{summary.n_rows - summary.n_failed} of " if summary.n_failed else ""
     click.echo(
@@ -262,8 +241,8 @@ def report_corpus(output: str, by: str | None, file: str | None) -> None:
 
 
 def _write_page(place: str, page: str) -> None:
-    write(place, page)
-    if place != STANDARD:
+    typed.write(place, page)
+    if place != typed.STANDARD:
         click.echo(f"Written: {place}")
 
 
@@ -281,7 +260,7 @@ def diff_corpora(first: str, second: str, file: str | None) -> None:
     if file is not None:
         _write_page(file, found.html())
         return
-    console = console_for_results()
+    console = typed.console_for_results()
     for fact in found.facts():
         console.print(fact, markup=False)
     if found.words:

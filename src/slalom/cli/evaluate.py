@@ -1,6 +1,5 @@
 """`slalom evaluate`: tables of the quality and cost of methods on many texts or answers."""
 
-import hashlib
 import os
 import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -10,26 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from slalom.cli.typed import (
-    ABSENT,
-    ANSWERS_BY,
-    ANSWERS_MEASURED,
-    COUNT,
-    DEVICE,
-    LANGUAGE_MODEL,
-    MODEL,
-    REVISION,
-    SEED,
-    TARGET,
-    TOO_LONG,
-    UNITS,
-    check_language_model,
-    complain,
-    methods_typed,
-    names_typed,
-    one_class_typed,
-    progress_bar,
-)
+from slalom.cli import typed
+from slalom.cli.model import ABSENT, DEVICE, MODEL, REVISION, WRITER, TypedModel, pass_model
 from slalom.errors import FileError, InputError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -49,8 +30,10 @@ MEASURED = "UNI,WIDE,REM,deletion,insertion"
     "--out", required=True, metavar="DIR", help="Folder for results; an interrupted run is resumed."
 )
 @MODEL
-@LANGUAGE_MODEL
-@click.option("--methods", help=f"Names, or all.  [default: {EVALUATED}; for answers {ANSWERS_BY}]")
+@WRITER
+@click.option(
+    "--methods", help=f"Names, or all.  [default: {EVALUATED}; for answers {typed.ANSWERS_BY}]"
+)
 @click.option(
     "--queries",
     default="auto",
@@ -59,29 +42,29 @@ MEASURED = "UNI,WIDE,REM,deletion,insertion"
     help="Queries per text; one run for each number.",
 )
 @click.option(
-    "--metrics", help=f"Names, or all.  [default: {MEASURED}; for answers {ANSWERS_MEASURED}]"
+    "--metrics", help=f"Names, or all.  [default: {MEASURED}; for answers {typed.ANSWERS_MEASURED}]"
 )
-@click.option("--documents", type=COUNT, metavar="N", help="Only the first N texts.")
-@TARGET
-@UNITS
-@TOO_LONG
-@SEED
+@click.option("--documents", type=typed.COUNT, metavar="N", help="Only the first N texts.")
+@typed.TARGET
+@typed.UNITS
+@typed.TOO_LONG
+@typed.SEED
 @DEVICE
 @REVISION
 @ABSENT
 @click.option(
     "--jobs",
-    type=COUNT,
+    type=typed.COUNT,
     metavar="N",
     default=1,
     show_default=True,
     help="Documents to work on at the same time.",
 )
+@pass_model
 def evaluate(
+    model: TypedModel,
     data: str,
     out: str,
-    model: str | None,
-    language_model: str | None,
     methods: str | None,
     queries: str,
     metrics: str | None,
@@ -90,9 +73,6 @@ def evaluate(
     units: str | None,
     too_long: str,
     seed: int,
-    device: str | None,
-    revision: str | None,
-    absent: str,
     jobs: int,
 ) -> None:
     """Measure the quality and cost of methods on many texts.
@@ -100,21 +80,19 @@ def evaluate(
     The results are Parquet, Markdown and HTML tables.
     """
     from slalom.classifiers.base import REMOVE
-    from slalom.classifiers.load import language_model as loaded_writer
-    from slalom.classifiers.load import load, with_absent
     from slalom.evaluation.rows import Store
     from slalom.evaluation.run import Plan
     from slalom.metrics.table import CURVES, METRICS
 
-    of_texts = {"--model": model, "--target": target, "--units": units}
-    switched = {"--absent": absent != REMOVE, "--jobs": jobs > 1}
-    check_language_model(language_model, {}, {**of_texts, **switched})
+    of_texts = {"--model": model.name, "--target": target, "--units": units}
+    switched = {"--absent": model.absent != REMOVE, "--jobs": jobs > 1}
+    typed.check_language_model(model.language_model, {}, {**of_texts, **switched})
     if methods is None:
-        methods = ANSWERS_BY if language_model else EVALUATED
+        methods = typed.ANSWERS_BY if model.language_model else EVALUATED
     if metrics is None:
-        metrics = ANSWERS_MEASURED if language_model else MEASURED
-    chosen, budgets = methods_typed(methods), _budgets(queries)
-    wanted = names_typed(metrics, METRICS, "metric")
+        metrics = typed.ANSWERS_MEASURED if model.language_model else MEASURED
+    chosen, budgets = typed.methods(methods), _budgets(queries)
+    wanted = typed.names(metrics, METRICS, "metric")
     path = Path(data)
     if not path.is_file():
         why = "it is a folder" if path.is_dir() else "there is no such file"
@@ -129,16 +107,15 @@ def evaluate(
         too_long=too_long,
         seed=seed,
     )
-    if language_model is not None:
-        writer = loaded_writer(language_model, device=device, revision=revision)
-        work = _of_answers(writer, path, plan, documents)
+    if model.language_model is not None:
+        work = _of_answers(model.writer(), path, plan, documents)
     else:
-        classifier = with_absent(load(model, device=device, revision=revision), absent)
-        one_class = one_class_typed(target, classifier.labels)
+        classifier = model.classifier()
+        one_class = typed.one_class(target, classifier.labels)
         plan = replace(plan, target=one_class, curves=tuple(CURVES))
         work = _of_texts(classifier, path, plan, documents=documents, jobs=jobs)
     settings = _settings(work, path, plan)
-    settings |= {} if absent == REMOVE else {"absent": absent}
+    settings |= {} if model.absent == REMOVE else {"absent": model.absent}
     store = Store(Path(out), settings)
     _done(work, plan, store)
     _report(store, work, plan, data=path)
@@ -179,11 +156,11 @@ def _of_answers(writer: "Writer", path: Path, plan: "Plan", documents: int | Non
 
 def _settings(work: Measurement, data: Path, plan: "Plan") -> dict[str, Any]:
     """What all rows of a table must share; methods and documents can be added later."""
-    with data.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    from slalom.records import digest_of
+
     return {
         "model": [work.model.name, getattr(work.model, "fingerprint", None)],
-        "data": digest,
+        "data": digest_of(data),
         "metrics": [metric.name for metric in plan.metrics],
         "target": plan.target,
         "units": plan.units,
@@ -193,16 +170,20 @@ def _settings(work: Measurement, data: Path, plan: "Plan") -> dict[str, Any]:
 
 
 def _done(work: Measurement, plan: "Plan", store: "Store") -> None:
+    from slalom.explainers.execution.progress import Wait, bar
+
     done = {row.key for row in store.rows if row.problem is None}  # what failed is tried again
     keys = {(n, m.name, b) for n in work.numbers for m in plan.methods for b in plan.budgets}
+    n_done = len(keys & done)
     try:
-        with progress_bar(len(keys), len(keys & done)) as advance:
-            for row in work.rows(done):
+        with bar(len(keys), Wait("measuring", "explanations", before=n_done)) as show:
+            for number, row in enumerate(work.rows(done), n_done + 1):
                 store.add(row)
-                advance()
+                if show is not None:
+                    show(number, len(keys))
     except KeyboardInterrupt:
         kept = "1 row is" if len(store.rows) == 1 else f"{len(store.rows)} rows are"
-        complain(f"{kept} kept: repeat the command to continue")
+        typed.complain(f"{kept} kept: repeat the command to continue")
         raise
 
 
@@ -234,9 +215,9 @@ def _report(store: "Store", work: Measurement, plan: "Plan", *, data: Path) -> N
     try:
         store.write("table.parquet", parquet(rows, metrics))
     except MissingExtraError as problem:
-        complain(f"no table.parquet: {problem}")
+        typed.complain(f"no table.parquet: {problem}")
     for sentence in summary_of(work.skipped):
-        complain(sentence)
+        typed.complain(sentence)
     if sys.stdout.isatty() or "COLUMNS" in os.environ:
         _show_table(rows, metrics, store.folder)
     else:

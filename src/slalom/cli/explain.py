@@ -1,44 +1,19 @@
 """`slalom explain`: one text by one method, in the terminal, as JSON or as a page."""
 
 import sys
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from slalom.cli import typed
 from slalom.cli.corpus import explain_table
-from slalom.cli.model import TypedModel, labels_typed, model_options
-from slalom.cli.picture import picture_typed
-from slalom.cli.typed import (
-    COUNT,
-    DRY_RUN,
-    HTML,
-    JSON,
-    LONGER,
-    MAX_ERROR,
-    METHOD,
-    MODEL,
-    QUERIES,
-    REPEATS,
-    SEED,
-    STANDARD,
-    TEXT_COLUMN,
-    WAYS,
-    check_apart,
-    check_foretold,
-    check_words,
-    complain,
-    console_for_results,
-    files_typed,
-    is_file_name,
-    sentences_for_warnings,
-    target_typed,
-    text_typed,
-    write,
-)
-from slalom.errors import SlalomError, UnknownNameError, counted
+from slalom.cli.model import MODEL, TypedModel, model_options, pass_model
+from slalom.errors import InputError, SlalomError, UnknownNameError, counted
+from slalom.files import write_whole
 
 if TYPE_CHECKING:
     from slalom.classifiers.base import Classifier
@@ -47,6 +22,7 @@ if TYPE_CHECKING:
     from slalom.explanation import Explanation
     from slalom.views.terminal import TerminalView
 
+Draw = Callable[["Explanation", Sequence[str]], None]
 TABLES = (".jsonl", ".csv", ".parquet")
 OTHER_FORMATS = (".jsonl", ".csv", ".json", ".tsv", ".txt", ".html", ".gz", ".xlsx")
 MAX_WIDTH = 100  # columns; longer lines are hard to read
@@ -57,13 +33,13 @@ MAX_WIDTH = 100  # columns; longer lines are hard to read
 @click.option(
     "--file", "file", metavar="FILE", help="A file with one text, or a table with one text per row."
 )
-@TEXT_COLUMN
+@typed.TEXT_COLUMN
 @click.option(
     "--out", metavar="FILE", help="Parquet file for the explanations of a table, one per row."
 )
 @click.option("--words", metavar="FILE", help="Also write one row per word, as .csv or .parquet.")
 @MODEL
-@METHOD
+@typed.METHOD
 @click.option(
     "--target",
     help="A label, its number, or “all”; for a table also “predicted”, each row's own class.  "
@@ -75,13 +51,15 @@ MAX_WIDTH = 100  # columns; longer lines are hard to read
     help="What gets a score; a phrase joins neighbouring words that act as one.  "
     "[default: word, or coarser for a long text]",
 )
-@QUERIES
-@MAX_ERROR
-@REPEATS
-@SEED
-@click.option("--too-long", type=WAYS, help=f"{LONGER}  [default: windows; for a table error]")
+@typed.QUERIES
+@typed.MAX_ERROR
+@typed.REPEATS
+@typed.SEED
+@click.option(
+    "--too-long", type=typed.WAYS, help=f"{typed.LONGER}  [default: windows; for a table error]"
+)
 @model_options
-@DRY_RUN
+@typed.DRY_RUN
 @click.option("--scores", metavar="A,B", help="Scores to show; the first colours the text.")
 @click.option(
     "--scale",
@@ -92,24 +70,25 @@ MAX_WIDTH = 100  # columns; longer lines are hard to read
 )
 @click.option(
     "--pairs",
-    type=COUNT,
+    type=typed.COUNT,
     metavar="K",
     help="Also find the K strongest pairs of words that act together.",
 )
 @click.option(
     "--counterfactual", is_flag=True, help="Also find words whose removal changes the prediction."
 )
-@JSON
-@HTML
+@typed.JSON
+@typed.HTML
 @click.option("--plot", "plot_file", metavar="FILE", help="Draw bars as .png, .svg or .pdf.")
 @click.option("-v", "--verbose", is_flag=True, help="Also show how the fit was judged.")
+@pass_model
 def explain(
+    model: TypedModel,
     text: str | None,
     file: str | None,
     text_column: str,
     out: str | None,
     words: str | None,
-    model: str | None,
     method: str,
     target: str | None,
     units: str | None,
@@ -118,14 +97,6 @@ def explain(
     repeats: int,
     seed: int,
     too_long: str | None,
-    device: str | None,
-    revision: str | None,
-    base_url: str | None,
-    labels: str | None,
-    prompt: str | None,
-    samples: int | None,
-    cache: str | None,
-    absent: str,
     dry_run: bool,
     scores: str | None,
     scale: str,
@@ -137,19 +108,16 @@ def explain(
     verbose: bool,
 ) -> None:
     """Explain a classifier's prediction for TEXT (if omitted, the text is read from a pipe)."""
-    check_foretold(max_error, dry_run=dry_run)
-    check_apart(
+    typed.check_foretold(max_error, dry_run=dry_run)
+    typed.check_apart(
         {
             "--file": file, "--out": out, "--words": words,
-            "--json": json_file, "--html": html_file, "--plot": plot_file, "--cache": cache,
+            "--json": json_file, "--html": html_file, "--plot": plot_file, "--cache": model.cache,
         }
     )  # fmt: skip
-    files = files_typed(json_file, html_file)
+    files = typed.files(json_file, html_file)
     picture = None if plot_file is None else picture_typed(plot_file)
-    typed = TypedModel(
-        model, device, revision, labels_typed(labels), prompt, base_url, samples, cache, absent
-    )
-    check_words(words)
+    typed.check_words(words)
     if _is_table(text, file, out, needs_out=not dry_run):
         assert file is not None
         if files or plot_file or scores or pairs or counterfactual:
@@ -163,19 +131,19 @@ def explain(
         chosen = with_max_error(method, max_error)
         recipe = Recipe(chosen, 0, queries, units, too_long or "error", seed, repeats)
         dataset = Dataset(file, Path(out or f"{file}.parquet"), text_column)
-        explain_table(dataset, recipe, typed, target=target, dry_run=dry_run)
+        explain_table(dataset, recipe, model, target=target, dry_run=dry_run)
         if words is not None and not dry_run:
             from slalom.tables import write_words
 
             write_words(dataset.output, Path(words))
         return
-    content, too_long = text_typed(text, file), too_long or "windows"
-    if text is not None and is_file_name(text):
-        complain(
+    content, too_long = typed.text(text, file), too_long or "windows"
+    if text is not None and typed.is_file_name(text):
+        typed.complain(
             f"{text} is the name of a file, but was explained as a text: --file {text} reads it"
         )
     columns = _columns(scores)
-    with sentences_for_warnings():
+    with typed.sentences_for_warnings():
         from slalom.explainers.base import Request
         from slalom.explainers.methods import by_phrases, explain, with_max_error
         from slalom.explainers.splitting import document_of
@@ -183,7 +151,7 @@ def explain(
 
         chosen = with_max_error(method, max_error)
         with _status("loading the model"):
-            classifier = typed.classifier()
+            classifier = model.classifier()
         if dry_run:
             rehearsed, cut = by_phrases(chosen, units, too_long)
             document = document_of(classifier, content, cut, too_long=too_long)
@@ -194,7 +162,7 @@ def explain(
             classifier,
             content,
             method=chosen,
-            target=target_typed(target, classifier.labels),
+            target=typed.target(target, classifier.labels),
             n_queries=queries,
             units=units,
             too_long=too_long,
@@ -212,17 +180,14 @@ def explain(
                 turned = explanation.counterfactual(classifier).sentence
         except SlalomError as failed:  # reported after the explanation, which still holds
             problem = failed
-    if json_file is not None:
-        write(json_file, _json(explanation))
-    if html_file is not None:
-        write(html_file, explanation.to_html(scale=scale) or "")
+    typed.write_explanation(explanation, json_file, html_file, scale)
     if words is not None:
         from slalom.tables import write_unit_table
 
         write_unit_table(explanation, Path(words))
     if picture is not None:
         picture(explanation, shown)
-    if STANDARD not in files:
+    if typed.STANDARD not in files:
         from slalom.views.terminal import TerminalView
 
         view = TerminalView(explanation, shown, details=verbose, scale=scale)
@@ -283,16 +248,10 @@ def _columns(scores: str | None) -> tuple[str, ...]:
     return names
 
 
-def _json(explanation: "Explanation") -> str:
-    import json
-
-    return json.dumps(explanation.to_json(), ensure_ascii=False, allow_nan=False) + "\n"
-
-
 def _show(view: "TerminalView", turned: str | None) -> None:
     from rich.text import Text
 
-    console = console_for_results()
+    console = typed.console_for_results()
     parts = [view, *([] if turned is None else [Text("\n" + turned)])]
     console.print(*parts, sep="\n", width=min(console.width, MAX_WIDTH))
 
@@ -307,3 +266,39 @@ def _status(doing: str) -> Iterator[None]:
 
     with Console(stderr=True).status(f"{doing} …"):
         yield
+
+
+def picture_typed(name: str) -> Draw:
+    """A function that draws bars of the first score into a .png, .svg or .pdf file.
+
+    Before the work it is checked whether the picture can be drawn.
+    """
+    kind = Path(name).suffix.lstrip(".").lower()
+    if kind not in ("png", "svg", "pdf"):
+        raise InputError(f"cannot draw {name}: give a file that ends in .png, .svg or .pdf")
+    typed.check_writable(name)
+
+    def draw(explanation: "Explanation", scores: Sequence[str]) -> None:
+        from slalom.views.plots import picture, plot_units
+
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            figure = plot_units(explanation, scores[0] if scores else None)
+            drawn = picture(figure, kind)
+        write_whole(name, drawn)
+        _say(name, caught)
+
+    return draw
+
+
+def _say(name: str, caught: "Sequence[warnings.WarningMessage]") -> None:
+    """One sentence for all characters that no font has; other warnings as they are."""
+    lacking = {str(one.message) for one in caught if str(one.message).startswith("Glyph ")}
+    if lacking:
+        signs = counted(len(lacking), "character")
+        typed.complain(
+            f"matplotlib has no font for {signs} of the text: {name} shows boxes instead"
+        )
+    for one in caught:
+        if str(one.message) not in lacking:
+            warnings.showwarning(one.message, one.category, one.filename, one.lineno)

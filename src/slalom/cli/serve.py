@@ -2,16 +2,16 @@
 
 import secrets
 import webbrowser
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import click
 
-from slalom.cli.typed import DEVICE, REVISION
+from slalom.cli.model import DEVICE, REVISION, TypedModel, option, pass_model
 from slalom.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
-    from slalom.web.answers import Language
     from slalom.web.models import Models
 
 BUNDLED = "bundled"
@@ -26,7 +26,7 @@ NEEDED = {"torch": "hf", "starlette": "web", "uvicorn": "web"}  # modules and th
     multiple=True,
     help="Name or folder; may be given several times.  [default: the bundled one]",
 )
-@click.option(
+@option(
     "--language-model",
     metavar="NAME",
     help="A language model instead: find the sources behind its answers.",
@@ -53,11 +53,10 @@ NEEDED = {"torch": "hf", "starlette": "web", "uvicorn": "web"}  # modules and th
     help="Require no token; any program or user on this machine can then open the page.",
 )
 @click.option("--no-browser", is_flag=True, help="Do not open the page.")
+@pass_model
 def serve(
+    model: TypedModel,
     models: tuple[str, ...],
-    language_model: str | None,
-    device: str | None,
-    revision: str | None,
     host: str,
     port: int,
     no_token: bool,
@@ -65,11 +64,12 @@ def serve(
 ) -> None:
     """Explore explanations in the browser: paste a text, remove words, see what changes."""
     _check_extras()
+    from slalom.web.answers import Language
     from slalom.web.guard import LOOPBACK
     from slalom.web.models import Models
     from slalom.web.server import Address, app, listening, run
 
-    if language_model is not None and models:
+    if model.language_model is not None and models:
         raise InputError("--model and --language-model need a server each: start two")
     if no_token and host not in LOOPBACK:
         raise InputError("--no-token is for this machine only: leave out --no-token or --host")
@@ -79,18 +79,18 @@ def serve(
         click.echo(f"Port {port} is busy, using {address.port}.")
     with taken:
         click.echo("Loading the model …")
-        if language_model is None:
-            application = app(_loaded(models, device, revision), address=address)
+        held, language = Models(()), None
+        if model.language_model is None:
+            held = _loaded(models, model)
         else:
-            language = _language(language_model, device, revision)
-            application = app(Models(()), address=address, language=language)
+            language = Language(model.writer())
 
         def started() -> None:
             click.echo(f"SLALOM is at {address.url}  (Ctrl-C stops it)")
             if not no_browser:
                 webbrowser.open(address.url)
 
-        run(application, taken, started=started)
+        run(app(held, address=address, language=language, started=started), taken)
     click.echo("Stopped.")
 
 
@@ -101,23 +101,11 @@ def _check_extras() -> None:
         raise MissingExtraError(", ".join(missing), ",".join(dict.fromkeys(missing.values())))
 
 
-def _language(name: str, device: str | None, revision: str | None) -> "Language":
-    from slalom.classifiers.load import language_model
-    from slalom.web.answers import Language
-
-    return Language(language_model(name, device=device, revision=revision))
-
-
-def _loaded(names: tuple[str, ...], device: str | None, revision: str | None) -> "Models":
-    from slalom.classifiers.load import load
+def _loaded(names: tuple[str, ...], model: TypedModel) -> "Models":
     from slalom.web.models import Model, Models
 
     given = tuple(dict.fromkeys(names)) or (BUNDLED,)
-    if revision is not None and len(given) > 1:
+    if model.revision is not None and len(given) > 1:
         raise InputError("--revision is for a single model: start a server for each")
-
-    def loaded(name: str) -> Model:
-        at = None if name == BUNDLED else name
-        return Model(name, load(at, device=device, revision=revision))
-
-    return Models(tuple(map(loaded, given)))
+    named = {name: replace(model, name=None if name == BUNDLED else name) for name in given}
+    return Models(tuple(Model(name, one.classifier()) for name, one in named.items()))

@@ -4,12 +4,13 @@ Knows what can be typed on a command line, and nothing of what is done with it.
 """
 
 import codecs
+import json
 import os
 import re
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -24,12 +25,13 @@ from slalom.errors import (
     SlalomWarning,
     UnknownNameError,
 )
-from slalom.files import is_device, resolved, write_whole
+from slalom.files import is_device, resolved, unless_broken, write_whole
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from slalom.explainers.base import Explainer
+    from slalom.explanation import Explanation
 
 STANDARD = "-"  # standard input or output
 OPTIONS = {"n_queries": "--queries", "n_samples": "--samples"}  # named differently in the library
@@ -46,9 +48,6 @@ MAX_BYTES = 2**24  # of a text or a source
 MAX_NAME = 1000  # characters; a longer text is no file name
 WIDE = 1000  # columns of what is not a terminal
 COUNT = click.IntRange(min=1)
-MODEL = click.option(
-    "--model", metavar="NAME", help="A model's name or folder.  [default: the bundled one]"
-)
 METHOD = click.option(
     "--method", default="slalom", show_default=True, help="One of `slalom methods`."
 )
@@ -71,11 +70,6 @@ DRY_RUN = click.option(
 TEXT_COLUMN = click.option(
     "--text-column", default="text", show_default=True, help="The column that holds the texts."
 )
-LANGUAGE_MODEL = click.option(
-    "--language-model",
-    metavar="NAME",
-    help="Explain a language model's answers instead: which sources they rest on.",
-)
 ANSWERS_BY = "slalom-sources,context-cite,kernel-shap,leave-one-out"
 ANSWERS_MEASURED = "LDS,top-3 drop"
 SOURCE = click.option(
@@ -95,9 +89,6 @@ BY = click.option(
     help="Cut every document into smaller sources.",
 )
 QUERIES = click.option("--queries", type=COUNT, metavar="N", help="Use at most N queries.")
-CACHE = click.option(
-    "--cache", metavar="FILE", help="Keep answers in this file, so that no query is paid for twice."
-)
 JSON = click.option(
     "--json", "json_file", metavar="FILE", help="Write the explanation; - for standard output."
 )
@@ -106,10 +97,6 @@ HTML = click.option(
     "html_file",
     metavar="FILE",
     help="Write a page for the browser; - for standard output.",
-)
-DEVICE = click.option("--device", help="Device for the model, such as cpu or cuda.")
-REVISION = click.option(
-    "--revision", metavar="NAME", help="Branch, tag or commit of a model of the Hugging Face hub."
 )
 SEED = click.option(
     "--seed",
@@ -125,13 +112,6 @@ LONGER = "What to do with a text longer than the model can read."
 TOO_LONG = click.option("--too-long", type=WAYS, default="error", show_default=True, help=LONGER)
 TOO_LONG_ALONE = click.option(  # one text: a slow answer is better than none
     "--too-long", type=WAYS, default="windows", show_default=True, help=LONGER
-)
-ABSENT = click.option(
-    "--absent",
-    metavar="HOW",
-    default="remove",
-    show_default=True,
-    help="What happens to absent words: remove, mask, or a text to put in their place.",
 )
 UNITS = click.option(
     "--units",
@@ -176,26 +156,26 @@ def in_typed_words(sentence: str) -> str:
     return STORED.sub(lambda found: as_typed(Setting(found[1] or found[3], found[2])), sentence)
 
 
-def target_typed(target: str | None, labels: Sequence[str]) -> str | int | None:
+def target(typed: str | None, labels: Sequence[str]) -> str | int | None:
     """A number is an index, unless it is also a label."""
-    if target is not None and target not in labels and target.isdecimal():
-        return int(target)
-    return target
+    if typed is not None and typed not in labels and typed.isdecimal():
+        return int(typed)
+    return typed
 
 
-def text_typed(text: str | None, file: str | None) -> str:
+def text(typed: str | None, file: str | None) -> str:
     """The text as it is, without the newline at the end of a file."""
-    if text not in (None, STANDARD) and file is None:
-        return _decoded(str(text).encode("utf-8", "surrogateescape"))
-    content = _file_bytes(Path(file)) if file is not None and text is None else _piped(text, file)
+    if typed not in (None, STANDARD) and file is None:
+        return _decoded(str(typed).encode("utf-8", "surrogateescape"))
+    content = _file_bytes(Path(file)) if file is not None and typed is None else _piped(typed, file)
     return re.sub(r"\r?\n\Z", "", _decoded(content, "the text" if file is None else file))
 
 
-def sources_typed(names: Sequence[str]) -> str | list[tuple[str, str]]:
+def sources(names: Sequence[str]) -> str | list[tuple[str, str]]:
     """One text, or a document for each of several files."""
     if not names:
         raise InputError("there are no sources: give a text file for each, with --source")
-    texts = [(Path(name).name, text_typed(None, name)) for name in names]
+    texts = [(Path(name).name, text(None, name)) for name in names]
     return texts[0][1] if len(texts) == 1 else texts
 
 
@@ -219,11 +199,8 @@ def _decoded(content: bytes, name: str = "the text") -> str:
 
 
 def _file_bytes(path: Path) -> bytes:
-    try:
-        with path.open("rb") as file:
-            return _bytes_of_text(file)
-    except OSError as problem:
-        raise FileError(f"cannot read {path}: {problem.strerror or problem}") from problem
+    with unless_broken(f"cannot read {path}"), path.open("rb") as file:
+        return _bytes_of_text(file)
 
 
 def _bytes_of_text(file: IO[bytes]) -> bytes:
@@ -234,19 +211,19 @@ def _bytes_of_text(file: IO[bytes]) -> bytes:
     return content
 
 
-def files_typed(json_file: str | None, html_file: str | None) -> list[str]:
+def files(json_file: str | None, html_file: str | None) -> list[str]:
     """Where results go; only one of them can be standard output."""
-    files = [name for name in (json_file, html_file) if name is not None]
-    if files.count(STANDARD) > 1:
+    named = [name for name in (json_file, html_file) if name is not None]
+    if named.count(STANDARD) > 1:
         raise click.UsageError("only one of --json and --html can go to standard output")
     check_apart({"--json": json_file, "--html": html_file})
-    for name in files:
+    for name in named:
         if Path(name).suffix.lower() in (".png", ".svg", ".pdf"):
             raise click.UsageError(
                 f"{name} is a picture, which --json and --html do not write (--plot does)"
             )
         check_writable(name)
-    return files
+    return named
 
 
 def check_apart(files: Mapping[str, str | None]) -> None:
@@ -277,10 +254,8 @@ def check_writable(name: str) -> None:
         return
     if path.is_dir():
         raise FileError(f"cannot write {path}: it is a folder, name a file in it")
-    try:
+    with unless_broken(f"cannot write {path}"):
         tempfile.TemporaryFile(dir=resolved(path).parent).close()
-    except OSError as problem:
-        raise FileError(f"cannot write {path}: {problem.strerror or problem}") from problem
 
 
 def write(name: str, content: str) -> None:
@@ -291,22 +266,36 @@ def write(name: str, content: str) -> None:
         write_whole(name, content)
 
 
-def names_typed(typed: str | None, known: Any, what: str) -> tuple[str, ...]:
+def write_explanation(
+    explanation: "Explanation",
+    json_file: str | None,
+    html_file: str | None,
+    scale: str = "log-odds",
+) -> None:
+    """To the files that were named."""
+    if json_file is not None:
+        record = explanation.to_json()
+        write(json_file, json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n")
+    if html_file is not None:
+        write(html_file, explanation.to_html(scale=scale) or "")
+
+
+def names(typed: str | None, known: Any, what: str) -> tuple[str, ...]:
     """Names separated by commas, or `all`."""
     if typed is None:
         return ()
     if typed == "all":
         return tuple(known)
-    names = tuple(dict.fromkeys(name.strip() for name in typed.split(",")))
-    if "" in names:
+    given = tuple(dict.fromkeys(name.strip() for name in typed.split(",")))
+    if "" in given:
         raise click.UsageError(
             f"--{what}s {typed!r} lacks a name: give {what}s with commas between, or all "
             f"({', '.join(known)})"
         )
-    for name in names:
+    for name in given:
         if name not in known:
             raise UnknownNameError(what, name, known)
-    return names
+    return given
 
 
 def is_file_name(text: str) -> bool:
@@ -334,10 +323,10 @@ def console_for_results() -> "Console":
     return Console(highlight=False, width=width)
 
 
-def methods_typed(typed: str) -> "tuple[Explainer, ...]":
+def methods(typed: str) -> "tuple[Explainer, ...]":
     from slalom.explainers.methods import METHODS
 
-    return tuple(METHODS[name] for name in names_typed(typed, METHODS, "method"))
+    return tuple(METHODS[name] for name in names(typed, METHODS, "method"))
 
 
 def check_language_model(
@@ -349,28 +338,12 @@ def check_language_model(
         raise click.UsageError(f"{option} is for {one}: {other} --language-model")
 
 
-def one_class_typed(target: str | None, labels: Sequence[str]) -> str | int | None:
-    if target == "all" and target not in labels:
+def one_class(typed: str | None, labels: Sequence[str]) -> str | int | None:
+    if typed == "all" and typed not in labels:
         raise click.UsageError(
             f"--target all is for explain: give one label ({', '.join(labels)}) or its number"
         )
-    return target_typed(target, labels)
-
-
-@contextmanager
-def progress_bar(total: int, done: int) -> Iterator[Callable[[], None]]:
-    """A bar, if a person is watching; call what it yields once for each explanation finished."""
-    from slalom.explainers.execution.progress import Wait, bar
-
-    with bar(total, Wait("measuring", "explanations", before=done)) as show:
-
-        def advance() -> None:
-            nonlocal done
-            done += 1
-            if show is not None:
-                show(done, total)
-
-        yield advance
+    return target(typed, labels)
 
 
 @contextmanager

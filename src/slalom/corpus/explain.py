@@ -10,38 +10,23 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 from slalom.classifiers.base import PREDICTED, Classifier, accelerator, names
 from slalom.classifiers.load import as_classifier, load
+from slalom.corpus import run
 from slalom.corpus.folder import RowLayout, RunFolder, layout_of
 from slalom.corpus.plan import Indexed, Shard, columns_together, folder_of, shards_of
-from slalom.corpus.run import (
-    Engine,
-    Index,
-    LocalEngine,
-    Make,
-    ShardWork,
-    Summary,
-    agree,
-    begin,
-    close,
-    index_input,
-    keep_plan,
-    rows_per_file,
-    settings_of,
-    summary_of,
-    target_index,
-    write_vocabulary,
-)
 from slalom.corpus.work import Recipe
 from slalom.errors import FileError, InputError, Setting, UnknownNameError, counted, grouped
 from slalom.explainers.base import Explainer, TargetName
 from slalom.explainers.dry_run import Cost, dry_run
 from slalom.explainers.methods import checked_repeats, with_max_error
 from slalom.explainers.splitting import document_of
+from slalom.files import write_json
 from slalom.records import Record, parquet_file
 from slalom.tables import arrow, reading
 
@@ -65,7 +50,7 @@ class Dataset:
 class Prepared:
     """A run that fits its folder, before anything is written or queried."""
 
-    work: ShardWork
+    work: run.ShardWork
     files: list[Indexed]
     shards: list[Shard]
     settings: dict[str, Any]
@@ -107,7 +92,7 @@ def explain_dataset(
     max_error: float | None = None,
     repeats: int = 1,
     on_progress: OnProgress | None = None,
-) -> Summary:
+) -> run.Summary:
     """Explain every row of JSON lines, CSV or Parquet files into a folder of Parquet files.
 
     `classifier` is what `slalom.explain` takes, or the name of a model, which every worker
@@ -126,7 +111,7 @@ def explain_dataset(
         return finish(prepared, chosen, on_progress)
 
 
-def engine_named(name: str, make: Make, workers: int, *, on_gpu: bool = False) -> Engine:
+def engine_named(name: str, make: run.Make, workers: int, *, on_gpu: bool = False) -> run.Engine:
     """The engine of this name: where the work is done."""
     if name not in ENGINES:
         raise UnknownNameError("engine", name, ENGINES)
@@ -138,19 +123,19 @@ def engine_named(name: str, make: Make, workers: int, *, on_gpu: bool = False) -
                 f"the local engine is one process, not {workers}: several need ",
                 Setting("engine", "ray"),
             )
-        return LocalEngine(make)
+        return run.LocalEngine(make)
     from slalom.corpus.ray_engine import RayEngine
 
     return RayEngine(workers, n_gpus=1.0 if on_gpu else 0.0)
 
 
 def prepare(
-    make: Make,
+    make: run.Make,
     dataset: Dataset,
     recipe: Recipe,
     *,
     target: TargetName,
-    engine: Engine,
+    engine: run.Engine,
     each_its_own: bool = False,
 ) -> Prepared:
     """Read all input and check that the folder belongs to the same run.
@@ -160,28 +145,30 @@ def prepare(
     arrow()
     checked_repeats(recipe.repeats, recipe.method)
     folder = RunFolder(dataset.output)
-    index = Index(dataset.text_column, dataset.id_column)
-    files, plan = index_input(dataset.input, index, folder=folder, engine=engine)
+    columns = dataset.text_column, dataset.id_column
+    files, plan = run.index_input(dataset.input, columns, folder=folder, engine=engine)
     if not any(file.n_rows for file in files):
         raise FileError(f"{dataset.input} is empty: there is no row to explain")
-    columns, place = columns_together(files), folder_of(files)
-    layout = layout_of(columns, dataset.text_column, dataset.id_column, folder=place)
+    layout = layout_of(columns_together(files), *columns, folder=folder_of(files))
     identity = engine.identity(make)
     own = each_its_own and names(target, PREDICTED, identity.labels)
-    aimed = replace(recipe, target=None if own else target_index(target, identity.labels))
-    settings = settings_of(identity, aimed, layout, files)
-    n_each = agree(folder, settings, dataset.rows_per_file, rows_per_file(files, engine.n_workers))
-    work = ShardWork(folder, layout, aimed, make)
+    aimed = replace(recipe, target=None if own else run.target_index(target, identity.labels))
+    settings = run.settings_of(identity, aimed, layout, files)
+    usual = run.rows_per_file(files, engine.n_workers)
+    n_each = run.agree(folder, settings, dataset.rows_per_file, usual)
+    work = run.ShardWork(folder, layout, aimed, make)
     return Prepared(work, files, shards_of(files, n_each), settings, n_each, plan)
 
 
-def finish(prepared: Prepared, engine: Engine, on_progress: OnProgress | None = None) -> Summary:
+def finish(
+    prepared: Prepared, engine: run.Engine, on_progress: OnProgress | None = None
+) -> run.Summary:
     """Do the remaining work and add up the results."""
     folder = prepared.work.folder
     folder.open()
     with folder.alone():
-        begin(folder, prepared.settings, prepared.rows_per_file)
-        keep_plan(folder, prepared.plan)
+        run.begin(folder, prepared.settings, prepared.rows_per_file)
+        write_json(folder.hidden / run.PLAN, prepared.plan)
         done = prepared.n_done
 
         def advance(n_rows: int) -> None:
@@ -193,10 +180,10 @@ def finish(prepared: Prepared, engine: Engine, on_progress: OnProgress | None = 
         advance(0)
         if left := prepared.left:
             engine.run(prepared.work, left, advance)
-        summary = summary_of(folder, prepared.shards)
+        summary = run.summary_of(folder, prepared.shards)
         words = [folder.words(shard.name) for shard in prepared.shards]
-        write_vocabulary(folder, engine.word_sums(words), summary)
-        close(folder, summary)
+        run.write_vocabulary(folder, engine.word_sums(words), summary)
+        run.close(folder, summary)
     return summary
 
 
@@ -204,36 +191,16 @@ def is_gpu(device: str | None) -> bool:
     return device is not None and device.startswith("cuda")
 
 
-def _maker(classifier: Any, device: str | None) -> tuple[Make, bool]:
-    """How every worker gets its classifier, and whether it uses a GPU."""
+def _maker(classifier: Any, device: str | None) -> tuple[run.Make, bool]:
+    """How every worker gets its classifier (it pickles), and whether it uses a GPU."""
     if classifier is None or isinstance(classifier, str):
-        return _Load(classifier, device), is_gpu(device)
+        return partial(load, classifier, device=device), is_gpu(device)
     if device is not None:
         raise InputError(
             f"device={device!r} is for a model given by its name: this classifier runs where it is"
         )
-    return _Given(classifier), accelerator(as_classifier(classifier)) is not None
-
-
-@dataclass(frozen=True)
-class _Load:
-    """A model by its name, loaded where it is used."""
-
-    name: str | None
-    device: str | None
-
-    def __call__(self) -> Classifier:
-        return load(self.name, device=self.device)
-
-
-@dataclass(frozen=True)
-class _Given:
-    """The caller's classifier; it reaches other workers by pickle."""
-
-    classifier: Any
-
-    def __call__(self) -> Classifier:
-        return as_classifier(self.classifier)
+    on_gpu = accelerator(as_classifier(classifier)) is not None
+    return partial(as_classifier, classifier), on_gpu
 
 
 SAMPLE = 20  # documents that are rehearsed, at least if there are so many
@@ -310,7 +277,7 @@ def cost_of(
 
 
 def prepare_file(
-    make: Make, dataset: Dataset, recipe: Recipe, *, target: TargetName, engine: Engine
+    make: run.Make, dataset: Dataset, recipe: Recipe, *, target: TargetName, engine: run.Engine
 ) -> Prepared:
     """`prepare` for a single file, `dataset.output`; a file of another run is refused."""
     arrow()
@@ -319,7 +286,7 @@ def prepare_file(
         raise FileError(f"cannot write {out}: it is a folder, name a file in it")
     if not out.parent.is_dir():
         raise FileError(f"cannot write {out}: there is no folder {out.parent}")
-    inner = replace(dataset, output=_folder(out))
+    inner = replace(dataset, output=out.parent / f".{out.name}.run")
     prepared = prepare(make, inner, recipe, target=target, engine=engine, each_its_own=True)
     if out.exists() and _settings(out) != prepared.settings:
         raise FileError(f"{out} exists, and holds other results: name another file, or delete it")
@@ -327,8 +294,8 @@ def prepare_file(
 
 
 def finish_file(
-    prepared: Prepared, out: Path, engine: Engine, on_progress: OnProgress | None = None
-) -> Summary | None:
+    prepared: Prepared, out: Path, engine: run.Engine, on_progress: OnProgress | None = None
+) -> run.Summary | None:
     """Do the remaining work and write the file; None: it existed already."""
     folder = prepared.work.folder
     if out.exists():
@@ -338,10 +305,6 @@ def finish_file(
     _join(folder, out, prepared.settings)
     shutil.rmtree(folder.path)
     return replace(summary, folder=out)
-
-
-def _folder(out: Path) -> Path:
-    return out.parent / f".{out.name}.run"
 
 
 def _settings(out: Path) -> Any:

@@ -22,7 +22,7 @@ from slalom.corpus.plan import cell_as
 from slalom.document import Text
 from slalom.errors import FileError, InputError
 from slalom.explanation import Explanation
-from slalom.files import write_by, write_json
+from slalom.files import unless_broken, write_by, write_json
 from slalom.records import Record, problem_of
 from slalom.tables import Failed, arrow, document_row, document_schema
 from slalom.temporary import PREFIX, SUFFIX, locked
@@ -118,19 +118,15 @@ class RunFolder:
                 f"{self.path} holds Parquet files but no {RUN}, so they belong to something "
                 "else: name another folder"
             )
-        try:
+        with unless_broken(f"cannot write to {self.path}"):
             for name in ("pieces", "words"):
                 (self.hidden / name).mkdir(parents=True, exist_ok=True)
-        except OSError as problem:
-            raise self.unwritable(problem) from problem
 
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Lock the folder for one run at a time; the lock ends with the process."""
-        try:
+        with unless_broken(f"cannot write to {self.path}"):
             file = (self.hidden / "lock").open("w")
-        except OSError as problem:
-            raise self.unwritable(problem) from problem
         with file:
             with suppress(OSError):  # without locks, two runs waste time but do no harm
                 if not locked(file):
@@ -154,9 +150,6 @@ class RunFolder:
         with suppress(OSError):  # then the file cannot be written either, which is reported
             path.parent.mkdir(exist_ok=True)
         write_by(path, fill, temporary=self.hidden)
-
-    def unwritable(self, problem: OSError) -> FileError:
-        return FileError(f"cannot write to {self.path}: {problem.strerror or problem}")
 
 
 OWN = ("id", "source", "line")

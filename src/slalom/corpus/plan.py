@@ -6,7 +6,6 @@ rows of one file that becomes one Parquet file; its number depends only on the i
 """
 
 import glob
-import hashlib
 import json
 import os
 from collections.abc import Iterator, Sequence
@@ -21,8 +20,8 @@ from slalom.records import (
     KINDS,
     Record,
     RowStart,
-    bytes_of,
     columns_of,
+    digest_of,
     is_compressed,
     problem_of,
     read_records,
@@ -140,8 +139,7 @@ def index_file(path: Path, text_column: str, id_column: str | None) -> Indexed:
     if not table and columns:  # JSON lines have the columns that their rows have
         _check_columns(path, tuple(columns), text_column, id_column)
     names = {name: columns.get(name) or "string" for name in (table or columns)}
-    with bytes_of(path) as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    digest = digest_of(path)
     return Indexed(str(path), digest, n_rows, step, tuple(marks), names, tuple(broken), n_broken)
 
 

@@ -1,6 +1,6 @@
 """Shards on a Ray cluster: a pool of model actors, fed by Ray Data.
 
-Only the names of shards are sent. Every actor loads the model, reads its part of the input and
+Only the numbers of shards are sent. Every actor loads the model, reads its part of the input and
 writes its file, so input and output must be folders that all machines see. Ray restarts an actor
 that dies, and the actor continues the shard after its finished pieces.
 
@@ -11,21 +11,20 @@ cluster or the caller has connected to one.
 import logging
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from socket import create_connection, gethostname
 from threading import Event, Thread
 from time import perf_counter
 from typing import Any
 
-from slalom.corpus.plan import Indexed, Shard
-from slalom.corpus.run import Identity, Index, Make, ShardWork
-from slalom.corpus.words import WordSums, merged, sums_in
+from slalom.corpus.plan import Indexed, Shard, index_file
+from slalom.corpus.run import Columns, Identity, Make, ShardWork
+from slalom.corpus.words import WordSums, added, sums_in
 from slalom.corpus.work import Advance
 from slalom.errors import FileError, InputError, Setting, SlalomError, needing
-from slalom.records import RowStart
 from slalom.temporary import temporary_folder
 
 BLOCKS_PER_WORKER = 64  # of shards, handed out one at a time
@@ -47,30 +46,30 @@ class RayEngine:
 
     def identity(self, make: Make) -> Identity:
         ray = _connected(self.kept)
-        ask = ray.remote(_identity).options(**self._share(ray))
+        ask = ray.remote(_there).options(**self._share(ray))
         with _errors_unwrapped():
-            found: Identity = ray.get(ask.remote(Path.cwd(), make))
+            found: Identity = ray.get(ask.remote(Path.cwd(), _identity, make))
         return found
 
-    def each(self, index: Index, paths: Sequence[Path]) -> list[Indexed]:
+    def each(self, columns: Columns, paths: Sequence[Path]) -> list[Indexed]:
         if len(paths) < 2:
-            return [index(path) for path in paths]
+            return [index_file(path, *columns) for path in paths]
         ray = _connected(self.kept)
-        read = ray.remote(_indexed).options(num_cpus=0.5)
+        do, here = ray.remote(_there).options(num_cpus=0.5), Path.cwd()
         with _errors_unwrapped():
-            return list(ray.get([read.remote(Path.cwd(), index, path) for path in paths]))
+            return list(ray.get([do.remote(here, index_file, path, *columns) for path in paths]))
 
     def run(self, work: ShardWork, shards: Sequence[Shard], advance: Advance) -> None:
         ray = _connected(self.kept)
         with _watched(work, shards, advance), _errors_unwrapped():
             data = ray.data.from_items(
-                [_item(shard) for shard in shards],
+                [{"at": at} for at in range(len(shards))],
                 override_num_blocks=min(len(shards), BLOCKS_PER_WORKER * self.n_workers),
             )
             share = self._share(ray)
             done = data.map_batches(
                 ShardActor,
-                fn_constructor_args=(Path.cwd(), work),
+                fn_constructor_args=(Path.cwd(), work, shards),
                 batch_size=1,
                 compute=ray.data.ActorPoolStrategy(size=self.n_workers),
                 num_cpus=share["num_cpus"],
@@ -84,12 +83,11 @@ class RayEngine:
         if len(paths) <= TERMS_PER_SUM:
             return sums_in(paths)
         ray = _connected(self.kept)
-        read = ray.remote(_sums_in).options(num_cpus=0.5)
-        add = ray.remote(_added).options(num_cpus=0.5)
+        do, here = ray.remote(_there).options(num_cpus=0.5), Path.cwd()
         with _errors_unwrapped():
-            sums = [read.remote(Path.cwd(), some) for some in _in_groups(paths)]
+            sums = [do.remote(here, sums_in, some) for some in _in_groups(paths)]
             while len(sums) > 1:
-                sums = [add.remote(*some) for some in _in_groups(sums)]
+                sums = [do.remote(here, added, *some) for some in _in_groups(sums)]
             found: WordSums = ray.get(sums[0])
         return found
 
@@ -120,16 +118,16 @@ class RayEngine:
 class ShardActor:
     """One model in one process, called by Ray Data."""
 
-    def __init__(self, here: Path, work: ShardWork) -> None:
+    def __init__(self, here: Path, work: ShardWork, shards: Sequence[Shard]) -> None:
         _change_to(here)
-        self.work = work
+        self.work, self.shards = work, shards
         self.worker = work.worker()
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
-        for shard in _shards(batch):
+        for shard in (self.shards[at] for at in batch["at"]):
             if not self.work.folder.shard(shard.name).exists():  # a block may be handed out again
                 self.worker.finish(shard, lambda _: None)
-        return {"number": batch["number"]}
+        return batch
 
 
 def _change_to(here: Path) -> None:
@@ -143,39 +141,18 @@ def _change_to(here: Path) -> None:
         ) from problem
 
 
-def _indexed(here: Path, index: Index, path: Path) -> Indexed:
+def _there(here: Path, work: Callable[..., Any], *given: Any) -> Any:
+    """A task of a worker, which has changed to the caller's folder."""
     _change_to(here)
-    return index(path)
+    return work(*given)
 
 
-def _sums_in(here: Path, paths: Sequence[Path]) -> WordSums:
-    _change_to(here)
-    return sums_in(paths)
+def _identity(make: Make) -> Identity:
+    return Identity.of(make())
 
 
 def _in_groups(terms: Sequence[Any]) -> list[Sequence[Any]]:
     return [terms[at : at + TERMS_PER_SUM] for at in range(0, len(terms), TERMS_PER_SUM)]
-
-
-def _added(*parts: WordSums) -> WordSums:
-    return merged(parts)
-
-
-def _identity(here: Path, make: Make) -> Identity:
-    _change_to(here)
-    return Identity.of(make())
-
-
-def _item(shard: Shard) -> dict[str, Any]:
-    plain = asdict(shard)
-    return {**plain.pop("start"), **plain}
-
-
-def _shards(batch: dict[str, Any]) -> Iterator[Shard]:
-    for at in range(len(batch["number"])):
-        place = RowStart(*(int(batch[name][at]) for name in ("row", "line", "byte")))
-        path, n_rows = str(batch["path"][at]), int(batch["n_rows"][at])
-        yield Shard(int(batch["number"][at]), path, place, n_rows)
 
 
 def _is_connected() -> bool:

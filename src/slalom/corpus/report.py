@@ -42,8 +42,8 @@ def report(folder: RunFolder, by: str | None = None) -> str:
         _section(
             f"The strongest words, for “{target}” to the right, against it to the left",
             f"<figure>{beeswarm(survey, found, place_of)}<figcaption>One point per document; the "
-            f"stroke is a word's mean; a word links to a document. {_effect_in_words(survey)}"
-            "</figcaption></figure>",
+            f"stroke is a word's mean; a word links to a document. The effect is the score "
+            f"“{escape(survey.effect)}”, in log-odds of the target.</figcaption></figure>",
         ),
         _section(f"Words that speak for “{target}”", _words(survey, found, found.agreed, cards)),
         _section(
@@ -143,10 +143,6 @@ def _other_side(survey: Survey) -> str:
     if len(others) == 1:
         return f"for “{escape(label(others[0]))}”"
     return f"against “{escape(label(target))}”"
-
-
-def _effect_in_words(survey: Survey) -> str:
-    return f"The effect is the score “{escape(survey.effect)}”, in log-odds of the target."
 
 
 def _words(survey: Survey, found: Findings, words: Sequence[int], cards: Cards) -> str:

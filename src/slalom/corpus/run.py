@@ -4,7 +4,6 @@ Knows the order of the steps; an engine knows where they happen. Another run in 
 refused, with the differences. The shards' sums per word, added up, become a `slalom.Vocabulary`.
 """
 
-import hashlib
 import json
 import re
 from collections.abc import Callable, Sequence
@@ -21,14 +20,13 @@ from slalom.classifiers.base import PREDICTED, Classifier, fingerprint_of, one_t
 from slalom.corpus.folder import RowLayout, RunFolder
 from slalom.corpus.plan import Indexed, Shard, find_files, index_file
 from slalom.corpus.words import WordSums, sums_in, vocabulary_of
-from slalom.corpus.work import Advance, Receipt, Recipe, Worker, receipt_of
+from slalom.corpus.work import Advance, Recipe, Worker, receipt_of
 from slalom.errors import DamageError, FileError
 from slalom.explainers.adaptive import WithMaxError
 from slalom.explainers.base import Explainer, TargetName
 from slalom.explainers.table import METHODS
 from slalom.explanation import Quality
-from slalom.files import write_json
-from slalom.records import bytes_of
+from slalom.records import digest_of
 from slalom.schema import plain, read_as
 from slalom.tables import SCHEMA_VERSION
 
@@ -36,6 +34,7 @@ ROWS_PER_FILE = 1000
 SHARDS_PER_WORKER = 4  # so that nobody waits long for the last shard
 PLAN = "plan.json"
 Make = Callable[[], Classifier]
+Columns = tuple[str, str | None]  # of the texts and, where one is named, of the ids
 
 
 @dataclass(frozen=True)
@@ -73,7 +72,7 @@ class Engine(Protocol):
 
     def identity(self, make: Make) -> Identity: ...
 
-    def each(self, index: "Index", paths: Sequence[Path]) -> list[Indexed]:
+    def each(self, columns: Columns, paths: Sequence[Path]) -> list[Indexed]:
         """Read and index every file."""
         ...
 
@@ -104,8 +103,8 @@ class LocalEngine:
     def identity(self, make: Make) -> Identity:
         return Identity.of(self.classifier)
 
-    def each(self, index: "Index", paths: Sequence[Path]) -> list[Indexed]:
-        return [index(path) for path in paths]
+    def each(self, columns: Columns, paths: Sequence[Path]) -> list[Indexed]:
+        return [index_file(path, *columns) for path in paths]
 
     def run(self, work: ShardWork, shards: Sequence[Shard], advance: Advance) -> None:
         worker = work.worker(self.classifier)
@@ -141,19 +140,8 @@ def target_index(target: TargetName, labels: Sequence[str]) -> int:
     return index
 
 
-@dataclass(frozen=True)
-class Index:
-    """Reads and indexes one file; it pickles, so that any machine can do so."""
-
-    text_column: str
-    id_column: str | None
-
-    def __call__(self, path: Path) -> Indexed:
-        return index_file(path, self.text_column, self.id_column)
-
-
 def index_input(
-    given: str, index: Index, *, folder: RunFolder, engine: Engine
+    given: str, columns: Columns, *, folder: RunFolder, engine: Engine
 ) -> tuple[list[Indexed], dict[str, Any]]:
     """Index every file, and return what a later run can reuse.
 
@@ -161,7 +149,7 @@ def index_input(
     """
     known = _known_plan(folder)
     paths = find_files(given, folder.path)
-    stamps = {path: _stamp(path, index) for path in paths}
+    stamps = {path: _stamp(path, columns) for path in paths}
     files: dict[Path, Indexed] = {}
     for path in paths:
         before = known.get(str(path.resolve()))
@@ -169,22 +157,16 @@ def index_input(
             if before and before["stamp"] == stamps[path]:
                 files[path] = read_as(Indexed, {**before["index"], "path": str(path)})
     new = [path for path in paths if path not in files]
-    files |= dict(zip(new, engine.each(index, new), strict=True))
+    files |= dict(zip(new, engine.each(columns, new), strict=True))
     plan = {
         str(path.resolve()): {"stamp": stamps[path], "index": plain(files[path])} for path in paths
     }
     return [files[path] for path in paths], plan
 
 
-def _stamp(path: Path, index: Index) -> list[Any]:
+def _stamp(path: Path, columns: Columns) -> list[Any]:
     """Includes a digest, because size and time can stay the same when the content changes."""
-    with bytes_of(path) as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return [index.text_column, index.id_column, digest]
-
-
-def keep_plan(folder: RunFolder, plan: dict[str, Any]) -> None:
-    write_json(folder.hidden / PLAN, plan)
+    return [*columns, digest_of(path)]
 
 
 def _known_plan(folder: RunFolder) -> dict[str, Any]:
@@ -205,16 +187,16 @@ def rows_per_file(files: Sequence[Indexed], n_workers: int) -> int:
 
 def summary_of(folder: RunFolder, shards: Sequence[Shard]) -> Summary:
     """The sum of the receipts of all shards."""
-    receipts: list[Receipt] = [receipt_of(folder, shard.name) for shard in shards]
-    problems = [receipt.first_problem for receipt in receipts if receipt.first_problem]
+    receipts = [receipt_of(folder, shard.name) for shard in shards]
+    problems = (receipt.first_problem for receipt in receipts)
     return Summary(
         folder.path,
-        sum(receipt.n_rows for receipt in receipts),
-        sum(receipt.n_failed for receipt in receipts),
-        sum(receipt.n_queries for receipt in receipts),
-        sum(receipt.n_tokens for receipt in receipts),
-        sum(receipt.seconds for receipt in receipts),
-        problems[0] if problems else None,
+        n_rows=sum(receipt.n_rows for receipt in receipts),
+        n_failed=sum(receipt.n_failed for receipt in receipts),
+        n_queries=sum(receipt.n_queries for receipt in receipts),
+        n_tokens=sum(receipt.n_tokens for receipt in receipts),
+        seconds=sum(receipt.seconds for receipt in receipts),
+        first_problem=next(filter(None, problems), None),
     )
 
 
@@ -330,7 +312,7 @@ NOTE = (
 
 def write_vocabulary(folder: RunFolder, sums: WordSums, summary: Summary) -> None:
     """Write the table; a method without values and importances leaves none."""
-    if not sums.rows:  # rows of different targets are not added up
+    if not len(sums):  # rows of different targets are not added up
         return
     settings = (folder.settings() or {})["settings"]
     labels = tuple(settings["labels"])

@@ -17,6 +17,7 @@ differing   words whose mean effect in one group clearly differs from that in al
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from heapq import heappush, heappushpop
 from itertools import chain
 from math import inf, sqrt
@@ -117,22 +118,6 @@ class Odds:
 
 
 @dataclass(frozen=True, eq=False)
-class Survey:
-    """A whole run, added up."""
-
-    folder: RunFolder
-    settings: dict[str, Any]
-    effect: str  # the score that counts as a word's effect
-    words: tuple[str, ...]
-    sums: Sums
-    groups: dict[str, Sums]  # by a column of the input; {}: no column was given
-    group_odds: dict[str, Odds]
-    n_rows: int
-    problems: Counter[str]
-    trust: Counter[str]
-
-
-@dataclass(frozen=True, eq=False)
 class Pairs:
     """The words of a batch of documents: one entry per word and document."""
 
@@ -143,19 +128,26 @@ class Pairs:
     attentions: FloatArray
 
 
-@dataclass
-class _Tally:
-    """What has been read so far."""
+@dataclass(eq=False)
+class Survey:
+    """A whole run, added up row by row."""
 
-    effect: str
-    by: str | None
+    folder: RunFolder
+    settings: dict[str, Any]
+    effect: str  # the score that counts as a word's effect
+    by: str | None  # the column whose values make groups
     numbers: dict[str, int] = field(default_factory=dict)  # word → its number
     sums: Sums = field(default_factory=Sums)
-    groups: dict[str, Sums] = field(default_factory=dict)
+    groups: dict[str, Sums] = field(default_factory=dict)  # by the values of that column
     group_odds: dict[str, Odds] = field(default_factory=dict)
     n_rows: int = 0
     problems: Counter[str] = field(default_factory=Counter)
     trust: Counter[str] = field(default_factory=Counter)
+
+    @cached_property
+    def words(self) -> tuple[str, ...]:
+        """By their numbers, once all rows are read."""
+        return tuple(self.numbers)
 
     def add(self, rows: Sequence[dict[str, Any]]) -> None:
         self.n_rows += len(rows)
@@ -189,22 +181,13 @@ def survey_of(folder: RunFolder, by: str | None = None) -> Survey:
     """Read every row once; `by` is a column of the input to group documents by."""
     settings = finished_settings(folder)
     column = None if by is None else _column_of(folder, by)
-    tally = _Tally(_effect(folder), column)
+    survey = Survey(folder, settings, _effect(folder), column)
     for rows in batches(folder, column):
-        tally.add(rows)
-    n = len(tally.numbers)
-    return Survey(
-        folder=folder,
-        settings=settings,
-        effect=tally.effect,
-        words=tuple(tally.numbers),
-        sums=tally.sums.cut(n),
-        groups={name: tally.groups[name].cut(n) for name in sorted(tally.groups)},
-        group_odds=tally.group_odds,
-        n_rows=tally.n_rows,
-        problems=tally.problems,
-        trust=tally.trust,
-    )
+        survey.add(rows)
+    n_words = len(survey.words)
+    survey.sums = survey.sums.cut(n_words)
+    survey.groups = {name: survey.groups[name].cut(n_words) for name in sorted(survey.groups)}
+    return survey
 
 
 def finished_settings(folder: RunFolder) -> dict[str, Any]:

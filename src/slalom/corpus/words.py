@@ -11,8 +11,7 @@ no query, and has not been judged on unseen documents.
 """
 
 import json
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,91 +25,67 @@ from slalom.tables import arrow, reading
 
 QUANTITIES = ("value", "importance")
 MOMENTS = ("w", "wx", "ww", "wwx", "wwxx")
+SUMS = [f"{quantity}_{moment}" for quantity in QUANTITIES for moment in MOMENTS]
 SPREAD = 1.0  # log-odds: how far documents may differ about one word
 ANCHOR = "anchor"  # its row in the table of sums; no word's key looks like this
+WordSums = Any  # an Arrow table, one row per word: its key as JSON, its token, documents, SUMS
 
 
-@dataclass
-class WordSums:
-    """Sums per word; those of two shards can be added."""
+def sums_of(explanation: Explanation, document: Document) -> WordSums:
+    """One document's fit; methods without values and importances have no rows."""
+    if not set(QUANTITIES) <= set(explanation.scores) or explanation.target_index is None:
+        return _schema().empty_table()
+    units = np.unique(document.features, return_index=True)[1]
+    units = units[explanation.identified[units]]
+    keys = [json.dumps(document.keys[unit]) for unit in units]
+    tokens = [document.units[unit] for unit in units]
+    anchor, exact = explanation.anchor, np.zeros(document.n_units)
+    zeros = (0.0, 0.0 if anchor is None else anchor.importance)
+    moments = [
+        _moments(explanation.scores[name][units] - zero, explanation.errors.get(name, exact)[units])
+        for name, zero in zip(QUANTITIES, zeros, strict=True)
+    ]
+    sums = np.hstack(moments)  # (n_words, 10)
+    if anchor is not None:
+        keys, tokens = [*keys, ANCHOR], [*tokens, ANCHOR]
+        value = _moments(np.array([float(anchor.value)]), np.zeros(1))  # type: ignore[arg-type]
+        sums = np.vstack([sums, np.append(value[0], np.zeros(len(MOMENTS)))])
+    columns = dict(zip(SUMS, sums.T, strict=True))
+    counted = {"key": keys, "token": tokens, "documents": np.ones(len(keys), dtype=np.int64)}
+    return arrow().table({**counted, **columns}, schema=_schema())
 
-    rows: dict[str, int] = field(default_factory=dict)  # key, as JSON → row
-    tokens: list[str] = field(default_factory=list)
-    documents: list[int] = field(default_factory=list)
-    sums: FloatArray = field(default_factory=lambda: np.zeros((64, len(QUANTITIES), len(MOMENTS))))
 
-    def add_document(self, explanation: Explanation, document: Document) -> None:
-        """Add one document's fit; methods without values and importances add nothing."""
-        if not set(QUANTITIES) <= set(explanation.scores) or explanation.target_index is None:
-            return
-        first = np.unique(document.features, return_index=True)[1]
-        first = first[explanation.identified[first]]
-        keys = [json.dumps(document.keys[unit]) for unit in first]
-        at = self._rows_of(keys, [document.units[unit] for unit in first])
-        anchored = 0.0 if explanation.anchor is None else explanation.anchor.importance
-        for column, (name, zero) in enumerate(zip(QUANTITIES, (0.0, anchored), strict=True)):
-            found = explanation.scores[name][first] - zero
-            errors = explanation.errors.get(name)
-            self._add(at, column, found, 0.0 * found if errors is None else errors[first])
-        for row in at.tolist():
-            self.documents[row] += 1
-        if explanation.anchor is not None:
-            anchor = self._rows_of([ANCHOR], [ANCHOR])
-            value = np.array([float(explanation.anchor.value)])  # type: ignore[arg-type]
-            self._add(anchor, 0, value, np.zeros(1))
-            self.documents[int(anchor[0])] += 1
+def added(*parts: WordSums) -> WordSums:
+    """The sums of documents, pieces or shards; words in the order in which they first come."""
+    together = arrow().concat_tables([_schema().empty_table(), *parts])
+    steps = [("token", "first"), *((name, "sum") for name in ("documents", *SUMS))]
+    found = together.group_by("key", use_threads=False).aggregate(steps)
+    named = found.select(["key", *map("_".join, steps)])
+    return named.rename_columns(_schema().names)
 
-    def merge(self, other: "WordSums") -> None:
-        """Add the sums of another shard."""
-        at = self._rows_of(list(other.rows), other.tokens)
-        self.sums[at] += other.sums[: len(at)]
-        for row, n in zip(at.tolist(), other.documents, strict=True):
-            self.documents[row] += n
 
-    def _add(self, at: Any, column: int, found: FloatArray, errors: FloatArray) -> None:
-        w = 1 / (errors**2 + SPREAD**2)
-        moments = np.stack([w, w * found, w * w, w * w * found, (w * found) ** 2], axis=1)
-        self.sums[at, column] += moments  # keys of one document differ, so no row comes twice
+def sums_in(paths: Iterable[Path]) -> WordSums:
+    """The sums of shards, read from their files and added up."""
+    return added(*map(_sums_in, paths))
 
-    def _rows_of(self, keys: Sequence[str], tokens: Sequence[str]) -> Any:
-        for key, token in zip(keys, tokens, strict=True):
-            if key not in self.rows:
-                self.rows[key] = len(self.rows)
-                self.tokens.append(token)
-                self.documents.append(0)
-        while len(self.sums) < len(self.rows):
-            self.sums = np.concatenate([self.sums, np.zeros_like(self.sums)])
-        return np.array([self.rows[key] for key in keys], dtype=np.intp)
 
-    def table(self) -> Any:
-        """As an Arrow table, one row per word."""
-        n = len(self.rows)
-        columns: dict[str, Any] = {
-            "key": list(self.rows),
-            "token": self.tokens,
-            "documents": self.documents,
-        }
-        for at, quantity in enumerate(QUANTITIES):
-            for moment, name in enumerate(MOMENTS):
-                columns[f"{quantity}_{name}"] = self.sums[:n, at, moment]
-        pa = arrow()
-        kinds = [("key", pa.string()), ("token", pa.string()), ("documents", pa.int64())]
-        numbers = [(name, pa.float64()) for name in list(columns)[3:]]
-        return pa.table(columns, schema=pa.schema([*kinds, *numbers]))
+def _sums_in(path: Path) -> WordSums:
+    with reading(path):
+        from pyarrow import parquet
 
-    @classmethod
-    def from_table(cls, table: Any) -> "WordSums":
-        keys = table["key"].to_pylist()
-        columns = [
-            np.stack([table[f"{quantity}_{name}"].to_numpy() for name in MOMENTS], axis=1)
-            for quantity in QUANTITIES
-        ]
-        return cls(
-            {key: row for row, key in enumerate(keys)},
-            table["token"].to_pylist(),
-            table["documents"].to_pylist(),
-            np.stack(columns, axis=1),
-        )
+        return parquet.read_table(path)
+
+
+def _schema() -> Any:
+    pa = arrow()
+    about = [("key", pa.string()), ("token", pa.string()), ("documents", pa.int64())]
+    return pa.schema([*about, *((name, pa.float64()) for name in SUMS)])
+
+
+def _moments(found: FloatArray, errors: FloatArray) -> FloatArray:
+    """(n, 5) of each number and its standard error."""
+    w = 1 / (errors**2 + SPREAD**2)
+    return np.stack([w, w * found, w * w, w * w * found, (w * found) ** 2], axis=1)
 
 
 def vocabulary_of(
@@ -118,22 +93,23 @@ def vocabulary_of(
 ) -> Vocabulary | None:
     """Weighted means with sandwich errors, shrunk towards the mean of all words; None: no word is
     in enough documents. `about` has the descriptive fields of a Vocabulary."""
-    n = len(sums.rows)
-    counts = np.array(sums.documents)
-    keys = list(sums.rows)
+    keys, tokens = sums["key"].to_pylist(), sums["token"].to_pylist()
+    counts = sums["documents"].to_numpy()
+    numbers = np.array([sums[name].to_numpy() for name in SUMS]).T
+    numbers = numbers.reshape(len(keys), len(QUANTITIES), len(MOMENTS))
     is_anchor = np.array([key == ANCHOR for key in keys], dtype=bool)
     kept = np.flatnonzero((counts >= least_documents) & ~is_anchor)
     order = kept[np.argsort(-counts[kept], kind="stable")]
     if not len(order):
         return None
-    means, errors = _means(sums.sums[order], counts[order])
+    means, errors = _means(numbers[order], counts[order])
     means = _shrunk(means, errors)
     rare = np.flatnonzero((counts < least_documents) & ~is_anchor)
-    others = sums.sums[rare, :, :2].sum(axis=0)  # Σw, Σwx of all other words together
-    anchor = sums.sums[:n][is_anchor, 0]
+    others = numbers[rare, :, :2].sum(axis=0)  # Σw, Σwx of all other words together
+    anchor = numbers[is_anchor, 0]
     return Vocabulary(
         keys=tuple(_hashable(json.loads(keys[row])) for row in order),
-        tokens=tuple(sums.tokens[row] for row in order),
+        tokens=tuple(tokens[row] for row in order),
         scores={name: means[:, at] for at, name in enumerate(QUANTITIES)},
         errors={name: errors[:, at] for at, name in enumerate(QUANTITIES)},
         counts=counts[order].astype(np.int32),
@@ -142,26 +118,6 @@ def vocabulary_of(
         quality=quality,
         **about,
     )
-
-
-def sums_in(paths: Iterable[Path]) -> WordSums:
-    """The sums of shards, read from their files and added up."""
-    return merged(map(_sums_in, paths))
-
-
-def _sums_in(path: Path) -> WordSums:
-    with reading(path):
-        from pyarrow import parquet
-
-        return WordSums.from_table(parquet.read_table(path))
-
-
-def merged(parts: Iterable[WordSums]) -> WordSums:
-    """The sums of several, added up."""
-    together = WordSums()
-    for part in parts:
-        together.merge(part)
-    return together
 
 
 def _means(sums: FloatArray, counts: Any) -> tuple[FloatArray, FloatArray]:

@@ -5,16 +5,16 @@ loses no more than that, and its successor repeats no query.
 """
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from itertools import islice
+from itertools import chain, islice
 from time import perf_counter
 from typing import IO, Any
 
 from slalom.classifiers.base import Classifier, text_logits
 from slalom.corpus.folder import RowLayout, RunFolder
 from slalom.corpus.plan import Shard
-from slalom.corpus.words import WordSums
+from slalom.corpus.words import added, sums_of
 from slalom.document import Document
 from slalom.errors import FileError, InputError, SlalomError
 from slalom.explainers.base import Explainer, Request
@@ -100,16 +100,17 @@ class Worker:
             self.layout.row(shard.path, record, result)
             for record, (result, _) in zip(chunk, found, strict=True)
         ]
-        words = WordSums()
-        for result, document in found:
-            together = self.recipe.target is not None  # scores of different targets do not add up
-            if together and isinstance(result, Explanation) and document is not None:
-                words.add_document(result, document)
+        together = self.recipe.target is not None  # scores of different targets do not add up
+        words = [
+            sums_of(result, document)
+            for result, document in found
+            if together and isinstance(result, Explanation) and document is not None
+        ]
         pa = arrow()
         table = pa.Table.from_pylist(rows, schema=self.layout.schema())
         piece = self.folder.pieces(shard.name) / f"{first}-{len(chunk)}.arrow"
         beside = piece.with_suffix(".words")
-        self.folder.write(beside, lambda file: _write_ipc(file, words.table()))
+        self.folder.write(beside, lambda file: _write_ipc(file, added(*words)))
         self.folder.write(piece, lambda file: _write_ipc(file, table))
 
     def results(
@@ -147,12 +148,8 @@ class Worker:
     def _commit(self, shard: Shard) -> Receipt:
         """Write the words first and the rows last: if the rows exist, so does everything."""
         pieces = [path for path, _ in self.folder.finished_pieces(shard.name)]
-        words = WordSums()
-        for path in pieces:
-            words.merge(WordSums.from_table(_read_ipc(path.with_suffix(".words"))))
-        self.folder.write(
-            self.folder.words(shard.name), lambda file: _write_parquet(file, [words.table()])
-        )
+        words = added(*(_read_ipc(path.with_suffix(".words")) for path in pieces))
+        self.folder.write(self.folder.words(shard.name), lambda file: _write_parquet(file, [words]))
         receipt = _receipt(_read_ipc(path) for path in pieces)
         rows = (_read_ipc(path) for path in pieces)
         self.folder.write(
@@ -205,16 +202,12 @@ def _read_ipc(path: Any) -> Any:
         return arrow().ipc.open_file(path.read_bytes()).read_all()
 
 
-def _write_parquet(file: IO[bytes], tables: Any, receipt: Receipt | None = None) -> None:
+def _write_parquet(file: IO[bytes], tables: Iterable[Any], receipt: Receipt | None = None) -> None:
     from pyarrow.parquet import ParquetWriter
 
-    writer = None
-    for table in tables:
-        if writer is None:
-            schema = table.schema
-            if receipt is not None:
-                schema = schema.with_metadata({KEPT: json.dumps(asdict(receipt))})
-            writer = ParquetWriter(file, schema, compression="zstd")
-        writer.write_table(table.replace_schema_metadata(schema.metadata))
-    if writer is not None:
-        writer.close()
+    remaining = iter(tables)  # one in memory at a time
+    first = next(remaining)
+    kept = {} if receipt is None else {KEPT: json.dumps(asdict(receipt))}
+    with ParquetWriter(file, first.schema.with_metadata(kept), compression="zstd") as writer:
+        for table in chain([first], remaining):
+            writer.write_table(table.replace_schema_metadata(kept))

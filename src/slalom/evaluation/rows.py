@@ -12,16 +12,17 @@ import json
 import os
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from slalom.document import FloatArray
-from slalom.errors import FileError, needing
-from slalom.files import write_whole
+from slalom.errors import DamageError, FileError, needing
+from slalom.files import unless_broken, write_whole
 from slalom.metrics.table import METRICS
+from slalom.schema import plain, read_as
 
 N_RESAMPLES = 2000
 COVERAGE = 0.95
@@ -51,14 +52,6 @@ class Row:
     @property
     def key(self) -> Key:
         return self.document, self.method, self.budget
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, record: dict[str, Any]) -> "Row":
-        curves = {name: tuple(curve) for name, curve in record["curves"].items()}
-        return cls(**{**record, "curves": curves})
 
 
 @dataclass(frozen=True)
@@ -147,12 +140,10 @@ class Store:
 
     def __init__(self, folder: Path, settings: dict[str, Any]) -> None:
         self.folder = folder
-        try:
+        with unless_broken(f"cannot write to {folder}"):
             folder.mkdir(parents=True, exist_ok=True)
             self._check_settings(settings)
             self._rows = {row.key: row for row in self._finished()}
-        except OSError as problem:
-            raise FileError(f"cannot write to {folder}: {problem.strerror or problem}") from problem
 
     @property
     def rows(self) -> list[Row]:
@@ -161,16 +152,14 @@ class Store:
 
     def add(self, row: Row) -> None:
         """Store a row, which is on disk when this returns."""
-        try:
-            with (self.folder / "rows.jsonl").open("a", encoding="utf-8") as lines:
-                lines.write(json.dumps(row.to_json(), allow_nan=False) + "\n")
-                lines.flush()
-                os.fsync(lines.fileno())
-        except OSError as problem:
-            raise FileError(
-                f"cannot write to {self.folder}: {problem.strerror or problem}; the "
-                f"{len(self._rows)} finished rows are kept: repeat the command to continue"
-            ) from problem
+        kept = f"; the {len(self._rows)} finished rows are kept: repeat the command to continue"
+        with (
+            unless_broken(f"cannot write to {self.folder}", more=kept),
+            (self.folder / "rows.jsonl").open("a", encoding="utf-8") as lines,
+        ):
+            lines.write(json.dumps(plain(row), allow_nan=False) + "\n")
+            lines.flush()
+            os.fsync(lines.fileno())
         self._rows[row.key] = row
 
     def write(self, name: str, content: str | bytes) -> Path:
@@ -209,8 +198,8 @@ class Store:
                 file.truncate(path.stat().st_size - len(cut_off))
         rows = []
         for line in lines:
-            with suppress(ValueError, KeyError, TypeError):
-                rows.append(Row.from_json(json.loads(line)))
+            with suppress(ValueError, DamageError):
+                rows.append(read_as(Row, json.loads(line)))
         return rows
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from slalom.answer import Answer
 from slalom.classifiers.text.units import sentence_cuts
-from slalom.document import BoolArray, Document, FloatArray, IntArray, visible
+from slalom.document import BoolArray, Document, FloatArray, IntArray, masks_without, visible
 from slalom.errors import NoModelError
 from slalom.explainers.base import Explainer, Request, checked_whole
 from slalom.explainers.execution.steps import Order, run_local
@@ -188,10 +188,7 @@ def weighed(explanation: Explanation) -> tuple[list[Cited], list[Set]]:
 
 def lost_without(explanation: Explanation, sets: Sequence[Sequence[int]]) -> list[float]:
     """Nats that the answer loses without each set of sources, measured where it was asked."""
-    kept = np.ones((1 + len(sets), len(explanation.units)))
-    for row, removed in enumerate(sets, start=1):
-        kept[row, list(removed)] = 0.0
-    scores = explanation.predict(kept)
+    scores = explanation.predict(masks_without([(), *sets], len(explanation.units)))
     return [float(lost) for lost in scores[0] - scores[1:]]
 
 

@@ -74,6 +74,8 @@ class Writer(Protocol):
 class AnswerScorer:
     """How likely one answer is, by what is shown of the sources."""
 
+    labels = (LABEL,)
+
     def __init__(
         self,
         writer: Writer,
@@ -105,10 +107,6 @@ class AnswerScorer:
     @property
     def name(self) -> str:
         return self.writer.name
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        return (LABEL,)
 
     @property
     def fingerprint(self) -> str:
@@ -229,14 +227,12 @@ class AnswerScorer:
 class RecordedScorer:
     """The answers that an explanation stores, or those of a part: nothing new can be asked."""
 
+    labels = (LABEL,)
+
     def __init__(self, name: str, document: Document, answer: Answer, tokens: BoolArray) -> None:
         self.name, self._document = name, document
         scores = scores_of(answer.log_odds[:, tokens])
         self._known = dict(zip([row.tobytes() for row in answer.present], scores, strict=True))
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        return (LABEL,)
 
     def split(self, text: Text, units: Units = None, *, too_long: str = "error") -> Document:
         return self._document

@@ -19,13 +19,12 @@ from typing import Any
 import numpy as np
 
 from slalom.classifiers.load import as_classifier
-from slalom.document import BoolArray, FloatArray, Text, queries_from_masks
+from slalom.document import BoolArray, FloatArray, Text, masks_without, queries_from_masks
 from slalom.errors import InputError, counted
 from slalom.explanation import Explanation
 from slalom.metrics.subject import (
     Subject,
     greedy_order,
-    masks_without,
     subject_of,
     unit_scores,
 )

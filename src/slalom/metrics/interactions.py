@@ -22,11 +22,11 @@ from typing import Any
 import numpy as np
 
 from slalom.classifiers.load import as_classifier
-from slalom.document import BoolArray, FloatArray, IntArray
+from slalom.document import BoolArray, FloatArray, IntArray, masks_without
 from slalom.errors import InputError
 from slalom.explainers.base import checked_whole
 from slalom.explanation import Explanation
-from slalom.metrics.subject import masks_without, subject_of, unit_scores
+from slalom.metrics.subject import subject_of, unit_scores
 from slalom.pairs import Effects, Interactions, Pair
 from slalom.surrogates.base import Model
 from slalom.surrogates.boosted import TreesModel

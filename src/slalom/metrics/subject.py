@@ -4,7 +4,7 @@ All metrics query the classifier through here, each distinct query once: metrics
 same CachedClassifier share its answers.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -77,14 +77,6 @@ def subject_of(
             f"({explanation.classifier}): measure with the classifier that was explained"
         )
     return Subject(cached, explanation, document, cached.n_asked)
-
-
-def masks_without(sets: Sequence[Sequence[int]], n_units: int) -> BoolArray:
-    """(k, n_units): every unit shown but those of each set."""
-    kept = np.ones((len(sets), n_units), dtype=bool)
-    for row, removed in enumerate(sets):
-        kept[row, list(removed)] = False
-    return kept
 
 
 def greedy_order(

@@ -5,19 +5,7 @@ from dataclasses import dataclass
 
 from slalom.classifiers.base import Classifier
 from slalom.explanation import Explanation
-from slalom.metrics.faithfulness import (
-    Curve,
-    comprehensiveness,
-    datamodel_score,
-    deletion,
-    infidelity,
-    insertion,
-    removal_error,
-    removal_spearman,
-    subset_error,
-    sufficiency,
-    top_drop,
-)
+from slalom.metrics import faithfulness
 from slalom.metrics.shapley import shapley_error
 from slalom.metrics.subject import Subject, subject_of
 
@@ -50,7 +38,7 @@ def _alike(measure: Callable[[Subject, int], float]) -> Weighed:
 
 def _removal(subject: Subject, seed: int) -> tuple[float, float]:
     """Over documents: the mean squared error over that of predicting no change."""
-    errors = removal_error(subject, seed=seed)
+    errors = faithfulness.removal_error(subject, seed=seed)
     return errors.relative, float(errors.no_change.sum())
 
 
@@ -62,14 +50,14 @@ METRICS: dict[str, Metric] = {
             "subset error (uniform sizes)",
             "error of the predicted log-odds of random parts; 1 means predicting their mean",
             "lower",
-            _alike(lambda s, seed: subset_error(s, seed=seed)),
+            _alike(lambda s, seed: faithfulness.subset_error(s, seed=seed)),
         ),
         Metric(
             "WIDE",
             "subset error (log-uniform)",
             "the same, with more small parts",
             "lower",
-            _alike(lambda s, seed: subset_error(s, log_uniform=True, seed=seed)),
+            _alike(lambda s, seed: faithfulness.subset_error(s, log_uniform=True, seed=seed)),
         ),
         Metric(
             "REM",
@@ -83,49 +71,49 @@ METRICS: dict[str, Metric] = {
             "deletion",
             "mean of 1 − p(class) as the top units are removed (AOPC)",
             "higher",
-            _alike(lambda s, _: deletion(s).aopc),
+            _alike(lambda s, _: faithfulness.deletion(s).aopc),
         ),
         Metric(
             "insertion",
             "insertion",
             "mean of 1 − p(class) as the top units are added (AOPC)",
             "lower",
-            _alike(lambda s, _: insertion(s).aopc),
+            _alike(lambda s, _: faithfulness.insertion(s).aopc),
         ),
         Metric(
             "comprehensiveness",
             "comprehensiveness",
             "probability lost without the top units",
             "higher",
-            _alike(lambda s, _: comprehensiveness(s)),
+            _alike(lambda s, _: faithfulness.comprehensiveness(s)),
         ),
         Metric(
             "sufficiency",
             "sufficiency",
             "probability lost with the top units alone",
             "lower",
-            _alike(lambda s, _: sufficiency(s)),
+            _alike(lambda s, _: faithfulness.sufficiency(s)),
         ),
         Metric(
             "removal rank",
             "removal rank correlation",
             "rank correlation with the true effect of removing each unit",
             "higher",
-            _alike(lambda s, _: removal_spearman(s)),
+            _alike(lambda s, _: faithfulness.removal_spearman(s)),
         ),
         Metric(
             "LDS",
             "LDS (rank of subsets)",
             "rank correlation with the true log-odds of parts that show half of the units",
             "higher",
-            _alike(lambda s, seed: datamodel_score(s, seed=seed)),
+            _alike(lambda s, seed: faithfulness.datamodel_score(s, seed=seed)),
         ),
         Metric(
             "top-3 drop",
             "drop without the top 3",
             "log-odds lost without the three units ranked first",
             "higher",
-            _alike(lambda s, _: top_drop(s)),
+            _alike(lambda s, _: faithfulness.top_drop(s)),
         ),
         Metric(
             "shapley-error",
@@ -139,12 +127,12 @@ METRICS: dict[str, Metric] = {
             "infidelity",
             "error of summed scores when random units are removed; 1 means predicting no change",
             "lower",
-            _alike(lambda s, seed: infidelity(s, seed=seed)),
+            _alike(lambda s, seed: faithfulness.infidelity(s, seed=seed)),
         ),
     )
 }
 
-CURVES: dict[str, Callable[[Subject], Curve]] = {
-    "deletion": deletion,
-    "insertion": insertion,
+CURVES: dict[str, Callable[[Subject], faithfulness.Curve]] = {
+    "deletion": faithfulness.deletion,
+    "insertion": faithfulness.insertion,
 }

@@ -27,17 +27,11 @@ def words_of(text: str) -> list[str]:
 class AttentionClassifier:
     """Splits a text into words and runs the model on them; its internals are open to methods."""
 
-    def __init__(self, model: AttentionModel, name: str = "single-layer attention") -> None:
+    name = "single-layer attention"
+    labels = ("negative", "positive")
+
+    def __init__(self, model: AttentionModel) -> None:
         self.model = model
-        self._name = name
-
-    @property
-    def name(self) -> str:
-        return self._name
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        return ("negative", "positive")
 
     def split(self, text: Text, units: Units = None, *, too_long: str = "error") -> Document:
         text = checked_text(text)
@@ -94,11 +88,6 @@ class AttentionClassifier:
             self.model(input_ids(self.model, document, queries)) for document, queries in asked
         ]
         return [np.column_stack([np.zeros(len(part)), part]) for part in scores]
-
-    def __call__(self, texts: Sequence[str]) -> FloatArray:
-        documents = [self.split(text) for text in texts]
-        asked = [(document, document.full()) for document in documents]
-        return np.concatenate(self.logits(asked)) if asked else np.zeros((0, 2))
 
     def internals(self) -> "AttentionInternals":
         """What gradient and attention methods ask for."""

@@ -83,7 +83,8 @@ def body(explanation: Explanation) -> str:
     """What the page shows without a script."""
     record = answer_record(explanation)
     answer = "".join(
-        escape(one["before"] + one["text"]) + f"<sup>{escape(_marks(one))}</sup>"
+        escape(one["before"] + one["text"])
+        + f"<sup>{''.join(f'[{unit + 1}]' for unit in one['cited'])}</sup>"
         for one in record["sentences"]
     )
     sources = "".join(
@@ -95,10 +96,6 @@ def body(explanation: Explanation) -> str:
         for text, role in record["verdict"]
     )
     return f'<p class="sentence">{said}</p><p class="text">{answer}</p><ul>{sources}</ul>'
-
-
-def _marks(sentence: Record) -> str:
-    return "".join(f"[{unit + 1}]" for unit in sentence["cited"])
 
 
 def _cited(citation: Citation) -> Record:

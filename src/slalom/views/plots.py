@@ -66,7 +66,8 @@ def plot_units(
     meaning = reading.MEANINGS.get(by, by)
     measure = reading.explained(explanation)[0] if scale == LOG_ODDS else "probability"
     has_unit = by in reading.LOG_ODDS | {"score"}
-    axes.set_xlabel(_wrapped(f"{meaning} ({measure})" if has_unit else meaning))
+    meaning = f"{meaning} ({measure})" if has_unit else meaning
+    axes.set_xlabel("\n".join(wrap(meaning, 44)))  # matplotlib cuts off what is longer
     return figure
 
 
@@ -314,11 +315,6 @@ def _named(label: str, more: str = "") -> str:
 def _literal(text: str) -> str:
     """Escape dollar signs, which would start a formula."""
     return text.replace("$", r"\$")
-
-
-def _wrapped(meaning: str) -> str:
-    """Wrapped for the narrowest figure, because matplotlib cuts off longer lines."""
-    return "\n".join(wrap(meaning, 44))
 
 
 def _figure(title: str, *, size: tuple[float, float] = (5.0, 3.2)) -> tuple["Figure", Any]:

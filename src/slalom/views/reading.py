@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from slalom import scales
-from slalom.classifiers.base import Target
 from slalom.document import FloatArray, visible_sign
 from slalom.document import visible as visible  # to all views
 from slalom.errors import InputError, UnknownNameError
@@ -136,10 +135,7 @@ def shown_class(explanation: Explanation) -> int:
 
 def answer(explanation: Explanation) -> FloatArray:
     """The classifier's score of the text, on the scale of the scores: (1,) or (n_classes,)."""
-    target = Target(explanation.target_index, explanation.target)
-    return np.atleast_1d(
-        target.scores(explanation.logits[None], independent=explanation.independent)[0]
-    )
+    return np.atleast_1d(explanation.target_scores(explanation.logits[None])[0])
 
 
 def fitted(explanation: Explanation) -> FloatArray | None:
@@ -311,6 +307,15 @@ def segments(explanation: Explanation) -> list[list[Segment]]:
 def probabilities(explanation: Explanation) -> FloatArray | None:
     """(n_classes,); None for a single output, which may not be a probability."""
     return scales.probabilities(explanation.logits, independent=explanation.independent)
+
+
+def chance(explanation: Explanation, scores: FloatArray) -> float | None:
+    """The probability of the shown class by (1,) or (n_classes,) scores; None: they are numbers."""
+    if explanation.independent and len(explanation.labels) == 1:
+        return None
+    several = len(scores) > 1
+    link = scales.softmax if several and not explanation.independent else scales.logistic
+    return float(link(scores)[shown_class(explanation) if several else 0])
 
 
 def prediction(explanation: Explanation) -> str:

@@ -14,10 +14,9 @@ import numpy as np
 
 from slalom.explainers.base import UNREAD
 from slalom.explanation import FAIR_TRUST, Explanation, trust_of
-from slalom.scales import softmax
 from slalom.surrogates.slalom.process import ProcessModel
 from slalom.views import reading
-from slalom.views.numbers import listed, margin, number, percent, probability, r2_percent
+from slalom.views.numbers import listed, margin, number, percent, r2_percent
 
 N_NAMED = 3  # words on each side
 WORTH_NAMING = 0.2  # of the strongest
@@ -369,11 +368,8 @@ def _beside_the_classifier(explanation: Explanation) -> list[str]:
 
 def _score(explanation: Explanation, scores: np.ndarray, at: int) -> str:
     score = number(float(scores[at])).strip()
-    if explanation.independent and len(explanation.labels) == 1:
-        return score
-    if explanation.target_index is None and not explanation.independent:
-        return f"{score} ({percent(float(softmax(scores)[at]))})"
-    return f"{score} ({percent(probability(float(scores[at])))})"
+    share = reading.chance(explanation, scores)
+    return score if share is None else f"{score} ({percent(share)})"
 
 
 def _windows(explanation: Explanation) -> list[str]:

@@ -38,16 +38,13 @@ MAX_LABEL_WIDTH = 12  # characters of a class above its column
 HALF_BAR = 5  # characters to each side of the axis
 BAR, GAP, NARROWEST_UNIT, WIDEST_UNIT = 2 * HALF_BAR + 1, 2, 12, 36
 LONG_UNIT = 24  # characters; what is longer is no word
-FOR = (reading.FOR[0], f"white on {reading.FOR[1]}", f"bold white on {reading.FOR[2]}")
-AGAINST = (
-    reading.AGAINST[0],
-    f"black on {reading.AGAINST[1]}",
-    f"bold black on {reading.AGAINST[2]}",
-)
-UNSIGNED = (
-    reading.UNSIGNED[0],
-    f"white on {reading.UNSIGNED[1]}",
-    f"bold white on {reading.UNSIGNED[2]}",
+FOR, AGAINST, UNSIGNED = (  # as a colour of letters, and of the ground of white or black ones
+    (faint, f"{ink} on {clear}", f"bold {ink} on {strong}")
+    for (faint, clear, strong), ink in (
+        (reading.FOR, "white"),
+        (reading.AGAINST, "black"),
+        (reading.UNSIGNED, "white"),
+    )
 )
 STEPS = (0.1, 0.35, 0.7)
 TRUST = {"exact": "bold green", "high": "bold green", "fair": "bold yellow", "low": "bold red"}

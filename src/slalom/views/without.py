@@ -11,13 +11,12 @@ from html import escape
 
 import numpy as np
 
-from slalom.document import FloatArray
+from slalom.document import FloatArray, masks_without
 from slalom.errors import InputError
 from slalom.explanation import Explanation
-from slalom.scales import softmax
 from slalom.views import reading
 from slalom.views.answer import likely, source_name
-from slalom.views.numbers import listed, number, percent, probability
+from slalom.views.numbers import listed, number, percent
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -69,18 +68,12 @@ def without(explanation: Explanation, which: Sequence[str | int]) -> WhatIf:
     if len(removed) == 1 and explanation.is_measured("removal")[removed[0]]:
         falls = np.atleast_1d(explanation.scores["removal"][removed[0]])
         return WhatIf(explanation, tuple(removed), answer - falls, measured=True)
-    present = np.ones((2, len(explanation.units)))
-    present[0, removed] = 0.0
-    left, whole = explanation.predict(present)
+    left, whole = explanation.predict(masks_without([removed, []], len(explanation.units)))
     exact = explanation.quality.trust == "exact"
     return WhatIf(explanation, tuple(removed), answer + np.atleast_1d(left - whole), measured=exact)
 
 
 def _prediction(explanation: Explanation, score: FloatArray) -> str:
     """The probability of the shown class, or the number of a single output."""
-    if explanation.independent and len(explanation.labels) == 1:
-        return number(float(score[0])).strip()
-    at = reading.shown_class(explanation) if len(score) > 1 else 0
-    if len(score) > 1 and not explanation.independent:
-        return percent(float(softmax(score)[at]))
-    return percent(probability(float(score[at])))
+    share = reading.chance(explanation, score)
+    return number(float(score[0])).strip() if share is None else percent(share)

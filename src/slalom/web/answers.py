@@ -1,7 +1,6 @@
 """Answers of a language model on the live page: their sources, and how likely they are without
 some of them."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Annotated, Any, Literal
@@ -9,16 +8,15 @@ from typing import Annotated, Any, Literal
 import numpy as np
 
 from slalom.answer import scores_of
+from slalom.document import masks_without
 from slalom.language.attribute import attributed
 from slalom.language.citations import lost_without, sentences_of
 from slalom.language.scoring import AnswerScorer, Writer
 from slalom.language.sources import sources_of
 from slalom.schema import Within
-from slalom.views.answer_page import answer_record
-from slalom.web.jobs import Deadline, Emit
-from slalom.web.limits import Limits, Refusal
-from slalom.web.models import Model
-from slalom.web.store import Finished, StoredExplanation
+from slalom.web.jobs import Check, Emit
+from slalom.web.limits import Limits, Refusal, wrong
+from slalom.web.models import Model, StoredExplanation
 
 
 @dataclass(frozen=True)
@@ -55,61 +53,45 @@ class Language:
     lock: Lock = field(default_factory=Lock, compare=False)
 
 
-@dataclass(frozen=True)
-class AttributionWork:
-    """One answer to explain; stops between two queries if nobody waits for it any more."""
+def attributed_answer(
+    wanted: AttributeBody, language: Language, limits: Limits, check: Check, emit: Emit
+) -> StoredExplanation:
+    """One answer explained; stops between two queries if nobody waits for it any more."""
+    documents: list[Any] = [(one.title, one.text) for one in wanted.sources]
+    shown = (wanted.question, wanted.answer or "", *(part for one in documents for part in one))
+    if (length := sum(map(len, shown))) > (most := limits.sources):
+        sentence = f"sources, question and answer have {length} characters: at most {most} are read"
+        raise Refusal(413, "too-long", sentence)
+    given = wanted.sources[0].text if len(documents) == 1 else documents
+    sources = sources_of(given, wanted.by)
+    if len(sources.spans) > (most := limits.answer_units):
+        sentence = f"there are {len(sources.spans)} sources: at most {most} are allowed here"
+        raise Refusal(413, "too-long", sentence)
 
-    wanted: AttributeBody
-    language: Language
-    limits: Limits
+    def progress(done: int, total: int) -> None:
+        check()
+        emit("progress", {"done": done, "total": total})
 
-    def __call__(self, deadline: Deadline, emit: Emit) -> Finished:
-        wanted = self.wanted
-        documents: list[Any] = [(one.title, one.text) for one in wanted.sources]
-        shown = (wanted.question, wanted.answer or "", *(part for one in documents for part in one))
-        if (length := sum(map(len, shown))) > (most := self.limits.sources):
-            sentence = (
-                f"sources, question and answer have {length} characters: at most {most} are read"
-            )
-            raise Refusal(413, "too-long", sentence)
-        given = wanted.sources[0].text if len(documents) == 1 else documents
-        sources = sources_of(given, wanted.by)
-        if len(sources.spans) > (most := self.limits.answer_units):
-            sentence = f"there are {len(sources.spans)} sources: at most {most} are allowed here"
-            raise Refusal(413, "too-long", sentence)
-
-        def progress(done: int, total: int) -> None:
-            deadline.check()
-            emit("progress", {"done": done, "total": total})
-
-        while not self.language.lock.acquire(timeout=1.0):
-            deadline.check()
-        try:
-            progress(0, 1)
-            scorer = AnswerScorer(
-                self.language.writer, sources, wanted.question, wanted.answer or None
-            )
-            found = attributed(
-                scorer, n_queries=wanted.n_queries, seed=wanted.seed, progress=progress
-            )
-        finally:
-            self.language.lock.release()
-        model = Model(scorer.name, scorer, self.language.lock)
-        stored = StoredExplanation(found, (model, scorer.split(scorer.text)))
-        return Finished(stored, answer_record)
+    while not language.lock.acquire(timeout=1.0):
+        check()
+    try:
+        progress(0, 1)
+        scorer = AnswerScorer(language.writer, sources, wanted.question, wanted.answer or None)
+        found = attributed(scorer, n_queries=wanted.n_queries, seed=wanted.seed, progress=progress)
+    finally:
+        language.lock.release()
+    model = Model(scorer.name, scorer, language.lock)
+    return StoredExplanation(found, (model, scorer.split(scorer.text)))
 
 
-def answer_without(
-    stored: StoredExplanation, removed: list[int], check: Callable[[], None]
-) -> dict[str, Any]:
+def answer_without(stored: StoredExplanation, removed: list[int], check: Check) -> dict[str, Any]:
     """Nats that the answer and each of its sentences lose, measured, beside the prediction."""
     explanation, said = stored.explanation, stored.explanation.said
     model = None if stored.source is None else stored.source[0]
     scorer = None if model is None else model.classifier
     if said is None or model is None or not isinstance(scorer, AnswerScorer):
-        raise Refusal(400, "wrong", "this explains no answer of a language model")
-    present = np.ones((2, len(explanation.units)), dtype=bool)
-    present[1, removed] = False
+        raise wrong("this explains no answer of a language model")
+    present = masks_without([[], removed], len(explanation.units))
     check()
     with model.lock:
         log_odds = scorer.log_odds(present)

@@ -24,20 +24,20 @@ from slalom.classifiers.base import is_independent
 from slalom.errors import FileError, SlalomError
 from slalom.explainers.table import METHODS
 from slalom.explanation import FILES
+from slalom.views.answer_page import answer_record
 from slalom.views.record import record as record_of
 from slalom.web import requests, what_if
 from slalom.web.answers import (
     AnswerWithoutBody,
     AttributeBody,
-    AttributionWork,
     Language,
     answer_without,
+    attributed_answer,
 )
-from slalom.web.jobs import Cancelled, Deadline, Emit, ExplanationWork, Job, JobQueue, Work
-from slalom.web.limits import Limits, Refusal, busy
-from slalom.web.models import ChunkedClassifier, Models
+from slalom.web.jobs import Cancelled, Check, Emit, ExplanationWork, Job, JobQueue, Work
+from slalom.web.limits import Limits, Refusal, busy, wrong
+from slalom.web.models import ChunkedClassifier, ExplanationStore, Models, StoredExplanation
 from slalom.web.openapi import description
-from slalom.web.store import ExplanationStore, Finished, StoredExplanation
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -93,14 +93,14 @@ class Api:
 
     async def _explained(self, work: Work, request: "Request") -> "Response":
         """Progress as events, or the finished explanation."""
-        job = Job(work, Deadline(self.limits.seconds))
+        job = Job(work, self.limits.seconds)
         self.queue.check_room()
         if _is_streamed(request):
             from starlette.responses import StreamingResponse
 
             return StreamingResponse(self._events(job), media_type="text/event-stream")
-        made: Finished = await self._result(job, request, self.queue)
-        return await self._answer(made.stored.explanation.to_json)
+        made: StoredExplanation = await self._result(job, request, self.queue)
+        return await self._answer(made.explanation.to_json)
 
     async def _asked(self, request: "Request") -> dict[str, Any]:
         """The JSON of a request, parsed in a thread so that others need not wait."""
@@ -132,27 +132,27 @@ class Api:
                 job.cancel()
         return work.result()
 
-    async def _soon(self, request: "Request", work: Callable[[Deadline], Any]) -> "Response":
+    async def _soon(self, request: "Request", work: Callable[[Check], Any]) -> "Response":
         """The answer of a short job, which has a deadline and can be cancelled like any other."""
-        deadline = Deadline(self.limits.soon_seconds)
-        job = Job(lambda deadline, emit: _encoded(work(deadline)), deadline)
+        job = Job(lambda check, _: _encoded(work(check)), self.limits.soon_seconds)
         return _response(await self._result(job, request, self.short))
 
     async def _events(self, job: Job) -> AsyncIterator[str]:
         try:
             async for kind, content in self.queue.run(job):
-                if isinstance(content, Finished):
+                if isinstance(content, StoredExplanation):
                     content = await self._beside(partial(self._shown, content))
                 yield _event(kind, content)
         except Exception as problem:
             status, kind, sentence = _refusal_of(problem)
             yield _event("failed", {"status": status, "kind": kind, "error": sentence})
 
-    def _shown(self, made: Finished) -> dict[str, Any]:
-        explanation = made.stored.explanation
+    def _shown(self, made: StoredExplanation) -> dict[str, Any]:
+        explanation = made.explanation
+        draw = record_of if explanation.said is None else answer_record
         return {
-            "id": self.store.keep(made.stored),
-            "record": made.draw(explanation),
+            "id": self.store.keep(made),
+            "record": draw(explanation),
             "explanation": explanation.to_json(),
         }
 
@@ -160,28 +160,26 @@ class Api:
         assert self.language is not None  # without it the endpoint does not exist
         wanted = requests.read(AttributeBody, await self._asked(request))
         if not wanted.sources:
-            raise Refusal(400, "wrong", "there are no sources: give one text, or several documents")
-        work = AttributionWork(wanted, self.language, self.limits)
+            raise wrong("there are no sources: give one text, or several documents")
+        work = partial(attributed_answer, wanted, self.language, self.limits)
         return await self._explained(work, request)
 
     async def said(self, request: "Request") -> "Response":
         asked = requests.read(AnswerWithoutBody, await self._asked(request))
         kept = self.store[asked.explanation]
         removed = requests.positions(asked.removed, "removed", len(kept.explanation.units))
-        return await self._soon(
-            request, lambda deadline: answer_without(kept, removed, deadline.check)
-        )
+        return await self._soon(request, lambda check: answer_without(kept, removed, check))
 
     async def predict(self, request: "Request") -> "Response":
         asked = requests.read(requests.PredictBody, await self._asked(request))
         model = self.models.named(asked.model)
         texts = (asked.text,) if asked.texts is None else asked.texts
         if not 1 <= len(texts) <= self.limits.texts or (asked.text and asked.texts):
-            raise Refusal(400, "wrong", f"give a text, or 1 to {self.limits.texts} texts")
+            raise wrong(f"give a text, or 1 to {self.limits.texts} texts")
         checked = [requests.text_of(text or "", self.limits) for text in texts]
 
-        def answers(deadline: Deadline) -> Any:
-            watched = ChunkedClassifier(model, lambda n_queries: deadline.check())
+        def answers(check: Check) -> Any:
+            watched = ChunkedClassifier(model, lambda n_queries: check())
             documents = (watched.split(text, too_long="windows") for text in checked)
             logits = [watched.logits([(d, d.full())])[0][0] for d in documents]
             independent = is_independent(model.classifier)
@@ -197,15 +195,15 @@ class Api:
     async def what_if(self, request: "Request") -> "Response":
         asked = requests.read(requests.WhatIfBody, await self._asked(request))
         if not 1 <= len(asked.explanations) <= 4:
-            raise Refusal(400, "wrong", "explanations must be a list of 1 to 4 names")
+            raise wrong("explanations must be a list of 1 to 4 names")
         kept = [self.store[name] for name in asked.explanations]
         explanations = [one.explanation for one in kept]
         if any(e.spans != explanations[0].spans for e in explanations):
-            raise Refusal(400, "wrong", "these explanations are not about the same units")
+            raise wrong("these explanations are not about the same units")
         removed = requests.positions(asked.removed, "removed", len(explanations[0].units))
         return await self._soon(
             request,
-            lambda deadline: what_if.without(explanations, removed, kept[0].source, deadline.check),
+            lambda check: what_if.without(explanations, removed, kept[0].source, check),
         )
 
     async def order(self, request: "Request") -> "Response":
@@ -216,23 +214,21 @@ class Api:
         (shown,) = requests.positions((asked.of_class,), "class", len(kept.explanation.labels))
         return await self._soon(
             request,
-            lambda deadline: what_if.removal_path(
-                kept.explanation, shown, kept.source, deadline.check
-            ),
+            lambda check: what_if.removal_path(kept.explanation, shown, kept.source, check),
         )
 
     async def pairs(self, request: "Request") -> "Response":
         asked = requests.read(requests.PairsBody, await self._asked(request))
         kept = self.store[asked.explanation]
         if kept.source is None:
-            raise Refusal(400, "wrong", "this server does not have the model of this file")
+            raise wrong("this server does not have the model of this file")
         model, explanation = kept.source[0], kept.explanation
 
-        def found(deadline: Deadline, _: Emit) -> Any:
-            watched = ChunkedClassifier(model, lambda n_queries: deadline.check())
+        def found(check: Check, _: Emit) -> Any:
+            watched = ChunkedClassifier(model, lambda n_queries: check())
             return explanation.interactions(asked.k, watched).to_json()
 
-        job = Job(found, Deadline(self.limits.seconds))
+        job = Job(found, self.limits.seconds)
         content = await self._result(job, request, self.queue)
         return await self._answer(lambda: content)
 
@@ -241,12 +237,12 @@ class Api:
             raise busy()
         async with self._opening:
             body = await _body(request, self.limits.file, self.limits.slow)
-            return await self._soon(request, lambda deadline: self._opened(body, deadline))
+            return await self._soon(request, lambda check: self._opened(body, check))
 
-    def _opened(self, body: bytes, deadline: Deadline) -> dict[str, Any]:
+    def _opened(self, body: bytes, check: Check) -> dict[str, Any]:
         """Open a file, within the same limits as for texts that are explained here."""
         explanation = FILES.parsed(requests.parsed(body, self.limits.file_entries), "this")
-        deadline.check()
+        check()
         requests.text_of(explanation.text, self.limits)
         n_units, n_classes = len(explanation.units), len(explanation.labels)
         if n_units > self.limits.units or n_units * n_classes > self.limits.cells:
@@ -257,7 +253,7 @@ class Api:
                 f"at most {self.limits.units} units are shown here",
             )
         shown = {"record": record_of(explanation), "explanation": explanation.to_json()}
-        deadline.check()
+        check()
         source = what_if.document_of(explanation, self.models)
         return {"id": self.store.keep(StoredExplanation(explanation, source)), **shown}
 

@@ -49,15 +49,21 @@ class Guard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
+        from starlette.responses import JSONResponse, RedirectResponse
+
         headers = _joined(scope["headers"])
         guarded = _with_headers(send, self.slow)
         refusal = self._refusal(scope, headers)
         if refusal is not None:
-            await _answer(guarded, *refusal)
+            status, kind, sentence = refusal
+            answer: App = JSONResponse({"error": sentence, "kind": kind}, status)
         elif self._brings_token_in_address(scope):
-            await _welcome(guarded, f"{self.cookie}={self.token}")
+            # the token moves from the address, which is visible and remembered, into a cookie
+            kept = f"{self.cookie}={self.token}; HttpOnly; SameSite=Strict; Path=/"
+            answer = RedirectResponse("/", 303, {"set-cookie": kept})
         else:
-            await self.app(scope, receive, guarded)
+            answer = self.app
+        await answer(scope, receive, guarded)
 
     def _refusal(self, scope: Scope, headers: dict[str, str]) -> tuple[int, str, str] | None:
         host = headers.get("host", "")
@@ -142,29 +148,14 @@ def _is_address(name: str) -> bool:
 
 
 def _with_headers(send: Send, slow: float) -> Send:
+    from starlette.datastructures import MutableHeaders
+
     async def sent(message: MutableMapping[str, Any]) -> None:
         if message["type"] == "http.response.start":
-            own = {name.lower() for name, _ in message.get("headers", [])}
-            extra = [(n.encode(), v.encode()) for n, v in HEADERS.items() if n.encode() not in own]
-            message["headers"] = [*message.get("headers", []), *extra]
+            headers = MutableHeaders(scope=message)
+            for name, value in HEADERS.items():
+                headers.setdefault(name, value)
         async with asyncio.timeout(slow):
             await send(message)
 
     return sent
-
-
-async def _answer(send: Send, status: int, kind: str, sentence: str) -> None:
-    import json
-
-    body = json.dumps({"error": sentence, "kind": kind}).encode()
-    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
-
-
-async def _welcome(send: Send, cookie: str) -> None:
-    """Move the token from the address, which is visible and remembered, into a cookie."""
-    kept = f"{cookie}; HttpOnly; SameSite=Strict; Path=/"
-    headers = [(b"location", b"/"), (b"set-cookie", kept.encode()), (b"content-length", b"0")]
-    await send({"type": "http.response.start", "status": 303, "headers": headers})
-    await send({"type": "http.response.body", "body": b""})

@@ -23,11 +23,9 @@ from slalom.explainers.phrases import ByPhrases
 from slalom.explainers.splitting import document_of
 from slalom.explainers.surrogate import SurrogateExplainer
 from slalom.explanation import Explanation
-from slalom.views.record import record
 from slalom.web.limits import Limits, Refusal, busy
-from slalom.web.models import ChunkedClassifier, Model
+from slalom.web.models import ChunkedClassifier, Model, StoredExplanation
 from slalom.web.requests import ExplanationRequest
-from slalom.web.store import Finished, StoredExplanation
 
 LONG = 500  # tokens; the time for longer texts is estimated first
 MIN_PER_UNIT = 2  # queries, however long they take
@@ -41,9 +39,6 @@ class QueryPlan:
     n_queries: int | None  # None: the method chooses
     expected: int
     seconds: float | None = None  # None: the text is short
-
-    def as_event(self) -> dict[str, int]:
-        return {"done": 0, "total": self.expected, "seconds": round(self.seconds or 0)}
 
 
 def plan_of(wanted: ExplanationRequest, document: Document, limits: Limits) -> QueryPlan:
@@ -90,6 +85,7 @@ def _shortened(plan: QueryPlan, soon: float) -> QueryPlan:
 ROUGH = 60  # queries of the rough explanation that is shown first
 WORTH_A_ROUGH_ANSWER = 3 * ROUGH  # of the whole budget
 
+Check = Callable[[], None]  # called now and then; raises if nobody waits, or for too long
 Emit = Callable[[str, Any], None]  # an event: its kind and content
 
 
@@ -97,46 +93,34 @@ class Cancelled(Exception):  # noqa: N818  nobody waits for the result any more
     """The job was cancelled."""
 
 
-@dataclass(eq=False)
-class Deadline:
-    """How long a job may take, and whether it was cancelled."""
-
-    seconds: float
-    cancelled: Event = field(default_factory=Event)
-    began: float | None = None
-
-    def begin(self) -> None:
-        self.began = monotonic()
-
-    def check(self) -> None:
-        """Raise if the job was cancelled or takes too long."""
-        if self.cancelled.is_set():
-            raise Cancelled
-        if self.began is not None and monotonic() > self.began + self.seconds:
-            raise Refusal(
-                503, "too-slow", f"this took more than {self.seconds:.0f} s: ask for less"
-            )
-
-
-Work = Callable[[Deadline, Emit], Any]  # checks the deadline now and then
+Work = Callable[[Check, Emit], Any]
 
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """Work with a deadline; `cancel` may be called from any thread."""
+    """Work that may take so many seconds; `cancel` may be called from any thread."""
 
     work: Work
-    deadline: Deadline
+    seconds: float
+    cancelled: Event = field(default_factory=Event)
 
     def cancel(self) -> None:
-        self.deadline.cancelled.set()
+        self.cancelled.set()
 
     def run(self, emit: Emit) -> Any:
         """Do the work; called in a thread of its own."""
-        self.deadline.begin()
-        self.deadline.check()
+        end = monotonic() + self.seconds
+
+        def check() -> None:
+            if self.cancelled.is_set():
+                raise Cancelled
+            if monotonic() > end:
+                sentence = f"this took more than {self.seconds:.0f} s: ask for less"
+                raise Refusal(503, "too-slow", sentence)
+
+        check()
         try:
-            return self.work(self.deadline, emit)
+            return self.work(check, emit)
         except StopIteration as problem:  # would never arrive: asyncio's futures refuse it
             raise RuntimeError("an iteration ended inside of the work") from problem
 
@@ -149,7 +133,7 @@ class ExplanationWork:
     limits: Limits
     rough_first: bool
 
-    def __call__(self, deadline: Deadline, emit: Emit) -> Finished:
+    def __call__(self, check: Check, emit: Emit) -> StoredExplanation:
         wanted = self.wanted
         classifier, too_long = wanted.model.classifier, wanted.asked.too_long
         document = document_of(classifier, wanted.text, wanted.units, too_long=too_long)
@@ -163,14 +147,14 @@ class ExplanationWork:
         plan = plan_of(wanted, document, self.limits)
         document, expected = plan.document, plan.expected
         if plan.seconds is not None:
-            emit("progress", plan.as_event())
+            emit("progress", {"done": 0, "total": expected, "seconds": round(plan.seconds)})
 
-        def explained(n_queries: int | None) -> Finished:
+        def explained(n_queries: int | None) -> StoredExplanation:
             n_done = 0
 
             def answered(n: int) -> None:
                 nonlocal n_done
-                deadline.check()
+                check()
                 n_done += n
                 if n:
                     emit("progress", {"done": n_done, "total": max(expected, n_done)})
@@ -182,14 +166,14 @@ class ExplanationWork:
             emit("rough", explained(ROUGH))
         return explained(plan.n_queries)
 
-    def _finished(self, explanation: Explanation, document: Document) -> Finished:
+    def _finished(self, explanation: Explanation, document: Document) -> StoredExplanation:
         """The explanation with the document of its own units: phrases are found on the way."""
         if document.spans != explanation.spans:
             too_long = self.wanted.asked.too_long
             document = self.wanted.model.classifier.split(
                 explanation.text, explanation.spans, too_long=too_long
             )
-        return Finished(StoredExplanation(explanation, (self.wanted.model, document)), record)
+        return StoredExplanation(explanation, (self.wanted.model, document))
 
     def _starts_rough(self, n_queries: int) -> bool:
         method, once = self.wanted.method, self.wanted.asked.repeats == 1

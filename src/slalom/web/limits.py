@@ -38,5 +38,9 @@ class Refusal(Exception):  # noqa: N818  it is an answer, not an error
         self.status, self.kind, self.sentence = status, kind, sentence
 
 
+def wrong(sentence: str) -> Refusal:
+    return Refusal(400, "wrong", sentence)
+
+
 def busy() -> Refusal:
     return Refusal(503, "busy", "busy: too many requests are at work; try again in a moment")

@@ -1,13 +1,17 @@
-"""The models of a server: a list made at the start, each queried by one caller at a time."""
+"""What a server holds: its models, each queried by one caller at a time, and the newest
+explanations, kept so that a page can ask what-if questions."""
 
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from secrets import token_urlsafe
 from threading import Lock
 
 import numpy as np
 
 from slalom.classifiers.base import Classifier, Delegating, anew
 from slalom.document import Document, FloatArray, Queries
+from slalom.explanation import Explanation
 from slalom.web.limits import Refusal
 
 CHUNK = 64  # queries between two checks of whether anybody still waits for the answers
@@ -37,10 +41,6 @@ class Models:
         known = ", ".join(model.name for model in self.every) or "none"
         raise Refusal(404, "unknown-model", f"unknown model {name!r}: this server has {known}")
 
-    def with_classifier(self, name: str) -> Model | None:
-        """The model whose classifier has this name."""
-        return next((model for model in self.every if model.classifier.name == name), None)
-
 
 class ChunkedClassifier(Delegating):
     """A classifier that is queried in small chunks; `answered` is called with their size.
@@ -69,3 +69,40 @@ class ChunkedClassifier(Delegating):
                 self.answered(len(part))
             answers.append(np.concatenate(parts))
         return answers
+
+
+@dataclass(frozen=True)
+class StoredExplanation:
+    """An explanation with its model, and the document that the model made of the text."""
+
+    explanation: Explanation
+    source: tuple[Model, Document] | None  # None: a file whose model is not here
+
+
+class ExplanationStore:
+    """The newest `limit` explanations, by names that cannot be guessed."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._stored: OrderedDict[str, StoredExplanation] = OrderedDict()
+        self._lock = Lock()
+
+    def keep(self, stored: StoredExplanation) -> str:
+        name = token_urlsafe(12)
+        with self._lock:
+            self._stored[name] = stored
+            while len(self._stored) > self._limit:
+                self._stored.popitem(last=False)
+        return name
+
+    def __getitem__(self, name: object) -> StoredExplanation:
+        with self._lock:
+            if not isinstance(name, str) or name not in self._stored:
+                raise Refusal(
+                    404, "forgotten", "the server no longer has this explanation: explain again"
+                )
+            self._stored.move_to_end(name)
+            return self._stored[name]
+
+    def __len__(self) -> int:
+        return len(self._stored)

@@ -14,7 +14,7 @@ from slalom.errors import DamageError
 from slalom.explainers.base import Explainer, Request
 from slalom.explainers.methods import by_phrases, checked_repeats, method_named
 from slalom.schema import Within, read_as
-from slalom.web.limits import Limits, Refusal
+from slalom.web.limits import Limits, Refusal, wrong
 from slalom.web.models import Model, Models
 
 MAX_PAIRS = 30
@@ -92,9 +92,9 @@ def parsed(body: bytes, most: int) -> dict[str, Any]:
     try:
         record = json.loads(body)
     except (ValueError, RecursionError) as problem:
-        raise _wrong("the request is not JSON") from problem
+        raise wrong("the request is not JSON") from problem
     if not isinstance(record, dict):
-        raise _wrong(f"the request must be a JSON object, not a {type(record).__name__}")
+        raise wrong(f"the request must be a JSON object, not a {type(record).__name__}")
     return record
 
 
@@ -103,7 +103,7 @@ def read(kind: type[Body], record: dict[str, Any]) -> Body:
     try:
         return read_as(kind, record, strict=True)
     except DamageError as problem:
-        raise _wrong(str(problem)) from problem
+        raise wrong(str(problem)) from problem
 
 
 def explanation_request(
@@ -111,9 +111,9 @@ def explanation_request(
 ) -> ExplanationRequest:
     asked = read(ExplainBody, record)
     if asked.n_queries is not None and asked.n_queries > limits.queries:
-        raise _wrong(f"n_queries: expected a number from 1 to {limits.queries}")
+        raise wrong(f"n_queries: expected a number from 1 to {limits.queries}")
     if len(asked.absent) > limits.absent:
-        raise _wrong(f"absent: expected at most {limits.absent} characters")
+        raise wrong(f"absent: expected at most {limits.absent} characters")
     model = models.named(asked.model)
     chosen, cut = by_phrases(method_named(asked.method), asked.units, asked.too_long)
     checked_repeats(asked.repeats, chosen)
@@ -134,9 +134,5 @@ def text_of(text: Text, limits: Limits) -> Text:
 def positions(given: tuple[int, ...], name: str, n_units: int) -> list[int]:
     """Distinct positions of units."""
     if not all(0 <= unit < n_units for unit in given):
-        raise _wrong(f"{name} must be a list of positions from 0 to {n_units - 1}")
+        raise wrong(f"{name} must be a list of positions from 0 to {n_units - 1}")
     return sorted(set(given))
-
-
-def _wrong(sentence: str) -> Refusal:
-    return Refusal(400, "wrong", sentence)

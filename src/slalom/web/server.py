@@ -55,26 +55,31 @@ def app(
     address: Address = Address(),  # noqa: B008
     limits: Limits = Limits(),  # noqa: B008
     language: Language | None = None,
+    started: Callable[[], None] = lambda: None,
 ) -> Guard:
-    """The whole server as an ASGI application; with a language model, its page is shown."""
+    """The whole server as an ASGI application; with a language model, its page is shown.
+
+    `started` is called when it begins to answer.
+    """
     if address.host not in LOOPBACK and address.token is None:
         raise InputError(f"a server on {address.host} needs a token: others can reach it")
     with needing("starlette", "web"):
         from starlette.applications import Starlette
+        from starlette.responses import Response
         from starlette.routing import Route
     api = Api(models, limits, language)
 
     @asynccontextmanager
     async def lifetime(_: "Starlette") -> AsyncIterator[None]:
+        started()
         yield
         api.close()
 
     routes = [
         Route(path, answer, methods=[method]) for path, (method, answer) in api.endpoints().items()
     ]
-    routes += [
-        Route(path, _file(*content)) for path, content in _files(language is not None).items()
-    ]
+    for path, (content, kind) in _files(language is not None).items():
+        routes.append(Route(path, Response(content, media_type=kind), methods=["GET"]))
     refused = {404: _refused, 405: _refused}
     inner = Starlette(routes=routes, lifespan=lifetime, exception_handlers=refused)
     return Guard(inner, address.host, address.token, address.port, limits.slow)
@@ -93,15 +98,6 @@ def _files(of_answers: bool) -> dict[str, tuple[str, str]]:
     found["/explanation.css"] = html.style(), KINDS["css"]
     found["/explanation.js"] = html.script(), KINDS["js"]
     return found
-
-
-def _file(content: str, kind: str) -> "Callable[[Request], Response]":
-    def answer(request: "Request") -> "Response":
-        from starlette.responses import Response
-
-        return Response(content, media_type=kind)
-
-    return answer
 
 
 def _refused(request: "Request", problem: Exception) -> "Response":
@@ -196,25 +192,11 @@ def _is_idle(connection: Any) -> bool:
     return cycle is None or cycle.response_complete or connection.transport.is_closing()
 
 
-def run(application: Any, taken: socket.socket, *, started: Callable[[], None]) -> None:
-    """Serve until Ctrl-C; `started` is called once it answers."""
-
-    async def announced(scope: Any, receive: Any, send: Any) -> None:
-        is_start = scope["type"] == "lifespan"
-        await application(scope, receive, _after_startup(send, started) if is_start else send)
-
+def run(application: Any, taken: socket.socket) -> None:
+    """Serve until Ctrl-C."""
     try:
-        server(announced).run(sockets=[taken])
+        server(application).run(sockets=[taken])
     except KeyboardInterrupt:  # uvicorn hands it on once everything is closed
         pass
     finally:
         taken.close()
-
-
-def _after_startup(send: Any, started: Callable[[], None]) -> Any:
-    async def sent(message: Any) -> None:
-        await send(message)
-        if message["type"] == "lifespan.startup.complete":
-            started()
-
-    return sent

@@ -1,29 +1,28 @@
 """What happens without some words: the classifier's new answer beside the predicted ones."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from slalom.classifiers.base import Target
-from slalom.document import BoolArray, Document, FloatArray, queries_from_masks
+from slalom.document import BoolArray, Document, FloatArray, masks_without, queries_from_masks
 from slalom.errors import SlalomError
 from slalom.explanation import Explanation
 from slalom.metrics.subject import greedy_order
 from slalom.scales import probabilities
-from slalom.web.limits import Refusal
+from slalom.web.jobs import Check
+from slalom.web.limits import wrong
 from slalom.web.models import ChunkedClassifier, Model, Models
 
 Source = tuple[Model, Document]
-Check = Callable[[], None]  # called now and then; raises if nobody waits any more
 N_STEPS = 60  # words in an order of removal
 N_CANDIDATES = 400  # units that each step chooses from
 
 
 def document_of(explanation: Explanation, models: Models) -> Source | None:
     """The model of an opened explanation, if it is here and cuts the text in the same way."""
-    model = models.with_classifier(explanation.classifier)
-    if model is None:
+    named = (one for one in models.every if one.classifier.name == explanation.classifier)
+    if (model := next(named, None)) is None:
         return None
     try:
         document = model.classifier.split(explanation.text, explanation.spans, too_long="windows")
@@ -38,11 +37,10 @@ def answers(
     """The classifier's logits for k subsets, and the scores of the target."""
     model, document = source
     if not document.has_empty_query and not present.any(axis=1).all():
-        raise Refusal(400, "wrong", "this model cannot read an empty text: leave a word in")
+        raise wrong("this model cannot read an empty text: leave a word in")
     watched = ChunkedClassifier(model, lambda n_queries: check())
     logits = watched.logits([(document, queries_from_masks(present))])[0]
-    target = Target(explanation.target_index, explanation.target)
-    return logits, target.scores(logits, independent=explanation.independent)
+    return logits, explanation.target_scores(logits)
 
 
 def without(
@@ -53,8 +51,7 @@ def without(
 ) -> dict[str, Any]:
     """One subset: the classifier's answer, if it is here, and each explanation's prediction."""
     first = explanations[0]
-    present = np.ones((1, len(first.units)), dtype=bool)
-    present[0, list(removed)] = False
+    present = masks_without([removed], len(first.units))
     answer = chances = None
     if source is not None:
         logits, scores = answers(first, source, present, check)
@@ -83,9 +80,7 @@ def _predicted(explanation: Explanation, present: BoolArray) -> list[float]:
 def removal_order(explanation: Explanation, shown: int, check: Check) -> list[int]:
     """Units in the order in which their removal lowers the predicted score most, greedily."""
     if explanation.model is None:
-        raise Refusal(
-            400,
-            "wrong",
+        raise wrong(
             f"{explanation.method} predicts no subsets: choose slalom or another method that does",
         )
     n_units = len(explanation.units)

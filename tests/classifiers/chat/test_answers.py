@@ -5,26 +5,23 @@ import math
 import pytest
 
 from slalom.classifiers.chat.answers import (
-    Candidates,
-    Draws,
     UnreadableReply,
     answer_from_candidates,
     answer_from_samples,
-    candidates_from_json,
     candidates_of,
     response_of,
-    samples_from_json,
     spellings_of,
     texts_of,
     tokens_used,
 )
+from slalom.classifiers.chat.strategies import ByLogprobs, BySampling
 
 LABELS = spellings_of({"neg": "negative", "pos": "positive"})
 DIGITS = spellings_of({"neg": "0", "pos": "1"})
 
 
 def listed(**probabilities):
-    return Candidates(tuple((token, math.log(p)) for token, p in probabilities.items()))
+    return tuple((token, math.log(p)) for token, p in probabilities.items())
 
 
 def response(entries, beside=None):
@@ -38,19 +35,17 @@ def entry(token, probability, **more):
 
 def test_spellings_of_one_label_are_summed():
     answer = answer_from_candidates(
-        Candidates(
-            tuple(
-                (token, math.log(p))
-                for token, p in [
-                    (" positive", 0.2),
-                    ("Positive", 0.1),
-                    ("POS", 0.05),
-                    ("positive\n", 0.05),
-                    ("Neg", 0.3),
-                    ("negativity", 0.1),
-                    ("p", 0.1),
-                ]
-            )
+        tuple(
+            (token, math.log(p))
+            for token, p in [
+                (" positive", 0.2),
+                ("Positive", 0.1),
+                ("POS", 0.05),
+                ("positive\n", 0.05),
+                ("Neg", 0.3),
+                ("negativity", 0.1),
+                ("p", 0.1),
+            ]
         ),
         LABELS,
     )
@@ -89,11 +84,11 @@ def test_other_scripts():
 
 
 def test_samples_are_smoothed():
-    answer = answer_from_samples(Draws(("1", " 1", "1\n", "0", "Sure")), DIGITS)
+    answer = answer_from_samples(("1", " 1", "1\n", "0", "Sure"), DIGITS)
     assert answer.logits == pytest.approx((math.log(2 / 6), math.log(4 / 6)))
     assert answer.error == pytest.approx(math.sqrt(1 / 4 + 1 / 2))
     assert not any(answer.censored)
-    assert answer_from_samples(Draws(("Sure", "")), DIGITS).names_no_label
+    assert answer_from_samples(("Sure", ""), DIGITS).names_no_label
 
 
 @pytest.mark.parametrize(
@@ -110,26 +105,26 @@ def test_samples_are_smoothed():
     ],
 )
 def test_raw_pieces_are_read_as_text(raw, text):
-    assert candidates_of(response([entry(raw, 0.5)])).tokens[0][0] == text
+    assert candidates_of(response([entry(raw, 0.5)]))[0][0] == text
 
 
 def test_bytes_go_before_the_token():
     found = candidates_of(response([entry("\\xe5", 0.5, bytes=[0xE5, 0xA5, 0xBD])]))
-    assert found.tokens[0][0] == "好"
+    assert found[0][0] == "好"
 
 
 def test_lists_are_sorted_and_the_token_beside_them_is_added_once():
     entries = [entry("b", 0.1), entry("a", 0.6)]
     beside = candidates_of(response(entries, entry("c", 0.2)))
-    assert [token for token, _ in beside.tokens] == ["a", "c", "b"]
+    assert [token for token, _ in beside] == ["a", "c", "b"]
     known = candidates_of(response(entries, entry("a", 0.6)))
-    assert [token for token, _ in known.tokens] == ["a", "b"]
+    assert [token for token, _ in known] == ["a", "b"]
 
 
 def test_impossible_tokens_do_not_set_the_bound():
     entries = [entry("1", 0.5), {"token": "z", "logprob": -9999.0}]
     found = candidates_of(response(entries))
-    assert [token for token, _ in found.tokens] == ["1"]
+    assert [token for token, _ in found] == ["1"]
 
 
 @pytest.mark.parametrize(
@@ -161,8 +156,8 @@ def test_texts_and_usage():
         texts_of({"choices": [{}]})
 
 
-def test_replies_survive_the_cache():
-    candidates = listed(好=0.5, x=0.1)
-    assert candidates_from_json(candidates.to_json()) == candidates
-    samples = Draws(("0", "\n"))
-    assert samples_from_json(samples.to_json()) == samples
+def test_replies_as_caches_hold_them():
+    candidates = ByLogprobs().answer('{"candidates": [["1", -0.5], ["0", -1.0]]}', DIGITS)
+    assert candidates.logits == pytest.approx((-1.0, -0.5))
+    samples = BySampling(3).answer('{"samples": ["0", "0", "1", "1"]}', DIGITS)  # one too many
+    assert samples.logits == pytest.approx((math.log(3 / 5), math.log(2 / 5)))

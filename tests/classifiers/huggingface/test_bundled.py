@@ -7,12 +7,12 @@ import pytest
 import torch
 from transformers import AutoTokenizer
 
-from slalom.classifiers.huggingface.bundled import FOLDER, bundled_model
+from slalom.classifiers.huggingface.bundled import FOLDER, read_packed
 
 
 @pytest.fixture(scope="module")
 def bundled():
-    return bundled_model()
+    return read_packed()
 
 
 def log_odds(bundled, text):
@@ -64,7 +64,7 @@ def test_caller_keeps_its_random_state():
     torch.manual_seed(5)
     expected = torch.rand(3)
     torch.manual_seed(5)
-    bundled_model()
+    read_packed()
     assert torch.equal(torch.rand(3), expected)
 
 

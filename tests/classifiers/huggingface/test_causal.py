@@ -9,10 +9,11 @@ import pytest
 import torch
 
 import slalom
-from slalom.classifiers.huggingface import calls, next_token
+from slalom.classifiers.huggingface import calls
+from slalom.classifiers.huggingface.batching import TokenRows
 from slalom.classifiers.huggingface.causal import CausalClassifier
 from slalom.classifiers.huggingface.classifier import HuggingFaceClassifier
-from slalom.classifiers.huggingface.next_token import common_start, without_start
+from slalom.classifiers.huggingface.continuations import common_start, without_start
 from slalom.document import END, Document, FloatArray, Queries, queries_from_masks
 from slalom.errors import ClassifierError, FileError, InputError, UnknownNameError
 from tokenizers_made_here import LANGUAGE_MODELS, TEXTS, tiny, tiny_language_model, wordpiece
@@ -201,12 +202,12 @@ def test_it_pickles_and_leaves_the_model_alone() -> None:
 
 def test_what_rows_begin_with() -> None:
     classifier = made("GPT-2")
-    rows = next_token.TokenRows(
+    rows = TokenRows(
         np.array([5, 6, 7, 5, 6, 5, 6, 7, 8], dtype=np.int32),
         np.zeros(9, dtype=np.int32),
         np.array([3, 2, 4]),
     )
-    assert common_start(rows) == 1  # the second row keeps its last token
+    assert common_start(rows, 1) == 1  # the second row keeps its last token
     rest = without_start(rows, 1)
     assert rest.ids.tolist() == [6, 7, 6, 6, 7, 8]
     assert rest.lengths.tolist() == [2, 1, 3]

@@ -1,5 +1,6 @@
 """Rows end to end get the answers that they get one by one."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,9 +9,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from slalom.classifiers.huggingface import encoder
-from slalom.classifiers.huggingface.batching import MAX_ROWS, TokenRows, in_row_order
-from slalom.classifiers.huggingface.devices import on_device, rounded_up
+from slalom.classifiers.huggingface import calls, encoder
+from slalom.classifiers.huggingface.batching import MAX_ROWS, LongArray, TokenRows, in_row_order
+from slalom.classifiers.huggingface.devices import DeviceRows, on_device, rounded_up
 from slalom.classifiers.huggingface.encoder import attention_by_rows, encoder_of, packed_scores
 from tokenizers_made_here import tiny
 
@@ -106,7 +107,33 @@ def test_weights_on_a_processor_are_asked_otherwise() -> None:
     model, _ = tiny("BERT")
     there = on_device(drawn(LENGTHS), torch.device("cpu"))
     for one in (model, model.bfloat16(), model.double()):
-        assert encoder.end_to_end(one, there, lambda chosen: torch.zeros(1), typed=True) is None
+        assert encoder._end_to_end(one, there) is None
+
+
+@pytest.mark.parametrize("architecture", ["BERT", "DistilBERT"])
+def test_where_it_agrees_a_model_is_asked_so(
+    architecture: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a GPU; here its way is taken on a processor."""
+    model, tokenizer = tiny(architecture)
+    rows, asked = drawn(LENGTHS, n_types=2), []
+
+    def end_to_end(model: Any, there: DeviceRows) -> Any:
+        def ask(chosen: LongArray) -> Tensor:
+            asked.append(chosen.tolist())
+            found = encoder_of(model)
+            assert found is not None
+            return packed_scores(found, there.packed(chosen), row_by_row)
+
+        return ask
+
+    monkeypatch.setattr(encoder, "_end_to_end", end_to_end)
+    typed = replace(rows, types=rows.types * (architecture == "BERT"))
+    with torch.inference_mode():
+        own = own_scores(model.eval(), typed).double().numpy()
+    np.testing.assert_allclose(calls.answers(model, tokenizer, rows), own, atol=1e-5)
+    assert len(asked) == 2  # a few are compared, then all are asked
+    assert asked[1] == list(range(len(LENGTHS)))  # in their own order, without padding
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])

@@ -10,7 +10,7 @@ import torch
 from slalom.classifiers.huggingface import encoder
 from slalom.classifiers.huggingface.batching import LongArray, TokenRows, assemble, frame_in
 from slalom.classifiers.huggingface.classifier import HuggingFaceClassifier
-from slalom.classifiers.huggingface.devices import DeviceRows, on_device
+from slalom.classifiers.huggingface.devices import on_device
 from slalom.classifiers.huggingface.encoder import quickest
 from slalom.document import END, Queries, queries_from_masks
 from tokenizers_made_here import TEXTS, made, tiny
@@ -61,8 +61,12 @@ def rows_of(architecture: str, queries: Any) -> TokenRows:
     return assemble(frame_in(document), queries(document.n_units))
 
 
-def on_cpu(rows: TokenRows) -> DeviceRows:
-    return on_device(rows, torch.device("cpu"))
+def shortcut(model: Any, rows: TokenRows, plain: Plain) -> Any:
+    if not plain.typed:
+        rows = replace(rows, types=np.zeros_like(rows.types))
+    ask, any_lengths = quickest(model, on_device(rows, torch.device("cpu")), plain)
+    assert not any_lengths  # that is for GPUs
+    return ask
 
 
 @pytest.mark.parametrize("queries", [subsets, short_sequences])
@@ -71,7 +75,7 @@ def on_cpu(rows: TokenRows) -> DeviceRows:
 def test_scores_are_the_models_own(architecture: str, typed: bool, queries: Any) -> None:
     model, rows = made(architecture).model, rows_of(architecture, queries)
     plain = Plain(model, rows, typed)
-    ask = quickest(model, on_cpu(rows), plain, typed=typed)
+    ask = shortcut(model, rows, plain)
     compared = plain.n_asked
     assert 0 < compared < 5
     everything = np.arange(len(rows.lengths))[::-1].copy()
@@ -86,9 +90,9 @@ def test_a_table_and_none_say_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = replace(rows, types=(rows.ids % 2).astype(np.int32))  # a token here is of one type
     plain = Plain(model, rows, typed=True)
     chosen = np.arange(len(rows.lengths))
-    with_table = quickest(model, on_cpu(rows), plain, typed=True)
+    with_table = shortcut(model, rows, plain)
     monkeypatch.setattr(encoder, "LARGEST_TABLE", 0)
-    without = quickest(model, on_cpu(rows), plain, typed=True)
+    without = shortcut(model, rows, plain)
     assert plain not in (with_table, without)
     found = with_table(chosen)
     torch.testing.assert_close(found, without(chosen), atol=1e-6, rtol=1e-6)
@@ -100,7 +104,7 @@ def test_types_that_a_model_is_not_shown_do_not_count() -> None:
     model, rows = made("BERT").model, rows_of("BERT", short_sequences)
     rows = replace(rows, types=np.ones_like(rows.types))
     plain = Plain(model, rows, typed=False)
-    ask = quickest(model, on_cpu(rows), plain, typed=False)
+    ask = shortcut(model, rows, plain)
     assert ask is not plain
     chosen = np.arange(60)
     torch.testing.assert_close(ask(chosen), plain(chosen), atol=1e-5, rtol=1e-5)
@@ -123,7 +127,7 @@ def test_a_model_that_answers_otherwise_is_asked_itself() -> None:
     model.classifier = MeanOfAll()
     rows = rows_of("RoBERTa", subsets)
     plain = Plain(model, rows, typed=False)
-    assert quickest(model, on_cpu(rows), plain, typed=False) is plain
+    assert shortcut(model, rows, plain) is plain
     assert plain.n_asked > 0
 
 
@@ -131,7 +135,7 @@ def test_where_there_is_nothing_to_gain_nothing_is_compared() -> None:
     rows = rows_of("BERT", subsets)
     for model in (tiny("BERT")[0].bfloat16(), made("GPT-2").model):
         plain = Plain(model, rows, typed=True)
-        assert quickest(model, on_cpu(rows), plain, typed=True) is plain
+        assert shortcut(model, rows, plain) is plain
         assert plain.n_asked == 0
 
 
@@ -142,7 +146,7 @@ def test_answers_are_compared_once_for_the_same_weights() -> None:
     compared = []
     for given in (one, one, rows, rows, one):
         plain = Plain(model, given, typed=True)
-        assert quickest(model, on_cpu(given), plain, typed=True) is not plain
+        assert shortcut(model, given, plain) is not plain
         compared.append(plain.n_asked)
     assert compared == [1, 1, 3, 0, 0]
 
@@ -151,7 +155,7 @@ def test_a_transformers_with_other_names_is_no_error(monkeypatch: pytest.MonkeyP
     model, rows = made("BERT").model, rows_of("BERT", subsets)
     monkeypatch.delattr(type(model.bert.encoder.layer[0]), "feed_forward_chunk")
     plain = Plain(model, rows, typed=True)
-    assert quickest(model, on_cpu(rows), plain, typed=True) is plain
+    assert shortcut(model, rows, plain) is plain
 
 
 def test_a_pad_inside_a_text_moves_positions_so_that_the_model_is_asked() -> None:
@@ -159,10 +163,8 @@ def test_a_pad_inside_a_text_moves_positions_so_that_the_model_is_asked() -> Non
     rows = rows_of("RoBERTa", subsets)
     padded = replace(rows, ids=np.where(rows.ids == rows.ids[2], 1, rows.ids).astype(np.int32))
     model = made("RoBERTa").model
-    assert (
-        quickest(model, on_cpu(padded), (plain := Plain(model, padded, False)), typed=False)
-        is plain
-    )
+    plain = Plain(model, padded, False)
+    assert shortcut(model, padded, plain) is plain
 
 
 @pytest.mark.parametrize("architecture", ["BERT", "DistilBERT", "RoBERTa", "GPT-2"])
@@ -211,9 +213,9 @@ def test_a_model_is_another_once_its_settings_are() -> None:
 def test_attention_that_is_changed_between_two_calls_is_the_models_own() -> None:
     model, rows = tiny("BERT")[0].eval(), rows_of("BERT", subsets)
     plain = Plain(model, rows, typed=True)
-    assert quickest(model, on_cpu(rows), plain, typed=True) is not plain
+    assert shortcut(model, rows, plain) is not plain
     model.bert.encoder.layer[0].attention.self.scaling *= 3
-    assert quickest(model, on_cpu(rows), plain, typed=True) is plain
+    assert shortcut(model, rows, plain) is plain
 
 
 def test_a_model_that_takes_even_lengths_only_is_asked_itself() -> None:

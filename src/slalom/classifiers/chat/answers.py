@@ -2,8 +2,8 @@
 
 A reply is read from its JSON without trusting any one server's capabilities:
 
-    Candidates   the most likely first tokens with their log-probabilities
-    Draws        first tokens drawn one after the other
+    candidates   the most likely first tokens with their log-probabilities
+    samples      first tokens drawn one after the other
 
 Tokens come as text, as raw byte-pair pieces ("Ġgood", "▁good"), as bytes or as byte names
 ("<0x30>"); lists come unsorted; the token beside a list may or may not be in it.
@@ -28,36 +28,11 @@ IMPOSSIBLE = -100.0  # servers write −9999 or −inf for tokens that cannot co
 BYTE_NAME = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 
 
-@dataclass(frozen=True)
-class Candidates:
-    """Possible first tokens, as text, each with its log-probability."""
-
-    tokens: tuple[tuple[str, float], ...]
-
-    def to_json(self) -> str:
-        return json.dumps({"candidates": self.tokens}, ensure_ascii=False)
-
-
-@dataclass(frozen=True)
-class Draws:
-    """First tokens as drawn."""
-
-    texts: tuple[str, ...] = ()
-
-    def to_json(self) -> str:
-        return json.dumps({"samples": self.texts}, ensure_ascii=False)
+Candidates = tuple[tuple[str, float], ...]  # first tokens, as text, with log-probabilities
 
 
 class UnreadableReply(Exception):  # noqa: N818  # caught by who asked, who may ask again
     """The server answered, but not with a chat completion."""
-
-
-def candidates_from_json(text: str) -> Candidates:
-    return Candidates(tuple((token, logprob) for token, logprob in json.loads(text)["candidates"]))
-
-
-def samples_from_json(text: str) -> Draws:
-    return Draws(tuple(json.loads(text)["samples"]))
 
 
 def response_of(body: str) -> dict[str, Any]:
@@ -91,7 +66,7 @@ def candidates_of(response: Mapping[str, Any]) -> Candidates | None:
             problem
         )
     possible = [(token, p) for token, p in pairs if math.isfinite(p) and p > IMPOSSIBLE]
-    return Candidates(tuple(sorted(possible, key=lambda pair: -pair[1]))) if possible else None
+    return tuple(sorted(possible, key=lambda pair: -pair[1])) or None
 
 
 def texts_of(response: Mapping[str, Any]) -> tuple[str, ...]:
@@ -225,7 +200,7 @@ def answer_from_candidates(candidates: Candidates, spellings: Spellings) -> Labe
     mass = [0.0] * len(spellings.answers)
     ambiguous, shared = 0.0, ""
     listed = 0.0
-    for token, logprob in candidates.tokens:
+    for token, logprob in candidates:
         probability = math.exp(min(logprob, 0.0))
         listed += probability
         owners = spellings.owners(token)
@@ -236,19 +211,19 @@ def answer_from_candidates(candidates: Candidates, spellings: Spellings) -> Labe
     if ambiguous > sum(mass):
         one, other, *_ = spellings.owners(shared)
         raise _shared(spellings.answers[one], spellings.answers[other], shared)
-    lowest = min(logprob for _, logprob in candidates.tokens)
+    lowest = min(logprob for _, logprob in candidates)
     bound = min(lowest, math.log(max(1.0 - listed, MIN_MASS)))
     return LabelAnswer(
         tuple(math.log(p) if p > 0 else bound for p in mass),
         tuple(p <= 0 for p in mass),
-        likeliest=candidates.tokens[0][0],
+        likeliest=candidates[0][0],
     )
 
 
-def answer_from_samples(samples: Draws, spellings: Spellings) -> LabelAnswer:
+def answer_from_samples(samples: Sequence[str], spellings: Spellings) -> LabelAnswer:
     """Smoothed shares of the samples that name a label; the other samples are not counted."""
     counts = [0] * len(spellings.answers)
-    for text in samples.texts:
+    for text in samples:
         owners = spellings.owners(text)
         if len(owners) == 1:
             counts[owners[0]] += 1
@@ -261,7 +236,7 @@ def answer_from_samples(samples: Draws, spellings: Spellings) -> LabelAnswer:
         (total == 0,) * len(counts),  # a count of 0 is an answer; no samples at all are not
         error=math.sqrt(1 / top + 1 / rest),
         unanimous=max(counts) == total,
-        likeliest=samples.texts[0] if samples.texts else "",
+        likeliest=samples[0] if samples else "",
     )
 
 

@@ -57,7 +57,7 @@ class ChatClassifier:
     ) -> None:
         client_library()
         self._spellings = spellings_of(labels)
-        self._labels = tuple(labels)
+        self.labels = tuple(labels)
         self.prompt = checked_prompt(prompt, labels)
         for name, given, least in (
             ("n_samples", n_samples, 1),
@@ -80,7 +80,7 @@ class ChatClassifier:
             ByLogprobs() if n_samples is None else BySampling(n_samples)
         )
         self._again = 0  # how often the same was asked before
-        self._words = FunctionClassifier(self.__call__, labels=self._labels, gives="logits")
+        self._words = FunctionClassifier(self.__call__, labels=self.labels, gives="logits")
 
     def __repr__(self) -> str:
         return f"ChatClassifier({self.server.model!r}, base_url={self.server.address!r})"
@@ -89,10 +89,6 @@ class ChatClassifier:
     def name(self) -> str:
         model = self.server.model
         return PurePath(model).name if PurePath(model).is_absolute() else model
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        return self._labels
 
     @property
     def outline(self) -> TextOutline:
@@ -154,7 +150,7 @@ class ChatClassifier:
         known = self._known(texts)
         check_named(list(known.values()), self._spellings, self.name)
         rows = [known[text].logits for text in texts]
-        return np.array(rows, dtype=np.float64).reshape(len(texts), len(self._labels))
+        return np.array(rows, dtype=np.float64).reshape(len(texts), len(self.labels))
 
     def _texts(self, document: Document, queries: Queries) -> list[str]:
         return [str(text) for text in self._words.seen(document, queries)]

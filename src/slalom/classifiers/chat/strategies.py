@@ -4,6 +4,7 @@ A strategy knows what to send and how to read the reply. Replies are stored as t
 other labels cost nothing and more samples only what is new.
 """
 
+import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -13,14 +14,11 @@ from typing import Protocol
 import numpy as np
 
 from slalom.classifiers.chat.answers import (
-    Draws,
     LabelAnswer,
     Spellings,
     answer_from_candidates,
     answer_from_samples,
-    candidates_from_json,
     candidates_of,
-    samples_from_json,
     texts_of,
 )
 from slalom.classifiers.chat.server import Session
@@ -65,10 +63,10 @@ class ByLogprobs:
                 Setting("n_samples", 32),
                 ", say, to count samples instead, with as many requests per query",
             )
-        yield candidates.to_json()
+        yield json.dumps({self.key: candidates}, ensure_ascii=False)
 
     def answer(self, stored: str, spellings: Spellings) -> LabelAnswer:
-        return answer_from_candidates(candidates_from_json(stored), spellings)
+        return answer_from_candidates(json.loads(stored)[self.key], spellings)
 
     def remarks(self, answers: Sequence[LabelAnswer]) -> tuple[str, ...]:
         censored = sum(any(answer.censored) for answer in answers)
@@ -93,20 +91,19 @@ class BySampling:
     again: int = field(default=0, repr=False)  # how often the same was asked before
 
     def n_requests(self, stored: str | None) -> int:
-        return max(0, self.n_samples - len(_samples(stored).texts))
+        return max(0, self.n_samples - len(self._samples(stored)))
 
     def ask(self, session: Session, prompt: str, stored: str | None) -> Iterator[str]:
-        texts = _samples(stored).texts
+        texts = self._samples(stored)
         while len(texts) < self.n_samples:
             missing = self.n_samples - len(texts)
             wanted = {"temperature": 1, "seed": _seed(prompt, len(texts), self.again)}
             response = session.complete(prompt, wanted | ({"n": missing} if missing > 1 else {}))
             texts += texts_of(response)[:missing]
-            yield Draws(texts).to_json()
+            yield json.dumps({self.key: texts}, ensure_ascii=False)
 
     def answer(self, stored: str, spellings: Spellings) -> LabelAnswer:
-        samples = Draws(samples_from_json(stored).texts[: self.n_samples])
-        return answer_from_samples(samples, spellings)
+        return answer_from_samples(self._samples(stored)[: self.n_samples], spellings)
 
     def remarks(self, answers: Sequence[LabelAnswer]) -> tuple[str, ...]:
         if not answers:
@@ -126,9 +123,8 @@ class BySampling:
             )
         return tuple(found)
 
-
-def _samples(stored: str | None) -> Draws:
-    return Draws() if stored is None else samples_from_json(stored)
+    def _samples(self, stored: str | None) -> list[str]:
+        return [] if stored is None else list(json.loads(stored)[self.key])
 
 
 def _seed(prompt: str, n_before: int, again: int) -> int:

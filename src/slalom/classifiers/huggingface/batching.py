@@ -17,12 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slalom.document import (
-    END,
     Document,
     FloatArray,
     IntArray,
     Queries,
-    check_units,
     with_fixed_parts,
 )
 from slalom.errors import InputError
@@ -100,7 +98,9 @@ def _widened(ids: NDArray[Any], types: NDArray[Any] | None, lengths: NDArray[Any
 
 def assemble(frame: Frame, queries: Queries) -> TokenRows:
     """The rows a model reads for these queries, fixed parts included."""
-    parts, n_parts = _parts(frame, queries)
+    placed = with_fixed_parts(frame.slots, frame.n_fixed, queries)
+    shown = placed != frame.n_units + frame.n_fixed
+    parts, n_parts = placed[shown], shown.sum(axis=1)
     sizes = frame.lengths[parts]
     source = frame.starts[parts]
     if len(sizes) and (sizes != 1).any():
@@ -111,26 +111,6 @@ def assemble(frame: Frame, queries: Queries) -> TokenRows:
     typed = frame.types.any()
     types = frame.types[source] if typed else np.zeros(len(source), dtype=np.int32)
     return TokenRows(frame.ids[source], types, lengths)
-
-
-def _parts(frame: Frame, queries: Queries) -> tuple[NDArray[np.int64], LongArray]:
-    """Numbers of the parts that the rows show, end to end, and how many each row has."""
-    if frame.n_fixed != 2:
-        placed = with_fixed_parts(frame.slots, frame.n_fixed, queries)
-        shown = placed != frame.n_units + frame.n_fixed
-        return placed[shown], shown.sum(axis=1)
-    shown = queries != END  # one slot: nothing to sort
-    units = queries[shown]
-    check_units(units, frame.n_units)
-    n_parts = shown.sum(axis=1) + 2
-    ends = np.cumsum(n_parts)
-    parts = np.empty(len(units) + 2 * len(queries), dtype=np.int64)
-    between = np.ones(len(parts), dtype=bool)
-    for part, places in ((0, ends - n_parts), (1, ends - 1)):
-        parts[places] = frame.n_units + part
-        between[places] = False
-    parts[between] = units
-    return parts, n_parts
 
 
 def joined(parts: Sequence[TokenRows]) -> TokenRows:

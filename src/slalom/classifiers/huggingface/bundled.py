@@ -23,12 +23,8 @@ FOLDER = Path(__file__).parents[2] / "models"
 SCALE = ".scale"
 
 
-def bundled_model() -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
-    """The bundled sentiment model, in eval mode, and its tokenizer."""
-    return read_packed(FOLDER)
-
-
-def read_packed(folder: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
+def read_packed(folder: Path = FOLDER) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
+    """A packed model, in eval mode, and its tokenizer; by default the bundled sentiment model."""
     config = BertConfig.from_json_file(folder / "config.json")
     with torch.random.fork_rng(devices=[]):  # the weights drawn here are overwritten at once
         model = BertForSequenceClassification(config)  # type: ignore[no-untyped-call]

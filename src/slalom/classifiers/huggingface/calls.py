@@ -10,6 +10,7 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import PurePath
 from threading import Lock, RLock
 from typing import Any
@@ -36,7 +37,7 @@ from slalom.classifiers.huggingface.devices import (
     small_share,
     tokens_liked,
 )
-from slalom.classifiers.huggingface.encoder import end_to_end, modules_of, n_weights_of, quickest
+from slalom.classifiers.huggingface.encoder import modules_of, n_weights_of, quickest
 from slalom.document import FloatArray
 from slalom.errors import ClassifierError, InputError, SlalomWarning, UnknownNameError, counted
 
@@ -101,6 +102,15 @@ def forward_accepts(model: nn.Module, name: str) -> bool:
     return name in _parameters(model)[0]
 
 
+def takes_types(model: nn.Module, tokenizer: Any) -> bool:
+    """Whether the tokenizer makes token types, and the model is shown them."""
+    return forward_accepts(model, "token_type_ids") and makes_types(tokenizer)
+
+
+def makes_types(tokenizer: Any) -> bool:
+    return "token_type_ids" in tokenizer.model_input_names
+
+
 def _parameters(model: nn.Module) -> tuple[frozenset[str], bool]:
     """What forward takes, and whether it names any of it: wrappers with **kwargs do not."""
     function = getattr(model.forward, "__func__", model.forward)
@@ -163,11 +173,9 @@ def _positions(model: nn.Module) -> int:
 def answers(model: nn.Module, tokenizer: Any, rows: TokenRows) -> FloatArray:
     """What the model says to each row: (n_rows, n_outputs)."""
     device = device_of(model)
-    pad = _pad_id(model, rows, spare=tokenizer.pad_token_id)
+    pad = pad_id(model, rows, spare=tokenizer.pad_token_id)
     budget = tokens_per_batch(model) if pad is not None else 1
-    typed = (
-        forward_accepts(model, "token_type_ids") and "token_type_ids" in tokenizer.model_input_names
-    )
+    typed = takes_types(model, tokenizer)
 
     def plain(chosen: LongArray) -> Tensor:
         return _scores(model, _inputs(model, there, chosen, pad=pad or 0, typed=typed))
@@ -191,14 +199,16 @@ def answers(model: nn.Module, tokenizer: Any, rows: TokenRows) -> FloatArray:
             scores = plain(shown)  # what cannot be answered gets the model's own word on it
         return scores[: len(chosen)]
 
+    if not typed:
+        rows = replace(rows, types=np.zeros_like(rows.types))
     with borrowed(model, pad):
         there = on_device(rows, device)
-        waiting = in_row_order(rows.lengths, budget=budget)
-        found = end_to_end(model, there, plain, typed=typed)
-        if found is None:
-            waiting = _padded_batches(model, rows, budget=budget)
-            found = quickest(model, there, plain, typed=typed, multiple=_step_of(model, rows))
-        quick = found
+        quick, any_lengths = quickest(model, there, plain, multiple=_step_of(model, rows))
+        waiting = (
+            in_row_order(rows.lengths, budget=budget)
+            if any_lengths
+            else _padded_batches(model, rows, budget=budget)
+        )
         begun = in_turn(model, waiting, ask)
     return begun.answers()  # a GPU may be told of the next batch while it is at work on this one
 
@@ -400,7 +410,7 @@ def _may_pad(model: nn.Module) -> bool:
     )
 
 
-def _pad_id(model: nn.Module, rows: TokenRows, *, spare: int | None) -> int | None:
+def pad_id(model: nn.Module, rows: TokenRows, *, spare: int | None) -> int | None:
     """The model's own pad id. Decoders find the last token by comparing with it, so a model
     without one gets an id that no row holds; None where every id is taken."""
     config = _text_config(model)

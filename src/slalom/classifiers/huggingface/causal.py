@@ -15,8 +15,8 @@ from slalom.classifiers.fingerprint import fingerprint
 from slalom.classifiers.huggingface.batching import TokenRows
 from slalom.classifiers.huggingface.calls import checked_precision
 from slalom.classifiers.huggingface.classifier import TokenClassifier
+from slalom.classifiers.huggingface.continuations import next_tokens
 from slalom.classifiers.huggingface.encoding import Encoded
-from slalom.classifiers.huggingface.next_token import next_tokens
 from slalom.classifiers.huggingface.tokenizing import checked_tokenizer, encode
 from slalom.classifiers.text.units import stripped
 from slalom.document import FloatArray, Text
@@ -62,17 +62,13 @@ class CausalClassifier(TokenClassifier):
         return fingerprint(self.model, str(self.precision), self.prompt, str(self.answers))
 
     def _encoded(self, text: Text) -> Encoded:
+        """The text in its prompt; tokens of the prompt, the border included, are of no side."""
         checked = text if text == "" else checked_text(text)
         if not isinstance(checked, str):
             raise InputError("the prompt has a place for one text, not for a pair: join the two")
-        return self._prompted(checked)
-
-    def _prompted(self, text: str) -> Encoded:
-        """The text in its prompt; tokens of the prompt, the border included, are of no side."""
         before, _, after = self.prompt.partition(PLACE)
-        encoded = _open_ended(encode(self.tokenizer, before + text + after))
-        start, end = len(before), len(before) + len(text)
-        whole = before + text + after
+        whole, start, end = before + checked + after, len(before), len(before) + len(checked)
+        encoded = encode(self.tokenizer, whole).open_ended()
         sides = [
             0 if side == 0 and _inside(stripped(whole, *offset), offset, start, end) else None
             for side, offset in zip(encoded.sides, encoded.offsets, strict=True)
@@ -94,14 +90,6 @@ def _inside(visible: tuple[int, int], offset: tuple[int, int], start: int, end: 
     if visible[0] < visible[1]:
         return start <= visible[0] and visible[1] <= end
     return offset[0] < end and offset[1] > start
-
-
-def _open_ended(encoded: Encoded) -> Encoded:
-    """Without the special tokens that would end the text: the answer is still to come."""
-    n = len(encoded.ids)
-    while n and encoded.sides[n - 1] is None:
-        n -= 1
-    return Encoded(encoded.ids[:n], encoded.types[:n], encoded.offsets[:n], encoded.sides[:n])
 
 
 def check_decoder(model: Any) -> None:
@@ -146,12 +134,11 @@ def _first_tokens(
 ) -> tuple[int, ...]:
     """The id that follows the prompt in each answer, or a sentence about why there is none."""
     filled = prompt.replace(PLACE, "a")
-    prompt_ids = _open_ended(encode(tokenizer, filled)).ids
+    prompt_ids = encode(tokenizer, filled).open_ended().ids
     owners: dict[int, str] = {}
     for label, answer in answers.items():
-        token = _first_token(
-            prompt_ids, _open_ended(encode(tokenizer, filled + answer)).ids, answer
-        )
+        whole_ids = encode(tokenizer, filled + answer).open_ended().ids
+        token = _first_token(prompt_ids, whole_ids, answer)
         shown = tokenizer.convert_ids_to_tokens(token)
         n_ids = getattr(getattr(model, "config", None), "vocab_size", None)
         if token == tokenizer.unk_token_id or (isinstance(n_ids, int) and token >= n_ids):

@@ -8,7 +8,7 @@ BERT in docs/scaling.md, rounded.
 """
 
 from collections import deque
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -43,11 +43,6 @@ class DeviceRows:
     rows: TokenRows
     ids: Tensor  # (n_tokens,) int32
     types: Tensor | None  # (n_tokens,) int32; None: all of them 0
-
-    def untyped(self) -> "DeviceRows":
-        """The same for a model that is not shown types."""
-        rows = replace(self.rows, types=np.zeros_like(self.rows.types))
-        return DeviceRows(rows, self.ids, None)
 
     def padded(
         self, chosen: LongArray, *, pad: int, multiple: int = 1

@@ -221,15 +221,6 @@ NO_MASK = 0
 Attend = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor, int, int], Tensor]
 
 
-@dataclass(frozen=True, eq=False)
-class Tokens:
-    """Rows of vectors end to end."""
-
-    hidden: Tensor  # (n_tokens, size)
-    bounds: Tensor  # (n_rows + 1,) where rows begin, and where the last ends
-    longest: int
-
-
 def attention_by_rows(dtype: torch.dtype) -> Attend | None:
     """For numbers of this kind; None where PyTorch has none, or is too old to have it."""
     if dtype == torch.float32:
@@ -252,24 +243,22 @@ def _attention_in_32_bits(
 
 def packed_scores(encoder: Encoder, rows: Packed, attend: Attend) -> Tensor:
     """(n_rows, n_outputs); the last layer is computed for first tokens alone."""
+
+    def after(layer: Layer, hidden: Tensor, asking: Tensor, bounds: Tensor, longest: int) -> Tensor:
+        """What a layer makes of tokens that ask, each of the row that it belongs to."""
+        query = layer.heads(layer.query(asking))
+        key, value = (layer.heads(part(hidden)) for part in (layer.key, layer.value))
+        found = attend(query, key, value, bounds, rows.bounds, longest, rows.longest)
+        return layer.feed(layer.add(found.flatten(1), asking))
+
     hidden = encoder.embed(rows.ids[None], rows.places[None], rows.types[None])[0]
     for layer in encoder.layers[:-1]:
-        tokens = Tokens(hidden, rows.bounds, rows.longest)
-        hidden = _after(layer, tokens, tokens, attend)
+        hidden = after(layer, hidden, hidden, rows.bounds, rows.longest)
     n_rows = len(rows.bounds) - 1
     begins = functional.pad(rows.bounds[:-1], (0, rounded_up(n_rows) - n_rows))
     alone = torch.arange(n_rows + 1, dtype=torch.int32, device=hidden.device)
-    first = Tokens(hidden[begins], alone, 1)
-    every = Tokens(hidden, rows.bounds, rows.longest)
-    return encoder.head(_after(encoder.layers[-1], first, every, attend)[:, None])[:n_rows]
-
-
-def _after(layer: Layer, asking: Tokens, read: Tokens, attend: Attend) -> Tensor:
-    """What a layer makes of tokens that ask, each of the row that it belongs to."""
-    query = layer.heads(layer.query(asking.hidden))
-    key, value = (layer.heads(part(read.hidden)) for part in (layer.key, layer.value))
-    found = attend(query, key, value, asking.bounds, read.bounds, asking.longest, read.longest)
-    return layer.feed(layer.add(found.flatten(1), asking.hidden))
+    first = after(encoder.layers[-1], hidden, hidden[begins], alone, 1)
+    return encoder.head(first[:, None])[:n_rows]
 
 
 ENOUGH = 3  # rows that are compared once for all
@@ -281,57 +270,37 @@ PLAIN = (bool, int, float, str)  # what settings of a model are that change how 
 TIMES_SHOWN = 2  # on average, for a table to pay
 
 Ask = Callable[[LongArray], Tensor]  # from numbers of rows to their scores
-Known = WeakKeyDictionary[Any, tuple[int, bool]]  # in which state a model was, whether they agreed
+Known = WeakKeyDictionary[Any, dict[bool, tuple[int, bool]]]  # state of a model, whether it agreed
 
 _agreed: Known = WeakKeyDictionary()
-_agreed_end_to_end: Known = WeakKeyDictionary()
 
 
-def end_to_end(model: Any, there: DeviceRows, plain: Ask, *, typed: bool) -> Ask | None:
-    """For rows of any lengths in one batch, without padding; None: it cannot, or another way pays.
-
-    That is so where weights are of more than 32 bits, or not on a GPU.
-    """
-    weight = next(model.parameters(), None)
-    if weight is None or not weight.is_cuda or weight.element_size() > PACKED_BYTES:
-        return None
-    attend = attention_by_rows(weight.dtype)
-    if attend is None:
-        return None
-    try:
-        encoder = _encoder(model, there.rows)
-        if encoder is None:
-            return None
-        rows = there if typed else there.untyped()
-        ask = _packed(encoder, rows, attend)
-        if not _agree(model, ask, plain, there.rows, known=_agreed_end_to_end):
-            return None
-    except Exception:  # whatever it is, rows can be padded
-        return None
-    return ask
-
-
-def quickest(model: Any, there: DeviceRows, plain: Ask, *, typed: bool, multiple: int = 1) -> Ask:
+def quickest(model: Any, there: DeviceRows, plain: Ask, *, multiple: int = 1) -> tuple[Ask, bool]:
     """A shortcut where it pays and gives the scores of `plain`, else `plain`.
 
-    On a GPU widths are multiples of `multiple`, where that takes little.
+    True beside it: rows of any lengths may be in one batch, without padding. Else widths on a GPU
+    are multiples of `multiple`, where that takes little.
     """
-    try:
-        ask = _shortcut(model, there if typed else there.untyped(), multiple=multiple)
-        if ask is None or not _agree(model, ask, plain, there.rows, known=_agreed):
-            return plain
-    except Exception:  # other names, ids that the model lacks: it will say itself what is wrong
-        return plain
-    return ask
+    for any_lengths in (True, False):
+        try:
+            if any_lengths:
+                ask = _end_to_end(model, there)
+            else:
+                ask = _padded(model, there, multiple=multiple)
+            if ask is not None and _agree(model, ask, plain, there.rows, any_lengths=any_lengths):
+                return ask, any_lengths
+        except Exception:  # other names, ids that the model lacks: it will say itself what is wrong
+            continue
+    return plain, False
 
 
-def _agree(model: Any, ask: Ask, plain: Ask, rows: TokenRows, *, known: Known) -> bool:
+def _agree(model: Any, ask: Ask, plain: Ask, rows: TokenRows, *, any_lengths: bool) -> bool:
     """Whether a few answers are the same; compared once for the same weights.
 
     However few rows there are: asked alone and with others, a text gets the same answer.
     """
-    state = _state(model)
-    before, agreed = known.get(model, (None, False))
+    state, known = _state(model), _agreed.setdefault(model, {})
+    before, agreed = known.get(any_lengths, (None, False))
     if before == state:
         return agreed
     order = np.argsort(rows.lengths)
@@ -340,7 +309,7 @@ def _agree(model: Any, ask: Ask, plain: Ask, rows: TokenRows, *, known: Known) -
     tolerance = max(TOLERANCE, STEPS * torch.finfo(weight.dtype).eps)
     same = torch.allclose(ask(some), plain(some), rtol=tolerance, atol=tolerance)
     if len(some) >= ENOUGH:
-        known[model] = state, same
+        known[any_lengths] = state, same
     return same
 
 
@@ -356,7 +325,18 @@ def _state(model: Any) -> int:
     return hash((*weights, *modules, *plain, attention))
 
 
-def _shortcut(model: Any, there: DeviceRows, *, multiple: int) -> Ask | None:
+def _end_to_end(model: Any, there: DeviceRows) -> Ask | None:
+    """None unless weights are on a GPU and of no more than 32 bits."""
+    weight = next(model.parameters(), None)
+    if weight is None or not weight.is_cuda or weight.element_size() > PACKED_BYTES:
+        return None
+    attend, encoder = attention_by_rows(weight.dtype), _encoder(model, there.rows)
+    if attend is None or encoder is None:
+        return None
+    return lambda chosen: packed_scores(encoder, there.packed(chosen), attend)
+
+
+def _padded(model: Any, there: DeviceRows, *, multiple: int) -> Ask | None:
     """None on a CPU with weights of 16 bits, which it is slow with one way or the other."""
     weight, rows = next(model.parameters(), None), there.rows
     if weight is None or not (weight.is_cuda or (weight.is_cpu and weight.element_size() >= 4)):
@@ -375,10 +355,6 @@ def _encoder(model: Any, rows: TokenRows) -> Encoder | None:
     if encoder is None or (encoder.pad is not None and (rows.ids == encoder.pad).any()):
         return None
     return encoder
-
-
-def _packed(encoder: Encoder, there: DeviceRows, attend: Attend) -> Ask:
-    return lambda chosen: packed_scores(encoder, there.packed(chosen), attend)
 
 
 def _with_table(encoder: Encoder, rows: TokenRows) -> Ask | None:

@@ -29,6 +29,13 @@ class Encoded:
     def n_fixed(self) -> int:
         return self.sides.count(None)
 
+    def open_ended(self) -> "Encoded":
+        """Without the special tokens that would end the text: what follows is still to come."""
+        n = len(self.ids)
+        while n and self.sides[n - 1] is None:
+            n -= 1
+        return Encoded(self.ids[:n], self.types[:n], self.offsets[:n], self.sides[:n])
+
     def row(self) -> TokenRows:
         """All of it, as one row."""
         return TokenRows(

@@ -26,8 +26,13 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
-from slalom.classifiers.huggingface.batching import Frame, Windowed, assemble
-from slalom.classifiers.huggingface.calls import forward_accepts, preserve_settings
+from slalom.classifiers.huggingface.batching import Frame, TokenRows, Windowed, assemble, frame_in
+from slalom.classifiers.huggingface.calls import (
+    forward_accepts,
+    pad_id,
+    preserve_settings,
+    takes_types,
+)
 from slalom.classifiers.internals import Outcome
 from slalom.document import Document, IntArray, with_fixed_parts
 from slalom.errors import ClassifierError, InputError
@@ -135,7 +140,10 @@ class ModelInternals:
         )
 
     def ids(self, document: Document) -> Tensor:
-        return torch.from_numpy(assemble(_frame(document), document.full()).ids).long()
+        return torch.from_numpy(self._row(document).ids).long()
+
+    def _row(self, document: Document) -> TokenRows:
+        return assemble(_frame(document), document.full())
 
     def _embedded(self, ids: Tensor) -> Tensor:
         table = self.model.get_input_embeddings()
@@ -156,18 +164,15 @@ class ModelInternals:
         inputs: dict[str, Any] = {"input_ids": ids}
         if forward_accepts(self.model, "attention_mask"):
             inputs["attention_mask"] = torch.ones_like(ids) if mask is None else mask
-        tokenizer = self.tokenizer
-        if (
-            forward_accepts(self.model, "token_type_ids")
-            and "token_type_ids" in tokenizer.model_input_names
-        ):
-            types = torch.from_numpy(assemble(_frame(document), document.full()).types).long()
+        if takes_types(self.model, self.tokenizer):
+            types = torch.from_numpy(self._row(document).types).long()
             inputs["token_type_ids"] = types.to(ids.device).expand(ids.shape)
         wanted = {"output_hidden_states": hidden, "output_attentions": attentions}
         inputs |= {name: True for name, wish in wanted.items() if wish}
+        pad = pad_id(self.model, self._row(document), spare=self.tokenizer.pad_token_id)
         with (
             _unhooked(self.model),
-            preserve_settings(self.model, _absent(ids, self.model)),
+            preserve_settings(self.model, pad),
             _replaced(self.model, ids, embeddings),
         ):
             return self.model(**inputs)
@@ -208,9 +213,7 @@ def _frame(document: Document) -> Frame:
             "the text is longer than the model reads at once: gradient and attention methods "
             "do not work in windows; use 'slalom', 'lime' or 'kernel-shap'"
         )
-    if not isinstance(document.frame, Frame):
-        raise InputError("this document was split by another classifier: split it with this one")
-    return document.frame
+    return frame_in(document)
 
 
 @contextmanager
@@ -264,12 +267,6 @@ def _replaced(model: Any, ids: Tensor, embeddings: Tensor) -> Iterator[None]:
         handle.remove()
 
 
-def _absent(ids: Tensor, model: Any) -> int:
-    """A pad id for decoders without one: nothing is padded here, so any id not in the text."""
-    present, n_ids = set(ids[0].tolist()), int(getattr(model.config, "vocab_size", 1))
-    return next((one for one in range(n_ids) if one not in present), 0)
-
-
 ACTIVATIONS = {
     functional.relu,
     functional.gelu,
@@ -291,7 +288,7 @@ def relevance_rules(model: nn.Module) -> Iterator[None]:
         for module in model.modules():
             # an activation written as a formula: its outcome, not its parts, follows the rule
             if type(module).__module__ == "transformers.activations":
-                handle = module.register_forward_hook(_as_ratio)
+                handle = module.register_forward_hook(lambda _, given, out: _ratio(given[0], out))
                 stack.callback(handle.remove)
         stack.enter_context(_Rules())
         yield
@@ -332,10 +329,6 @@ def _layer_norm(
     normed = centred * scale
     normed = normed if weight is None else normed * weight
     return normed if bias is None else normed + bias
-
-
-def _as_ratio(module: nn.Module, given: tuple[Any, ...], outcome: Tensor) -> Tensor:
-    return _ratio(given[0], outcome)
 
 
 def _ratio(x: Tensor, outcome: Tensor) -> Tensor:

@@ -6,18 +6,17 @@ there.
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 from slalom.classifiers.base import Units, checked_text
 from slalom.classifiers.huggingface.batching import TokenRows, answered, seen_rows
 from slalom.classifiers.huggingface.encoding import Encoded, document_of
 from slalom.document import Document, FloatArray, Queries, Text
-from slalom.errors import ClassifierError
 
 
 @dataclass(frozen=True)
 class Outline:
-    """A classifier that cannot answer."""
+    """What a classifier reads; it neither splits nor answers."""
 
     name: str
     labels: tuple[str, ...]
@@ -31,12 +30,6 @@ class Outline:
     ) -> list[FloatArray]:
         """Rows are put together here, and answered wherever `ask` takes them."""
         return answered(asked, ask)
-
-    def split(self, text: Text, units: Units = None, *, too_long: str = "error") -> NoReturn:
-        raise ClassifierError(f"{self.name} is here without its tokenizer")
-
-    def logits(self, asked: Sequence[tuple[Document, Queries]]) -> NoReturn:
-        raise ClassifierError(f"{self.name} is here without its model")
 
 
 _read: dict[str, Any] = {}  # the last tokenizer, by the digest of its file

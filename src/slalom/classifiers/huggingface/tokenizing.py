@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from slalom.classifiers.huggingface.batching import Frame, Windowed, frame_in
-from slalom.classifiers.huggingface.calls import preserve_tokenizer
+from slalom.classifiers.huggingface.calls import makes_types, preserve_tokenizer
 from slalom.classifiers.huggingface.encoding import Encoded
 from slalom.classifiers.huggingface.outline import Splitter
 from slalom.document import Document, Text
@@ -27,12 +27,13 @@ def checked_tokenizer(tokenizer: Any) -> Any:
     return tokenizer
 
 
-def encode(tokenizer: Any, text: Text) -> Encoded:
+def encode(tokenizer: Any, text: Text, *, special: bool = True) -> Encoded:
     """The tokenizer's ordinary reading, special tokens included, nothing cut off."""
     sides = (text,) if isinstance(text, str) else text
     with preserve_tokenizer(tokenizer):
         encoding = tokenizer(
             *sides,
+            add_special_tokens=special,
             padding=False,
             truncation=False,
             return_offsets_mapping=True,
@@ -41,10 +42,6 @@ def encode(tokenizer: Any, text: Text) -> Encoded:
     ids = encoding["input_ids"]
     types = encoding.get("token_type_ids") or [0] * len(ids)
     return Encoded(ids, types, encoding["offset_mapping"], encoding.sequence_ids(0))
-
-
-def makes_types(tokenizer: Any) -> bool:
-    return "token_type_ids" in tokenizer.model_input_names
 
 
 def written(tokenizer: Any, folder: Path, *, limit: int) -> Splitter:

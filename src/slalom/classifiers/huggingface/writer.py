@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from slalom.classifiers.fingerprint import fingerprint
-from slalom.classifiers.huggingface.calls import context_length, name_of, preserve_tokenizer
+from slalom.classifiers.huggingface.calls import context_length, name_of
 from slalom.classifiers.huggingface.causal import check_decoder
 from slalom.classifiers.huggingface.continuations import Tell, likelihoods, looks_ahead, written
-from slalom.classifiers.huggingface.tokenizing import checked_tokenizer
+from slalom.classifiers.huggingface.encoding import Encoded
+from slalom.classifiers.huggingface.tokenizing import checked_tokenizer, encode
 from slalom.document import FloatArray
 from slalom.errors import InputError
 
@@ -80,7 +81,8 @@ class LocalWriter:
         return spans
 
     def count(self, texts: Sequence[str]) -> list[int]:
-        return [len(self._encoded(text)["input_ids"]) for text in texts]
+        special = not self.has_template
+        return [len(encode(self.tokenizer, text, special=special).ids) for text in texts]
 
     def log_odds(self, prompts: Sequence[str], continuation: str, *, tell: Tell) -> FloatArray:
         """(n_prompts, n_tokens) of each token of the continuation of each prompt."""
@@ -94,59 +96,41 @@ class LocalWriter:
         longest = max(map(len, rows)) + len(ids)
         if longest > self.limit:
             raise InputError(_too_long(self.name, longest, self.limit))
-        found = likelihoods(self.model, rows, ids, tell)
-        self.n_computed += found.n_computed
-        return found.log_odds
+        found, n_computed = likelihoods(self.model, rows, ids, tell)
+        self.n_computed += n_computed
+        return found
 
     @property
     def has_template(self) -> bool:
         return bool(getattr(self.tokenizer, "chat_template", None))
 
-    def _encoded(self, text: str, *, special: bool | None = None) -> Any:
+    def _encoded(self, text: str) -> Encoded:
         """Template texts hold their special tokens already."""
-        special = not self.has_template if special is None else special
-        with preserve_tokenizer(self.tokenizer):
-            return self.tokenizer(
-                text,
-                add_special_tokens=special,
-                padding=False,
-                truncation=False,
-                return_offsets_mapping=True,
-                verbose=False,
-            )
+        return encode(self.tokenizer, text, special=not self.has_template).open_ended()
 
     def ids(self, prompt: str) -> list[int]:
         """Tokens of the prompt, without the special ones that would end it."""
-        return self._open(prompt)[0]
-
-    def _open(
-        self, text: str, *, special: bool | None = None
-    ) -> tuple[list[int], list[tuple[int, int]]]:
-        encoded = self._encoded(text, special=special)
-        ids, offsets = list(encoded["input_ids"]), list(encoded["offset_mapping"])
-        n_open = _n_open(ids, offsets, set(self.tokenizer.all_special_ids))
-        return ids[:n_open], offsets[:n_open]
+        return self._encoded(prompt).ids
 
     def continued(
         self, prompt: str, continuation: str
     ) -> tuple[list[int], tuple[tuple[int, int], ...]]:
         """Ids and spans of the continuation's tokens, as they follow the prompt."""
         before = self.ids(prompt)
-        ids, offsets = self._open(prompt + continuation)
-        first, at = len(before), len(prompt)
-        if ids[:first] != before or len(ids) == first:  # the two would melt into one token
+        read, first, at = self._encoded(prompt + continuation), len(before), len(prompt)
+        if read.ids[:first] != before or len(read.ids) == first:  # the two would melt into a token
             alone = continuation.lstrip()
-            ids, offsets = self._open(alone, special=False)
-            first, at = 0, len(alone) - len(continuation)
-        own = ids[first:]
+            read, first = encode(self.tokenizer, alone, special=False), 0
+            at = len(alone) - len(continuation)
+        own, offsets = read.ids[first:], read.offsets[first:]
         if self.tokenizer.unk_token_id is not None and self.tokenizer.unk_token_id in own:
-            where = offsets[first + own.index(self.tokenizer.unk_token_id)]
+            where = offsets[own.index(self.tokenizer.unk_token_id)]
             piece = continuation[max(0, where[0] - at) : where[1] - at]
             raise InputError(
                 f"the tokenizer of {self.name} cannot write the answer: it has no token for "
                 f"{piece!r}"
             )
-        spans = tuple((max(0, a - at), max(0, b - at)) for a, b in offsets[first:])
+        spans = tuple((max(0, a - at), max(0, b - at)) for a, b in offsets)
         return own, spans
 
     def _ends(self) -> frozenset[int]:
@@ -159,14 +143,6 @@ class LocalWriter:
         n_tokens = len(self.tokenizer)
         first, other = np.linspace(n_tokens // 3, n_tokens - 1, 2).astype(int)
         return int(first), int(other)
-
-
-def _n_open(ids: Sequence[int], offsets: Sequence[tuple[int, int]], special: set[int]) -> int:
-    """How many tokens there are before special ones that the tokenizer puts at the end."""
-    n = len(ids)
-    while n and ids[n - 1] in special and offsets[n - 1][0] == offsets[n - 1][1]:
-        n -= 1
-    return n
 
 
 def _too_long(name: str, n_tokens: int, limit: int) -> str:

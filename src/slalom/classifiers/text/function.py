@@ -19,7 +19,7 @@ from slalom.classifiers.base import (
     checked_text,
     described,
 )
-from slalom.classifiers.text.function_key import function_key
+from slalom.classifiers.fingerprint import function_key
 from slalom.classifiers.text.strings import TextOutline, document_of_strings, texts_of
 from slalom.document import Document, FloatArray, Queries, Text
 from slalom.errors import ClassifierError, InputError, UnknownNameError

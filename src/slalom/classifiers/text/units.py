@@ -68,7 +68,7 @@ def _kind(character: str) -> str:
         return "z"
     if category[0] == "M" or category == "Cf" or 0x1F3FB <= code <= 0x1F3FF:  # skin tones
         return "m"
-    if category[0] in "LN" and is_spaceless(code):
+    if category[0] in "LN" and _within(code, THAI + KANA + HAN + OTHERS):
         return "c"
     if category[0] == "N":
         return "d"
@@ -261,17 +261,13 @@ def _within(code: int, ranges: tuple[tuple[int, int], ...]) -> bool:
     return any(first <= code <= last for first, last in ranges)
 
 
-def is_spaceless(code: int) -> bool:
-    """Whether the character of this code belongs to a script without spaces."""
-    return _within(code, THAI + KANA + HAN + OTHERS)
-
-
 def joined_characters(text: str, cuts: list[Cut]) -> list[Cut]:
     """The same cuts, with characters that make one word in one cut."""
     languages = _languages(text)
     if not languages or not has_words():
         return cuts
-    borders = {language: _borders(language, text) for language in languages}
+    pieces = {language: _parser(language).parse(text) for language in languages}
+    borders = {language: set(accumulate(map(len, words))) for language, words in pieces.items()}
     joined = cuts[:1]
     for start, end in cuts[1:]:
         language = _language(ord(text[start]), languages)
@@ -313,10 +309,6 @@ def _language(code: int, languages: set[str]) -> str | None:
     if not _within(code, KANA + HAN):
         return None
     return "japanese" if "japanese" in languages else "simplified_chinese"
-
-
-def _borders(language: str, text: str) -> set[int]:
-    return set(accumulate(map(len, _parser(language).parse(text))))
 
 
 @cache

@@ -1,7 +1,7 @@
 """slalom explain --plot: what is said of a picture."""
 
 import slalom
-from slalom.cli.picture import picture_typed
+from slalom.cli.explain import picture_typed
 
 
 def test_signs_that_no_font_has_are_said_once(tmp_path, capfd):

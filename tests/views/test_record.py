@@ -8,7 +8,7 @@ import pytest
 
 from explanations import made, with_facts, with_one_score, with_unidentified
 from slalom.views import reading
-from slalom.views.bridge import N_STEPS, Step, bridge
+from slalom.views.record import N_STEPS, Step, bridge
 
 
 def steps_of(explanation) -> list[Step]:
