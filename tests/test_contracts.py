@@ -215,12 +215,13 @@ def test_many_equal_one_by_one_with_all_queries(classifier, method):
 def test_the_users_model_is_left_as_it_was(bundled, method):
     model = bundled.model.train()
     before, state = copy.deepcopy(model.state_dict()), torch.random.get_rng_state()
-    settings = copy.deepcopy(model.config.to_dict())
+    settings, modules = copy.deepcopy(model.config.to_dict()), [[*vars(m)] for m in model.modules()]
     numpy_state = np.random.get_state()[1].copy()  # noqa: NPY002
     slalom.explain(bundled, text_for(method), method, n_queries=BUDGET)
     assert all(torch.equal(before[name], weight) for name, weight in model.state_dict().items())
     assert all(weight.grad is None for weight in model.parameters())
     assert model.config.to_dict() == settings
+    assert [[*vars(module)] for module in model.modules()] == modules  # nothing wrapped
     assert model.training
     assert torch.equal(state, torch.random.get_rng_state())
     np.testing.assert_array_equal(numpy_state, np.random.get_state()[1])  # noqa: NPY002
