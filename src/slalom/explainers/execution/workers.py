@@ -8,10 +8,9 @@ for the results does.
 """
 
 import atexit
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import methodcaller
@@ -29,18 +28,16 @@ from slalom.classifiers.base import (
     knows_labels,
     runs_elsewhere,
 )
-from slalom.document import END, Document, FloatArray, Queries, Text
+from slalom.document import Document, FloatArray, Queries, Text
 from slalom.errors import ClassifierError, SlalomError
 from slalom.explainers.base import Result
 from slalom.explainers.execution.pool import Ask, cores, is_awake, portable, submit
 from slalom.explainers.execution.steps import Order, Pair, n_tokens, run_local
-from slalom.surrogates.linalg import ProcessSetting
 
 WORTHWHILE = 8e7  # rows × features² of all documents; starting workers takes as long
 PER_WORKER = 4  # documents at a time: asked together they fill a batch, fitted they take a second
 TASKS_PER_CHUNK = 5  # at least: small chunks are shared, too
 THREADS_AT_DEVICE = 2  # one batch is computed while the next is put together
-SECONDS_PER_TURN = 1e-3  # of a thread; Python's own 5 ms starve a device that is fed by one
 TOKENS_PER_TURN = 2**18  # a few batches
 
 
@@ -84,46 +81,35 @@ class Outlined:
         return cls(outline, takes_rows(classifier), hasattr(classifier, "remarks"))
 
 
-@dataclass(frozen=True, eq=False)
-class RowsAsked:
-    """What a worker put together for its queries; only a classifier knows what rows are."""
-
-    rows: Any  # with `n_tokens`
-    n_queries: int
-    number: int = 0  # 0: as ever; else asked anew, for the first, second, … time
-
-    @property
-    def n_tokens(self) -> int:
-        return int(self.rows.n_tokens)
+Items = Sequence[Any]
+Way = Callable[[Classifier, Items], Items]  # from what is asked to an answer to each of it
 
 
-@dataclass(frozen=True, eq=False)
-class QueriesAsked:
+def rows_answered(classifier: Any, rows: Items) -> Items:
+    """What workers put together for their queries; only a classifier knows what rows are."""
+    answers: list[FloatArray] = classifier.row_logits(rows)
+    return answers
+
+
+def queries_answered(classifier: Classifier, pairs: Items) -> Items:
     """Queries as they are, for a classifier that wants them so."""
+    return classifier.logits(pairs)
 
-    pairs: Sequence[Pair]
-    number: int = 0
 
-    @property
-    def n_queries(self) -> int:
-        return sum(len(queries) for _, queries in self.pairs)
-
-    @property
-    def n_tokens(self) -> int:
-        return sum(map(n_tokens, self.pairs))
+def calls_answered(classifier: Classifier, calls: Items) -> Items:
+    """Calls of its other methods, which take no time of the model."""
+    return [call(classifier) for call in calls]
 
 
 @dataclass(frozen=True, eq=False)
-class ElseAsked:
-    """A call of another method of the classifier, which takes no time of the model."""
+class Asked:
+    """What a worker asks; who asks in the same way at the same time is answered in one call."""
 
-    call: Callable[[Classifier], Any]
+    way: Way
+    items: Items
     n_queries: int = 0
     n_tokens: int = 0
-    number: int = 0
-
-
-Asked = RowsAsked | QueriesAsked | ElseAsked
+    number: int = 0  # 0: as ever; else asked anew, for the first, second, … time
 
 
 class OverPipe(Delegating):
@@ -139,43 +125,38 @@ class OverPipe(Delegating):
         return OverPipe(self.known, self.ask, number)
 
     def logits(self, asked: Sequence[Pair]) -> list[FloatArray]:
-        if self.known.takes_rows:
-            n_queries = sum(len(queries) for _, queries in asked)
-            return list(
-                self.known.outline.answered(
-                    asked, lambda rows: self._asked(RowsAsked(rows, n_queries, self.number))
-                )
+        n_queries = sum(len(queries) for _, queries in asked)
+
+        def ask_rows(rows: Any) -> FloatArray:
+            (logits,) = self._ask(
+                Asked(rows_answered, [rows], n_queries, int(rows.n_tokens), self.number)
             )
-        pieces = [(document, _without_padding(rows)) for document, rows in asked]
-        pairs = [(document, rows) for document, parts in pieces for rows in parts]
-        answers = iter(self._asked(QueriesAsked(pairs, self.number)))
-        return [np.concatenate([next(answers) for _ in parts]) for _, parts in pieces]
+            return np.asarray(logits)
+
+        if self.known.takes_rows:
+            return list(self.known.outline.answered(asked, ask_rows))
+        total = sum(map(n_tokens, asked))
+        return list(self._ask(Asked(queries_answered, asked, n_queries, total, self.number)))
 
     def split(self, text: Text, units: Any = None, *, too_long: str = "error") -> Document:
-        found: Document = self._asked(
-            ElseAsked(methodcaller("split", text, units, too_long=too_long))
-        )
+        found: Document = self._call(methodcaller("split", text, units, too_long=too_long))
         return found
 
     def remarks(self, document: Document, queries: Queries, logits: FloatArray) -> tuple[str, ...]:
         if not self.known.has_remarks:
             return ()
-        return tuple(self._asked(ElseAsked(methodcaller("remarks", document, queries, logits))))
+        return tuple(self._call(methodcaller("remarks", document, queries, logits)))
 
-    def _asked(self, content: Asked) -> Any:
+    def _call(self, call: Callable[[Classifier], Any]) -> Any:
+        (found,) = self._ask(Asked(calls_answered, [call]))
+        return found
+
+    def _ask(self, content: Asked) -> Items:
         reply = self.ask(content)
         if isinstance(reply, SlalomError):
             raise reply
-        return reply
-
-
-def _without_padding(queries: Queries) -> list[Queries]:
-    """The same rows in their order: the full text comes first and may be far wider than others."""
-    shown = (queries[1:] != END).any(axis=0)
-    width = int(shown.nonzero()[0].max(initial=0)) + 1
-    if len(queries) < 2 or width == queries.shape[1]:
-        return [queries]
-    return [queries[:1], queries[1:, :width]]
+        answers: Items = reply
+        return answers
 
 
 def _run_in_worker(given: tuple[Outlined, Order, Sequence[Document]], ask: Ask) -> list[Result]:
@@ -298,24 +279,16 @@ class CallQueue:
             call.reply.set_result(answer)
 
 
-def _answers(classifier: Classifier, asked: Sequence[Asked]) -> list[Any]:
-    """One call of the classifier for all of a kind."""
-    found: dict[int, Any] = {}
-    for number in {one.number for one in asked}:
-        able: Any = anew(classifier, number) if number else classifier
-        own = [(at, one) for at, one in enumerate(asked) if one.number == number]
-        rows = [(at, one.rows) for at, one in own if isinstance(one, RowsAsked)]
-        if rows:
-            found |= zip([at for at, _ in rows], able.row_logits([r for _, r in rows]), strict=True)
-        pairs = [
-            (at, pair) for at, one in own if isinstance(one, QueriesAsked) for pair in one.pairs
-        ]
-        for (at, _), logits in zip(
-            pairs, able.logits([pair for _, pair in pairs]) if pairs else [], strict=True
-        ):
-            found.setdefault(at, []).append(logits)
-        found |= {at: one.call(able) for at, one in own if isinstance(one, ElseAsked)}
-    return [found[at] for at in range(len(asked))]
+def _answers(classifier: Classifier, asked: Sequence[Asked]) -> list[Items]:
+    """One call of the classifier for all that is asked in the same way."""
+    found: list[list[Any]] = [[] for _ in asked]
+    for way, number in dict.fromkeys((one.way, one.number) for one in asked):
+        alike = [at for at, one in enumerate(asked) if (one.way, one.number) == (way, number)]
+        items = [(at, item) for at in alike for item in asked[at].items]
+        able = anew(classifier, number) if number else classifier
+        for (at, _), answer in zip(items, way(able, [item for _, item in items]), strict=True):
+            found[at].append(answer)
+    return list(found)
 
 
 def given_up() -> SlalomError:
@@ -330,18 +303,7 @@ def call_queue(classifier: Classifier) -> Iterator[CallQueue]:
     atexit.register(queue.close)
     forget = atexit.unregister  # the module may be gone where a program ends in the middle
     try:
-        with nullcontext() if threads is None else _short_turns():
-            yield queue
+        yield queue
     finally:
         queue.close()
         forget(queue.close)
-
-
-def _switch_often() -> Callable[[], object]:
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(min(before, SECONDS_PER_TURN))
-    return partial(sys.setswitchinterval, before)  # `sys` may be gone when it is called
-
-
-_short_turns = ProcessSetting(_switch_often)  # of threads: those that feed a device hold the
-# interpreter for moments only
