@@ -4,14 +4,14 @@ The method is rehearsed with a stand-in that counts the queries and makes up the
 that the count holds for every method, however it chooses what to ask.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from slalom.classifiers.base import Classifier, Delegating, anew, unpaid
-from slalom.document import Document, FloatArray, Queries, Text, distinct
-from slalom.explainers.base import Asking, Explainer, Look, Plan, Request
+from slalom.document import Document, FloatArray, Queries, Text
+from slalom.explainers.base import Ask, Asking, Explainer, Look, Plan, Request
 from slalom.explainers.execution.steps import Order, in_step, run_local
 from slalom.explainers.surrogate import SurrogateExplainer
 from slalom.surrogates.additive import LinearModel
@@ -37,8 +37,7 @@ def dry_run(
     """
     stand_in, request = StandIn(classifier), replace(request, target=None)
     if explainer.looks_inside:
-        in_step(stand_in, [_before_it_looks(explainer.plan(document, request))])
-        stand_in.logits([(document, document.full())])
+        in_step(stand_in, [_before_it_looks(explainer.plan(document, request), document)])
     else:
         if isinstance(explainer, SurrogateExplainer):
             explainer = replace(explainer, surrogate=AllAlike())
@@ -46,12 +45,13 @@ def dry_run(
     return stand_in.cost()
 
 
-def _before_it_looks(plan: Plan) -> Asking[None]:
-    """What it asks until it looks inside."""
+def _before_it_looks(plan: Plan, document: Document) -> Asking[None]:
+    """What it asks until it looks inside, and then the text, of which it wants the answer too."""
     answer = None
     while not isinstance(wanted := plan.send(answer), Look):
         answer = yield wanted
     plan.close()
+    yield Ask(document, document.full())
 
 
 @dataclass(frozen=True)
@@ -93,16 +93,10 @@ class StandIn(Delegating):
         return np.random.default_rng(0).normal(size=(document.n_features, len(self.labels)))
 
     def cost(self) -> Cost:
-        """Each distinct query once; those that are asked anew every time."""
-        known: set[Hashable] = set()
+        """Of all that was asked: nothing is asked twice, but for what is asked anew."""
         n_queries, n_tokens, paid = 0, 0, []
         for number, document, queries in self.bill:
             asked = anew(self.classifier, number) if number else self.classifier
-            if not number:
-                seen = self.classifier.seen(document, queries)
-                new = [at for at in distinct(seen)[0].tolist() if seen[at] not in known]
-                known.update(seen)
-                queries = queries[new]
             n_queries += len(queries)
             n_tokens += int(document.n_tokens(queries).sum())
             paid.append(unpaid(asked, document, queries))

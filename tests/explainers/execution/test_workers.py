@@ -4,6 +4,8 @@ import os
 import signal
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from operator import methodcaller
+from time import sleep
 
 import numpy as np
 import pytest
@@ -56,7 +58,7 @@ class Reading(OnDevice):
 def asked_about(document):
     """One query, as a worker would ask it."""
     pair = (document, document.full())
-    return workers.Asked(workers.queries_answered, [pair], n_queries=1, n_tokens=len(TEXTS[0]))
+    return workers.Asked(methodcaller("logits", [pair]), n_queries=1)
 
 
 @pytest.fixture(scope="module")
@@ -184,7 +186,7 @@ def test_a_method_that_refuses_a_text_says_so_from_a_worker(bundled):
 def test_a_killed_worker_is_an_error_and_not_a_wait_without_end(bundled):
     class Killing(OnDevice):
         def logits(self, asked):
-            for worker in list(pool.pool().pids):
+            for worker in list(pool.shared.pids):
                 with suppress(ProcessLookupError):  # it may be dead already
                     os.kill(worker, signal.SIGKILL)
             return super().logits(asked)
@@ -199,7 +201,7 @@ def test_who_calls_after_the_end_is_told(bundled):
     with workers.call_queue(OnDevice(bundled)) as queue:
         pass
     document = bundled.split(TEXTS[0])
-    said = queue._reply(lambda n: None, asked_about(document))
+    said = queue._reply(None, asked_about(document))
     assert "nobody waits" in str(said)
 
 
@@ -209,8 +211,9 @@ def test_who_waits_when_it_ends_is_told(bundled):
     asked = asked_about(document)
     with ThreadPoolExecutor(1) as threads:
         with workers.call_queue(bundled) as queue:
-            waiting = threads.submit(queue._reply, lambda n: None, asked)
-            queue.events.get(timeout=10)
+            waiting = threads.submit(queue._reply, None, asked)
+            while queue.events.empty():
+                sleep(0.001)
         assert "nobody waits" in str(waiting.result(10))
 
 
@@ -368,29 +371,14 @@ def test_who_answers_in_a_way_of_its_own_is_sent_queries(bundled):
     assert not workers.takes_rows(slalom.FunctionClassifier(len, labels=["a", "b"]))
 
 
-def test_a_turn_has_room_for_some_calls(bundled, monkeypatch):
-    monkeypatch.setattr(workers, "TOKENS_PER_TURN", 4)
-    document = bundled.split(TEXTS[0])
-    with workers.call_queue(bundled) as queue:
-        asked = asked_about(document)
-        queue.calls += [workers.Call(asked, lambda n: None) for _ in range(3)]
-        queue._take_turn()
-        assert len(queue.calls) == 2
-
-
 def test_what_breaks_is_told_where_it_belongs(bundled):
-    """Calls of three workers are answered together; one of them cannot be."""
-    told = []
+    """Calls of three workers; one of them cannot be answered."""
+    told, said = [], []
     with workers.call_queue(Refusing(bundled)) as queue:
-        calls = []
         for text in TEXTS:
-            document = bundled.split(text)
-            asked = asked_about(document)
-            calls.append(workers.Call(asked, told.append))
-        queue._answer(calls)
-        said = [call.reply.result(0) for call in calls]
-        assert [isinstance(one, ClassifierError) for one in said] == [False, True, False]
-        assert told == [1, 1]
+            said.append(queue._reply(told.append, asked_about(bundled.split(text))))
+    assert [isinstance(one, ClassifierError) for one in said] == [False, True, False]
+    assert told == [1, 1]
 
 
 @pytest.mark.parametrize("gives", ["logits", "probabilities"])

@@ -46,7 +46,7 @@ def explained(
             counter = None if meter is None else meter.chunk(planned(order, readable))
             if len(readable) > 1 and workers_pay(classifier, order, readable):
                 queue = queue or kept.enter_context(call_queue(classifier))
-                tell = _ignored if counter is None else counter.answered
+                tell = None if counter is None else counter.answered
                 waiting.append(
                     _ChunkAtWork(queue, chunk, counter, queue.begin(order, readable, tell))
                 )
@@ -76,10 +76,6 @@ class _ChunkAtWork:
 
     def results(self) -> Iterator[Result]:
         yield from _placed(self.chunk, self.queue.results(self.tasks), self.counter)
-
-
-def _ignored(n_queries: int) -> None:
-    pass
 
 
 def _placed(

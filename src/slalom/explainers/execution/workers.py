@@ -1,21 +1,20 @@
 """The same generators in worker processes, which yield over a pipe.
 
 A worker runs them in step for a few documents at a time: it draws queries, puts them into rows
-where the classifier lets it, and fits; only what the classifier is to answer comes here. Whatever
-workers have asked by the time the classifier is free is answered together. Beside a device two
-threads answer, so that one batch is made while another is computed; on a CPU the thread that waits
-for the results does.
+where the classifier lets it, and fits; only what the classifier is to answer comes here. Beside a
+device two calls are answered at a time, so that one batch is made while another is computed; on a
+CPU the thread that waits for the results answers, one after the other.
 """
 
 import atexit
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import methodcaller
 from queue import SimpleQueue
-from threading import Lock
+from threading import Lock, Semaphore
 from typing import Any
 
 import numpy as np
@@ -32,13 +31,12 @@ from slalom.document import Document, FloatArray, Queries, Text
 from slalom.errors import ClassifierError, SlalomError
 from slalom.explainers.base import Result
 from slalom.explainers.execution.pool import Ask, cores, is_awake, portable, submit
-from slalom.explainers.execution.steps import Order, Pair, n_tokens, run_local
+from slalom.explainers.execution.steps import Order, Pair, run_local
 
 WORTHWHILE = 8e7  # rows × features² of all documents; starting workers takes as long
 PER_WORKER = 4  # documents at a time: asked together they fill a batch, fitted they take a second
 TASKS_PER_CHUNK = 5  # at least: small chunks are shared, too
-THREADS_AT_DEVICE = 2  # one batch is computed while the next is put together
-TOKENS_PER_TURN = 2**18  # a few batches
+THREADS_AT_DEVICE = 2  # that answer: one batch is computed while the next is put together
 
 
 def workers_pay(classifier: Classifier, order: Order, documents: Sequence[Document]) -> bool:
@@ -81,35 +79,13 @@ class Outlined:
         return cls(outline, takes_rows(classifier), hasattr(classifier, "remarks"))
 
 
-Items = Sequence[Any]
-Way = Callable[[Classifier, Items], Items]  # from what is asked to an answer to each of it
-
-
-def rows_answered(classifier: Any, rows: Items) -> Items:
-    """What workers put together for their queries; only a classifier knows what rows are."""
-    answers: list[FloatArray] = classifier.row_logits(rows)
-    return answers
-
-
-def queries_answered(classifier: Classifier, pairs: Items) -> Items:
-    """Queries as they are, for a classifier that wants them so."""
-    return classifier.logits(pairs)
-
-
-def calls_answered(classifier: Classifier, calls: Items) -> Items:
-    """Calls of its other methods, which take no time of the model."""
-    return [call(classifier) for call in calls]
-
-
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """What a worker asks; who asks in the same way at the same time is answered in one call."""
+    """What a worker asks: a call of one of the classifier's methods."""
 
-    way: Way
-    items: Items
-    n_queries: int = 0
-    n_tokens: int = 0
-    number: int = 0  # 0: as ever; else asked anew, for the first, second, … time
+    call: Callable[[Classifier], Any]
+    n_queries: int = 0  # that it answers
+    number: int = 0  # 0: as ever; else of the classifier anew, for the first, second, … time
 
 
 class OverPipe(Delegating):
@@ -128,35 +104,31 @@ class OverPipe(Delegating):
         n_queries = sum(len(queries) for _, queries in asked)
 
         def ask_rows(rows: Any) -> FloatArray:
-            (logits,) = self._ask(
-                Asked(rows_answered, [rows], n_queries, int(rows.n_tokens), self.number)
-            )
+            call = methodcaller("row_logits", [rows])
+            (logits,) = self._ask(Asked(call, n_queries, self.number))
             return np.asarray(logits)
 
         if self.known.takes_rows:
             return list(self.known.outline.answered(asked, ask_rows))
-        total = sum(map(n_tokens, asked))
-        return list(self._ask(Asked(queries_answered, asked, n_queries, total, self.number)))
+        said: list[FloatArray] = self._ask(
+            Asked(methodcaller("logits", asked), n_queries, self.number)
+        )
+        return said
 
     def split(self, text: Text, units: Any = None, *, too_long: str = "error") -> Document:
-        found: Document = self._call(methodcaller("split", text, units, too_long=too_long))
+        found: Document = self._ask(Asked(methodcaller("split", text, units, too_long=too_long)))
         return found
 
     def remarks(self, document: Document, queries: Queries, logits: FloatArray) -> tuple[str, ...]:
         if not self.known.has_remarks:
             return ()
-        return tuple(self._call(methodcaller("remarks", document, queries, logits)))
+        return tuple(self._ask(Asked(methodcaller("remarks", document, queries, logits))))
 
-    def _call(self, call: Callable[[Classifier], Any]) -> Any:
-        (found,) = self._ask(Asked(calls_answered, [call]))
-        return found
-
-    def _ask(self, content: Asked) -> Items:
+    def _ask(self, content: Asked) -> Any:
         reply = self.ask(content)
         if isinstance(reply, SlalomError):
             raise reply
-        answers: Items = reply
-        return answers
+        return reply
 
 
 def _run_in_worker(given: tuple[Outlined, Order, Sequence[Document]], ask: Ask) -> list[Result]:
@@ -164,54 +136,50 @@ def _run_in_worker(given: tuple[Outlined, Order, Sequence[Document]], ask: Ask) 
     return run_local(OverPipe(known, ask), order, documents)
 
 
+Tell = Callable[[int], object]  # how many queries were answered
+
+
 @dataclass(frozen=True, eq=False)
 class Call:
     """What one worker has asked, and waits for."""
 
-    content: Asked
-    tell: Callable[[int], object]  # how many queries were answered
+    answer: Callable[[], Any]
     reply: "Future[Any]" = field(default_factory=Future)
 
 
 @dataclass(eq=False)
 class CallQueue:
-    """Where workers' calls come in, and are answered together."""
+    """Where workers' calls come in, and are answered."""
 
     classifier: Classifier
-    threads: ThreadPoolExecutor | None  # that answer; None: whoever waits for results does
-    calls: list[Call] = field(default_factory=list)
-    events: "SimpleQueue[object]" = field(default_factory=SimpleQueue)  # a call or a task is done
+    device: Semaphore | None  # lets workers' own threads answer; None: who waits for results does
+    events: "SimpleQueue[Call | None]" = field(default_factory=SimpleQueue)  # None: a task is done
     futures: "list[Future[Any]]" = field(default_factory=list)
     lock: Lock = field(default_factory=Lock)
     problem: BaseException | None = None  # of the classifier, or of a progress function
     closed: bool = False
 
     def begin(
-        self, order: Order, documents: Sequence[Document], tell: Callable[[int], object]
+        self, order: Order, documents: Sequence[Document], tell: Tell | None
     ) -> "list[Future[Any]]":
         """Tasks for workers, a few of the documents each."""
-        known = Outlined.of(self.classifier)
+        known, answer = Outlined.of(self.classifier), partial(self._reply, tell)
         n_each = min(PER_WORKER, -(-len(documents) // TASKS_PER_CHUNK))
-        starts = range(0, len(documents), n_each)
         begun = [
-            submit(
-                _run_in_worker,
-                (known, order, documents[at : at + n_each]),
-                partial(self._reply, tell),
-            )
-            for at in starts
+            submit(_run_in_worker, (known, order, documents[at : at + n_each]), answer)
+            for at in range(0, len(documents), n_each)
         ]
         self.futures = [future for future in self.futures if not future.done()] + begun
         for future in begun:
-            future.add_done_callback(self.events.put)
+            future.add_done_callback(lambda _: self.events.put(None))
         return begun
 
     def results(self, begun: "Sequence[Future[Any]]") -> list[Result]:
         """Of all documents of these tasks, once they are there."""
         while not all(future.done() for future in begun) and self.problem is None:
-            self.events.get()
-            if self.threads is None:
-                self._take_turn()
+            call = self.events.get()
+            if call is not None:
+                call.reply.set_result(call.answer())
         if self.problem is not None:
             raise self.problem
         return [result for future in begun for result in future.result()]
@@ -222,73 +190,46 @@ class CallQueue:
             if self.closed:
                 return
             self.closed = True
-            left, self.calls = self.calls, []
-        for call in left:
-            call.reply.set_result(given_up())
+        while not self.events.empty():
+            call = self.events.get()
+            if call is not None:
+                call.reply.set_result(given_up())
         for future in self.futures:
             future.cancel()
-        if self.threads is not None:
-            self.threads.shutdown(cancel_futures=True)
+        if self.device is not None:
+            for _ in range(THREADS_AT_DEVICE):  # until those that answer are done
+                self.device.acquire()
+            self.device.release(THREADS_AT_DEVICE)
 
-    def _reply(self, tell: Callable[[int], object], content: Asked) -> Any:
+    def _reply(self, tell: Tell | None, content: Asked) -> Any:
         """In the thread of the worker that asks."""
-        call = Call(content, tell)
+        if self.device is not None:
+            with self.device:
+                return self._answer(tell, content)
+        call = Call(partial(self._answer, tell, content))
         with self.lock:
             if self.closed:
                 return given_up()
-            self.calls.append(call)
-            if self.threads is not None:
-                self.threads.submit(self._take_turn)
-        self.events.put(call)
+            self.events.put(call)
         return call.reply.result()
 
-    def _take_turn(self) -> None:
-        """Answer what a turn has room for of the calls that have arrived when it comes."""
-        calls = self._arrived()
+    def _answer(self, tell: Tell | None, content: Asked) -> Any:
+        """What the classifier says, or an error for the worker to raise."""
+        if self.closed or self.problem is not None:
+            return given_up()
+        number, classifier = content.number, self.classifier
         try:
-            self._answer(calls)
+            try:
+                said = content.call(anew(classifier, number) if number else classifier)
+            except SlalomError as problem:
+                return portable(problem)
+            if tell is not None and content.n_queries:
+                tell(content.n_queries)
         except BaseException as problem:
             self.problem = problem
-            for call in calls:
-                if not call.reply.done():
-                    call.reply.set_result(given_up())
-            self.events.put(problem)
-
-    def _arrived(self) -> list[Call]:
-        taken, room = [], TOKENS_PER_TURN
-        with self.lock:
-            while self.calls and room > 0:
-                taken.append(self.calls.pop(0))
-                room -= taken[-1].content.n_tokens
-        return taken
-
-    def _answer(self, calls: Sequence[Call]) -> None:
-        """All together; where that fails each for itself, to see which of them it was."""
-        try:
-            answers = _answers(self.classifier, [call.content for call in calls])
-        except SlalomError as problem:
-            if len(calls) == 1:
-                calls[0].reply.set_result(portable(problem))
-            else:
-                for call in calls:
-                    self._answer([call])
-            return
-        for call, answer in zip(calls, answers, strict=True):
-            if call.content.n_queries:
-                call.tell(call.content.n_queries)
-            call.reply.set_result(answer)
-
-
-def _answers(classifier: Classifier, asked: Sequence[Asked]) -> list[Items]:
-    """One call of the classifier for all that is asked in the same way."""
-    found: list[list[Any]] = [[] for _ in asked]
-    for way, number in dict.fromkeys((one.way, one.number) for one in asked):
-        alike = [at for at, one in enumerate(asked) if (one.way, one.number) == (way, number)]
-        items = [(at, item) for at in alike for item in asked[at].items]
-        able = anew(classifier, number) if number else classifier
-        for (at, _), answer in zip(items, way(able, [item for _, item in items]), strict=True):
-            found[at].append(answer)
-    return list(found)
+            self.events.put(None)
+            return given_up()
+        return said
 
 
 def given_up() -> SlalomError:
@@ -298,8 +239,8 @@ def given_up() -> SlalomError:
 @contextmanager
 def call_queue(classifier: Classifier) -> Iterator[CallQueue]:
     """A queue that is closed in the end, whatever happens: also where a program ends before."""
-    threads = ThreadPoolExecutor(THREADS_AT_DEVICE) if runs_elsewhere(classifier) else None
-    queue = CallQueue(classifier, threads)
+    device = Semaphore(THREADS_AT_DEVICE) if runs_elsewhere(classifier) else None
+    queue = CallQueue(classifier, device)
     atexit.register(queue.close)
     forget = atexit.unregister  # the module may be gone where a program ends in the middle
     try:
