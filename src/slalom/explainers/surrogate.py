@@ -13,7 +13,7 @@
 """
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,15 +108,6 @@ class FollowUp:
         """The score of the empty text; None: it was not asked."""
         at = np.flatnonzero(~self.present.any(axis=1))
         return np.asarray(self.scores[at[0]]) if len(at) else None
-
-
-@runtime_checkable
-class UsesFollowUp(Surrogate, Protocol):
-    """A surrogate that is fitted again to the answers of the follow-up, too."""
-
-    def with_follow_up(
-        self, asked: AllAsked, seen: Observations, known: Known, unasked: Unasked | None
-    ) -> ProcessFit: ...
 
 
 @dataclass(frozen=True)
@@ -233,7 +224,7 @@ class SurrogateExplainer:
     def found(self, sampled: Sampled, fit: Fit, more: FollowUp, seed: int) -> Found:
         """What the fit says of the text or, after a follow-up, what the process around it says."""
         document = more.case.document
-        if self.follow_up is None or not isinstance(self.surrogate, UsesFollowUp):
+        if self.follow_up is None or not isinstance(self.surrogate, SlalomSurrogate):
             found = _of_fit(fit, more)
         else:
             asked = _all_asked(sampled, fit, more)

@@ -54,11 +54,13 @@ class Rows:
     cells: Cells | None  # None: dense
 
     @classmethod
-    def of(cls, matrix: FloatArray) -> "Rows":
-        n, k = matrix.shape
-        if np.count_nonzero(matrix) >= SPARSE_BELOW * matrix.size:
-            return cls(matrix, (n, k), None)
-        row, column = np.nonzero(matrix)
+    def of(cls, matrix: Any) -> "Rows":
+        """Of an array, or of scipy's sparse rows."""
+        (n, k), is_array = matrix.shape, isinstance(matrix, np.ndarray)
+        n_nonzero = np.count_nonzero(matrix) if is_array else matrix.nnz
+        if n_nonzero >= SPARSE_BELOW * n * k:
+            return cls(matrix if is_array else matrix.toarray(), (n, k), None)
+        row, column = matrix.nonzero()
         return cls(matrix[row, column], (n, k), Cells(row, column, k))
 
     def scale_rows(self, factors: FloatArray) -> "Rows":
