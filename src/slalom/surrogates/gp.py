@@ -513,20 +513,21 @@ class Process:
         n_units, scales, rows = len(values), self.mean.scales, self.rows
         weights, frame = self.weights, self.mean.frame
         paths = _Paths.of(frame, parametric, values)
-        response, ends = paths.response(rows, weights), paths.ends
+        of_response, response_with_rows, response_variances = paths.response(rows, weights)
+        ends = paths.ends
         slope, own = SPREAD_OF_SLOPE**2 * paths.exact, kernel.shapley_of_own(rows.present > 0)
         shared = _shares(rows, ends, scales) + scales.whites(rows.log_ends) * own.T
         mean = shared @ weights + slope @ (rows.level.T @ weights)
-        with_rows = shared + slope @ rows.level.T + scales.response * response.with_rows
+        with_rows = shared + slope @ rows.level.T + scales.response * response_with_rows
         halves = solve_lower(self.root, with_rows.T)
-        prior = (slope * paths.exact).sum(axis=1) + scales.response * response.variances
+        prior = (slope * paths.exact).sum(axis=1) + scales.response * response_variances
         sizes = kernel.log_ends(np.arange(n_units + 1.0), n_units)
         prior += scales.effects + kernel.variance_of_own(scales.whites(sizes))
         prior += scales.together * kernel.variances_of_together(scales.rates)
         prior += scales.size * 2.0 * (1.0 - kernel.size_kernel(ends, ends)[0, 1]) / n_units**2
         prior += scales.missing * 2.0 * (1.0 - kernel.missing_kernel(ends, ends)[0, 1]) / n_units**2
         left = np.maximum(prior - np.einsum("ij,ij->j", halves, halves), 0.0)
-        shapley = frame.classes(mean + scales.response * response.mean)
+        shapley = frame.classes(mean + scales.response * of_response)
         return shapley, left[:, None] * self._class_variances()
 
 
@@ -537,15 +538,6 @@ def _shares(rows: Subsets, ends: Subsets, scales: Scales) -> FloatArray:
     by_size = scales.size * kernel.size_kernel(ends, rows)
     by_size += scales.missing * kernel.missing_kernel(ends, rows)
     return np.asarray(additive + together + (by_size[1] - by_size[0]) / len(additive))
-
-
-@dataclass(frozen=True, eq=False)
-class _Response:
-    """What Shapley values have to do with the response kernel."""
-
-    mean: FloatArray  # (n_units, n_columns)
-    with_rows: FloatArray  # (n_units, N) covariances
-    variances: FloatArray  # (n_units,)
 
 
 @dataclass(frozen=True, eq=False)
@@ -581,8 +573,13 @@ class _Paths:
         totals = [np.bincount(places, column, len(self.exact)) for column in left.T]
         return np.asarray(self.exact @ slopes + np.stack(totals, axis=1) / len(self.orders))
 
-    def response(self, rows: Subsets, weights: FloatArray, n_functions: int = 32) -> _Response:
-        """For r = 1; few functions of p and size stand for the kernel, but at both ends."""
+    def response(
+        self, rows: Subsets, weights: FloatArray, n_functions: int = 32
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """For r = 1: means (n_units, n_columns), covariances (n_units, N), variances (n_units,).
+
+        Few functions of p and size stand for the kernel, but at both ends.
+        """
         root, chosen = kernel.features_of(rows, n_functions, 1e-6)
         m, steps, n_columns = self.levels.shape
         log_sizes = np.log2(1.0 + np.tile(np.arange(float(steps)), m))
@@ -593,4 +590,4 @@ class _Paths:
         heights = features @ (of_rows @ weights)
         heights[:, [0, -1]] = kernel.response_kernel(self.ends, rows) @ weights
         shares = self.shared(features)
-        return _Response(self.shared(heights), shares @ of_rows, (shares**2).sum(axis=1))
+        return self.shared(heights), shares @ of_rows, (shares**2).sum(axis=1)
