@@ -31,7 +31,7 @@ better than it is; rows of every size are worth it, as A misleads where none was
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Annotated, Protocol
+from typing import Annotated
 
 import numpy as np
 
@@ -51,6 +51,7 @@ from slalom.surrogates.linalg import (
     solve_lower,
     solved,
 )
+from slalom.surrogates.slalom.model import SlalomModel
 
 SPREAD_OF_SLOPE = 0.3  # of β; that of m is 1
 LEAST_SPREAD = LARGEST**-0.5  # of scores: squares of numbers in files over this are finite
@@ -71,16 +72,6 @@ N_SEARCHED = 500  # of them, by which the hyper-parameters are found
 FEW = N_SEARCHED // 2  # searched rows up to which double precision costs next to nothing
 N_STEPS, N_STEPS_BY_TOKEN = 5, 15  # of the search
 N_ORDERS = 64  # of units that join, for the response's Shapley values
-
-
-class Parametric(Protocol):
-    """A model over units, with one column of scores or one per class."""
-
-    def predict(self, counts: FloatArray) -> FloatArray: ...
-
-    def joined(self, orders: IntArray) -> FloatArray:
-        """(n_orders, n_units) → (n_orders, n_units + 1[, n_classes]): as units join one by one."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -508,7 +499,7 @@ class Process:
         frame = self.mean.frame
         return np.asarray(frame.spread**2 / self.honesty * (frame.contrasts**2).sum(axis=1))
 
-    def shapley(self, parametric: Parametric, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def shapley(self, parametric: SlalomModel, values: FloatArray) -> tuple[FloatArray, FloatArray]:
         """(n_units, n_classes) Shapley values and their variances; `values` are A's."""
         n_units, scales, rows = len(values), self.mean.scales, self.rows
         weights, frame = self.weights, self.mean.frame
@@ -549,7 +540,7 @@ class _Paths:
     exact: FloatArray  # (n_units, n_columns) the Shapley values of p
 
     @classmethod
-    def of(cls, frame: ScoreUnits, parametric: Parametric, values: FloatArray) -> "_Paths":
+    def of(cls, frame: ScoreUnits, parametric: SlalomModel, values: FloatArray) -> "_Paths":
         units = np.arange(len(values), dtype=np.int32)
         drawn = np.random.default_rng(0).permuted(np.tile(units, (N_ORDERS // 2, 1)), axis=1)
         orders = np.vstack([drawn, drawn[:, ::-1]])

@@ -113,11 +113,7 @@ class Rows:
 
     def transposed(self) -> FloatArray:
         """(k, n), dense."""
-        if self.cells is None:
-            return np.ascontiguousarray(self.data.T)
-        matrix = np.zeros(self.shape[::-1], self.data.dtype)
-        matrix[self.cells.column, self.cells.row] = self.data
-        return matrix
+        return np.ascontiguousarray(self.dense().T)
 
     def _by_row(self, rows: FloatArray) -> FloatArray:
         return rows[:, None] if self.cells is None else rows[self.cells.row]

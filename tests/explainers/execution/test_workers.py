@@ -244,7 +244,7 @@ def test_a_worker_takes_a_few_documents_and_keeps_their_order(bundled, by_worker
     monkeypatch.setattr(workers, "TASKS_PER_CHUNK", 1)
     elsewhere = OnDevice(bundled)
     found = slalom.explain_many(elsewhere, TEXTS, "slalom-fast", n_queries=60, progress=False)
-    assert [len(documents) for _, _, documents in by_workers] == [2, 1]
+    assert [len(documents) for *_, documents in by_workers] == [2, 1]
     assert [e.text for e in found] == TEXTS
     assert max(elsewhere.calls) > 1  # asked together
 
@@ -254,7 +254,7 @@ def test_those_that_take_long_go_first_and_results_stay_in_place(bundled, by_wor
     found = slalom.explain_many(
         OnDevice(bundled), texts, "slalom-fast", n_queries=20, progress=False
     )
-    sizes = [documents[0].n_features for _, _, documents in by_workers]
+    sizes = [documents[0].n_features for *_, documents in by_workers]
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[0] > sizes[-1]
     assert [one.text for one in found] == texts
@@ -264,12 +264,12 @@ def test_few_documents_are_shared_among_more_workers(bundled, by_workers, monkey
     monkeypatch.setattr(workers, "PER_WORKER", 4)
     many = {"method": "lime", "n_queries": 100, "progress": False}
     slalom.explain_many(OnDevice(bundled), TEXTS * 20, **many)
-    sizes = [len(documents) for _, _, documents in by_workers]
+    sizes = [len(documents) for *_, documents in by_workers]
     assert sizes == [4] * 15  # chunks of 20: a tenth of the queries would be fewer than a step
     by_workers.clear()
     monkeypatch.setattr(driver, "QUERIES_PER_STEP", 100)
     slalom.explain_many(OnDevice(bundled), TEXTS * 32, **many)
-    sizes = [len(documents) for _, _, documents in by_workers]
+    sizes = [len(documents) for *_, documents in by_workers]
     assert set(sizes) == {2}  # ten chunks
     assert sum(sizes) == 96
 
@@ -285,46 +285,24 @@ def test_an_error_of_one_document_is_not_that_of_its_neighbours(bundled, monkeyp
 
 @pytest.fixture
 def on_device(bundled, monkeypatch):
-    """The bundled classifier itself, as if it ran on a device; how many rows it was sent."""
+    """The bundled classifier itself, as if it ran on a device."""
     monkeypatch.setattr(HuggingFaceClassifier, "runs_elsewhere", True)
-    rows = []
-    plain = HuggingFaceClassifier.row_logits
-
-    def row_logits(self, parts):
-        rows.extend(len(part.lengths) for part in parts)
-        return plain(self, parts)
-
-    monkeypatch.setattr(HuggingFaceClassifier, "row_logits", row_logits)
-    return rows
 
 
-@pytest.mark.parametrize("method", ["slalom", "slalom-fast", "kernel-shap"])
-def test_rows_that_workers_put_together_are_answered_alike(bundled, on_device, method):
-    there = slalom.explain_many(bundled, TEXTS, method, n_queries=120, progress=False)
-    n_asked = sum(on_device)
-    assert n_asked > 300
-    by_queries = slalom.explain_many(OnDevice(bundled), TEXTS, method, n_queries=120)
-    assert sum(on_device) == n_asked  # a wrapper that answers itself is asked itself
-    for one, other in zip(by_queries, there, strict=True):
-        assert one.quality.n_queries == other.quality.n_queries
-        assert one.quality.n_tokens == other.quality.n_tokens
-        for name, scores in one.scores.items():
-            np.testing.assert_allclose(other.scores[name], scores, rtol=1e-5, atol=1e-5)
-
-
-def test_windows_of_long_texts_and_pairs_are_rows_too(bundled, on_device):
+@pytest.mark.usefixtures("on_device")
+def test_windows_of_long_texts_and_pairs_go_there_too(bundled, by_workers):
     texts = [f"{TEXTS[0]} " * 60, (TEXTS[1], TEXTS[2])]
     asked = {"n_queries": 60, "units": "sentence", "too_long": "windows", "progress": False}
     there = slalom.explain_many(bundled, texts, "lime", **asked)
-    n_queries = sum(e.quality.n_queries for e in there)
-    assert sum(on_device) > n_queries  # a query of several windows has as many rows
+    assert len(by_workers) == 2
     here = [slalom.explain(bundled, text, "lime", **asked) for text in texts]
     for one, other in zip(here, there, strict=True):
         for name, scores in one.scores.items():
             np.testing.assert_allclose(other.scores[name], scores, rtol=1e-5, atol=1e-5)
 
 
-def test_progress_counts_queries_and_not_windows(bundled, on_device):
+@pytest.mark.usefixtures("on_device")
+def test_progress_counts_queries_and_not_windows(bundled):
     told = []
     texts = [f"{text} " * 60 for text in TEXTS[:2]]
     found = slalom.explain_many(
@@ -337,38 +315,6 @@ def test_progress_counts_queries_and_not_windows(bundled, on_device):
         progress=lambda *now: told.append(now),
     )
     assert told[-1] == (sum(e.quality.n_queries for e in found),) * 2
-
-
-def test_an_error_of_rows_is_kept_where_it_belongs(bundled, monkeypatch):
-    monkeypatch.setattr(HuggingFaceClassifier, "runs_elsewhere", True)
-    plain = HuggingFaceClassifier.row_logits
-    waste = bundled.tokenizer.convert_tokens_to_ids("waste")
-    assert waste != bundled.tokenizer.unk_token_id
-
-    def row_logits(self, parts):
-        if any((part.ids == waste).any() for part in parts):
-            raise ClassifierError("not this one")
-        return plain(self, parts)
-
-    monkeypatch.setattr(HuggingFaceClassifier, "row_logits", row_logits)
-    kept = slalom.explain_many(bundled, TEXTS, n_queries=100, progress=False, on_error="keep")
-    assert [isinstance(one, ClassifierError) for one in kept] == [False, True, False]
-    with pytest.raises(ClassifierError, match="not this one"):
-        slalom.explain_many(bundled, TEXTS, n_queries=100, progress=False)
-
-
-def test_who_answers_in_a_way_of_its_own_is_sent_queries(bundled):
-    class Own(HuggingFaceClassifier):
-        def logits(self, asked):
-            return super().logits(asked)
-
-    assert workers.takes_rows(bundled)
-    assert not workers.takes_rows(OnDevice(bundled))
-    assert not workers.takes_rows(Own(bundled.model, bundled.tokenizer))
-    mine = HuggingFaceClassifier(bundled.model, bundled.tokenizer)
-    mine.logits = bundled.logits
-    assert not workers.takes_rows(mine)
-    assert not workers.takes_rows(slalom.FunctionClassifier(len, labels=["a", "b"]))
 
 
 def test_what_breaks_is_told_where_it_belongs(bundled):

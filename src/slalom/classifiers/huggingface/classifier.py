@@ -78,11 +78,6 @@ class TokenClassifier(Protocol):
     def logits(self, asked: Sequence[tuple[Document, Queries]]) -> list[FloatArray]:
         return answered(asked, self._ask)
 
-    def row_logits(self, parts: Sequence[TokenRows]) -> list[FloatArray]:
-        """Answers to rows that others put together, those of all parts in one go."""
-        ends = np.cumsum([len(part.lengths) for part in parts])[:-1]
-        return np.split(self._ask(joined(parts)), ends)
-
     def __call__(self, texts: Sequence[Text]) -> FloatArray:
         """(n, n_classes) logits: what the classifier says of n full texts."""
         if isinstance(texts, str):

@@ -3,13 +3,13 @@
 Worker processes draw queries and fit with no more than this; torch is never loaded there.
 """
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
 from slalom.classifiers.base import Units
-from slalom.classifiers.huggingface.batching import TokenRows, answered, seen_rows
-from slalom.document import Document, FloatArray, Queries, Text
+from slalom.classifiers.huggingface.batching import seen_rows
+from slalom.document import Document, Queries, Text
 from slalom.errors import ClassifierError
 
 
@@ -23,12 +23,6 @@ class Outline:
 
     def seen(self, document: Document, queries: Queries) -> list[Hashable]:
         return seen_rows(document, queries)
-
-    def answered(
-        self, asked: Sequence[tuple[Document, Queries]], ask: Callable[[TokenRows], FloatArray]
-    ) -> list[FloatArray]:
-        """Rows are put together here, and answered wherever `ask` takes them."""
-        return answered(asked, ask)
 
     def split(self, text: Text, units: Units = None, *, too_long: str = "error") -> NoReturn:
         raise ClassifierError(f"{self.name} is here without its tokenizer")

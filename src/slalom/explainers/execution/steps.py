@@ -16,15 +16,7 @@ import numpy as np
 from slalom.classifiers.base import Classifier, anew, checked_logits, is_independent, remarks_on
 from slalom.document import END, Document, FloatArray, Queries, distinct, stack
 from slalom.errors import ClassifierError, SlalomError, counted
-from slalom.explainers.base import (
-    Answers,
-    Ask,
-    Asking,
-    Explainer,
-    Repeats,
-    Request,
-    Result,
-)
+from slalom.explainers.base import Answers, Ask, Asking, Explainer, Repeats, Request, Result
 from slalom.explanation import Explanation
 from slalom.surrogates.linalg import one_thread
 

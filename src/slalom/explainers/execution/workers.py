@@ -1,9 +1,9 @@
 """The same generators in worker processes, which yield over a pipe.
 
-A worker runs them in step for a few documents at a time: it draws queries, puts them into rows
-where the classifier lets it, and fits; only what the classifier is to answer comes here. Beside a
-device two calls are answered at a time, so that one batch is made while another is computed; on a
-CPU the thread that waits for the results answers, one after the other.
+A worker runs them in step for a few documents at a time: it draws queries and fits; only what the
+classifier is to answer comes here. Beside a device two calls are answered at a time, so that one
+batch is made while another is computed; on a CPU the thread that waits for the results answers, one
+after the other.
 """
 
 import atexit
@@ -17,16 +17,7 @@ from queue import SimpleQueue
 from threading import Lock, Semaphore
 from typing import Any
 
-import numpy as np
-
-from slalom.classifiers.base import (
-    Classifier,
-    Delegating,
-    anew,
-    defined_together,
-    knows_labels,
-    runs_elsewhere,
-)
+from slalom.classifiers.base import Classifier, Delegating, anew, knows_labels, runs_elsewhere
 from slalom.document import Document, FloatArray, Queries, Text
 from slalom.errors import ClassifierError, SlalomError
 from slalom.explainers.base import Result
@@ -59,26 +50,6 @@ def _has_outline(classifier: Any, document: Document) -> bool:
     return bool(outline.seen(document, full) == classifier.seen(document, full))
 
 
-def takes_rows(classifier: Classifier) -> bool:
-    """Whether workers may send it rows that they put together."""
-    return defined_together(classifier, "logits", "row_logits")
-
-
-@dataclass(frozen=True)
-class Outlined:
-    """What a worker gets to know of a classifier."""
-
-    outline: Any  # what it reads
-    takes_rows: bool
-    has_remarks: bool
-
-    @classmethod
-    def of(cls, classifier: Any) -> "Outlined":
-        name, labels = classifier.name, tuple(classifier.labels)
-        outline = replace(classifier.outline, name=name, labels=labels)
-        return cls(outline, takes_rows(classifier), hasattr(classifier, "remarks"))
-
-
 @dataclass(frozen=True, eq=False)
 class Asked:
     """What a worker asks: a call of one of the classifier's methods."""
@@ -91,25 +62,17 @@ class Asked:
 class OverPipe(Delegating):
     """A classifier in a worker: what it reads is known here, what it says is asked for."""
 
-    def __init__(self, known: Outlined, ask: Ask, number: int = 0) -> None:
-        self.classifier = known.outline
-        self.known = known
+    def __init__(self, outline: Any, ask: Ask, *, has_remarks: bool, number: int = 0) -> None:
+        self.classifier = outline
         self.ask = ask
+        self.has_remarks = has_remarks
         self.number = number
 
     def anew(self, number: int) -> "OverPipe":
-        return OverPipe(self.known, self.ask, number)
+        return OverPipe(self.classifier, self.ask, has_remarks=self.has_remarks, number=number)
 
     def logits(self, asked: Sequence[Pair]) -> list[FloatArray]:
         n_queries = sum(len(queries) for _, queries in asked)
-
-        def ask_rows(rows: Any) -> FloatArray:
-            call = methodcaller("row_logits", [rows])
-            (logits,) = self._ask(Asked(call, n_queries, self.number))
-            return np.asarray(logits)
-
-        if self.known.takes_rows:
-            return list(self.known.outline.answered(asked, ask_rows))
         said: list[FloatArray] = self._ask(
             Asked(methodcaller("logits", asked), n_queries, self.number)
         )
@@ -120,7 +83,7 @@ class OverPipe(Delegating):
         return found
 
     def remarks(self, document: Document, queries: Queries, logits: FloatArray) -> tuple[str, ...]:
-        if not self.known.has_remarks:
+        if not self.has_remarks:
             return ()
         return tuple(self._ask(Asked(methodcaller("remarks", document, queries, logits))))
 
@@ -131,9 +94,9 @@ class OverPipe(Delegating):
         return reply
 
 
-def _run_in_worker(given: tuple[Outlined, Order, Sequence[Document]], ask: Ask) -> list[Result]:
-    known, order, documents = given
-    return run_local(OverPipe(known, ask), order, documents)
+def _run_in_worker(given: tuple[Any, bool, Order, Sequence[Document]], ask: Ask) -> list[Result]:
+    outline, has_remarks, order, documents = given
+    return run_local(OverPipe(outline, ask, has_remarks=has_remarks), order, documents)
 
 
 Tell = Callable[[int], object]  # how many queries were answered
@@ -163,10 +126,14 @@ class CallQueue:
         self, order: Order, documents: Sequence[Document], tell: Tell | None
     ) -> "list[Future[Any]]":
         """Tasks for workers, a few of the documents each."""
-        known, answer = Outlined.of(self.classifier), partial(self._reply, tell)
+        able: Any = self.classifier
+        outline = replace(able.outline, name=able.name, labels=tuple(able.labels))
+        known = outline, hasattr(able, "remarks"), order
         n_each = min(PER_WORKER, -(-len(documents) // TASKS_PER_CHUNK))
         begun = [
-            submit(_run_in_worker, (known, order, documents[at : at + n_each]), answer)
+            submit(
+                _run_in_worker, (*known, documents[at : at + n_each]), partial(self._reply, tell)
+            )
             for at in range(0, len(documents), n_each)
         ]
         self.futures = [future for future in self.futures if not future.done()] + begun
