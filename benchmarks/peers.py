@@ -79,8 +79,8 @@ class Job:
         def plan() -> Plan:
             document = self.document.untied()
             answers = yield Ask(document, document.full())
-            case = case_of(document, answers, len(self.classifier.labels) - 1)
-            return case.explanation(Found({"score": scores}, model=model), method=name, seed=0)
+            case = case_of(document, answers, Request(len(self.classifier.labels) - 1))
+            return case.explanation(Found({"score": scores}, model=model), name)
 
         explanation: Explanation = in_step(self.classifier, [plan()])[0]
         return explanation

@@ -5,12 +5,11 @@
         [--settings "PER_WORKER=4 PER_CORE=1.25;PER_WORKER=2 PER_CORE=2"] [--seconds 120]
 
 A setting is any of PER_WORKER (documents a worker takes at a time), PER_CORE (workers), AHEAD
-(chunks at work), SECONDS_PER_TURN (of a thread), TOKENS_PER_TURN (how much is answered together),
-THREADS_AT_DEVICE (that answer), SECONDS_TO_SEND (a batch, which says how much may be padded
-freely) and PACKED_BYTES (0: rows are padded). Rows say documents per second, processor seconds per
-document of this process and of its workers, what share of the cores that is, batches per document
-and tokens per batch. --wait pretends that a device takes so many seconds per token, for a rehearsal
-on a machine that has none. A row is begun only while --seconds are not over.
+(chunks at work), THREADS_AT_DEVICE (that answer), SECONDS_TO_SEND (a batch, which says how much may
+be padded freely) and PACKED_BYTES (0: rows are padded). Rows say documents per second, processor
+seconds per document of this process and of its workers, what share of the cores that is, batches
+per document and tokens per batch. --wait pretends that a device takes so many seconds per token,
+for a rehearsal on a machine that has none. A row is begun only while --seconds are not over.
 """
 
 import argparse
@@ -32,8 +31,6 @@ PLACES = {
     "PER_WORKER": workers,
     "PER_CORE": pool,
     "AHEAD": driver,
-    "SECONDS_PER_TURN": workers,
-    "TOKENS_PER_TURN": workers,
     "THREADS_AT_DEVICE": workers,
     "SECONDS_TO_SEND": devices,
     "PACKED_BYTES": encoder,

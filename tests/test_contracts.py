@@ -11,7 +11,6 @@ import torch
 
 import slalom
 from oracles import TEXT, linear_oracle
-from slalom.explainers.baselines import WhiteBox
 from slalom.explainers.surrogate import SurrogateExplainer
 from tokenizers_made_here import Counted, made
 
@@ -41,7 +40,7 @@ SAMPLED = [
     for name, method in slalom.METHODS.items()
     if isinstance(method, SurrogateExplainer) and name not in CERTAIN
 ]
-BLACK_BOX = [name for name, method in slalom.METHODS.items() if not isinstance(method, WhiteBox)]
+BLACK_BOX = [name for name, method in slalom.METHODS.items() if not method.looks_inside]
 # Of the closed form some units have an answer only, and the model normalises embeddings first:
 # along them there is hardly a slope.
 BLIND = {*CONTROLS, "gradient-mean", "gradient-input", "slalom-analytic", "slalom-analytic-anchor"}

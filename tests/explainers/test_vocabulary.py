@@ -7,6 +7,7 @@ from zlib import crc32
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 import slalom
 from slalom.document import FloatArray
@@ -258,10 +259,10 @@ def test_a_prior_for_another_question(vocabulary: Vocabulary) -> None:
 
 def test_tokens_are_pulled_once_to_what_the_empty_text_says() -> None:
     """Queries of single tokens, and of nothing in the last two rows."""
-    counts, scores = np.eye(4)[[0, 1, 2, 0, 1, 2]], np.array([1.0, 2.0, 3.0] * 2)
-    cells = np.nonzero(counts)
+    counts = csr_array(np.vstack([np.eye(4)[[0, 1, 2, 0, 1, 2]], np.zeros((2, 4))]))
+    scores = np.array([1.0, 2.0, 3.0] * 2 + [0.4, 0.6])
     answers = vocabulary_fit.CorpusAnswers(
-        ("a", "b", "c", "d"), cells, np.ones(6), np.append(scores, [0.4, 0.6]), np.arange(8), 8, 8
+        ("a", "b", "c", "d"), counts, scores, np.arange(8), n_asked=8, n_tokens=8
     )
     fitted = answers.fit({"a": 0, "b": 1, "c": 2})
     assert fitted.values.shape == (5,)  # three tokens, all others, the anchor

@@ -31,7 +31,12 @@ class WithMaxError(Around):
                 Setting("max_error"), f" must be a number above 0, in log-odds, not {given!r}"
             )
         if not self.method.has_shapley_errors:
-            raise _without_errors(self.name)
+            raise InputError(
+                Setting("max_error"),
+                " needs a method whose Shapley values have standard errors, which "
+                f"{self.name!r} does not give: use 'slalom', or give ",
+                Setting("n_queries"),
+            )
 
     def budget(self, document: Document) -> int:
         """An upper bound: how many it takes is not known before."""
@@ -60,16 +65,5 @@ class WithMaxError(Around):
 
 def _largest_error(explanation: Explanation) -> float:
     """Infinite where the answers so far cannot tell."""
-    if "shapley" not in explanation.scores:
-        raise _without_errors(explanation.method)
     found = explanation.errors.get("shapley")
     return np.inf if found is None else float(found.max(initial=0.0))
-
-
-def _without_errors(method: str) -> InputError:
-    return InputError(
-        Setting("max_error"),
-        f" needs a method whose Shapley values have standard errors, which {method!r} does not "
-        "give: use 'slalom', or give ",
-        Setting("n_queries"),
-    )

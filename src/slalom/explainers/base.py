@@ -7,7 +7,7 @@ many of them in step, in this process or in others.
     Request → plan: Ask → Answers → Case (scores of the target) → Found → Explanation
 """
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol, TypeVar, runtime_checkable
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slalom.classifiers.base import Classifier, Target, target_of
-from slalom.document import BoolArray, Document, FloatArray, Queries, Span
+from slalom.document import BoolArray, Document, FloatArray, Queries
 from slalom.errors import BudgetError, InputError, Setting, SlalomError, counted
 from slalom.explanation import Explanation, Number, Quality, trust_of
 from slalom.surrogates.additive import LinearModel
@@ -80,28 +80,10 @@ class Ask:
 
 
 @dataclass(frozen=True, eq=False)
-class Split:
-    """The text of a document with other units; the driver sends the new document."""
-
-    document: Document
-    spans: Sequence[Span]
-    too_long: str
-
-
-@dataclass(frozen=True, eq=False)
 class Look:
     """What a method wants of the classifier itself; the driver sends what the function finds."""
 
     at: Callable[[Classifier], Any]
-
-
-@dataclass(frozen=True)
-class Outputs:
-    """How the numbers of a classifier are to be read."""
-
-    name: str  # of the classifier, in words
-    labels: tuple[str, ...]
-    independent: bool  # labels do not compete: multi-label, regression
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +104,9 @@ class Answers:
     first: NDArray[np.intp]  # those answers that differ as the classifier reads their queries
     inverse: NDArray[np.intp]  # (n_answered,) which of `first` each equals
     empty: FloatArray | None  # (n_classes,) of the empty text; None: it was not asked
-    outputs: Outputs
+    classifier: str  # its name, in words
+    labels: tuple[str, ...]
+    independent: bool  # labels do not compete: multi-label, regression
     remarks: tuple[str, ...]  # what a reader of all answers so far must know
     repeats: Repeats | None  # None: nothing was asked twice
     n_queries: int  # about this document so far
@@ -130,7 +114,7 @@ class Answers:
 
 
 Returned = TypeVar("Returned", covariant=True)
-Asking = Generator[Ask | Split | Look, Any, Returned]  # is sent Answers, a Document, what was seen
+Asking = Generator[Ask | Look, Any, Returned]  # is sent Answers, or what was found
 Plan = Asking[Explanation]
 
 
@@ -193,10 +177,7 @@ class Case:
     answers: Answers
     target: Target
     scores: FloatArray  # (n_queries,) or (n_queries, n_classes), the full text first
-
-    @property
-    def outputs(self) -> Outputs:
-        return self.answers.outputs
+    seed: int
 
     @property
     def score(self) -> FloatArray:
@@ -205,7 +186,7 @@ class Case:
 
     def scores_of(self, logits: FloatArray) -> FloatArray:
         """Logits of this classifier as scores of this case's target."""
-        return self.target.scores(logits, independent=self.outputs.independent)
+        return self.target.scores(logits, independent=self.answers.independent)
 
     @cached_property
     def noise(self) -> FloatArray:
@@ -271,9 +252,9 @@ class Case:
         logits = self.answers.empty
         return None if logits is None else self.scores_of(logits[None])[0]
 
-    def explanation(self, found: "Found", *, method: str, seed: int) -> Explanation:
+    def explanation(self, found: "Found", method: str) -> Explanation:
         """The one place where an Explanation is made; the driver adds what asking cost."""
-        document, answers, outputs = self.document, self.answers, self.outputs
+        document, answers = self.document, self.answers
         identified, empty = found.identified, self._empty()
         held_out = UNKNOWN if self._unread() else found.held_out  # of what nobody read
         is_measured = empty is not None
@@ -311,13 +292,13 @@ class Case:
                 two_scores=None if self._unread() else found.two_scores,
             ),
             logits=answers.logits[0],
-            labels=outputs.labels,
+            labels=answers.labels,
             target=self.target.label,
             target_index=self.target.index,
             method=method,
-            seed=seed,
-            classifier=outputs.name,
-            independent=outputs.independent,
+            seed=self.seed,
+            classifier=answers.classifier,
+            independent=answers.independent,
             primary_score=found.primary_score,
             model=found.model,
             measured=found.measured,
@@ -352,12 +333,11 @@ class Found:
     exact: bool = False  # every subset was asked, and that is what the scores say
 
 
-def case_of(document: Document, answers: Answers, wanted: TargetName) -> Case:
+def case_of(document: Document, answers: Answers, request: Request) -> Case:
     """The target is settled by the answer to the full text, which stands in the first row."""
-    outputs = answers.outputs
-    target = target_of(wanted, outputs.labels, answers.logits[0])
-    scores = target.scores(answers.logits, independent=outputs.independent)
-    return Case(document, answers, target, scores)
+    target = target_of(request.target, answers.labels, answers.logits[0])
+    scores = target.scores(answers.logits, independent=answers.independent)
+    return Case(document, answers, target, scores, request.seed)
 
 
 def _whole(model: Model | None, identified: BoolArray) -> Number | None:

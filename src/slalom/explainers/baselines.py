@@ -29,7 +29,7 @@ explanation that knows nothing:
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -50,7 +50,7 @@ from slalom.surrogates.linalg import legendre
 if TYPE_CHECKING:
     from torch import Tensor
 
-Scorer = Callable[[Internals, Case], tuple[FloatArray, int]]  # unit scores, tokens computed
+Scorer = Callable[[Any, Case], tuple[FloatArray, int]]  # Internals → unit scores, tokens computed
 ReadOut = Callable[["Tensor", "Tensor"], "Tensor"]  # gradients, embeddings (T, width) → (T,)
 Pool = Callable[["Tensor", "Tensor"], "Tensor"]  # (layers, heads, T, T), (T,) readers → (T,)
 
@@ -58,29 +58,29 @@ ROUNDING = "all scores are rounding errors: before a layer norm the mean of a gr
 
 
 @dataclass(frozen=True)
-class WhiteBox:
+class Baseline:
     """One of the methods; `additive` scores are log-odds that are lost when units are removed."""
 
     name: str
     summary: str
     score: Scorer
     additive: bool = False
-    looks_inside: ClassVar[bool] = True
+    looks_inside: bool = True  # else `score` gets None for what is inside
     has_shapley_errors: ClassVar[bool] = False
 
     def budget(self, document: Document) -> int:
         return 1
 
     def plan(self, document: Document, request: Request) -> Plan:
-        inside = yield Look(internals_of)
+        inside = (yield Look(internals_of)) if self.looks_inside else None
         answers = yield Ask(document, document.full())
-        case = case_of(document.untied(), answers, request.target)
+        case = case_of(document.untied(), answers, request)
         scores, n_tokens = self.score(inside, case)
         model = case.additive(scores) if self.additive else None
-        is_rounding = np.abs(scores).max(initial=0.0) < 1e-6  # of gradients of the order of 1
-        notes = (ROUNDING,) if is_rounding else ()
+        largest = np.abs(scores).max(initial=0.0)  # of gradients it is of the order of 1
+        notes = (ROUNDING,) if self.looks_inside and largest < 1e-6 else ()
         found = Found({"score": scores}, model=model, n_tokens=n_tokens, notes=notes)
-        return case.explanation(found, method=self.name, seed=request.seed)
+        return case.explanation(found, self.name)
 
 
 def gradient(inside: Internals, case: Case, *, read: ReadOut) -> tuple[FloatArray, int]:
@@ -151,7 +151,7 @@ def attention(inside: Internals, case: Case, *, pool: Pool) -> tuple[FloatArray,
     units, scores = inside.unit_of_token(case.document), np.zeros(case.document.n_units)
     np.maximum.at(scores, units[units >= 0], tokens.numpy()[units >= 0])
     if case.target.index is None:  # the same for every class
-        scores = np.repeat(scores[:, None], len(case.outputs.labels), axis=1)
+        scores = np.repeat(scores[:, None], len(case.answers.labels), axis=1)
     return scores, len(tokens)
 
 
@@ -190,12 +190,12 @@ def mask_gradient(inside: Internals, case: Case) -> tuple[FloatArray, int]:
 
 
 def _lacks(case: Case, what: str) -> str:
-    return f"{case.outputs.name} does not show its {what}: use a gradient method or 'slalom'"
+    return f"{case.answers.classifier} does not show its {what}: use a gradient method or 'slalom'"
 
 
 def _outcomes(case: Case) -> list[Outcome]:
     """The functions that are differentiated: the target's log-odds, or every centred logit."""
-    independent = case.outputs.independent
+    independent = case.answers.independent
     if case.target.index is not None:
         return [lambda logits: _log_odds(case.target, logits, independent=independent)]
 
@@ -204,7 +204,7 @@ def _outcomes(case: Case) -> list[Outcome]:
             return lambda logits: logits[:, index]
         return lambda logits: logits[:, index] - logits.mean(dim=1)
 
-    return [column(index) for index in range(len(case.outputs.labels))]
+    return [column(index) for index in range(len(case.answers.labels))]
 
 
 def _log_odds(target: Target, logits: "Tensor", *, independent: bool) -> "Tensor":
@@ -227,34 +227,11 @@ def _summed(columns: Sequence["Tensor"], inside: Internals, case: Case) -> Float
     return table[:, 0] if case.target.index is not None else table
 
 
-@dataclass(frozen=True)
-class Control:
-    """Scores made without looking at the classifier; `additive` ones predict subsets too."""
-
-    name: str
-    summary: str
-    scores: Callable[[tuple[int, ...], int], FloatArray]  # a shape and the seed → scores
-    additive: bool = False
-    looks_inside: ClassVar[bool] = False
-    has_shapley_errors: ClassVar[bool] = False
-
-    def budget(self, document: Document) -> int:
-        return 1
-
-    def plan(self, document: Document, request: Request) -> Plan:
-        answers = yield Ask(document, document.full())
-        case = case_of(document.untied(), answers, request.target)
-        scores = self.scores((document.n_units, *case.score.shape), request.seed)
-        model = case.additive(scores) if self.additive else None
-        return case.explanation(
-            Found({"score": scores}, model=model), method=self.name, seed=request.seed
-        )
-
-
-def at_random(shape: tuple[int, ...], seed: int) -> FloatArray:
+def at_random(inside: None, case: Case) -> tuple[FloatArray, int]:
     """The same seed draws the same, apart from every other use of the seed."""
-    return np.random.default_rng((seed, 1)).normal(size=shape)
+    rng = np.random.default_rng((case.seed, 1))
+    return rng.normal(size=(case.document.n_units, *case.score.shape)), 0
 
 
-def all_zero(shape: tuple[int, ...], seed: int) -> FloatArray:
-    return np.zeros(shape)
+def all_zero(inside: None, case: Case) -> tuple[FloatArray, int]:
+    return np.zeros((case.document.n_units, *case.score.shape)), 0

@@ -4,15 +4,17 @@ The method is rehearsed with a stand-in that counts the queries and makes up the
 that the count holds for every method, however it chooses what to ask.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from slalom.classifiers.base import Classifier, Delegating, anew, unpaid
-from slalom.document import Document, FloatArray, Queries, Text, distinct
-from slalom.explainers.base import Asking, Explainer, Look, Plan, Request
-from slalom.explainers.execution.steps import Order, in_step, run_local
+from slalom.document import Document, FloatArray, Queries
+from slalom.explainers.base import Explainer, Request
+from slalom.explainers.baselines import Baseline, all_zero
+from slalom.explainers.execution.steps import Order, run_local
+from slalom.explainers.phrases import ByPhrases
 from slalom.explainers.surrogate import SurrogateExplainer
 from slalom.surrogates.additive import LinearModel
 from slalom.surrogates.base import Fit, Observations
@@ -35,23 +37,21 @@ def dry_run(
     Of what a method finds inside the model nothing is counted, as only the real one has it. Which
     class is explained makes no difference.
     """
-    stand_in, request = StandIn(classifier), replace(request, target=None)
-    if explainer.looks_inside:
-        in_step(stand_in, [_before_it_looks(explainer.plan(document, request))])
-        stand_in.logits([(document, document.full())])
-    else:
-        if isinstance(explainer, SurrogateExplainer):
-            explainer = replace(explainer, surrogate=AllAlike())
-        run_local(stand_in, Order(explainer, request), [document])
+    stand_in = StandIn(classifier)
+    order = Order(_without_fit(explainer), replace(request, target=None))
+    run_local(stand_in, order, [document])
     return stand_in.cost()
 
 
-def _before_it_looks(plan: Plan) -> Asking[None]:
-    """What it asks until it looks inside."""
-    answer = None
-    while not isinstance(wanted := plan.send(answer), Look):
-        answer = yield wanted
-    plan.close()
+def _without_fit(explainer: Explainer) -> Explainer:
+    """A method that asks as much and finds nothing out."""
+    if isinstance(explainer, ByPhrases):
+        return replace(explainer, method=_without_fit(explainer.method))
+    if isinstance(explainer, Baseline):
+        return replace(explainer, score=all_zero, looks_inside=False)
+    if isinstance(explainer, SurrogateExplainer):
+        return replace(explainer, surrogate=AllAlike())
+    return explainer
 
 
 @dataclass(frozen=True)
@@ -78,9 +78,6 @@ class StandIn(Delegating):
         self.number = number  # 0: as ever; else asked anew, for the first, second, … time
         self.bill: Bill = [] if bill is None else bill
 
-    def __call__(self, texts: Sequence[Text]) -> FloatArray:
-        return np.zeros((len(texts), len(self.labels)))
-
     def anew(self, number: int) -> "StandIn":
         return StandIn(self.classifier, number, self.bill)
 
@@ -93,16 +90,10 @@ class StandIn(Delegating):
         return np.random.default_rng(0).normal(size=(document.n_features, len(self.labels)))
 
     def cost(self) -> Cost:
-        """Each distinct query once; those that are asked anew every time."""
-        known: set[Hashable] = set()
+        """Of all that was asked: nothing is asked twice, but for what is asked anew."""
         n_queries, n_tokens, paid = 0, 0, []
         for number, document, queries in self.bill:
             asked = anew(self.classifier, number) if number else self.classifier
-            if not number:
-                seen = self.classifier.seen(document, queries)
-                new = [at for at in distinct(seen)[0].tolist() if seen[at] not in known]
-                known.update(seen)
-                queries = queries[new]
             n_queries += len(queries)
             n_tokens += int(document.n_tokens(queries).sum())
             paid.append(unpaid(asked, document, queries))

@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from operator import itemgetter
 from typing import Any
 
@@ -45,9 +44,8 @@ from slalom.explainers.execution.driver import (
 )
 from slalom.explainers.execution.progress import Meter, Progress, Wait, bar
 from slalom.explainers.execution.steps import Order
-from slalom.explainers.execution.workers import workers_pay
 from slalom.explainers.phrases import PHRASE, ByPhrases
-from slalom.explainers.splitting import Splitting, document_of
+from slalom.explainers.splitting import document_of
 from slalom.explainers.surrogate import SurrogateExplainer
 from slalom.explainers.table import METHODS as METHODS
 from slalom.explainers.vocabulary import FromVocabulary
@@ -263,15 +261,15 @@ def _documents(
     classifier: Classifier, order: Order, texts: Iterable[Text], units: Units, too_long: str
 ) -> Iterator[SplitText]:
     checked_many(texts, "explain_many")
-    split = Splitting(classifier, units, too_long, partial(workers_pay, classifier, order))
-    for number, found in enumerate(split.each(texts)):
-        if isinstance(found, Document):
-            yield found
-            continue
-        problem = InputError(f"text {number}: ", *found.args)
-        if not order.keep_errors:
-            raise problem from found
-        yield problem
+    for number, text in enumerate(texts):
+        document: SplitText
+        try:
+            document = document_of(classifier, text, units, too_long=too_long)
+        except InputError as problem:
+            document = InputError(f"text {number}: ", *problem.args)
+            if not order.keep_errors:
+                raise document from problem
+        yield document
 
 
 def _n_features(document: SplitText) -> int:

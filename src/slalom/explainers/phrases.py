@@ -11,6 +11,7 @@ queries per word; it counts towards `n_queries` and towards the cost of the expl
 """
 
 from dataclasses import dataclass, replace
+from operator import methodcaller
 
 import numpy as np
 
@@ -21,9 +22,9 @@ from slalom.explainers.base import (
     Ask,
     Case,
     Explainer,
+    Look,
     Plan,
     Request,
-    Split,
     case_of,
     noted,
     too_few,
@@ -52,8 +53,9 @@ class ByPhrases(Around):
         if n_queries is not None and n_queries < needed:
             raise too_few(n_queries, f"phrases of {counted(document.n_units, 'word')}", needed)
         answers = yield Ask(document, queries)
-        together = self._joined_to_next(case_of(document, answers, request.target))
-        phrases = yield Split(document, joined(document.spans, together), self.too_long)
+        together = self._joined_to_next(case_of(document, answers, request))
+        spans = joined(document.spans, together)
+        phrases = yield Look(methodcaller("split", document.text, spans, too_long=self.too_long))
         left = None if n_queries is None else n_queries - answers.n_queries
         found = yield from self.method.plan(phrases, replace(request, n_queries=left))
         return noted(found, _outcome(document.n_units, phrases.n_units))

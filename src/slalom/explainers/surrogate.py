@@ -13,7 +13,7 @@
 """
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,7 @@ from slalom.surrogates.kernel import variance_of_own
 from slalom.surrogates.shapley_estimates import FITTED_EMPTY
 from slalom.surrogates.slalom.fit import PlainSlalom, SlalomSurrogate
 from slalom.surrogates.slalom.process import AllAsked, ProcessFit
-from slalom.surrogates.slalom.two_scores import Known, Unasked, balanced
+from slalom.surrogates.slalom.two_scores import Known, TwoScores, Unasked, balanced
 
 LEAST_QUERIES = 10  # of any method that fits a model
 ALL_ASKED = "all {} subsets were evaluated, so Shapley, removal and alone are exact"
@@ -110,15 +110,6 @@ class FollowUp:
         return np.asarray(self.scores[at[0]]) if len(at) else None
 
 
-@runtime_checkable
-class UsesFollowUp(Surrogate, Protocol):
-    """A surrogate that is fitted again to the answers of the follow-up, too."""
-
-    def with_follow_up(
-        self, asked: AllAsked, seen: Observations, known: Known, unasked: Unasked | None
-    ) -> ProcessFit: ...
-
-
 @dataclass(frozen=True)
 class SurrogateExplainer:
     """Any sampler with any surrogate; `tied` lets equal units share one feature.
@@ -145,8 +136,7 @@ class SurrogateExplainer:
         sampled = yield from self.sampled(document, request)
         fit = self.surrogate.fit(sampled.seen)
         more = yield from self._follow_up(sampled, fit, request)
-        found = self.found(sampled, fit, more, request.seed)
-        return more.case.explanation(found, method=self.name, seed=request.seed)
+        return more.case.explanation(self.found(sampled, fit, more), self.name)
 
     def sampled(self, document: Document, request: Request) -> Asking[Sampled]:
         """Draw queries and ask them."""
@@ -154,11 +144,11 @@ class SurrogateExplainer:
         own = document if self.tied else document.untied()
         samples = self.drawn(own, request)
         answers = yield Ask(own, samples.queries)
-        case = case_of(own, answers, request.target)
+        case = case_of(own, answers, request)
         if isinstance(self.sampler, TwoStages):
             samples = self.sampler.further(own, samples, case.scores)
             answers = yield Ask(own, samples.queries)
-            case = case_of(own, answers, request.target)
+            case = case_of(own, answers, request)
         return self._rows(case, samples)
 
     def drawn(self, document: Document, request: Request) -> Samples:
@@ -206,12 +196,11 @@ class SurrogateExplainer:
         scores = case.scores_of(answers.logits)
         return FollowUp(replace(case, answers=kept), masks[answers.rows], scores)
 
-    def _design(
-        self, sampled: Sampled, asked: BoolArray, seed: int
-    ) -> tuple[Observations, Unasked | None]:
+    def _design(self, sampled: Sampled, asked: BoolArray) -> tuple[Observations, Unasked | None]:
         """What was drawn, and up to 3000 more that could have been, by what each is to weigh."""
         document, samples, seen = sampled.case.document, sampled.samples, sampled.seen
-        queries, n_drawn, rng = samples.queries, len(samples.queries), np.random.default_rng(seed)
+        queries, n_drawn = samples.queries, len(samples.queries)
+        rng = np.random.default_rng(sampled.case.seed)
         if not _shows_each_once(queries, document.n_units).all():
             return seen, None
         n_more = min(3000, 150_000 // document.n_features)  # what they take grows with its square
@@ -228,16 +217,17 @@ class SurrogateExplainer:
         unasked = Unasked(present, counts, weights[n_drawn:]) if len(new) else None
         return replace(seen, weights=self._added_up(sampled.case, weights[:n_drawn])), unasked
 
-    def found(self, sampled: Sampled, fit: Fit, more: FollowUp, seed: int) -> Found:
+    def found(self, sampled: Sampled, fit: Fit, more: FollowUp) -> Found:
         """What the fit says of the text or, after a follow-up, what the process around it says."""
         document = more.case.document
-        if self.follow_up is None or not isinstance(self.surrogate, UsesFollowUp):
+        if self.follow_up is None or not isinstance(self.surrogate, SlalomSurrogate):
             found = _of_fit(fit, more)
         else:
             asked = _all_asked(sampled, fit, more)
-            seen, unasked = self._design(sampled, asked.present, seed)
+            seen, unasked = self._design(sampled, asked.present)
             beside = Known(document.count(queries_from_masks(more.present)), more.scores)
-            found = _of_process(self.surrogate.with_follow_up(asked, seen, beside, unasked), more)
+            fit_of_all, two = self.surrogate.with_follow_up(asked, seen, beside, unasked)
+            found = _of_process(fit_of_all, two, more)
         return replace(
             found,
             identified=None if fit.identified is None else fit.identified[document.features],
@@ -266,15 +256,15 @@ def _of_fit(fit: Fit, more: FollowUp) -> Found:
     return replace(found, errors=errors)
 
 
-def _of_process(fit: ProcessFit, more: FollowUp) -> Found:
+def _of_process(fit: ProcessFit, two: TwoScores, more: FollowUp) -> Found:
     every = np.ones(more.case.document.n_units, dtype=bool)
     found = Found(
-        fit.scores,
-        fit.errors,
+        fit.scores | two.scores,
+        fit.errors | two.errors,
         fit.model,
         fit.model.fitted,
-        anchor=fit.anchor,
-        two_scores=fit.two_scores,
+        anchor=two.anchor,
+        two_scores=two.r2,
         held_out=fit.quality,
         parts=fit.parts,
         exact=fit.exact,

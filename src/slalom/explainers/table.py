@@ -7,7 +7,7 @@ from functools import partial
 
 from slalom.explainers import baselines
 from slalom.explainers.base import Explainer
-from slalom.explainers.baselines import Control, WhiteBox
+from slalom.explainers.baselines import Baseline
 from slalom.explainers.surrogate import FollowUpPlan, QueryBudget, SurrogateExplainer
 from slalom.samplers.rivals import Coalitions, Halves, LimeMasks, Permutations
 from slalom.samplers.sequences import ShortSequences, SingletonsAndDoubles, SingletonsAndPairs
@@ -152,66 +152,67 @@ LISTED: tuple[Explainer, ...] = (
         QueryBudget(minimum=2, per_unit=2, maximum=10**6),
         tied=False,
     ),
-    WhiteBox(
+    Baseline(
         "gradient-mean",
         "Mean of the gradient with respect to a token's embedding",
         partial(baselines.gradient, read=baselines.mean),
     ),
-    WhiteBox(
+    Baseline(
         "gradient-l1",
         "L1 norm of the gradient: sensitivity without a sign",
         partial(baselines.gradient, read=baselines.l1),
     ),
-    WhiteBox(
+    Baseline(
         "gradient-l2",
         "L2 norm of the gradient: sensitivity without a sign",
         partial(baselines.gradient, read=baselines.l2),
     ),
-    WhiteBox(
+    Baseline(
         "gradient-input",
         "Gradient times embedding",
         partial(baselines.gradient, read=baselines.times_input),
         additive=True,
     ),
-    WhiteBox(
+    Baseline(
         "integrated-gradients",
         "Gradients integrated along the straight line from the masked text to the text",
         baselines.integrated_gradients,
         additive=True,
     ),
-    WhiteBox(
+    Baseline(
         "attention-mean",
         "Attention averaged over layers and heads: no sign",
         partial(baselines.attention, pool=baselines.averaged),
     ),
-    WhiteBox(
+    Baseline(
         "attention-max",
         "Attention, maximum over layers and heads: no sign",
         partial(baselines.attention, pool=baselines.largest),
     ),
-    WhiteBox(
+    Baseline(
         "attention-rollout",
         "Attention rollout, multiplied through the layers: no sign",
         partial(baselines.attention, pool=baselines.rollout),
     ),
-    WhiteBox(
+    Baseline(
         "attention-lrp",
         "Attention-aware layer-wise relevance propagation",
         baselines.relevance,
         additive=True,
     ),
-    WhiteBox(
+    Baseline(
         "attention-gradient",
         "Effect of less attention on a token, in all layers: one backward pass",
         baselines.mask_gradient,
         additive=True,
     ),
-    Control("random", "Control: random scores", baselines.at_random),
-    Control(
+    Baseline("random", "Control: random scores", baselines.at_random, looks_inside=False),
+    Baseline(
         "constant",
         "Control: no unit matters; every subset scores like the full text",
         baselines.all_zero,
         additive=True,
+        looks_inside=False,
     ),
 )
 

@@ -29,7 +29,7 @@ from slalom.explanation import Quality, trust_of
 from slalom.samplers.subsets import SubsetSizes
 from slalom.surrogates.base import UNKNOWN, HeldOutQuality
 from slalom.surrogates.quality import held_out_quality
-from slalom.surrogates.rows import SPARSE_BELOW, Cells, Rows
+from slalom.surrogates.rows import Rows
 from slalom.surrogates.slalom.model import Anchor
 from slalom.surrogates.slalom.newton import Point, Problem, attention_of, descend
 from slalom.surrogates.slalom.recovery import recovered
@@ -122,11 +122,10 @@ class Fitted:
 
 @dataclass(frozen=True, eq=False)
 class CorpusAnswers:
-    """Answers of all documents, each distinct query once; counts are sparse."""
+    """Answers of all documents, each distinct query once."""
 
     keys: tuple[Hashable, ...]  # every token of the corpus
-    cells: tuple[NDArray[np.intp], NDArray[np.intp]]  # row and key number of each count
-    counts: FloatArray  # (n_cells,)
+    counts: Any  # (n_rows, n_keys) scipy's sparse rows
     scores: FloatArray  # (n_rows,)
     owners: NDArray[np.intp]  # (n_rows,) the document of each row
     n_asked: int
@@ -148,22 +147,15 @@ class CorpusAnswers:
 
     def rows(self, columns: Mapping[Hashable, int], used: NDArray[np.bool_]) -> Rows:
         """Counts over the columns, then over all other tokens together, then the anchor."""
-        n = len(columns)
-        column = np.array([columns.get(key, n) for key in self.keys], dtype=np.intp)
-        number = np.cumsum(used) - 1
-        kept = used[self.cells[0]]
-        n_rows = int(used.sum())
-        flat = number[self.cells[0][kept]] * (n + 2) + column[self.cells[1][kept]]
-        cell, which = np.unique(flat, return_inverse=True)  # adds up the rare tokens of a row
-        counts: FloatArray = np.append(np.bincount(which, self.counts[kept]), np.ones(n_rows))
-        row = np.append(cell // (n + 2), np.arange(n_rows))
-        at = np.append(cell % (n + 2), np.full(n_rows, n + 1))
-        order = np.argsort(row, kind="stable")
-        cells = Cells(row[order], at[order], n + 2)
-        rows = Rows(counts[order], (n_rows, n + 2), cells)
-        if len(counts) < SPARSE_BELOW * n_rows * (n + 2):
-            return rows
-        return Rows(rows.dense(), rows.shape, None)
+        from scipy.sparse import csr_array, hstack
+
+        n, every = len(columns), np.arange(len(self.keys))
+        column = [columns.get(key, n) for key in self.keys]
+        added_up = csr_array((np.ones(len(column)), (every, column)), shape=(len(column), n + 1))
+        counts = self.counts[used] @ added_up
+        rows = hstack([counts, np.ones((counts.shape[0], 1))], format="csr")
+        rows.sort_indices()
+        return Rows.of(rows)
 
 
 def _exact(rows: Rows, scores: FloatArray, empty: FloatArray | None) -> Fitted | None:
@@ -207,6 +199,8 @@ def _collected(
     classifier: Classifier, documents: Sequence[Document], target: Target, n_queries: int, seed: int
 ) -> CorpusAnswers:
     """Ask random subsets of every document; a query that an earlier document asked is not kept."""
+    from scipy.sparse import csr_array
+
     keys: dict[Hashable, int] = {}
     rows, columns, counts, scores, owners = [], [], [], [], []
     known: set[Hashable] = set()
@@ -228,10 +222,10 @@ def _collected(
         owners.append(np.full(len(new), owner))
         n_rows += len(new)
         n_tokens += int(document.n_tokens(queries[new]).sum())
+    cells = np.concatenate(rows), np.concatenate(columns)
     return CorpusAnswers(
         keys=tuple(keys),
-        cells=(np.concatenate(rows), np.concatenate(columns)),
-        counts=np.concatenate(counts),
+        counts=csr_array((np.concatenate(counts), cells), shape=(n_rows, len(keys))),
         scores=np.concatenate(scores),
         owners=np.concatenate(owners),
         n_asked=n_rows,

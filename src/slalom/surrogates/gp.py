@@ -32,7 +32,7 @@ better than it is; rows of every size are worth it, as A misleads where none was
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Annotated, Protocol
+from typing import Annotated
 
 import numpy as np
 
@@ -52,6 +52,7 @@ from slalom.surrogates.linalg import (
     solve_lower,
     solved,
 )
+from slalom.surrogates.slalom.model import SlalomModel
 
 SPREAD_OF_SLOPE = 0.3  # of β; that of m is 1
 LEAST_SPREAD = LARGEST**-0.5  # of scores: squares of numbers in files over this are finite
@@ -71,16 +72,6 @@ MAX_ROWS = 4000  # that are used
 N_SEARCHED = 500  # of them, by which the hyper-parameters are found
 N_STEPS, N_STEPS_BY_TOKEN = 5, 15  # of the search
 N_ORDERS = 64  # of units that join, for the response's Shapley values
-
-
-class Parametric(Protocol):
-    """A model over units, with one column of scores or one per class."""
-
-    def predict(self, counts: FloatArray) -> FloatArray: ...
-
-    def joined(self, orders: IntArray) -> FloatArray:
-        """(n_orders, n_units) → (n_orders, n_units + 1[, n_classes]): as units join one by one."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -503,25 +494,26 @@ class Process:
         frame = self.mean.frame
         return np.asarray(frame.spread**2 / self.honesty * (frame.contrasts**2).sum(axis=1))
 
-    def shapley(self, parametric: Parametric, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def shapley(self, parametric: SlalomModel, values: FloatArray) -> tuple[FloatArray, FloatArray]:
         """(n_units, n_classes) Shapley values and their variances; `values` are A's."""
         n_units, scales, rows = len(values), self.mean.scales, self.rows
         weights, frame = self.weights, self.mean.frame
         paths = _Paths.of(frame, parametric, values)
-        response, ends = paths.response(rows, weights), paths.ends
+        of_response, response_with_rows, response_variances = paths.response(rows, weights)
+        ends = paths.ends
         slope, own = SPREAD_OF_SLOPE**2 * paths.exact, kernel.shapley_of_own(rows.present > 0)
         shared = _shares(rows, ends, scales) + scales.whites(rows.log_ends) * own.T
         mean = shared @ weights + slope @ (rows.level.T @ weights)
-        with_rows = shared + slope @ rows.level.T + scales.response * response.with_rows
+        with_rows = shared + slope @ rows.level.T + scales.response * response_with_rows
         halves = solve_lower(self.root, with_rows.T)
-        prior = (slope * paths.exact).sum(axis=1) + scales.response * response.variances
+        prior = (slope * paths.exact).sum(axis=1) + scales.response * response_variances
         sizes = kernel.log_ends(np.arange(n_units + 1.0), n_units)
         prior += scales.effects + kernel.variance_of_own(scales.whites(sizes))
         prior += scales.together * kernel.variances_of_together(scales.rates)
         prior += scales.size * 2.0 * (1.0 - kernel.size_kernel(ends, ends)[0, 1]) / n_units**2
         prior += scales.missing * 2.0 * (1.0 - kernel.missing_kernel(ends, ends)[0, 1]) / n_units**2
         left = np.maximum(prior - np.einsum("ij,ij->j", halves, halves), 0.0)
-        shapley = frame.classes(mean + scales.response * response.mean)
+        shapley = frame.classes(mean + scales.response * of_response)
         return shapley, left[:, None] * self._class_variances()
 
 
@@ -535,15 +527,6 @@ def _shares(rows: Subsets, ends: Subsets, scales: Scales) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class _Response:
-    """What Shapley values have to do with the response kernel."""
-
-    mean: FloatArray  # (n_units, n_columns)
-    with_rows: FloatArray  # (n_units, N) covariances
-    variances: FloatArray  # (n_units,)
-
-
-@dataclass(frozen=True, eq=False)
 class _Paths:
     """Units that join in random orders, each beside its reverse, and p on the way."""
 
@@ -552,7 +535,7 @@ class _Paths:
     exact: FloatArray  # (n_units, n_columns) the Shapley values of p
 
     @classmethod
-    def of(cls, frame: ScoreUnits, parametric: Parametric, values: FloatArray) -> "_Paths":
+    def of(cls, frame: ScoreUnits, parametric: SlalomModel, values: FloatArray) -> "_Paths":
         units = np.arange(len(values), dtype=np.int32)
         drawn = np.random.default_rng(0).permuted(np.tile(units, (N_ORDERS // 2, 1)), axis=1)
         orders = np.vstack([drawn, drawn[:, ::-1]])
@@ -576,8 +559,13 @@ class _Paths:
         totals = [np.bincount(places, column, len(self.exact)) for column in left.T]
         return np.asarray(self.exact @ slopes + np.stack(totals, axis=1) / len(self.orders))
 
-    def response(self, rows: Subsets, weights: FloatArray, n_functions: int = 32) -> _Response:
-        """For r = 1; few functions of p and size stand for the kernel, but at both ends."""
+    def response(
+        self, rows: Subsets, weights: FloatArray, n_functions: int = 32
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """For r = 1: means (n_units, n_columns), covariances (n_units, N), variances (n_units,).
+
+        Few functions of p and size stand for the kernel, but at both ends.
+        """
         root, chosen = kernel.features_of(rows, n_functions, 1e-6)
         m, steps, n_columns = self.levels.shape
         log_sizes = np.log2(1.0 + np.tile(np.arange(float(steps)), m))
@@ -588,4 +576,4 @@ class _Paths:
         heights = features @ (of_rows @ weights)
         heights[:, [0, -1]] = kernel.response_kernel(self.ends, rows) @ weights
         shares = self.shared(features)
-        return _Response(self.shared(heights), shares @ of_rows, (shares**2).sum(axis=1))
+        return self.shared(heights), shares @ of_rows, (shares**2).sum(axis=1)

@@ -6,7 +6,7 @@ products of a few hundred rows: spread over all cores each waits for its threads
 computes; on 16 cores a 500-query fit took 4.2 s instead of 0.2 s.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -113,44 +113,31 @@ def _routines() -> tuple[Any, Any, Any]:
 
 
 @dataclass(eq=False)
-class ProcessSetting:
-    """A setting of the process: the first thread to enter sets it, the last to leave restores it.
+class OneThread:
+    """The first thread to enter sets the limit, the last to leave lifts it."""
 
-    `change` sets it and returns what restores it.
-    """
-
-    change: Callable[[], Callable[[], object]]
     n_inside: int = 0
-    restore: Callable[[], object] | None = None
+    limit: Any = None
     lock: Lock = field(default_factory=Lock)
 
     @contextmanager
     def __call__(self) -> Iterator[None]:
         with self.lock:
             if not self.n_inside:
-                self.restore = self.change()
+                _take_control()
+                self.limit = _libraries().limit(limits=1, user_api="blas")
             self.n_inside += 1
         try:
             yield
         finally:
             with self.lock:
                 self.n_inside -= 1
-                if not self.n_inside and self.restore is not None:
-                    self.restore()
+                if not self.n_inside:
+                    _take_control()
+                    self.limit.restore_original_limits()
 
 
-def _one_thread() -> Callable[[], object]:
-    _take_control()
-    limit = _libraries().limit(limits=1, user_api="blas")
-
-    def restore() -> None:
-        _take_control()
-        limit.restore_original_limits()
-
-    return restore
-
-
-one_thread = ProcessSetting(_one_thread)  # linear algebra inside runs on one thread
+one_thread = OneThread()  # linear algebra inside runs on one thread
 
 
 def _take_control() -> None:

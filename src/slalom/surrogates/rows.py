@@ -54,11 +54,13 @@ class Rows:
     cells: Cells | None  # None: dense
 
     @classmethod
-    def of(cls, matrix: FloatArray) -> "Rows":
-        n, k = matrix.shape
-        if np.count_nonzero(matrix) >= SPARSE_BELOW * matrix.size:
-            return cls(matrix, (n, k), None)
-        row, column = np.nonzero(matrix)
+    def of(cls, matrix: Any) -> "Rows":
+        """Of an array, or of scipy's sparse rows."""
+        (n, k), is_array = matrix.shape, isinstance(matrix, np.ndarray)
+        n_nonzero = np.count_nonzero(matrix) if is_array else matrix.nnz
+        if n_nonzero >= SPARSE_BELOW * n * k:
+            return cls(matrix if is_array else matrix.toarray(), (n, k), None)
+        row, column = matrix.nonzero()
         return cls(matrix[row, column], (n, k), Cells(row, column, k))
 
     def scale_rows(self, factors: FloatArray) -> "Rows":
@@ -111,11 +113,7 @@ class Rows:
 
     def transposed(self) -> FloatArray:
         """(k, n), dense."""
-        if self.cells is None:
-            return np.ascontiguousarray(self.data.T)
-        matrix = np.zeros(self.shape[::-1], self.data.dtype)
-        matrix[self.cells.column, self.cells.row] = self.data
-        return matrix
+        return np.ascontiguousarray(self.dense().T)
 
     def _by_row(self, rows: FloatArray) -> FloatArray:
         return rows[:, None] if self.cells is None else rows[self.cells.row]

@@ -108,7 +108,7 @@ def test_a_script_without_a_main_guard_works(tmp_path: Any) -> None:
         "f = slalom.FunctionClassifier(f, labels=['no', 'yes'])\n"
         "texts = [f'a good film about {n} bad good things' for n in range(20)]\n"
         "print(len(slalom.explain_many(f, texts, n_queries=40, progress=False)))\n"
-        "print(len(pool.pool().pids) > 0)\n",
+        "print(len(pool.shared.pids) > 0)\n",
         encoding="utf-8",
     )
     line = [sys.executable, str(script)]

@@ -7,7 +7,7 @@ import slalom
 from oracles import added, classifier_of
 from slalom.document import queries_from_masks
 from slalom.errors import ClassifierError, InputError
-from slalom.explainers.base import Ask, Split
+from slalom.explainers.base import Ask, Look
 from slalom.explainers.execution.steps import in_step
 
 TEXT = "plot music of rare"
@@ -68,7 +68,7 @@ def test_another_split_of_the_text_shares_answers_and_has_an_account_of_its_own(
 
     def plan(words):
         first = yield Ask(words, words.full())
-        phrases = yield Split(words, [(0, 10), (11, 18)], "error")
+        phrases = yield Look(lambda classifier: classifier.split(TEXT, [(0, 10), (11, 18)]))
         every = queries_from_masks(np.array([[1, 1], [1, 0], [0, 0]], dtype=bool))
         second = yield Ask(phrases, every)
         return phrases.units, first.n_queries, second.n_queries

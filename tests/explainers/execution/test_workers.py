@@ -2,9 +2,10 @@
 
 import os
 import signal
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from operator import methodcaller
+from time import sleep
 
 import numpy as np
 import pytest
@@ -54,6 +55,12 @@ class Reading(OnDevice):
         return [("more", entry) for entry in self.classifier.seen(document, queries)]
 
 
+def asked_about(document):
+    """One query, as a worker would ask it."""
+    pair = (document, document.full())
+    return workers.Asked(methodcaller("logits", [pair]), n_queries=1)
+
+
 @pytest.fixture(scope="module")
 def bundled():
     return slalom.load()
@@ -92,21 +99,17 @@ def test_workers_say_what_one_process_says(bundled, by_workers, method):
         assert other.quality.n_tokens == one.quality.n_tokens
 
 
-def test_a_worker_sends_no_padding_and_no_call_without_a_query(bundled):
-    """Of `slalom-fast` one query is the whole text and the others show three units at most."""
+def test_a_worker_sends_no_call_without_a_query(bundled):
+    """What is asked once more to see whether answers repeat is a call of its own."""
 
     class Measuring(OnDevice):
         def logits(self, asked):
-            self.calls += [queries.shape for _, queries in asked]
+            self.calls += [len(queries) for _, queries in asked]
             return self.classifier.logits(asked)
 
     elsewhere = Measuring(bundled)
     slalom.explain_many(elsewhere, TEXTS, "slalom-fast", n_queries=120, progress=False)
-    n_units = [bundled.split(text).n_units for text in TEXTS]
-    anew = [(1, n) for n in n_units] + [(6, 3)] * len(TEXTS)
-    assert sorted(elsewhere.calls) == sorted(
-        [(1, n) for n in n_units] + [(112, 3)] * len(TEXTS) + anew
-    )
+    assert sorted(elsewhere.calls) == [7] * len(TEXTS) + [113] * len(TEXTS)
 
 
 def test_asking_on_until_sure_goes_there_too_and_the_inside_of_a_model_does_not(
@@ -183,7 +186,7 @@ def test_a_method_that_refuses_a_text_says_so_from_a_worker(bundled):
 def test_a_killed_worker_is_an_error_and_not_a_wait_without_end(bundled):
     class Killing(OnDevice):
         def logits(self, asked):
-            for worker in list(pool.pool().pids):
+            for worker in list(pool.shared.pids):
                 with suppress(ProcessLookupError):  # it may be dead already
                     os.kill(worker, signal.SIGKILL)
             return super().logits(asked)
@@ -198,18 +201,19 @@ def test_who_calls_after_the_end_is_told(bundled):
     with workers.call_queue(OnDevice(bundled)) as queue:
         pass
     document = bundled.split(TEXTS[0])
-    said = queue._reply(lambda n: None, workers.QueriesAsked([(document, document.full())]))
+    said = queue._reply(None, asked_about(document))
     assert "nobody waits" in str(said)
 
 
 def test_who_waits_when_it_ends_is_told(bundled):
     """On a CPU nobody answers but who waits for results, and nobody does."""
     document = bundled.split(TEXTS[0])
-    asked = workers.QueriesAsked([(document, document.full())])
+    asked = asked_about(document)
     with ThreadPoolExecutor(1) as threads:
         with workers.call_queue(bundled) as queue:
-            waiting = threads.submit(queue._reply, lambda n: None, asked)
-            queue.events.get(timeout=10)
+            waiting = threads.submit(queue._reply, None, asked)
+            while queue.events.empty():
+                sleep(0.001)
         assert "nobody waits" in str(waiting.result(10))
 
 
@@ -224,24 +228,15 @@ def test_what_is_dropped_halfway_is_given_up(bundled, monkeypatch):
     assert sum(elsewhere.calls) - n_asked < 60  # of 140 or so: two for each text
 
 
-def test_threads_take_turns_as_before_once_all_is_done(bundled):
-    """Whoever was first need not be the first to leave."""
-    before = sys.getswitchinterval()
-    first, second = (
-        slalom.explain_each(OnDevice(bundled), TEXTS, "slalom-fast", n_queries=60) for _ in range(2)
-    )
-    next(first), next(second)
-    first.close()
-    assert sys.getswitchinterval() < before
-    second.close()
-    assert sys.getswitchinterval() == before
-
-
-def test_an_outline_reads_what_the_classifier_reads(bundled):
+def test_an_outline_reads_what_the_classifier_reads_and_cannot_answer(bundled):
     document = bundled.split(TEXTS[0])
     outline = bundled.outline
     assert outline.seen(document, document.full()) == bundled.seen(document, document.full())
     assert (outline.name, outline.labels) == (bundled.name, bundled.labels)
+    with pytest.raises(slalom.SlalomError, match="without its tokenizer"):
+        outline.split(TEXTS[0])
+    with pytest.raises(slalom.SlalomError, match="without its model"):
+        outline.logits([(document, document.full())])
 
 
 def test_a_worker_takes_a_few_documents_and_keeps_their_order(bundled, by_workers, monkeypatch):
@@ -249,7 +244,7 @@ def test_a_worker_takes_a_few_documents_and_keeps_their_order(bundled, by_worker
     monkeypatch.setattr(workers, "TASKS_PER_CHUNK", 1)
     elsewhere = OnDevice(bundled)
     found = slalom.explain_many(elsewhere, TEXTS, "slalom-fast", n_queries=60, progress=False)
-    assert [len(documents) for _, _, documents in by_workers] == [2, 1]
+    assert [len(documents) for *_, documents in by_workers] == [2, 1]
     assert [e.text for e in found] == TEXTS
     assert max(elsewhere.calls) > 1  # asked together
 
@@ -259,7 +254,7 @@ def test_those_that_take_long_go_first_and_results_stay_in_place(bundled, by_wor
     found = slalom.explain_many(
         OnDevice(bundled), texts, "slalom-fast", n_queries=20, progress=False
     )
-    sizes = [documents[0].n_features for _, _, documents in by_workers]
+    sizes = [documents[0].n_features for *_, documents in by_workers]
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[0] > sizes[-1]
     assert [one.text for one in found] == texts
@@ -269,12 +264,12 @@ def test_few_documents_are_shared_among_more_workers(bundled, by_workers, monkey
     monkeypatch.setattr(workers, "PER_WORKER", 4)
     many = {"method": "lime", "n_queries": 100, "progress": False}
     slalom.explain_many(OnDevice(bundled), TEXTS * 20, **many)
-    sizes = [len(documents) for _, _, documents in by_workers]
+    sizes = [len(documents) for *_, documents in by_workers]
     assert sizes == [4] * 15  # chunks of 20: a tenth of the queries would be fewer than a step
     by_workers.clear()
     monkeypatch.setattr(driver, "QUERIES_PER_STEP", 100)
     slalom.explain_many(OnDevice(bundled), TEXTS * 32, **many)
-    sizes = [len(documents) for _, _, documents in by_workers]
+    sizes = [len(documents) for *_, documents in by_workers]
     assert set(sizes) == {2}  # ten chunks
     assert sum(sizes) == 96
 
@@ -290,46 +285,24 @@ def test_an_error_of_one_document_is_not_that_of_its_neighbours(bundled, monkeyp
 
 @pytest.fixture
 def on_device(bundled, monkeypatch):
-    """The bundled classifier itself, as if it ran on a device; how many rows it was sent."""
+    """The bundled classifier itself, as if it ran on a device."""
     monkeypatch.setattr(HuggingFaceClassifier, "runs_elsewhere", True)
-    rows = []
-    plain = HuggingFaceClassifier.row_logits
-
-    def row_logits(self, parts):
-        rows.extend(len(part.lengths) for part in parts)
-        return plain(self, parts)
-
-    monkeypatch.setattr(HuggingFaceClassifier, "row_logits", row_logits)
-    return rows
 
 
-@pytest.mark.parametrize("method", ["slalom", "slalom-fast", "kernel-shap"])
-def test_rows_that_workers_put_together_are_answered_alike(bundled, on_device, method):
-    there = slalom.explain_many(bundled, TEXTS, method, n_queries=120, progress=False)
-    n_asked = sum(on_device)
-    assert n_asked > 300
-    by_queries = slalom.explain_many(OnDevice(bundled), TEXTS, method, n_queries=120)
-    assert sum(on_device) == n_asked  # a wrapper that answers itself is asked itself
-    for one, other in zip(by_queries, there, strict=True):
-        assert one.quality.n_queries == other.quality.n_queries
-        assert one.quality.n_tokens == other.quality.n_tokens
-        for name, scores in one.scores.items():
-            np.testing.assert_allclose(other.scores[name], scores, rtol=1e-5, atol=1e-5)
-
-
-def test_windows_of_long_texts_and_pairs_are_rows_too(bundled, on_device):
+@pytest.mark.usefixtures("on_device")
+def test_windows_of_long_texts_and_pairs_go_there_too(bundled, by_workers):
     texts = [f"{TEXTS[0]} " * 60, (TEXTS[1], TEXTS[2])]
     asked = {"n_queries": 60, "units": "sentence", "too_long": "windows", "progress": False}
     there = slalom.explain_many(bundled, texts, "lime", **asked)
-    n_queries = sum(e.quality.n_queries for e in there)
-    assert sum(on_device) > n_queries  # a query of several windows has as many rows
+    assert len(by_workers) == 2
     here = [slalom.explain(bundled, text, "lime", **asked) for text in texts]
     for one, other in zip(here, there, strict=True):
         for name, scores in one.scores.items():
             np.testing.assert_allclose(other.scores[name], scores, rtol=1e-5, atol=1e-5)
 
 
-def test_progress_counts_queries_and_not_windows(bundled, on_device):
+@pytest.mark.usefixtures("on_device")
+def test_progress_counts_queries_and_not_windows(bundled):
     told = []
     texts = [f"{text} " * 60 for text in TEXTS[:2]]
     found = slalom.explain_many(
@@ -344,61 +317,14 @@ def test_progress_counts_queries_and_not_windows(bundled, on_device):
     assert told[-1] == (sum(e.quality.n_queries for e in found),) * 2
 
 
-def test_an_error_of_rows_is_kept_where_it_belongs(bundled, monkeypatch):
-    monkeypatch.setattr(HuggingFaceClassifier, "runs_elsewhere", True)
-    plain = HuggingFaceClassifier.row_logits
-    waste = bundled.tokenizer.convert_tokens_to_ids("waste")
-    assert waste != bundled.tokenizer.unk_token_id
-
-    def row_logits(self, parts):
-        if any((part.ids == waste).any() for part in parts):
-            raise ClassifierError("not this one")
-        return plain(self, parts)
-
-    monkeypatch.setattr(HuggingFaceClassifier, "row_logits", row_logits)
-    kept = slalom.explain_many(bundled, TEXTS, n_queries=100, progress=False, on_error="keep")
-    assert [isinstance(one, ClassifierError) for one in kept] == [False, True, False]
-    with pytest.raises(ClassifierError, match="not this one"):
-        slalom.explain_many(bundled, TEXTS, n_queries=100, progress=False)
-
-
-def test_who_answers_in_a_way_of_its_own_is_sent_queries(bundled):
-    class Own(HuggingFaceClassifier):
-        def logits(self, asked):
-            return super().logits(asked)
-
-    assert workers.takes_rows(bundled)
-    assert not workers.takes_rows(OnDevice(bundled))
-    assert not workers.takes_rows(Own(bundled.model, bundled.tokenizer))
-    mine = HuggingFaceClassifier(bundled.model, bundled.tokenizer)
-    mine.logits = bundled.logits
-    assert not workers.takes_rows(mine)
-    assert not workers.takes_rows(slalom.FunctionClassifier(len, labels=["a", "b"]))
-
-
-def test_a_turn_has_room_for_some_calls(bundled, monkeypatch):
-    monkeypatch.setattr(workers, "TOKENS_PER_TURN", 4)
-    document = bundled.split(TEXTS[0])
-    with workers.call_queue(bundled) as queue:
-        asked = workers.QueriesAsked([(document, document.full())])
-        queue.calls += [workers.Call(asked, lambda n: None) for _ in range(3)]
-        queue._take_turn()
-        assert len(queue.calls) == 2
-
-
 def test_what_breaks_is_told_where_it_belongs(bundled):
-    """Calls of three workers are answered together; one of them cannot be."""
-    told = []
+    """Calls of three workers; one of them cannot be answered."""
+    told, said = [], []
     with workers.call_queue(Refusing(bundled)) as queue:
-        calls = []
         for text in TEXTS:
-            document = bundled.split(text)
-            asked = workers.QueriesAsked([(document, document.full())])
-            calls.append(workers.Call(asked, told.append))
-        queue._answer(calls)
-        said = [call.reply.result(0) for call in calls]
-        assert [isinstance(one, ClassifierError) for one in said] == [False, True, False]
-        assert told == [1, 1]
+            said.append(queue._reply(told.append, asked_about(bundled.split(text))))
+    assert [isinstance(one, ClassifierError) for one in said] == [False, True, False]
+    assert told == [1, 1]
 
 
 @pytest.mark.parametrize("gives", ["logits", "probabilities"])

@@ -6,7 +6,6 @@ the tokenizer and the model, and both come back exactly as they were.
 
 from collections.abc import Hashable, Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
@@ -24,13 +23,8 @@ from slalom.classifiers.huggingface.calls import (
     name_of,
 )
 from slalom.classifiers.huggingface.encoding import Encoded, document_of
-from slalom.classifiers.huggingface.outline import Outline, Splitter
-from slalom.classifiers.huggingface.tokenizing import (
-    checked_tokenizer,
-    encode,
-    with_fillers,
-    written,
-)
+from slalom.classifiers.huggingface.outline import Outline
+from slalom.classifiers.huggingface.tokenizing import checked_tokenizer, encode, with_fillers
 from slalom.document import Document, FloatArray, Queries, Text
 from slalom.errors import InputError
 
@@ -83,11 +77,6 @@ class TokenClassifier(Protocol):
 
     def logits(self, asked: Sequence[tuple[Document, Queries]]) -> list[FloatArray]:
         return answered(asked, self._ask)
-
-    def row_logits(self, parts: Sequence[TokenRows]) -> list[FloatArray]:
-        """Answers to rows that others put together, those of all parts in one go."""
-        ends = np.cumsum([len(part.lengths) for part in parts])[:-1]
-        return np.split(self._ask(joined(parts)), ends)
 
     def __call__(self, texts: Sequence[Text]) -> FloatArray:
         """(n, n_classes) logits: what the classifier says of n full texts."""
@@ -181,12 +170,6 @@ class HuggingFaceClassifier(TokenClassifier):
     @property
     def fingerprint(self) -> str:
         return fingerprint(self.model, str(self.precision))
-
-    split = TokenClassifier.split  # stands beside `splitter`: the two agree
-
-    def splitter(self, folder: Path) -> Splitter:
-        """Splits as this one does in processes without the model; its tokenizer goes to a file."""
-        return written(self.tokenizer, folder, limit=self._limit)
 
     @property
     def outline(self) -> Outline:

@@ -1,18 +1,15 @@
-"""A user's tokenizer: checked, asked for its ordinary reading, and written down for others; what it
-puts in the place of absent units. It comes back exactly as it was.
+"""A user's tokenizer: checked, and asked for its ordinary reading; what it puts in the place of
+absent units. It comes back exactly as it was.
 """
 
 from dataclasses import replace
-from hashlib import blake2b
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from slalom.classifiers.huggingface.batching import Frame, Windowed, frame_in
-from slalom.classifiers.huggingface.calls import makes_types, preserve_tokenizer
+from slalom.classifiers.huggingface.calls import preserve_tokenizer
 from slalom.classifiers.huggingface.encoding import Encoded
-from slalom.classifiers.huggingface.outline import Splitter
 from slalom.document import Document, Text
 from slalom.errors import InputError, Setting
 
@@ -42,15 +39,6 @@ def encode(tokenizer: Any, text: Text, *, special: bool = True) -> Encoded:
     ids = encoding["input_ids"]
     types = encoding.get("token_type_ids") or [0] * len(ids)
     return Encoded(ids, types, encoding["offset_mapping"], encoding.sequence_ids(0))
-
-
-def written(tokenizer: Any, folder: Path, *, limit: int) -> Splitter:
-    """What it reads as it would, for processes on this machine; whoever uses it compares first."""
-    path = folder / "tokenizer.json"
-    with preserve_tokenizer(tokenizer):
-        tokenizer.backend_tokenizer.save(str(path))
-    digest = blake2b(path.read_bytes()).hexdigest()
-    return Splitter(str(path), digest, makes_types(tokenizer), limit, tokenizer.unk_token_id)
 
 
 def with_fillers(document: Document, tokenizer: Any, filler: str | None) -> Document:

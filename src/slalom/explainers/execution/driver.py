@@ -10,7 +10,6 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,6 +26,8 @@ QUERIES_PER_STEP = QUERIES_PER_CHUNK // 5  # where results are wanted soon, or d
 AHEAD = 7  # chunks at work beside the one that is waited for, where the classifier has a device
 TOKENS_PER_REPORT = 2**15  # between two calls of a progress function
 
+Tasks = Sequence["Future[Any]"]
+
 
 def explained(
     classifier: Classifier,
@@ -37,7 +38,7 @@ def explained(
     meter: Meter | None = None,
 ) -> Iterator[Result]:
     """Each document's result in their order; `n_queries` are asked together, about."""
-    waiting: deque[_ChunkAtWork] = deque()
+    waiting: deque[tuple[Tasks, Iterator[Result]]] = deque()  # chunks that workers are at
     ahead = AHEAD if runs_elsewhere(classifier) else 1
     with ExitStack() as kept:
         queue: CallQueue | None = None
@@ -46,40 +47,28 @@ def explained(
             counter = None if meter is None else meter.chunk(planned(order, readable))
             if len(readable) > 1 and workers_pay(classifier, order, readable):
                 queue = queue or kept.enter_context(call_queue(classifier))
-                tell = _ignored if counter is None else counter.answered
-                waiting.append(
-                    _ChunkAtWork(queue, chunk, counter, queue.begin(order, readable, tell))
-                )
-                while len(waiting) > ahead or (waiting and waiting[0].is_done):
-                    yield from waiting.popleft().results()
+                tell = None if counter is None else counter.answered
+                tasks = queue.begin(order, readable, tell)
+                waiting.append((tasks, _by_workers(queue, tasks, chunk, counter)))
+                while len(waiting) > ahead or (waiting and _are_done(waiting[0][0])):
+                    yield from waiting.popleft()[1]
                 continue
             while waiting:
-                yield from waiting.popleft().results()
+                yield from waiting.popleft()[1]
             watched = classifier if counter is None else CountedClassifier(classifier, counter)
             yield from _placed(chunk, run_local(watched, order, readable), counter)
         while waiting:
-            yield from waiting.popleft().results()
+            yield from waiting.popleft()[1]
 
 
-@dataclass(frozen=True, eq=False)
-class _ChunkAtWork:
-    """A chunk that workers are at."""
-
-    queue: CallQueue
-    chunk: Sequence[SplitText]
-    counter: ChunkMeter | None
-    tasks: "Sequence[Future[Any]]"
-
-    @property
-    def is_done(self) -> bool:
-        return all(task.done() for task in self.tasks)
-
-    def results(self) -> Iterator[Result]:
-        yield from _placed(self.chunk, self.queue.results(self.tasks), self.counter)
+def _are_done(tasks: Tasks) -> bool:
+    return all(task.done() for task in tasks)
 
 
-def _ignored(n_queries: int) -> None:
-    pass
+def _by_workers(
+    queue: CallQueue, tasks: Tasks, chunk: Sequence[SplitText], counter: ChunkMeter | None
+) -> Iterator[Result]:
+    yield from _placed(chunk, queue.results(tasks), counter)
 
 
 def _placed(

@@ -48,12 +48,12 @@ class _Task:
 
 @dataclass(eq=False)
 class Pool:
-    """At most `n_workers` processes, each begun when there is work for it."""
+    """At most `most` processes, each begun when there is work for it."""
 
-    n_workers: int
+    most: int | None = None  # None: by how many cores there are
     tasks: "SimpleQueue[_Task]" = field(default_factory=SimpleQueue)
     lock: threading.Lock = field(default_factory=threading.Lock)
-    n_free: int = 0  # threads that wait for a task
+    n_left: int = 0  # tasks that are not done yet
     n_threads: int = 0
     starting: threading.Lock = field(default_factory=threading.Lock)
     processes: dict[int, Any] = field(default_factory=dict)  # those that are alive, by their pid
@@ -66,7 +66,8 @@ class Pool:
     def submit(self, work: Work, item: Any, answer: Ask) -> "Future[Any]":
         task = _Task(work, item, answer)
         with self.lock:
-            if self.n_free <= self.tasks.qsize() and self.n_threads < self.n_workers:
+            self.n_left += 1
+            if self.n_threads < min(self.most or n_workers(), self.n_left):
                 self.n_threads += 1
                 atexit.unregister(self.end)
                 atexit.register(self.end)
@@ -86,21 +87,18 @@ class Pool:
         """One worker's thread: a task after the other, until none has come for a while."""
         worker: _Worker | None = None
         while True:
-            with self.lock:
-                self.n_free += 1
             try:
                 task = self.tasks.get(timeout=IDLE_SECONDS)
             except Empty:
                 with self.lock:
-                    self.n_free -= 1
                     if self.tasks.empty():
                         self.n_threads -= 1
                         break
                 continue
-            with self.lock:
-                self.n_free -= 1
             if task.future.set_running_or_notify_cancel():
                 worker = self._done(task, worker)
+            with self.lock:
+                self.n_left -= 1
         if worker is not None:
             self._drop(worker)
 
@@ -220,33 +218,23 @@ def portable(problem: Exception) -> Exception:
     return problem
 
 
-def submit(work: Work, item: Any, answer: Ask = lambda content: None) -> "Future[Any]":
+shared = Pool()  # the one of this process
+
+
+def submit(work: Work, item: Any, answer: Ask) -> "Future[Any]":
     """One item to whichever worker is free."""
-    return pool().submit(work, item, answer)
+    return shared.submit(work, item, answer)
 
 
 def is_awake() -> bool:
     """Whether a worker is there already: the next one has nothing to wait for."""
-    return bool(_pools and pool().pids)
-
-
-_opening = threading.Lock()
-_pools: list[Pool] = []  # at most one
-
-
-def pool() -> Pool:
-    """The one of this process, whichever thread asks first."""
-    with _opening:
-        if not _pools:
-            _pools.append(Pool(n_workers()))
-        return _pools[0]
+    return bool(shared.pids)
 
 
 def _forget() -> None:
     """In a forked process: threads do not survive, and these workers are not its own."""
-    global _opening
-    _opening = threading.Lock()
-    _pools.clear()
+    global shared
+    shared = Pool()
 
 
 if hasattr(os, "register_at_fork"):

@@ -111,11 +111,10 @@ class Meter:
     def chunk(self, n_planned: int) -> "ChunkMeter":
         return ChunkMeter(self, n_planned)
 
-    def add(self, n_queries: int, *, unplanned: int = 0) -> None:
-        with self.lock:
-            self.done += n_queries
-            self.total += unplanned
-            self.progress(self.done, self.total)
+    def add(self, n_queries: int, unplanned: int) -> None:
+        self.done += n_queries
+        self.total += unplanned
+        self.progress(self.done, self.total)
 
 
 @dataclass
@@ -124,15 +123,15 @@ class ChunkMeter:
 
     meter: Meter
     left: int
-    lock: Lock = field(default_factory=Lock)
 
     def answered(self, n_queries: int) -> None:
-        with self.lock:
+        with self.meter.lock:
             more = max(0, n_queries - self.left)
             self.left -= n_queries - more
-        self.meter.add(n_queries, unplanned=more)
+            self.meter.add(n_queries, more)
 
     def finish(self) -> None:
-        if self.left:
-            self.meter.add(0, unplanned=-self.left)
-            self.left = 0
+        with self.meter.lock:
+            if self.left:
+                self.meter.add(0, -self.left)
+                self.left = 0

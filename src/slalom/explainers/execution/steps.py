@@ -16,18 +16,7 @@ import numpy as np
 from slalom.classifiers.base import Classifier, anew, checked_logits, is_independent, remarks_on
 from slalom.document import END, Document, FloatArray, Queries, distinct, stack
 from slalom.errors import ClassifierError, SlalomError, counted
-from slalom.explainers.base import (
-    Answers,
-    Ask,
-    Asking,
-    Explainer,
-    Look,
-    Outputs,
-    Repeats,
-    Request,
-    Result,
-    Split,
-)
+from slalom.explainers.base import Answers, Ask, Asking, Explainer, Repeats, Request, Result
 from slalom.explanation import Explanation
 from slalom.surrogates.linalg import one_thread
 
@@ -148,7 +137,7 @@ class Dialogue:
         try:
             wanted = self.plan.send(answer)
             while not isinstance(wanted, Ask):
-                wanted = self.plan.send(self._without_asking(wanted))
+                wanted = self.plan.send(wanted.at(self.classifier))
             self.pending = self.begin(wanted)
         except StopIteration as done:
             self.pending, self.result = None, done.value
@@ -159,12 +148,6 @@ class Dialogue:
 
     def fail(self, problem: SlalomError) -> None:
         self.pending, self.result = None, problem
-
-    def _without_asking(self, wanted: Split | Look) -> Any:
-        if isinstance(wanted, Look):
-            return wanted.at(self.classifier)
-        text, spans = wanted.document.text, wanted.spans
-        return self.classifier.split(text, spans, too_long=wanted.too_long)
 
     def _with_cost(self, explanation: Explanation) -> Explanation:
         """What all its rounds cost together, beside what it looked at itself."""
@@ -219,7 +202,9 @@ class Dialogue:
             first=first,
             inverse=inverse,
             empty=account.known.get(account.empty),
-            outputs=Outputs(self.classifier.name, labels, is_independent(self.classifier)),
+            classifier=self.classifier.name,
+            labels=labels,
+            independent=is_independent(self.classifier),
             remarks=remarks_on(self.classifier, account.document, stack(account.queries), every),
             repeats=self._repeats(account),
             n_queries=len(account.known) + n_repeats,

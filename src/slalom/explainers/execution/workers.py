@@ -1,47 +1,33 @@
 """The same generators in worker processes, which yield over a pipe.
 
-A worker runs them in step for a few documents at a time: it draws queries, puts them into rows
-where the classifier lets it, and fits; only what the classifier is to answer comes here. Whatever
-workers have asked by the time the classifier is free is answered together. Beside a device two
-threads answer, so that one batch is made while another is computed; on a CPU the thread that waits
-for the results does.
+A worker runs them in step for a few documents at a time: it draws queries and fits; only what the
+classifier is to answer comes here. Beside a device two calls are answered at a time, so that one
+batch is made while another is computed; on a CPU the thread that waits for the results answers, one
+after the other.
 """
 
 import atexit
-import sys
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
+from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import methodcaller
 from queue import SimpleQueue
-from threading import Lock
+from threading import Lock, Semaphore
 from typing import Any
 
-import numpy as np
-
-from slalom.classifiers.base import (
-    Classifier,
-    Delegating,
-    anew,
-    defined_together,
-    knows_labels,
-    runs_elsewhere,
-)
-from slalom.document import END, Document, FloatArray, Queries, Text
+from slalom.classifiers.base import Classifier, Delegating, anew, knows_labels, runs_elsewhere
+from slalom.document import Document, FloatArray, Queries, Text
 from slalom.errors import ClassifierError, SlalomError
 from slalom.explainers.base import Result
 from slalom.explainers.execution.pool import Ask, cores, is_awake, portable, submit
-from slalom.explainers.execution.steps import Order, Pair, n_tokens, run_local
-from slalom.surrogates.linalg import ProcessSetting
+from slalom.explainers.execution.steps import Order, Pair, run_local
 
 WORTHWHILE = 8e7  # rows × features² of all documents; starting workers takes as long
 PER_WORKER = 4  # documents at a time: asked together they fill a batch, fitted they take a second
 TASKS_PER_CHUNK = 5  # at least: small chunks are shared, too
-THREADS_AT_DEVICE = 2  # one batch is computed while the next is put together
-SECONDS_PER_TURN = 1e-3  # of a thread; Python's own 5 ms starve a device that is fed by one
-TOKENS_PER_TURN = 2**18  # a few batches
+THREADS_AT_DEVICE = 2  # that answer: one batch is computed while the next is put together
 
 
 def workers_pay(classifier: Classifier, order: Order, documents: Sequence[Document]) -> bool:
@@ -64,173 +50,103 @@ def _has_outline(classifier: Any, document: Document) -> bool:
     return bool(outline.seen(document, full) == classifier.seen(document, full))
 
 
-def takes_rows(classifier: Classifier) -> bool:
-    """Whether workers may send it rows that they put together."""
-    return defined_together(classifier, "logits", "row_logits")
-
-
-@dataclass(frozen=True)
-class Outlined:
-    """What a worker gets to know of a classifier."""
-
-    outline: Any  # what it reads
-    takes_rows: bool
-    has_remarks: bool
-
-    @classmethod
-    def of(cls, classifier: Any) -> "Outlined":
-        name, labels = classifier.name, tuple(classifier.labels)
-        outline = replace(classifier.outline, name=name, labels=labels)
-        return cls(outline, takes_rows(classifier), hasattr(classifier, "remarks"))
-
-
 @dataclass(frozen=True, eq=False)
-class RowsAsked:
-    """What a worker put together for its queries; only a classifier knows what rows are."""
-
-    rows: Any  # with `n_tokens`
-    n_queries: int
-    number: int = 0  # 0: as ever; else asked anew, for the first, second, … time
-
-    @property
-    def n_tokens(self) -> int:
-        return int(self.rows.n_tokens)
-
-
-@dataclass(frozen=True, eq=False)
-class QueriesAsked:
-    """Queries as they are, for a classifier that wants them so."""
-
-    pairs: Sequence[Pair]
-    number: int = 0
-
-    @property
-    def n_queries(self) -> int:
-        return sum(len(queries) for _, queries in self.pairs)
-
-    @property
-    def n_tokens(self) -> int:
-        return sum(map(n_tokens, self.pairs))
-
-
-@dataclass(frozen=True, eq=False)
-class ElseAsked:
-    """A call of another method of the classifier, which takes no time of the model."""
+class Asked:
+    """What a worker asks: a call of one of the classifier's methods."""
 
     call: Callable[[Classifier], Any]
-    n_queries: int = 0
-    n_tokens: int = 0
-    number: int = 0
-
-
-Asked = RowsAsked | QueriesAsked | ElseAsked
+    n_queries: int = 0  # that it answers
+    number: int = 0  # 0: as ever; else of the classifier anew, for the first, second, … time
 
 
 class OverPipe(Delegating):
     """A classifier in a worker: what it reads is known here, what it says is asked for."""
 
-    def __init__(self, known: Outlined, ask: Ask, number: int = 0) -> None:
-        self.classifier = known.outline
-        self.known = known
+    def __init__(self, outline: Any, ask: Ask, *, has_remarks: bool, number: int = 0) -> None:
+        self.classifier = outline
         self.ask = ask
+        self.has_remarks = has_remarks
         self.number = number
 
     def anew(self, number: int) -> "OverPipe":
-        return OverPipe(self.known, self.ask, number)
+        return OverPipe(self.classifier, self.ask, has_remarks=self.has_remarks, number=number)
 
     def logits(self, asked: Sequence[Pair]) -> list[FloatArray]:
-        if self.known.takes_rows:
-            n_queries = sum(len(queries) for _, queries in asked)
-            return list(
-                self.known.outline.answered(
-                    asked, lambda rows: self._asked(RowsAsked(rows, n_queries, self.number))
-                )
-            )
-        pieces = [(document, _without_padding(rows)) for document, rows in asked]
-        pairs = [(document, rows) for document, parts in pieces for rows in parts]
-        answers = iter(self._asked(QueriesAsked(pairs, self.number)))
-        return [np.concatenate([next(answers) for _ in parts]) for _, parts in pieces]
+        n_queries = sum(len(queries) for _, queries in asked)
+        said: list[FloatArray] = self._ask(
+            Asked(methodcaller("logits", asked), n_queries, self.number)
+        )
+        return said
 
     def split(self, text: Text, units: Any = None, *, too_long: str = "error") -> Document:
-        found: Document = self._asked(
-            ElseAsked(methodcaller("split", text, units, too_long=too_long))
-        )
+        found: Document = self._ask(Asked(methodcaller("split", text, units, too_long=too_long)))
         return found
 
     def remarks(self, document: Document, queries: Queries, logits: FloatArray) -> tuple[str, ...]:
-        if not self.known.has_remarks:
+        if not self.has_remarks:
             return ()
-        return tuple(self._asked(ElseAsked(methodcaller("remarks", document, queries, logits))))
+        return tuple(self._ask(Asked(methodcaller("remarks", document, queries, logits))))
 
-    def _asked(self, content: Asked) -> Any:
+    def _ask(self, content: Asked) -> Any:
         reply = self.ask(content)
         if isinstance(reply, SlalomError):
             raise reply
         return reply
 
 
-def _without_padding(queries: Queries) -> list[Queries]:
-    """The same rows in their order: the full text comes first and may be far wider than others."""
-    shown = (queries[1:] != END).any(axis=0)
-    width = int(shown.nonzero()[0].max(initial=0)) + 1
-    if len(queries) < 2 or width == queries.shape[1]:
-        return [queries]
-    return [queries[:1], queries[1:, :width]]
+def _run_in_worker(given: tuple[Any, bool, Order, Sequence[Document]], ask: Ask) -> list[Result]:
+    outline, has_remarks, order, documents = given
+    return run_local(OverPipe(outline, ask, has_remarks=has_remarks), order, documents)
 
 
-def _run_in_worker(given: tuple[Outlined, Order, Sequence[Document]], ask: Ask) -> list[Result]:
-    known, order, documents = given
-    return run_local(OverPipe(known, ask), order, documents)
+Tell = Callable[[int], object]  # how many queries were answered
 
 
 @dataclass(frozen=True, eq=False)
 class Call:
     """What one worker has asked, and waits for."""
 
-    content: Asked
-    tell: Callable[[int], object]  # how many queries were answered
+    answer: Callable[[], Any]
     reply: "Future[Any]" = field(default_factory=Future)
 
 
 @dataclass(eq=False)
 class CallQueue:
-    """Where workers' calls come in, and are answered together."""
+    """Where workers' calls come in, and are answered."""
 
     classifier: Classifier
-    threads: ThreadPoolExecutor | None  # that answer; None: whoever waits for results does
-    calls: list[Call] = field(default_factory=list)
-    events: "SimpleQueue[object]" = field(default_factory=SimpleQueue)  # a call or a task is done
+    device: Semaphore | None  # lets workers' own threads answer; None: who waits for results does
+    events: "SimpleQueue[Call | None]" = field(default_factory=SimpleQueue)  # None: a task is done
     futures: "list[Future[Any]]" = field(default_factory=list)
     lock: Lock = field(default_factory=Lock)
     problem: BaseException | None = None  # of the classifier, or of a progress function
     closed: bool = False
 
     def begin(
-        self, order: Order, documents: Sequence[Document], tell: Callable[[int], object]
+        self, order: Order, documents: Sequence[Document], tell: Tell | None
     ) -> "list[Future[Any]]":
         """Tasks for workers, a few of the documents each."""
-        known = Outlined.of(self.classifier)
+        able: Any = self.classifier
+        outline = replace(able.outline, name=able.name, labels=tuple(able.labels))
+        known = outline, hasattr(able, "remarks"), order
         n_each = min(PER_WORKER, -(-len(documents) // TASKS_PER_CHUNK))
-        starts = range(0, len(documents), n_each)
         begun = [
             submit(
-                _run_in_worker,
-                (known, order, documents[at : at + n_each]),
-                partial(self._reply, tell),
+                _run_in_worker, (*known, documents[at : at + n_each]), partial(self._reply, tell)
             )
-            for at in starts
+            for at in range(0, len(documents), n_each)
         ]
         self.futures = [future for future in self.futures if not future.done()] + begun
         for future in begun:
-            future.add_done_callback(self.events.put)
+            future.add_done_callback(lambda _: self.events.put(None))
         return begun
 
     def results(self, begun: "Sequence[Future[Any]]") -> list[Result]:
         """Of all documents of these tasks, once they are there."""
         while not all(future.done() for future in begun) and self.problem is None:
-            self.events.get()
-            if self.threads is None:
-                self._take_turn()
+            call = self.events.get()
+            if call is not None:
+                call.reply.set_result(call.answer())
         if self.problem is not None:
             raise self.problem
         return [result for future in begun for result in future.result()]
@@ -241,81 +157,46 @@ class CallQueue:
             if self.closed:
                 return
             self.closed = True
-            left, self.calls = self.calls, []
-        for call in left:
-            call.reply.set_result(given_up())
+        while not self.events.empty():
+            call = self.events.get()
+            if call is not None:
+                call.reply.set_result(given_up())
         for future in self.futures:
             future.cancel()
-        if self.threads is not None:
-            self.threads.shutdown(cancel_futures=True)
+        if self.device is not None:
+            for _ in range(THREADS_AT_DEVICE):  # until those that answer are done
+                self.device.acquire()
+            self.device.release(THREADS_AT_DEVICE)
 
-    def _reply(self, tell: Callable[[int], object], content: Asked) -> Any:
+    def _reply(self, tell: Tell | None, content: Asked) -> Any:
         """In the thread of the worker that asks."""
-        call = Call(content, tell)
+        if self.device is not None:
+            with self.device:
+                return self._answer(tell, content)
+        call = Call(partial(self._answer, tell, content))
         with self.lock:
             if self.closed:
                 return given_up()
-            self.calls.append(call)
-            if self.threads is not None:
-                self.threads.submit(self._take_turn)
-        self.events.put(call)
+            self.events.put(call)
         return call.reply.result()
 
-    def _take_turn(self) -> None:
-        """Answer what a turn has room for of the calls that have arrived when it comes."""
-        calls = self._arrived()
+    def _answer(self, tell: Tell | None, content: Asked) -> Any:
+        """What the classifier says, or an error for the worker to raise."""
+        if self.closed or self.problem is not None:
+            return given_up()
+        number, classifier = content.number, self.classifier
         try:
-            self._answer(calls)
+            try:
+                said = content.call(anew(classifier, number) if number else classifier)
+            except SlalomError as problem:
+                return portable(problem)
+            if tell is not None and content.n_queries:
+                tell(content.n_queries)
         except BaseException as problem:
             self.problem = problem
-            for call in calls:
-                if not call.reply.done():
-                    call.reply.set_result(given_up())
-            self.events.put(problem)
-
-    def _arrived(self) -> list[Call]:
-        taken, room = [], TOKENS_PER_TURN
-        with self.lock:
-            while self.calls and room > 0:
-                taken.append(self.calls.pop(0))
-                room -= taken[-1].content.n_tokens
-        return taken
-
-    def _answer(self, calls: Sequence[Call]) -> None:
-        """All together; where that fails each for itself, to see which of them it was."""
-        try:
-            answers = _answers(self.classifier, [call.content for call in calls])
-        except SlalomError as problem:
-            if len(calls) == 1:
-                calls[0].reply.set_result(portable(problem))
-            else:
-                for call in calls:
-                    self._answer([call])
-            return
-        for call, answer in zip(calls, answers, strict=True):
-            if call.content.n_queries:
-                call.tell(call.content.n_queries)
-            call.reply.set_result(answer)
-
-
-def _answers(classifier: Classifier, asked: Sequence[Asked]) -> list[Any]:
-    """One call of the classifier for all of a kind."""
-    found: dict[int, Any] = {}
-    for number in {one.number for one in asked}:
-        able: Any = anew(classifier, number) if number else classifier
-        own = [(at, one) for at, one in enumerate(asked) if one.number == number]
-        rows = [(at, one.rows) for at, one in own if isinstance(one, RowsAsked)]
-        if rows:
-            found |= zip([at for at, _ in rows], able.row_logits([r for _, r in rows]), strict=True)
-        pairs = [
-            (at, pair) for at, one in own if isinstance(one, QueriesAsked) for pair in one.pairs
-        ]
-        for (at, _), logits in zip(
-            pairs, able.logits([pair for _, pair in pairs]) if pairs else [], strict=True
-        ):
-            found.setdefault(at, []).append(logits)
-        found |= {at: one.call(able) for at, one in own if isinstance(one, ElseAsked)}
-    return [found[at] for at in range(len(asked))]
+            self.events.put(None)
+            return given_up()
+        return said
 
 
 def given_up() -> SlalomError:
@@ -325,23 +206,12 @@ def given_up() -> SlalomError:
 @contextmanager
 def call_queue(classifier: Classifier) -> Iterator[CallQueue]:
     """A queue that is closed in the end, whatever happens: also where a program ends before."""
-    threads = ThreadPoolExecutor(THREADS_AT_DEVICE) if runs_elsewhere(classifier) else None
-    queue = CallQueue(classifier, threads)
+    device = Semaphore(THREADS_AT_DEVICE) if runs_elsewhere(classifier) else None
+    queue = CallQueue(classifier, device)
     atexit.register(queue.close)
     forget = atexit.unregister  # the module may be gone where a program ends in the middle
     try:
-        with nullcontext() if threads is None else _short_turns():
-            yield queue
+        yield queue
     finally:
         queue.close()
         forget(queue.close)
-
-
-def _switch_often() -> Callable[[], object]:
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(min(before, SECONDS_PER_TURN))
-    return partial(sys.setswitchinterval, before)  # `sys` may be gone when it is called
-
-
-_short_turns = ProcessSetting(_switch_often)  # of threads: those that feed a device hold the
-# interpreter for moments only

@@ -43,7 +43,7 @@ from slalom.surrogates.slalom.optimizers import by_evidence
 from slalom.surrogates.slalom.process import FEW_ROWS, AllAsked, ProcessFit, fit_process
 from slalom.surrogates.slalom.readouts import read_outs, standard_errors
 from slalom.surrogates.slalom.recovery import Recovered, recovered
-from slalom.surrogates.slalom.two_scores import Known, Unasked, predicted, two_scores
+from slalom.surrogates.slalom.two_scores import Known, TwoScores, Unasked, predicted, two_scores
 from slalom.surrogates.slalom.uncertainty import influence_of, left_out, unasked
 
 N_FOLDS, N_FOLDS_OF_FEW = 4, 8
@@ -133,18 +133,11 @@ class SlalomSurrogate:
 
     def with_follow_up(
         self, asked: AllAsked, seen: Observations, known: Known, unasked: Unasked | None
-    ) -> ProcessFit:
+    ) -> tuple[ProcessFit, TwoScores]:
         """The process fitted to all that was asked, and the two scores."""
         fit = fit_process(asked)
         beyond = None if unasked is None else predicted(unasked, fit)
-        two = two_scores(seen, known, beyond, prior=self.prior).expand(asked.features)
-        return replace(
-            fit,
-            scores=fit.scores | two.scores,
-            errors=fit.errors | two.errors,
-            anchor=two.anchor,
-            two_scores=two.r2,
-        )
+        return fit, two_scores(seen, known, beyond, prior=self.prior).expand(asked.features)
 
     def _problem(self, frame: FittedRows, prior: Prior | None) -> Problem:
         counts, columns = frame.counts, frame.columns(frame.scores)

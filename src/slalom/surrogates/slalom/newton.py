@@ -18,7 +18,6 @@ two makes them the true second derivatives, which arrive in a few steps once the
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 
@@ -30,19 +29,9 @@ from slalom.surrogates.rows import Rows
 STEP_BOUND = 2.0  # of any parameter
 
 
-class Values(Protocol):
-    """From parameters to values, elementwise; (k, n_classes)."""
-
-    def of(self, latent: FloatArray) -> FloatArray: ...
-
-    def slopes(self, latent: FloatArray) -> FloatArray: ...
-
-    def curvatures(self, latent: FloatArray) -> FloatArray: ...
-
-
 @dataclass(frozen=True)
 class Free:
-    """Values may be anything."""
+    """Values may be anything: they are the parameters."""
 
     def of(self, latent: FloatArray) -> FloatArray:
         return latent
@@ -89,7 +78,7 @@ class Problem:
     counts: Rows  # (n, k)
     scores: FloatArray  # (n, n_classes)
     weights: FloatArray  # (n,) π
-    values: Values
+    values: Free | Bounded  # from parameters to values, elementwise
     centre: FloatArray  # (k, n_classes) ū
     prior_importances: FloatArray  # (k,) s̄; the anchor's is where it begins
     ridges: Ridges

@@ -17,7 +17,7 @@ from slalom.surrogates.gp import Asked, Mean, Process
 from slalom.surrogates.kernel import variance_of_own
 from slalom.surrogates.quality import loo_quality
 from slalom.surrogates.shapley_estimates import shapley_of_all
-from slalom.surrogates.slalom.model import Anchor, SlalomModel
+from slalom.surrogates.slalom.model import SlalomModel
 from slalom.surrogates.slalom.readouts import read_outs
 
 FEW_ROWS = 120  # drawn at most: what is built on a fit is held out by folds of all of it
@@ -105,8 +105,6 @@ class ProcessFit:
     exact: bool  # every subset was asked
     process: Process
     without: tuple[SlalomModel, ...]  # the SLALOM without each fold of its rows
-    anchor: Anchor | None = None
-    two_scores: float | None = None  # R² of value and importance alone
 
 
 def fit_process(given: AllAsked) -> ProcessFit:

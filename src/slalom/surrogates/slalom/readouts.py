@@ -87,12 +87,15 @@ class _Reading:
         values, everything = self.game.values, self.has_all
         gradient = self.share * (values - self.attended)
         removal = np.where(everything, values, gradient / np.where(everything, 1, 1 - self.share))
-        alone = self.share_alone * (values - self.game.anchor_value)
-        if self.model.anchor is None:
-            alone = values
+        alone = values
+        if self.model.anchor is not None:
+            share_alone = self.game.weights / (self.game.weights + self.game.anchor_weight)
+            alone = share_alone * (values - self.game.anchor_value)
         direct = 0.0 if self.model.direct is None else self.model.direct
-        n = float(self.game.counts.sum())
-        at_one, before_last, at_last = self._length_curve(np.array([1.0, n - 1.0, n]))
+        n, length = float(self.game.counts.sum()), self.model.length
+        at_one, before_last, at_last = (
+            np.zeros(3) if length is None else length(np.array([1.0, n - 1.0, n]))
+        )
         return {
             "value": values,
             "importance": self.model.importances,
@@ -138,13 +141,3 @@ class _Reading:
     def has_all(self) -> FloatArray:
         """(m,) units with all the attention: removing one leaves nothing."""
         return np.asarray(1.0 - self.share <= 1e-12)
-
-    @property
-    def share_alone(self) -> FloatArray:
-        """(m,) the share of each unit when nothing else is shown."""
-        return np.asarray(self.game.weights / (self.game.weights + self.game.anchor_weight))
-
-    def _length_curve(self, sizes: FloatArray) -> FloatArray:
-        """g at these sizes."""
-        length = self.model.length
-        return np.zeros(len(sizes)) if length is None else length(sizes)
