@@ -11,7 +11,15 @@ import pytest
 from slalom.document import BoolArray, FloatArray, IntArray
 from slalom.schema import plain, read_as
 from slalom.surrogates import gp, kernel
-from slalom.surrogates.gp import Asked, Likelihood, Mean, Process, ScalePrior, most_likely
+from slalom.surrogates.gp import (
+    Asked,
+    Likelihood,
+    Mean,
+    Process,
+    ScalePrior,
+    jackknife,
+    most_likely,
+)
 from slalom.surrogates.kernel import Scales, Subsets
 from slalom.surrogates.shapley_estimates import shapley_of_all
 
@@ -369,6 +377,25 @@ def test_changes_are_those_of_what_is_estimated(n_classes: int) -> None:
     expected = np.subtract(*sides) / 2e-5
     moved = mean.changes(mean.subsets(every, predicted), changes)
     np.testing.assert_allclose(moved, expected, atol=1e-7)
+
+
+@pytest.mark.parametrize("n_classes", [1, 3])
+def test_errors_know_that_the_parametric_model_could_be_another(n_classes: int) -> None:
+    """By as much as the Shapley values of what is estimated change with it."""
+    model, asked = _case(n_classes=n_classes)
+    process, every = _posterior(model, asked), _every(6)
+    others = [Bent(model.effects + 0.2 * RNG.normal(size=model.effects.shape)) for _ in range(4)]
+    found = [
+        shapley_of_all(every, process.mean.estimated(process.mean.subsets(every, predicted)))
+        for predicted in (other.predict(_shown(every)) for other in others)
+    ]
+    _, certain = process.shapley(model, model.shapley())
+    _, unsure = process.shapley(model, model.shapley(), others)
+    expected = (jackknife(np.stack(found)) ** 2).sum(axis=0)
+    added = unsure - certain
+    assert added.sum() == pytest.approx(expected.sum(), rel=0.25)  # by sixteen orders of 720
+    assert np.corrcoef(added.ravel(), expected.ravel())[0, 1] > 0.9
+    assert np.allclose(process.shapley(model, model.shapley(), [model] * 4)[1], certain)
 
 
 def test_what_is_missing_has_known_variances() -> None:

@@ -17,8 +17,7 @@ rows it has not seen (0 where it says nothing, and all units are alike) times �
 
 The most likely of these are looked for by a few steps of L-BFGS on some of the rows; all rows then
 give one posterior: predictions, held-out residuals, Shapley values, and how sure they are. Rows
-that chose A, u and z seem to be explained better than others: variances are divided by
-N / (N + 2n) for it, as A has two parameters per unit.
+that chose A, u and z seem to be explained better than others: variances are divided by f for it.
 
 The score of an answer of a language model is −Σ log(1 + exp(−z_t)) over its tokens, and no sum of
 what units do: what is certain can only be lost. There F is the log-odds z_t of each token, scales
@@ -30,6 +29,7 @@ How to use it: `Process.of(asked, strengths)`, with |φ_i(A)| as strengths; then
 better than it is; rows of every size are worth it, as A misleads where none was asked.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated
@@ -415,8 +415,7 @@ class Process:
         weights = np.zeros_like(columns)
         weights[used] = solved(root, columns[used])
         known = (asked.present, rows.level, asked.scores, noise, weights, asked.log_odds)
-        honesty = len(used) / (len(used) + 2.0 * len(strengths))
-        return cls(Mean(frame, scales, *known), root, used, honesty)
+        return cls(Mean(frame, scales, *known), root, used, prior.freedom**2)
 
     @cached_property
     def rows(self) -> Subsets:
@@ -494,27 +493,50 @@ class Process:
         frame = self.mean.frame
         return np.asarray(frame.spread**2 / self.honesty * (frame.contrasts**2).sum(axis=1))
 
-    def shapley(self, parametric: SlalomModel, values: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """(n_units, n_classes) Shapley values and their variances; `values` are A's."""
+    def shapley(
+        self, parametric: SlalomModel, values: FloatArray, without: Sequence[SlalomModel] = ()
+    ) -> tuple[FloatArray, FloatArray]:
+        """(n_units, n_classes) Shapley values and their variances; `values` are A's.
+
+        A is taken for certain, unless there are fits `without` each fold of its rows.
+        """
         n_units, scales, rows = len(values), self.mean.scales, self.rows
         weights, frame = self.weights, self.mean.frame
         paths = _Paths.of(frame, parametric, values)
-        of_response, response_with_rows, response_variances = paths.response(rows, weights)
-        ends = paths.ends
+        few = kernel.features_of(rows, 32, 1e-6)
+        of_rows = solve_lower(few[0], kernel.response_kernel(few[1], rows))  # (k, N)
+        features, ends = paths.features(paths.levels, *few), paths.ends
+        heights, shares = features @ (of_rows @ weights), paths.shared(features)
+        heights[:, [0, -1]] = kernel.response_kernel(ends, rows) @ weights
         slope, own = SPREAD_OF_SLOPE**2 * paths.exact, kernel.shapley_of_own(rows.present > 0)
         shared = _shares(rows, ends, scales) + scales.whites(rows.log_ends) * own.T
         mean = shared @ weights + slope @ (rows.level.T @ weights)
-        with_rows = shared + slope @ rows.level.T + scales.response * response_with_rows
+        with_rows = shared + slope @ rows.level.T + scales.response * (shares @ of_rows)
         halves = solve_lower(self.root, with_rows.T)
-        prior = (slope * paths.exact).sum(axis=1) + scales.response * response_variances
+        prior = (slope * paths.exact).sum(axis=1) + scales.response * (shares**2).sum(axis=1)
         sizes = kernel.log_ends(np.arange(n_units + 1.0), n_units)
         prior += scales.effects + kernel.variance_of_own(scales.whites(sizes))
         prior += scales.together * kernel.variances_of_together(scales.rates)
         prior += scales.size * 2.0 * (1.0 - kernel.size_kernel(ends, ends)[0, 1]) / n_units**2
         prior += scales.missing * 2.0 * (1.0 - kernel.missing_kernel(ends, ends)[0, 1]) / n_units**2
         left = np.maximum(prior - np.einsum("ij,ij->j", halves, halves), 0.0)
-        shapley = frame.classes(mean + scales.response * of_response)
-        return shapley, left[:, None] * self._class_variances()
+        variances = left[:, None] * self._class_variances()
+        shapley = frame.classes(mean + scales.response * paths.shared(heights))
+        if len(without) < 2:
+            return shapley, variances
+        moved, some = [], replace(paths, orders=paths.orders[::4], levels=paths.levels[::4])
+        by_level = SPREAD_OF_SLOPE**2 * rows.level.T @ weights
+        by_feature = scales.response * of_rows @ weights
+        for each in without:
+            levels = frame.levels(each.joined(some.orders).reshape(*some.levels.shape[:2], -1))
+            moved.append(some.shared(levels @ by_level + some.features(levels, *few) @ by_feature))
+        strayed = jackknife(frame.classes(np.stack(moved)))
+        return shapley, variances + (strayed**2).sum(axis=0)
+
+
+def jackknife(without: FloatArray) -> FloatArray:
+    """What would be found without each fold, (q, …): how far it strays; squares add up."""
+    return np.asarray(np.sqrt(1.0 - 1.0 / len(without)) * (without - without.mean(axis=0)))
 
 
 def _shares(rows: Subsets, ends: Subsets, scales: Scales) -> FloatArray:
@@ -559,21 +581,10 @@ class _Paths:
         totals = [np.bincount(places, column, len(self.exact)) for column in left.T]
         return np.asarray(self.exact @ slopes + np.stack(totals, axis=1) / len(self.orders))
 
-    def response(
-        self, rows: Subsets, weights: FloatArray, n_functions: int = 32
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """For r = 1: means (n_units, n_columns), covariances (n_units, N), variances (n_units,).
-
-        Few functions of p and size stand for the kernel, but at both ends.
-        """
-        root, chosen = kernel.features_of(rows, n_functions, 1e-6)
-        m, steps, n_columns = self.levels.shape
+    def features(self, levels: FloatArray, root: FloatArray, chosen: Subsets) -> FloatArray:
+        """(M, n_units + 1, k) few functions of p and size, which stand for the response kernel."""
+        m, steps, n_columns = levels.shape
         log_sizes = np.log2(1.0 + np.tile(np.arange(float(steps)), m))
-        on_way = kernel.placed(self.levels.reshape(m * steps, n_columns), log_sizes)
+        on_way = kernel.placed(levels.reshape(m * steps, n_columns), log_sizes)
         near = kernel.gaussian(on_way, kernel.placed(chosen.level, chosen.log_size))
-        features = solve_lower(root, near.T).T.reshape(m, steps, -1)
-        of_rows = solve_lower(root, kernel.response_kernel(chosen, rows))  # (k, N)
-        heights = features @ (of_rows @ weights)
-        heights[:, [0, -1]] = kernel.response_kernel(self.ends, rows) @ weights
-        shares = self.shared(features)
-        return self.shared(heights), shares @ of_rows, (shares**2).sum(axis=1)
+        return np.asarray(solve_lower(root, near.T).T.reshape(m, steps, -1))

@@ -121,7 +121,7 @@ def fit_process(given: AllAsked) -> ProcessFit:
         known = variance_of_own(np.full(n_units + 1, given.noise))
         scores["shapley"], variances["shapley"] = own, np.full_like(own, known)
     else:
-        scores["shapley"], variances["shapley"] = process.shapley(slalom, shares)
+        scores["shapley"], variances["shapley"] = process.shapley(slalom, shares, without)
     quality, errors = _quality(given, held_out), dict[str, FloatArray]()
     if given.exact or quality.r2 is not None:
         errors = {name: error[given.features] for name, error in fit.errors.items()}

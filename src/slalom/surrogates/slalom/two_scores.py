@@ -39,6 +39,7 @@ from numpy.typing import NDArray
 
 from slalom.document import BoolArray, FloatArray, IntArray
 from slalom.surrogates.base import Observations, sums_to_zero
+from slalom.surrogates.gp import jackknife
 from slalom.surrogates.quality import loo_quality, sampled_rows
 from slalom.surrogates.rows import Rows
 from slalom.surrogates.slalom.model import Anchor, Prior, SlalomModel
@@ -122,9 +123,8 @@ def predicted(unasked: Unasked, fit: ProcessFit) -> Predicted:
     errors = fit.process.errors_together(unasked.present[some], by_slalom)
     if fit.without:
         without = [model.predict(shown[some]).reshape(by_slalom.shape) for model in fit.without]
-        strayed = np.sqrt(1.0 - 1.0 / len(without)) * (without - np.mean(without, axis=0))
         subsets = fit.model.mean.subsets(unasked.present[some], by_slalom)
-        moved = fit.model.mean.changes(subsets, strayed)
+        moved = fit.model.mean.changes(subsets, jackknife(np.stack(without)))
         errors = np.concatenate([errors, np.moveaxis(moved, 0, 2)], axis=2)
     own = fit.process.own_variances(unasked.present)
     return Predicted(unasked.counts, scores, unasked.weights, errors, own, fit.quality.r2)
