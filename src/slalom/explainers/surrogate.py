@@ -203,7 +203,7 @@ class SurrogateExplainer:
         rng = np.random.default_rng(sampled.case.seed)
         if not _shows_each_once(queries, document.n_units).all():
             return seen, None
-        n_more = min(3000, 150_000 // document.n_features)  # what they take grows with its square
+        n_more = min(3000, 7_500_000 // document.n_features**2)  # no longer than with 50 features
         larger = self.sampler.sample(document, n_drawn + n_more, rng)
         known = set(row_keys(asked))
         keys = row_keys(document.untied().count(larger.queries) > 0)
