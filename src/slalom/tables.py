@@ -211,7 +211,8 @@ def write_words(documents: str | os.PathLike[str], path: Path) -> None:
                     break
                 for columns in _columns_by_document(batch, first):
                     parts = [schema.empty_table(), pa.table(columns)]
-                    writer.write_table(pa.concat_tables(parts, promote_options="default"))
+                    rows = pa.concat_tables(parts, promote_options="default")
+                    writer.write_table(rows.combine_chunks())  # an empty one is a second heading
 
     write_by(path, fill)
 

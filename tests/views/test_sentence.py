@@ -146,25 +146,6 @@ def test_trust_tells_what_was_measured_what_is_open_and_both_answers() -> None:
     assert "windows" in trust_lines(windowed)[-1]
 
 
-def test_what_is_compared_is_the_slalom_without_its_process() -> None:
-    found = slalom.explain(slalom.load(), "A slow start and one awful song, but a great film.")
-    (line,) = (line for line in trust_lines(found) if line.startswith("Full text, "))
-    assert line.startswith("Full text, positive: SLALOM without its Gaussian process ")
-    assert not any("surrogate +" in line for line in trust_lines(found))
-    by_parts = replace(found, model=None)  # as a row of a corpus
-    assert line in trust_lines(by_parts)
-
-
-def test_a_text_that_nobody_read_is_explained_with_a_warning() -> None:
-    for method in ("slalom", "leave-one-out"):
-        with pytest.warns(slalom.SlalomWarning):
-            found = slalom.explain(slalom.load(), "一部精彩的电影，值得一看", method)
-        assert told(found).endswith(
-            "Treat this explanation with caution: most of the text is unknown to the tokenizer, so "
-            "the classifier cannot have read it."
-        )
-
-
 def test_what_is_exact_is_not_called_an_estimate() -> None:
     explanation = with_facts(made())
     exact = replace(explanation, quality=replace(explanation.quality, trust="exact"))

@@ -2,12 +2,15 @@
 
 import hashlib
 import json
+from dataclasses import replace
 
 import pytest
 import torch
 from transformers import AutoTokenizer
 
+import slalom
 from slalom.classifiers.huggingface.bundled import FOLDER, read_packed
+from slalom.views.sentence import plain, sentence, trust_lines
 
 
 @pytest.fixture(scope="module")
@@ -83,3 +86,22 @@ def test_tokenizer_loads_by_folder_and_frames_a_text(bundled):
     assert ids == bundled[1]("fine")["input_ids"]
     assert tokenizer.convert_ids_to_tokens(ids) == ["[CLS]", "fine", "[SEP]"]
     assert json.loads((FOLDER / "config.json").read_text())["vocab_size"] == len(tokenizer)
+
+
+def test_what_is_compared_is_the_slalom_without_its_process() -> None:
+    found = slalom.explain(slalom.load(), "A slow start and one awful song, but a great film.")
+    (line,) = (line for line in trust_lines(found) if line.startswith("Full text, "))
+    assert line.startswith("Full text, positive: SLALOM without its Gaussian process ")
+    assert not any("surrogate +" in line for line in trust_lines(found))
+    by_parts = replace(found, model=None)  # as a row of a corpus
+    assert line in trust_lines(by_parts)
+
+
+def test_a_text_that_nobody_read_is_explained_with_a_warning() -> None:
+    for method in ("slalom", "leave-one-out"):
+        with pytest.warns(slalom.SlalomWarning):
+            found = slalom.explain(slalom.load(), "一部精彩的电影，值得一看", method)
+        assert plain(sentence(found, None)).endswith(
+            "Treat this explanation with caution: most of the text is unknown to the tokenizer, so "
+            "the classifier cannot have read it."
+        )
