@@ -18,6 +18,7 @@ rows it has not seen (0 where it says nothing, and all units are alike) times �
 The most likely of these are looked for by a few steps of L-BFGS on some of the rows; all rows then
 give one posterior: predictions, held-out residuals, Shapley values, and how sure they are. Rows
 that chose A, u and z seem to be explained better than others: variances are divided by f for it.
+Those of Shapley values also count that A is one of many, by the fits without each fold.
 
 The score of an answer of a language model is −Σ log(1 + exp(−z_t)) over its tokens, and no sum of
 what units do: what is certain can only be lost. There F is the log-odds z_t of each token, scales
