@@ -350,20 +350,19 @@ def _measured(explanation: Explanation) -> list[str]:
 def _beside_the_classifier(explanation: Explanation) -> list[str]:
     """The score of the full text by the fit and by the classifier.
 
-    The process returns every answer that it was given, so what is compared is the SLALOM without
-    it; a surrogate without a process predicts the full text itself.
+    A process returns every answer that it was given, so there is nothing to compare.
     """
-    fit = reading.fitted(explanation)
-    if fit is None or explanation.quality.trust == "exact":
+    fit, parts = reading.fitted(explanation), explanation.quality.parts
+    if fit is None or explanation.quality.trust == "exact" or "together" in parts:
+        return []
+    if isinstance(explanation.model, ProcessModel):
         return []
     answer = reading.answer(explanation)
     index = reading.shown_class(explanation)
     at = index if len(answer) > 1 else 0
     name = reading.label(explanation.labels[index])
     said, given = (_score(explanation, scores, at) for scores in (fit, answer))
-    before = isinstance(explanation.model, ProcessModel) or "together" in explanation.quality.parts
-    who = "SLALOM without its Gaussian process" if before else "surrogate"
-    return [f"Full text, {name}: {who} {said}, classifier {given}."]
+    return [f"Full text, {name}: surrogate {said}, classifier {given}."]
 
 
 def _score(explanation: Explanation, scores: np.ndarray, at: int) -> str:

@@ -88,13 +88,15 @@ def test_tokenizer_loads_by_folder_and_frames_a_text(bundled):
     assert json.loads((FOLDER / "config.json").read_text())["vocab_size"] == len(tokenizer)
 
 
-def test_what_is_compared_is_the_slalom_without_its_process() -> None:
-    found = slalom.explain(slalom.load(), "A slow start and one awful song, but a great film.")
-    (line,) = (line for line in trust_lines(found) if line.startswith("Full text, "))
-    assert line.startswith("Full text, positive: SLALOM without its Gaussian process ")
-    assert not any("surrogate +" in line for line in trust_lines(found))
-    by_parts = replace(found, model=None)  # as a row of a corpus
-    assert line in trust_lines(by_parts)
+def test_the_full_text_is_compared_where_it_was_predicted():
+    text = "A slow start and one awful song, but a great film."
+    by_process, by_line = (
+        slalom.explain(slalom.load(), text, method, n_queries=200)
+        for method in ("slalom", "kernel-shap")
+    )
+    stored = replace(by_process, model=None)  # as a row of a corpus
+    for found, n_lines in ((by_process, 0), (stored, 0), (by_line, 1)):
+        assert sum(line.startswith("Full text, ") for line in trust_lines(found)) == n_lines
 
 
 def test_a_text_that_nobody_read_is_explained_with_a_warning() -> None:
