@@ -391,9 +391,7 @@ class Process:
     mean: Mean
     root: FloatArray  # (n_used, n_used) L, lower; above the diagonal leftovers
     used: IntArray  # (n_used,) rows
-    honesty: (
-        float  # N / (N + 2n): by so much the rows that chose A and the scales make it look better
-    )
+    honesty: float  # f: by so much the rows that chose A and the scales make it look better
 
     @classmethod
     def of(cls, asked: Asked, strengths: FloatArray) -> "Process":
@@ -504,9 +502,9 @@ class Process:
         n_units, scales, rows = len(values), self.mean.scales, self.rows
         weights, frame = self.weights, self.mean.frame
         paths = _Paths.of(frame, parametric, values)
-        few = kernel.features_of(rows, 32, 1e-6)
-        of_rows = solve_lower(few[0], kernel.response_kernel(few[1], rows))  # (k, N)
-        features, ends = paths.features(paths.levels, *few), paths.ends
+        root, chosen = kernel.features_of(rows, 32, 1e-6)
+        of_rows = solve_lower(root, kernel.response_kernel(chosen, rows))  # (k, N)
+        features, ends = paths.features(paths.levels, root, chosen), paths.ends
         heights, shares = features @ (of_rows @ weights), paths.shared(features)
         heights[:, [0, -1]] = kernel.response_kernel(ends, rows) @ weights
         slope, own = SPREAD_OF_SLOPE**2 * paths.exact, kernel.shapley_of_own(rows.present > 0)
@@ -530,7 +528,8 @@ class Process:
         by_feature = scales.response * of_rows @ weights
         for each in without:
             levels = frame.levels(each.joined(some.orders).reshape(*some.levels.shape[:2], -1))
-            moved.append(some.shared(levels @ by_level + some.features(levels, *few) @ by_feature))
+            by_response = some.features(levels, root, chosen) @ by_feature
+            moved.append(some.shared(levels @ by_level + by_response))
         strayed = jackknife(frame.classes(np.stack(moved)))
         return shapley, variances + (strayed**2).sum(axis=0)
 
